@@ -1,0 +1,41 @@
+"""Queueing models and simulation of Bluetooth networks that carry TCP or another transport.
+
+``load`` a scenario, ``solve`` it with Markov chains and queueing theory, ``simulate`` it event by event, or
+``compare`` the two. Each name is imported on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from btqueue.network import solve
+    from btqueue.scenario import Scenario, ScenarioError, load
+    from btqueue.simulator import simulate
+    from btqueue.study import compare
+
+__version__ = "0.1.0"
+
+__all__ = ["Scenario", "ScenarioError", "__version__", "compare", "load", "simulate", "solve"]
+
+_HOME = {
+    "Scenario": "btqueue.scenario",
+    "ScenarioError": "btqueue.scenario",
+    "compare": "btqueue.study",
+    "load": "btqueue.scenario",
+    "simulate": "btqueue.simulator",
+    "solve": "btqueue.network",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the lazy names too."""
+    return sorted({*globals(), *__all__})

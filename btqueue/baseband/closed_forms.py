@@ -1,0 +1,37 @@
+"""Symbolic twins of the baseband formulas, for printing (``sympy.latex``), differentiating and ``lambdify``.
+
+SymPy is imported when a function is first called, never with the package.  Shared symbols (all real):
+``b`` bit error rate, ``u`` payload in bytes, ``n`` slots of the packet, ``T_s`` slot length in seconds.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sympy
+
+
+def asymmetric_rate() -> "sympy.Expr":
+    """User rate 8 u / ((n + 1) T_s) in bit/s when every packet is answered in one slot."""
+    import sympy
+
+    u, n, slot = sympy.symbols("u n T_s", positive=True)
+    return 8 * u / ((n + 1) * slot)
+
+
+def symmetric_rate() -> "sympy.Expr":
+    """User rate 8 u / (2 n T_s) in bit/s, each way, when both directions use the same type."""
+    import sympy
+
+    u, n, slot = sympy.symbols("u n T_s", positive=True)
+    return 4 * u / (n * slot)
+
+
+def block_success(*, lenient: bool = False) -> "sympy.Expr":
+    """Success q(b) of a (15,10) block in ``b``; see :func:`btqueue.baseband.fec.block_success_rate`."""
+    import sympy
+
+    b = sympy.Symbol("b", nonnegative=True)
+    strict = (1 - b) ** 15 + 15 * b * (1 - b) ** 14
+    if not lenient:
+        return strict
+    return strict + 10 * b**2 * (1 - b) ** 13 + b**3 * (1 - b) ** 12 + 5 * b**4 * (1 - b) ** 11

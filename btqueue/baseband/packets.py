@@ -1,0 +1,193 @@
+"""The ACL packet table of the Bluetooth baseband: sizes, slots, coding and time on air.
+
+Every packet opens with a 72-bit access code and an 18-bit header sent three times (54 bits), both at the
+basic rate of one bit per microsecond.  The body that follows is payload header, user payload and CRC; DM
+types protect it with the shortened Hamming (15,10) code, the enhanced-rate types send it at two or three bits
+per symbol.
+
+Source: Bluetooth Core Specification, Baseband part: v1.2 for the basic rate, v2.0 + EDR for 2-DHx and 3-DHx.
+"""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+SLOT_NS: Final = 625_000
+"""Length of a slot in nanoseconds (exact integer clock of the simulator)."""
+
+SLOT_S: Final = SLOT_NS / 1e9
+"""Length of a slot in seconds."""
+
+SYMBOL_S: Final = 1e-6
+"""Length of a symbol in seconds: 1 Msymbol/s at every rate."""
+
+ACCESS_CODE_BITS: Final = 72
+"""Preamble (4), sync word (64) and trailer (4)."""
+
+SYNC_WORD_BITS: Final = 64
+"""Part of the access code that the receiver correlates with."""
+
+HEADER_BITS: Final = 18
+"""Packet header before repetition: address, type, flow, ARQN, SEQN and HEC."""
+
+HEADER_REPETITIONS: Final = 3
+"""Each header bit is sent three times and decided by majority."""
+
+CRC_BYTES: Final = 2
+"""Length of the payload's cyclic redundancy check."""
+
+FEC_BLOCK_BITS: Final = 15
+"""Coded length of a block of the 2/3-rate code."""
+
+FEC_INFORMATION_BITS: Final = 10
+"""Information bits in a block of the 2/3-rate code."""
+
+PREFIX_US: Final = ACCESS_CODE_BITS + HEADER_BITS * HEADER_REPETITIONS
+"""Time from the start of a packet to the end of its header, in microseconds."""
+
+EDR_GUARD_AND_SYNC_US: Final = 5 + 11
+"""Guard time and synchronisation sequence before an enhanced-rate body, in microseconds."""
+
+EDR_TRAILER_US: Final = 2
+"""Two trailer symbols after an enhanced-rate body, in microseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PacketType:
+    """One ACL data packet type of the baseband.
+
+    Attributes:
+        name: name in the specification, such as ``"DH5"`` or ``"2-DH3"``.
+        slots: slots occupied, 1, 3 or 5.
+        payload_bytes: most user bytes that one packet carries.
+        payload_header_bytes: payload header, 1 byte in one-slot basic-rate types and 2 in all others.
+        crc_bytes: length of the CRC over the payload.
+        coded: whether the body is protected by the 2/3-rate (15,10) code.
+        bits_per_symbol: 1 for GFSK (basic rate), 2 for pi/4-DQPSK, 3 for 8DPSK.
+    """
+
+    name: str
+    slots: int
+    payload_bytes: int
+    payload_header_bytes: int
+    crc_bytes: int = CRC_BYTES
+    coded: bool = False
+    bits_per_symbol: int = 1
+
+    @property
+    def payload_bits(self) -> int:
+        """User payload in bits."""
+        return 8 * self.payload_bytes
+
+    @property
+    def body_bits(self) -> int:
+        """Payload header, user payload and CRC in bits, before coding."""
+        return 8 * (self.payload_header_bytes + self.payload_bytes + self.crc_bytes)
+
+    @property
+    def payload_fec_blocks(self) -> int:
+        """Blocks of the 2/3-rate code that the user payload alone fills (0 for an uncoded type)."""
+        return _blocks(self.payload_bits) if self.coded else 0
+
+    @property
+    def body_fec_blocks(self) -> int:
+        """Blocks of the 2/3-rate code in the whole body (0 for an uncoded type)."""
+        return _blocks(self.body_bits) if self.coded else 0
+
+    @property
+    def body_symbols(self) -> int:
+        """Symbols, and microseconds, that the body takes on air."""
+        bits = self.body_fec_blocks * FEC_BLOCK_BITS if self.coded else self.body_bits
+        return -(-bits // self.bits_per_symbol)
+
+    @property
+    def air_time_us(self) -> int:
+        """Microseconds from the first to the last symbol of a full packet."""
+        enhanced = EDR_GUARD_AND_SYNC_US + EDR_TRAILER_US if self.bits_per_symbol > 1 else 0
+        return PREFIX_US + enhanced + self.body_symbols
+
+    @property
+    def asymmetric_kbps(self) -> float:
+        """User rate in one direction, back to back, when the reply takes one slot."""
+        return self.payload_bits * 1e6 / ((self.slots + 1) * SLOT_NS)
+
+    @property
+    def symmetric_kbps(self) -> float:
+        """User rate in each direction, back to back, when the reply is of the same type."""
+        return self.payload_bits * 1e6 / (2 * self.slots * SLOT_NS)
+
+
+def packet_type(name: str) -> PacketType:
+    """Look up an ACL packet type by its name in the specification.
+
+    Raises:
+        ValueError: no such type; the message lists the known ones and, if there is one, a close match.
+    """
+    try:
+        return PACKET_TYPES[name]
+    except KeyError:
+        close = difflib.get_close_matches(name.upper(), PACKET_TYPES, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"unknown packet type {name!r}, must be one of {', '.join(PACKET_TYPES)}{meant}"
+        ) from None
+
+
+def packet_types(names: Iterable[str]) -> tuple[PacketType, ...]:
+    """Look up several ACL packet types, in the order given.
+
+    Raises:
+        ValueError: one of the names is unknown.
+    """
+    return tuple(packet_type(name) for name in names)
+
+
+def _blocks(information_bits: int) -> int:
+    """Blocks needed for that many information bits; the last one is filled up with zeros."""
+    return -(-information_bits // FEC_INFORMATION_BITS)
+
+
+def _dm(name: str, slots: int, payload_bytes: int) -> PacketType:
+    header = 1 if slots == 1 else 2
+    return PacketType(
+        name=name, slots=slots, payload_bytes=payload_bytes, payload_header_bytes=header, coded=True
+    )
+
+
+def _dh(name: str, slots: int, payload_bytes: int) -> PacketType:
+    header = 1 if slots == 1 else 2
+    return PacketType(name=name, slots=slots, payload_bytes=payload_bytes, payload_header_bytes=header)
+
+
+def _edr(name: str, slots: int, payload_bytes: int, bits_per_symbol: int) -> PacketType:
+    return PacketType(
+        name=name,
+        slots=slots,
+        payload_bytes=payload_bytes,
+        payload_header_bytes=2,
+        bits_per_symbol=bits_per_symbol,
+    )
+
+
+PACKET_TYPES: Final = MappingProxyType(
+    {
+        packet.name: packet
+        for packet in (
+            _dm("DM1", 1, 17),
+            _dh("DH1", 1, 27),
+            _dm("DM3", 3, 121),
+            _dh("DH3", 3, 183),
+            _dm("DM5", 5, 224),
+            _dh("DH5", 5, 339),
+            _edr("2-DH1", 1, 54, 2),
+            _edr("2-DH3", 3, 367, 2),
+            _edr("2-DH5", 5, 679, 2),
+            _edr("3-DH1", 1, 83, 3),
+            _edr("3-DH3", 3, 552, 3),
+            _edr("3-DH5", 5, 1021, 3),
+        )
+    }
+)
+"""ACL packet types by name (read-only)."""

@@ -1,0 +1,45 @@
+"""The link-quality number (0..255) of one chip family and the bit error rate it stands for.
+
+The mapping is CSR's, as given by Chen, Kapoor, Sanadidi and Gerla (ICC 2004, section IV): three straight
+lines,
+
+    LQ = 255 - 40000 b          b <= 0.001
+    LQ = 215 - 40000 b / 32     0.001 < b <= 0.1
+    LQ = 105 - 40000 b / 256    b > 0.1.
+
+The first two do not meet: at b = 0.001 the number jumps from 215 to 213.75.  Above b = 0.672 the third line
+would be negative; the number is cut at 0 there.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_SLOPE = 40_000.0
+
+
+def link_quality(ber: ArrayLike) -> NDArray[np.float64]:
+    """Link quality, not rounded, for bit error rates of any shape within [0, 1]; 255 is best.
+
+    Raises:
+        ValueError: a bit error rate outside [0, 1].
+    """
+    b = np.asarray(ber, dtype=np.float64)
+    if not np.all((b >= 0) & (b <= 1)):
+        raise ValueError(f"bit error rate must lie within [0, 1], not {ber}")
+    lines = (255.0 - _SLOPE * b, 215.0 - _SLOPE * b / 32, 105.0 - _SLOPE * b / 256)
+    return np.maximum(np.select([b <= 1e-3, b <= 0.1], lines[:2], default=lines[2]), 0.0)
+
+
+def ber_from_link_quality(quality: ArrayLike) -> NDArray[np.float64]:
+    """Bit error rate for link qualities of any shape within 0..255: the inverse of :func:`link_quality`.
+
+    Values in the jump between 213.75 and 215, which no bit error rate maps to, continue the middle line.
+
+    Raises:
+        ValueError: a link quality outside 0..255.
+    """
+    lq = np.asarray(quality, dtype=np.float64)
+    if not np.all((lq >= 0) & (lq <= 255)):
+        raise ValueError(f"link quality must lie within 0..255, not {quality}")
+    lines = ((255.0 - lq) / _SLOPE, 32 * (215.0 - lq) / _SLOPE, 256 * (105.0 - lq) / _SLOPE)
+    return np.select([lq >= 215, lq >= 90], lines[:2], default=lines[2])

@@ -1,0 +1,219 @@
+"""The command line: `btqueue solve|simulate|compare|models|figures`.
+
+Results go to standard output, messages and progress to standard error. What a command needs is imported
+inside it, so that `btqueue --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from btqueue import __version__
+from btqueue.cli.exits import NOT_BUILT, BadInput, Commands, say
+
+if TYPE_CHECKING:
+    from btqueue.cli.engines import Answer
+    from btqueue.cli.files import Target
+    from btqueue.scenario import Scenario
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"Not built yet: {', '.join(NOT_BUILT)}. "
+    "Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in polling.limit=10. Repeatable."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="N",
+        help="Replications at once; default: all cores.",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"btqueue {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Queueing models and simulation of Bluetooth networks that carry TCP."""
+
+
+@app.command()
+def solve(
+    scenario: Name, set_: Sets = None, as_json: AsJson = False, out: Out = None, quiet: Quiet = False
+) -> None:
+    """Solve a scenario with Markov chains and queueing theory."""
+    from btqueue.cli.engines import run_solver
+    from btqueue.cli.tables import solved_table
+
+    wanted, target = _wanted(scenario, set_), _target(out)
+    solved = run_solver(wanted)
+    if target:
+        target.write(solved.dataset, wanted)
+    if as_json:
+        _print_json(wanted, solved=solved, quiet=quiet)
+    else:
+        solved_table(_heading(scenario, wanted), solved)
+
+
+@app.command()
+def simulate(
+    scenario: Name,
+    set_: Sets = None,
+    as_json: AsJson = False,
+    out: Out = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Simulate a scenario event by event, with confidence intervals."""
+    from btqueue.cli.engines import run_simulator
+    from btqueue.cli.tables import simulated_table
+
+    wanted, target = _wanted(scenario, set_), _target(out)
+    simulated = run_simulator(wanted, threads=threads, quiet=quiet)
+    if target:
+        target.write(simulated.dataset, wanted)
+    if as_json:
+        _print_json(wanted, simulated=simulated, quiet=quiet)
+    else:
+        simulated_table(_heading(scenario, wanted), wanted, simulated)
+
+
+@app.command()
+def compare(
+    scenario: Name,
+    set_: Sets = None,
+    as_json: AsJson = False,
+    out: Out = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Solve and simulate a scenario and lay the two answers side by side."""
+    from btqueue.cli.engines import run_simulator, run_solver
+    from btqueue.cli.tables import comparison_table
+    from btqueue.study import side_by_side
+
+    wanted, target = _wanted(scenario, set_), _target(out)
+    solved = run_solver(wanted)
+    simulated = run_simulator(wanted, threads=threads, quiet=quiet)
+    comparison = side_by_side(wanted, solved.dataset, simulated.dataset)
+    if target:
+        target.write(comparison, wanted)
+    if as_json:
+        _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
+    else:
+        comparison_table(_heading(scenario, wanted), wanted, comparison, solved, simulated)
+
+
+@app.command()
+def models(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Print the TOML of this scenario.")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of scenarios, for editors.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the scenarios that come with btqueue, or print one to start from."""
+    import json
+
+    from btqueue.cli.tables import models_table
+    from btqueue.scenario import json_schema, list_models
+    from btqueue.scenario.loading import find, read_toml
+
+    if schema:
+        typer.echo(json.dumps(json_schema(), indent=2))
+    elif name is not None:
+        path = find(name)
+        content = read_toml(path)  # says what is wrong with a file that is no TOML
+        typer.echo(json.dumps(content) if as_json else path.read_text("utf-8"), nl=as_json)
+    else:
+        titles = {known: str(read_toml(find(known)).get("title", "")) for known in list_models()}
+        typer.echo(json.dumps({"models": titles})) if as_json else models_table(titles)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def figures(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Draw this figure.")] = None,
+) -> None:
+    """List the published figures that can be drawn again, or draw one; further options go to its script."""
+    from btqueue.cli.figures import draw, titles
+    from btqueue.cli.tables import models_table
+
+    if name is None:
+        if context.args:
+            raise BadInput(f"{context.args[0]}: name a figure first (btqueue figures lists them)")
+        models_table(titles())
+    else:
+        draw(name, context.args)
+
+
+def _wanted(name: str, sets: list[str] | None) -> Scenario:
+    from btqueue.scenario import load
+
+    return load(name, sets or ())
+
+
+def _target(out: Path | None) -> Target | None:
+    """Return the file to write, checked before anything is computed."""
+    if out is None:
+        return None
+    from btqueue.cli.files import Target
+
+    return Target.checked(out)
+
+
+def _print_json(
+    scenario: Scenario, *, solved: Answer | None = None, simulated: Answer | None = None, quiet: bool
+) -> None:
+    import json
+
+    from btqueue.cli.documents import document
+
+    content = document(
+        scenario,
+        solved=solved.dataset if solved else None,
+        simulated=simulated.dataset if simulated else None,
+    )
+    typer.echo(json.dumps(content, allow_nan=False))
+    for warning in content.get("solve", {}).get("warnings", ()):
+        if not quiet:
+            say(f"the model warns: {warning}")
+
+
+def _heading(name: str, scenario: Scenario) -> str:
+    return f"{name}: {scenario.title}" if scenario.title else name

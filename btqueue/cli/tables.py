@@ -1,0 +1,143 @@
+"""The tables that commands print for people."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from btqueue.cli.engines import Answer
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study import Estimate, summarise
+from btqueue.study.comparison import long_name
+
+PIPE_WIDTH = 200
+"""Characters a line where nobody says how wide the paper is."""
+
+
+def solved_table(heading: str, solved: Answer) -> None:
+    """Print the metrics of a solution."""
+    _print(heading, _metric_table(solved.dataset, "value"), [_model_line(solved), *_warnings(solved)])
+
+
+def simulated_table(heading: str, scenario: Scenario, simulated: Answer) -> None:
+    """Print the metrics of a simulation with their intervals."""
+    _print(
+        heading,
+        _metric_table(simulated.dataset, "mean ± 95 % interval"),
+        [_simulation_line(scenario, simulated)],
+    )
+
+
+def comparison_table(
+    heading: str, scenario: Scenario, comparison: xr.Dataset, solved: Answer, simulated: Answer
+) -> None:
+    """Print model and simulation side by side."""
+    table = _table("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
+    for name in comparison["metric"].values:
+        row = comparison.sel(metric=name)
+        model, mean, ci95, difference = (
+            float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference")
+        )
+        table.add_row(
+            str(row["long_name"].item()),
+            str(row["units"].item()),
+            number(model),
+            with_interval(Estimate(mean, ci95)),
+            "–" if math.isnan(difference) else f"{difference:+.1%}",
+            _verdict(model, mean, ci95, bool(row["inside"])),
+        )
+    _print(heading, table, [_simulation_line(scenario, simulated), _model_line(solved), *_warnings(solved)])
+
+
+def models_table(titles: Mapping[str, str]) -> None:
+    """Print names and titles."""
+    table = _table("name", "what it is")
+    for column in table.columns:
+        column.justify = "left"
+    for name, title in titles.items():
+        table.add_row(Text(name), Text(title))
+    _print("", table, [])
+
+
+def number(value: float) -> str:
+    """Return *value* with four significant digits; a dash for NaN."""
+    if math.isnan(value):
+        return "–"
+    return "0" if value == 0 else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def with_interval(estimate: Estimate) -> str:
+    """Return mean ± half-width, the latter with two significant digits, the mean to match."""
+    mean, ci95 = estimate.mean, estimate.ci95
+    if math.isnan(mean) or math.isnan(ci95):
+        return number(mean)
+    if ci95 == 0:
+        return f"{number(mean)} ± 0"
+    decimals = max(0, 1 - math.floor(math.log10(ci95)))
+    if decimals > 6:
+        return f"{number(mean)} ± {ci95:.1e}"
+    return f"{mean:.{decimals}f} ± {ci95:.{decimals}f}"
+
+
+def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
+    if math.isnan(model):
+        return Text("no model", style="dim")
+    if math.isnan(mean):
+        return Text("not simulated", style="dim")
+    if math.isnan(ci95):
+        return Text("no interval", style="dim")
+    return Text("✓ inside", style="green") if inside else Text("outside", style="yellow")
+
+
+def _metric_table(dataset: xr.Dataset, column: str) -> Table:
+    table = _table("metric", "unit", column)
+    for name, summary in summarise(dataset).items():
+        rows = summary.per_queue or (("", summary.total),)
+        for queue, estimate in rows:
+            title = long_name(f"{name}[{queue}]" if queue else name)
+            table.add_row(title, METRICS[name].unit, with_interval(estimate))
+    return table
+
+
+def _model_line(solved: Answer) -> str:
+    attrs = solved.dataset.attrs
+    state = "converged" if attrs["converged"] else "NOT converged"
+    steps = f"{state} in {attrs['iterations']} iterations, residual {attrs['residual']:.1g}"
+    return f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
+
+
+def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
+    count, run = simulated.dataset.sizes["replication"], scenario.run
+    runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s after {run.warmup_s:g} s"
+    return f"simulation: {runs}; {simulated.dataset.attrs['events']:,} events in {_seconds(simulated.wall_s)}"
+
+
+def _warnings(solved: Answer) -> list[str]:
+    return [f"model warns: {warning}" for warning in solved.dataset.attrs["warnings"]]
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place < 2 else "right")
+    return table
+
+
+def _print(heading: str, table: Table, footer: list[str]) -> None:
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+    if heading:
+        console.print(Text(heading, style="bold"), soft_wrap=True)
+    console.print(table)
+    for line in footer:
+        console.print(Text(line, style="dim"), soft_wrap=True)

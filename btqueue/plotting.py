@@ -1,0 +1,169 @@
+"""Figures: panels with simulated intervals and the model's lines, and surfaces as older papers print them.
+
+Axes are labelled from the vocabulary of metrics, colours can be told apart by colour-blind readers.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps, rc_context
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from btqueue.scenario import METRICS
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+"""Line colours after Okabe and Ito (Color Universal Design, 2008), the faint yellow left out."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""A second sign, for print without colour."""
+
+SURFACE = "cividis"
+"""Colour map of surfaces: even in lightness, the same for all kinds of colour vision."""
+
+MODEL = PALETTE[1]
+"""Colour of the model's wire frame."""
+
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 110,
+    "savefig.dpi": 160,
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+"""Matplotlib settings: small type, light grid, no box."""
+
+
+def house_style() -> AbstractContextManager[None]:
+    """Return a context in which figures are drawn in `STYLE`."""
+    return rc_context(STYLE)
+
+
+def axis_label(metric: str) -> str:
+    """Return name and unit of a metric, such as ``goodput (kbit/s)``; a ratio has no unit."""
+    known = METRICS[metric]
+    return known.long_name if known.unit == "1" else f"{known.long_name} ({known.unit})"
+
+
+def line_panel(
+    axes: Axes,
+    x: np.ndarray,
+    mean: np.ndarray,
+    ci95: np.ndarray,
+    model: np.ndarray,
+    *,
+    place: int,
+) -> None:
+    """Draw one curve: the simulation as markers with error bars, the model as a line of the same colour.
+
+    Args:
+        axes: where to draw.
+        x: abscissae, shape (n,).
+        mean: simulated means, shape (n,).
+        ci95: half-widths of their 95 % intervals, shape (n,); NaN draws no bar.
+        model: the model's answers, shape (n,); NaN leaves a gap.
+        place: number of the curve, which chooses colour and marker.
+    """
+    colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
+    axes.plot(x, model, color=colour, linewidth=1.3, zorder=2)
+    axes.errorbar(
+        x, mean, yerr=ci95, color=colour, fmt=marker, markersize=4.5, markerfacecolor="white",
+        markeredgewidth=1.1, elinewidth=1.0, capsize=2.0, zorder=3,
+    )  # fmt: skip
+
+
+def curve_key(labels: list[str]) -> list[Line2D]:
+    """Return legend entries for the curves of `line_panel`, and what markers and lines mean."""
+    curves = [
+        Line2D(
+            [], [], color=PALETTE[i], marker=MARKERS[i], markerfacecolor="white", markersize=4.5, label=label
+        )
+        for i, label in enumerate(labels)
+    ]
+    meaning = [
+        Line2D(
+            [],
+            [],
+            color="#555555",
+            marker="o",
+            markerfacecolor="white",
+            linestyle="",
+            label="simulated, 95 %",
+        ),
+        Line2D([], [], color="#555555", label="model"),
+    ]
+    return curves + meaning
+
+
+def published_value(
+    axes: Axes, value: float, *, tolerance: float, text: str, position: tuple[float, str]
+) -> None:
+    """Mark a value that a publication states: a dashed line with the band that its wording leaves.
+
+    Args:
+        axes: where to draw.
+        value: the value, in the unit of the vertical axis.
+        tolerance: relative half-width of the band.
+        text: what it is.
+        position: abscissa of the text as a share of the axis, and its vertical alignment ("bottom", "top").
+    """
+    axes.axhspan(
+        value * (1 - tolerance), value * (1 + tolerance), color="#999999", alpha=0.15, zorder=0, lw=0
+    )
+    axes.axhline(value, color="#555555", linestyle=(0, (5, 3)), linewidth=1.0, zorder=1)
+    share, side = position
+    offset = 3 if side == "bottom" else -3
+    axes.annotate(
+        text, (share, value), xycoords=axes.get_yaxis_transform(), xytext=(0, offset),
+        textcoords="offset points", ha="left", va=side, fontsize=7.5, color="#444444",
+    )  # fmt: skip
+
+
+def surface_panel(
+    axes: Any, x: np.ndarray, y: np.ndarray, mean: np.ndarray, model: np.ndarray, *, view: tuple[float, float]
+) -> None:
+    """Draw the simulated means as a surface and the model as a wire frame over it.
+
+    Args:
+        axes: axes with `projection="3d"`.
+        x: shape (n,).
+        y: shape (m,).
+        mean: simulated means, shape (m, n).
+        model: the model's answers, shape (m, n); NaN leaves a hole.
+        view: elevation and azimuth in degrees.
+    """
+    across, along = np.meshgrid(x, y)
+    axes.computed_zorder = False  # the frame stays readable where it runs inside the surface
+    axes.plot_surface(
+        across, along, mean, cmap=SURFACE, alpha=0.85, linewidth=0.3, edgecolor="white",
+        rstride=1, cstride=1, zorder=1,
+    )  # fmt: skip
+    if np.isfinite(model).any():
+        axes.plot_wireframe(across, along, model, color=MODEL, linewidth=0.9, rstride=1, cstride=1, zorder=2)
+    axes.view_init(elev=view[0], azim=view[1])
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
+
+
+def published_point(axes: Any, point: tuple[float, float, float]) -> None:
+    """Mark a value that a publication states in a surface panel."""
+    axes.plot(*([value] for value in point), marker="*", markersize=12, color="black",
+              markeredgecolor="white", linestyle="", zorder=3)  # fmt: skip
+
+
+def surface_key() -> list[Any]:
+    """Return legend entries for surface, wire frame and published points."""
+    return [
+        Patch(facecolor=colormaps[SURFACE](0.55), label="simulated"),
+        Line2D([], [], color=MODEL, linewidth=0.9, label="model"),
+        Line2D([], [], color="black", marker="*", markersize=10, linestyle="", label="published"),
+    ]

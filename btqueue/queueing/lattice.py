@@ -1,0 +1,191 @@
+"""Probability laws on the lattice of slots: a vector whose entry ``k`` is the probability of ``k``.
+
+Everything in slotted queueing is such a vector: how long a packet is sent, how long the server stays away,
+how many packets join meanwhile. Two operations recur: adding independent quantities (convolution) and
+counting what arrives during a random time (a compound law, evaluated by Horner's rule because
+``sum_l w[l] a(z)**l`` is a polynomial in the law ``a`` of one slot). A law cut off at some length keeps its
+first entries exact; the mass beyond is returned beside it and never spread over the rest.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from btqueue.queueing._precision import in_float64
+
+
+class CutLaw(NamedTuple):
+    """A law known exactly on ``0..n-1``, and the mass that lies beyond."""
+
+    probabilities: Array  # (..., n)
+    tail: Array  # (...)
+
+
+def point(value: int) -> np.ndarray:
+    """The law of a constant ``value`` (slots or packets), as a vector of length ``value + 1``."""
+    law = np.zeros(value + 1)
+    law[value] = 1.0
+    return law
+
+
+def uniform(low: int, high: int) -> np.ndarray:
+    """The uniform law on ``low..high``, both included."""
+    law = np.zeros(high + 1)
+    law[low:] = 1.0 / (high - low + 1)
+    return law
+
+
+def geometric(mean: float, *, tail: float = 1e-15) -> np.ndarray:
+    """The geometric law on ``1, 2, ...`` with the given mean, cut where less than ``tail`` is left.
+
+    The mass that was cut is put on the last point, so that the law sums to one.
+
+    Raises:
+        ValueError: if ``mean`` is not above 1.
+    """
+    if not mean > 1.0:
+        raise ValueError(f"mean of a geometric law on 1, 2, ... must be above 1, got {mean}")
+    failure = 1.0 - 1.0 / mean
+    longest = int(np.ceil(np.log(tail) / np.log(failure))) + 1
+    law = np.concatenate(([0.0], failure ** np.arange(longest) / mean))
+    law[-1] += failure**longest
+    return law
+
+
+def from_points(points: dict[int, float]) -> np.ndarray:
+    """The law that takes each key with the probability of its value, e.g. ``{3: 0.2, 5: 0.8}``."""
+    law = np.zeros(max(points) + 1)
+    for value, probability in points.items():
+        law[value] += probability
+    return law
+
+
+@in_float64
+def mean(law: ArrayLike) -> Array:
+    """Mean of a law on its last axis, ``(..., n) -> (...)``."""
+    law = jnp.asarray(law)
+    return law @ jnp.arange(law.shape[-1], dtype=law.dtype)
+
+
+@in_float64
+def second_moment(law: ArrayLike) -> Array:
+    """Mean square of a law on its last axis, ``(..., n) -> (...)``."""
+    law = jnp.asarray(law)
+    return law @ jnp.arange(law.shape[-1], dtype=law.dtype) ** 2
+
+
+@in_float64
+def survival(law: ArrayLike) -> Array:
+    """``Pr(L > e)`` for ``e = 0..n-2``, summed from the far end so that small tails keep their digits."""
+    law = jnp.asarray(law)
+    return jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1][..., 1:]
+
+
+@in_float64
+def equilibrium_residual(law: ArrayLike) -> Array:
+    """Law of the whole slots still to come after the current one, in an interval met at a random slot.
+
+    ``Pr(R = k) = Pr(L > k) / E[L]`` (the discrete equilibrium law of renewal theory); vector of length
+    ``n - 1``. The complete residual, current slot included, is ``R + 1``.
+    """
+    return survival(law) / mean(law)[..., None]
+
+
+@in_float64
+def truncate(law: ArrayLike, length: int) -> CutLaw:
+    """The first ``length`` entries of a law (padded with zeros where it is shorter), and the mass beyond."""
+    law = jnp.asarray(law)
+    head = law[..., :length]
+    head = jnp.pad(head, [(0, 0)] * (law.ndim - 1) + [(0, length - head.shape[-1])])
+    return CutLaw(head, law[..., length:].sum(axis=-1))
+
+
+@in_float64
+def convolve(first: ArrayLike, second: ArrayLike) -> Array:
+    """Law of the sum of two independent quantities, by FFT.
+
+    Entries carry an absolute error of a few ``eps log2(n + m)``: for small tail probabilities use `compound`.
+
+    Shapes ``(..., n)`` and ``(..., m)`` give ``(..., n + m - 1)``.
+    """
+    first, second = jnp.asarray(first), jnp.asarray(second)
+    length = first.shape[-1] + second.shape[-1] - 1
+    spectrum = jnp.fft.rfft(first, length) * jnp.fft.rfft(second, length)
+    return jnp.fft.irfft(spectrum, length)
+
+
+@in_float64
+def convolution_power(law: ArrayLike, times: int) -> Array:
+    """Law of the sum of ``times`` independent copies, by FFT; ``times = 0`` gives the constant 0."""
+    law = jnp.asarray(law)
+    length = times * (law.shape[-1] - 1) + 1
+    return jnp.fft.irfft(jnp.fft.rfft(law, length) ** times, length)
+
+
+def _toeplitz(law: Array) -> Array:
+    """Upper triangular ``T[i, j] = law[j - i]``: a row times ``T`` is the convolution, cut at ``n``."""
+    shift = jnp.arange(law.shape[0])[None, :] - jnp.arange(law.shape[0])[:, None]
+    return jnp.where(shift >= 0, law[jnp.maximum(shift, 0)], 0.0)
+
+
+@in_float64
+@partial(jax.jit, static_argnames=("length",))
+def compound(counts: ArrayLike, summand: ArrayLike, length: int) -> CutLaw:
+    """Law of a sum of a random number of independent summands, on ``0..length-1``.
+
+    ``sum_l counts[l] summand^{*l}`` by Horner's rule, ``O(len(counts) * length**2)``. Cutting after every
+    step is exact: an entry below ``length`` never depends on one above. ``counts`` may be any non-negative
+    weights and may carry leading axes (several laws at once).
+
+    With ``counts`` the law of a duration in slots and ``summand`` the law of the arrivals of one slot, this
+    is the law of the arrivals during that time; with ``survival(duration)`` it is the occupancy integral.
+    """
+    counts = jnp.asarray(counts)
+    step = _toeplitz(truncate(summand, length).probabilities)
+    start = jnp.zeros((*counts.shape[:-1], length), counts.dtype)
+
+    def horner(partial: Array, weight: Array) -> tuple[Array, None]:
+        return (partial @ step).at[..., 0].add(weight), None
+
+    probabilities, _ = jax.lax.scan(horner, start, jnp.moveaxis(counts, -1, 0), reverse=True)
+    return CutLaw(probabilities, jnp.maximum(counts.sum(-1) - probabilities.sum(-1), 0.0))
+
+
+@in_float64
+def compound_fft(counts: ArrayLike, summand: ArrayLike, length: int, *, points: int) -> CutLaw:
+    """As `compound`, by FFT on ``points`` points: ``O(points log points)`` for a long duration.
+
+    The transform is periodic: mass beyond ``points`` folds back onto the start. ``points`` has to cover
+    ``length`` and all but a negligible tail of the sum, which the caller has to know.
+
+    Raises:
+        ValueError: if ``points`` is below ``length`` or below the length of ``summand``.
+    """
+    counts, summand = jnp.asarray(counts), jnp.asarray(summand)
+    if points < max(length, summand.shape[-1]):
+        raise ValueError(f"points must be at least {max(length, summand.shape[-1])}, got {points}")
+    spectrum = jnp.polyval(counts[::-1], jnp.fft.fft(summand, points))
+    probabilities = jnp.fft.ifft(spectrum).real[:length]
+    return CutLaw(probabilities, jnp.maximum(counts.sum() - probabilities.sum(), 0.0))
+
+
+@in_float64
+@jax.jit
+def filling_matrix(arrivals: CutLaw) -> Array:
+    """Transition matrix of a queue that only fills: ``q -> min(q + arrivals, K)``.
+
+    ``arrivals`` is known on ``0..K`` (shape ``(..., K + 1)``); the result has shape ``(..., K + 1, K + 1)``.
+    Applying the capacity once to the sum is exact, because nothing leaves in between. Row sums equal the
+    total mass, so the same function turns occupancy integrals into time spent at each content.
+    """
+    law, tail = arrivals
+    size = law.shape[-1]
+    beyond = tail[..., None] + jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1]  # Pr(arrivals >= k)
+    shift = jnp.arange(size)[None, :] - jnp.arange(size)[:, None]
+    rising = jnp.where(shift >= 0, law[..., jnp.maximum(shift, 0)], 0.0)
+    return rising.at[..., -1].set(beyond[..., ::-1])

@@ -1,0 +1,49 @@
+"""What the user describes: network, radio, link, flow control, polling, voice, traffic, transport and run.
+
+Nothing here computes a result; the package reads, checks, changes and writes scenarios, and holds the
+vocabulary (keys, metrics, units) that the solver, the simulator and the reports share.
+"""
+
+from btqueue.scenario.capability import not_built, require_built
+from btqueue.scenario.errors import NotBuiltYet, Problem, ScenarioError
+from btqueue.scenario.library import list_models, models_folder
+from btqueue.scenario.link import FlowControl, Link
+from btqueue.scenario.loading import load
+from btqueue.scenario.metrics import METRICS, Metric, describe
+from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
+from btqueue.scenario.polling import Polling, Voice
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.run import Run
+from btqueue.scenario.scenario import Scenario, apply_sets, json_schema
+from btqueue.scenario.traffic import LoadStep, Traffic
+from btqueue.scenario.transport import Transport
+
+__all__ = [
+    "METRICS",
+    "Flow",
+    "FlowControl",
+    "Link",
+    "LoadStep",
+    "Metric",
+    "Network",
+    "NotBuiltYet",
+    "OutsideLink",
+    "Piconet",
+    "Polling",
+    "Problem",
+    "Radio",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "Traffic",
+    "Transport",
+    "Voice",
+    "apply_sets",
+    "describe",
+    "json_schema",
+    "list_models",
+    "load",
+    "models_folder",
+    "not_built",
+    "require_built",
+]

@@ -1,0 +1,42 @@
+"""The systems of the literature that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NOT_SCENARIOS = frozenset({"published.toml"})
+"""TOML files in a system's folder that are records of a publication, not scenarios."""
+
+
+def models_folder() -> Path:
+    """Return the folder with one subfolder for each system of the literature.
+
+    Raises:
+        FileNotFoundError: if the package was installed without its models.
+    """
+    return _folder("models")
+
+
+def figures_folder() -> Path:
+    """Return the folder with the scripts of published figures, one subfolder for each system.
+
+    Raises:
+        FileNotFoundError: if the package was installed without its figures.
+    """
+    return _folder("figures")
+
+
+def _folder(name: str) -> Path:
+    """Return a folder that stands beside the package in a checkout, and inside it in an installed wheel."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"no folder '{name}' in or beside {package}: the installation is incomplete")
+
+
+def list_models() -> tuple[str, ...]:
+    """Return the names of all scenarios in :func:`models_folder`, such as ``venugopal-2006/piconet``."""
+    folder = models_folder()
+    files = (path for path in folder.glob("*/*.toml") if path.name not in NOT_SCENARIOS)
+    return tuple(sorted(path.relative_to(folder).with_suffix("").as_posix() for path in files))

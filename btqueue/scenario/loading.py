@@ -1,0 +1,101 @@
+"""Reading scenarios from files."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from btqueue.scenario.errors import Problem, ScenarioError, shown
+from btqueue.scenario.library import list_models, models_folder
+from btqueue.scenario.problems import closest
+from btqueue.scenario.scenario import Scenario
+
+LARGEST_FILE_BYTES = 10_000_000
+"""A scenario file beyond this size is surely something else."""
+
+
+def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:
+    """Read a scenario from a TOML file, or by its name in the library of models.
+
+    Args:
+        name_or_path: a file, or a name such as ``venugopal-2006/piconet``; a file of that name comes first.
+        overrides: dotted keys with values (``{"polling.limit": 10}``), or settings as on the command line
+            (``["polling.limit=10"]``).
+
+    Raises:
+        ScenarioError: if there is no such file or model, it cannot be read, or the scenario is not valid.
+    """
+    scenario = Scenario.from_dict(read_toml(find(name_or_path)))
+    if isinstance(overrides, Mapping):
+        return scenario.changed(overrides) if overrides else scenario
+    settings = [overrides] if isinstance(overrides, str) else list(overrides)
+    return scenario.with_sets(settings) if settings else scenario
+
+
+def find(name_or_path: str | os.PathLike[str]) -> Path:
+    """Return the file of a scenario given by path or by name in the library.
+
+    Raises:
+        ScenarioError: if it does not exist, is a folder, or the name cannot be a path at all.
+    """
+    text = os.fspath(name_or_path)
+    try:
+        path = Path(text)
+        if path.is_file():
+            return path
+        is_folder = path.is_dir()
+    except (OSError, ValueError, TypeError) as error:
+        raise _file_error(text, f"{shown(text)} cannot be the name of a scenario ({error})") from None
+    names = list_models()
+    name = text.removesuffix(".toml")
+    if name in names:
+        return models_folder() / f"{name}.toml"
+    if is_folder or any(known.startswith(f"{text}/") for known in names):
+        inside = [known for known in names if known.startswith(f"{text}/")]
+        hint = f"; the scenarios in it are {', '.join(inside)}" if inside else "; give a TOML file"
+        raise _file_error(text, f"{shown(text)} is a folder{hint}")
+    by_last_part = {known.rpartition("/")[2]: known for known in reversed(names)}
+    guess = by_last_part.get(name) or closest(name, names) or closest(name, _toml_files_beside(path))
+    hint = f"did you mean '{guess}'?" if guess else f"the models are {', '.join(names)}"
+    raise _file_error(text, f"no scenario file or model {shown(text)}: {hint}", guess=guess)
+
+
+def _toml_files_beside(path: Path) -> list[str]:
+    try:
+        return [str(other) for other in path.parent.glob("*.toml")]
+    except (OSError, ValueError):
+        return []
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Raises:
+        ScenarioError: if it cannot be read, is no text, or is no TOML (with the line).
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        raise _file_error(path, f"{path} cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST_FILE_BYTES:
+        raise _file_error(
+            path, f"{path} is too large for a scenario (more than {LARGEST_FILE_BYTES:,} bytes)"
+        )
+    try:
+        return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
+    except UnicodeDecodeError:
+        raise _file_error(path, f"{path} is no text file (a scenario is TOML in UTF-8)") from None
+    except tomllib.TOMLDecodeError as error:
+        raise _file_error(path, f"{path} is no valid TOML: {error}") from None
+    except ValueError:  # Python refuses to read whole numbers of thousands of digits
+        raise _file_error(path, f"{path} holds a number with too many digits") from None
+    except RecursionError:
+        raise _file_error(path, f"{path} nests lists or tables too deeply") from None
+
+
+def _file_error(path: str | Path, message: str, *, guess: str | None = None) -> ScenarioError:
+    return ScenarioError(Problem(message, value=str(path), allowed="a scenario file or model", guess=guess))

@@ -1,0 +1,133 @@
+"""Who is in the network and who talks to whom: the table ``[network]``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from btqueue.scenario.fields import Bytes, Count, Name, PositiveRate, Probability, Seconds, Table, listed
+
+MOST_PERIPHERALS = 7
+"""Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""
+
+Topology = Literal["piconet", "scatternet", "chain", "custom"]
+FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
+
+
+class Flow(Table):
+    """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`."""
+
+    source: Name = Field(
+        validation_alias="from", serialization_alias="from", description="name of the sending node"
+    )
+    target: Name = Field(
+        validation_alias="to", serialization_alias="to", description="name of the receiving node"
+    )
+
+
+class Piconet(Table):
+    """A piconet of a custom network. A device that is listed in two piconets is a bridge between them."""
+
+    name: Name = Field(description="name of the piconet")
+    central: Name = Field(description="name of the central")
+    peripherals: Annotated[
+        tuple[Name, ...], listed(..., "names of the peripherals", least=1, most=MOST_PERIPHERALS)
+    ]
+
+
+LINK_RATES_KBPS = {"wired": 10_000.0, "wlan": 4_000.0, "cdpd": 19.2, "other": 1_000.0}
+"""Default rates of outside links: 10 Mbit/s Ethernet, what 802.11b reaches, the raw CDPD channel."""
+
+
+class OutsideLink(Table):
+    """A pipe between a Bluetooth node and a host outside the piconets (WLAN, wired network, CDPD)."""
+
+    name: Name = Field(description="name of the link")
+    source: Name = Field(
+        validation_alias="from",
+        serialization_alias="from",
+        description="node on one side, for instance a gateway",
+    )
+    target: Name = Field(
+        validation_alias="to", serialization_alias="to", description="node or host on the other side"
+    )
+    kind: Literal["wired", "wlan", "cdpd", "other"] = Field(
+        default="wired", description="kind of link, sets the default rate"
+    )
+    rate_kbps: PositiveRate = Field(
+        default_factory=lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),
+        description="rate of each direction, or of both together when half_duplex",
+    )
+    half_duplex: bool = Field(
+        default_factory=lambda data: data.get("kind") in ("wlan", "cdpd"),
+        description="both directions share the rate",
+    )
+    delay_s: Seconds = Field(default=0.0, description="propagation and forwarding delay")
+    jitter_s: Seconds = Field(default=0.0, description="mean of an exponential delay added to delay_s")
+    buffer_packets: Count = Field(default=1000, description="packets that may wait for the link")
+    loss: Probability = Field(default=0.0, description="probability that a packet (or block) is lost")
+    loss_block_bytes: Bytes | None = Field(
+        default=None, description="loss applies to each block of this size; unset: packet"
+    )
+    header_bytes: int = Field(default=0, ge=0, le=10_000, description="bytes that the link adds to a packet")
+    up_s: Seconds = Field(default=0.0, description="mean time between interruptions; 0: never interrupted")
+    down_s: Seconds = Field(default=0.0, description="mean length of an interruption")
+
+
+def _usual_flows(data: dict[str, Any]) -> FlowPattern:
+    patterns: dict[object, FlowPattern] = {"scatternet": "pairs", "chain": "end-to-end"}
+    return patterns.get(data.get("topology"), "ring")
+
+
+class Network(Table):
+    """Topology and flows.
+
+    Nodes of a standard topology have fixed names: ``c1`` is the central of piconet 1, ``p1.2`` its second
+    peripheral, ``b1`` the bridge between piconets 1 and 2; a chain of h hops has the nodes ``n0`` to ``nh``.
+    """
+
+    topology: Topology = Field(default="piconet", description="shape of the network")
+    peripherals: int = Field(
+        default=2, ge=1, le=MOST_PERIPHERALS, description="peripherals of each piconet, bridges not counted"
+    )
+    piconets: int = Field(
+        default_factory=lambda data: 2 if data.get("topology") == "scatternet" else 1,
+        ge=1, le=10_000, description="piconets of a scatternet",
+    )  # fmt: skip
+    hops: int = Field(default=2, ge=1, le=100, description="hops of a chain")
+    bridge: Literal["SS", "MS"] = Field(
+        default="SS", description="bridge: peripheral twice (SS), or central and peripheral (MS)"
+    )
+    flows: FlowPattern | Annotated[tuple[Flow, ...], listed(..., "", least=1, most=100_000)] = Field(
+        default_factory=_usual_flows,
+        description="who sends to whom: a pattern, or a list of { from, to }",
+    )
+    active_flows: Literal["all"] | Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default="all", description="how many of the flows carry traffic; the other members are still polled"
+    )
+    piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)
+    outside_links: tuple[OutsideLink, ...] = listed((), "links to hosts outside the piconets")
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Names of all nodes: centrals first, then peripherals, bridges and outside hosts, each once."""
+        names: dict[str, None] = {}
+        for name in (
+            *self._bluetooth_nodes(),
+            *(end for x in self.outside_links for end in (x.source, x.target)),
+        ):
+            names[name] = None
+        return tuple(names)
+
+    def _bluetooth_nodes(self) -> list[str]:
+        if self.topology == "custom":
+            centrals = [p.central for p in self.piconet_list]
+            return centrals + [name for p in self.piconet_list for name in p.peripherals]
+        if self.topology == "chain":
+            return [f"n{i}" for i in range(self.hops + 1)]
+        piconets = range(1, self.piconets + 1)
+        centrals = [f"c{k}" for k in piconets]
+        peripherals = [f"p{k}.{i}" for k in piconets for i in range(1, self.peripherals + 1)]
+        bridges = [f"b{k}" for k in range(1, self.piconets)] if self.bridge == "SS" else []
+        return centrals + peripherals + bridges

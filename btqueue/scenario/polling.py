@@ -1,0 +1,63 @@
+"""How a central shares its slots: the tables ``[polling]`` and ``[voice]``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from btqueue.scenario.fields import Count, PositiveSeconds, Table
+
+Discipline = Literal[
+    "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
+]  # fmt: skip
+
+
+class Polling(Table):
+    """The polling discipline of the centrals and the stay of the bridges."""
+
+    discipline: Discipline = Field(
+        default="e-limited", description="rule that ends a visit and chooses the next peripheral"
+    )
+    limit: int = Field(
+        default=5, ge=1, le=100_000, description="M, frames of one visit under e-limited polling"
+    )
+    max_weight: int = Field(
+        default=5, ge=1, le=1000, description="initial weight of the weighted round robins"
+    )
+    bridge_limit: Count | None = Field(
+        default=None, description="frames of a visit to the bridge; unset: peripherals x limit"
+    )
+    bridge_buffer_packets: Count | None = Field(
+        default=None, description="packets a bridge may hold each way; unset: peripherals x limit"
+    )
+    bridge_schedule: Literal["walk-in", "sniff", "pcss", "lcs"] = Field(
+        default="walk-in", description="how bridge and central find each other"
+    )
+    residence: Literal["visit", "cycle", "complete"] = Field(
+        default="visit",
+        description="a walk-in bridge leaves after its visit, after whole cycles, or when nothing is left",
+    )
+    residence_cycles: Count = Field(default=1, description="cycles a bridge stays when residence is cycle")
+    rendezvous_s: PositiveSeconds = Field(
+        default=0.1, description="mean time between meeting points of sniff, pcss and lcs"
+    )
+    switch_delay: bool = Field(
+        default=False, description="count clock and frame alignment when a bridge changes piconet"
+    )
+
+
+VOICE_LINKS = {"none": 0, "HV1": 1, "HV2": 2, "HV3": 3}
+"""Most voice links of each kind: HVk reserves one slot pair out of every k."""
+
+
+class Voice(Table):
+    """Synchronous voice links, which take their slots before any data."""
+
+    packet: Literal["none", "HV1", "HV2", "HV3"] = Field(
+        default="none", description="packet type of the voice links"
+    )
+    links: int = Field(
+        default_factory=lambda data: 0 if data.get("packet", "none") == "none" else 1,
+        ge=0, le=3, description="voice links of each piconet",
+    )  # fmt: skip

@@ -1,0 +1,232 @@
+"""From terse findings to sentences: which key, what was given, what is allowed, what was meant."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from btqueue.scenario.errors import Problem, ScenarioError, bad_value, shown
+
+SYNONYMS = {
+    "S": "flow_control.buffer_packets",
+    "L": "flow_control.baseband_packets",
+    "M": "polling.limit",
+    "n": "network.peripherals",
+    "tb": "flow_control.token_rate_kbps",
+    "slaves": "network.peripherals",
+    "load": "traffic.load_kbps",
+    "rwnd": "transport.receive_window_segments",
+    "mss": "transport.mss_bytes",
+    "ssthresh": "transport.initial_ssthresh_segments",
+    "scheduler": "polling.discipline",
+}
+"""Symbols and words of the papers for keys of the scenario."""
+
+
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """Return the option that *word* was probably meant to be, or ``None``."""
+    by_lower = {option.lower(): option for option in options}
+    matches = difflib.get_close_matches(word.lower()[:100], by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+def _number(x: Any) -> str:
+    return f"{x:,}" if isinstance(x, int) else f"{x:g}"
+
+
+def _range(metadata: Sequence[Any]) -> str:
+    """Return the bounds of a number in words, with a leading space, or nothing."""
+    bound = {
+        name: getattr(m, name) for m in metadata for name in ("ge", "gt", "le", "lt") if hasattr(m, name)
+    }
+    low = (
+        f"of at least {_number(bound['ge'])}"
+        if "ge" in bound
+        else f"above {_number(bound['gt'])}"
+        if "gt" in bound
+        else ""
+    )
+    high = (
+        f"at most {_number(bound['le'])}"
+        if "le" in bound
+        else f"below {_number(bound['lt'])}"
+        if "lt" in bound
+        else ""
+    )
+    return " " + " and ".join(part for part in (low, high) if part) if low or high else ""
+
+
+def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    """Return in words what a key of this type accepts."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        inner = [
+            m for extra in args[1:] for m in (extra.metadata if isinstance(extra, FieldInfo) else [extra])
+        ]
+        return allowed_values(args[0], [*metadata, *inner])
+    if origin in (Union, types.UnionType):
+        return ", or ".join(allowed_values(arg, metadata) for arg in args if arg is not type(None))
+    if origin is Literal:
+        return ("one of " if len(args) > 1 else "") + ", ".join(f'"{arg}"' for arg in args)
+    if origin is tuple:
+        return f"a list, each entry {allowed_values(args[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "a table { " + ", ".join(key_names(annotation)) + " }"
+    words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a text"}
+    text = words.get(annotation, "a value of another kind")
+    return text + (_range(metadata) if annotation in (int, float) else "")
+
+
+def key_names(table: type[BaseModel]) -> list[str]:
+    """Return the keys of *table* as they are written in a file."""
+    return [field.serialization_alias or name for name, field in table.model_fields.items()]
+
+
+def _literals(annotation: Any) -> list[str]:
+    """Return every fixed word that *annotation* accepts."""
+    if get_origin(annotation) is Literal:
+        return [arg for arg in get_args(annotation) if isinstance(arg, str)]
+    return [word for arg in get_args(annotation) for word in _literals(arg)]
+
+
+def _table_inside(annotation: Any) -> type[BaseModel] | None:
+    """Return the table type that *annotation* is or holds, if any."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for arg in get_args(annotation):
+        if (found := _table_inside(arg)) is not None:
+            return found
+    return None
+
+
+def _entry_type(annotation: Any) -> Any:
+    """Return the type of the entries of the list that *annotation* is or holds."""
+    if get_origin(annotation) is tuple:
+        return get_args(annotation)[0]
+    return next((found for arg in get_args(annotation) if (found := _entry_type(arg)) is not None), None)
+
+
+def _field(table: type[BaseModel] | None, key: object) -> FieldInfo | None:
+    if table is not None:
+        for name, field in table.model_fields.items():
+            if key in (name, field.serialization_alias):
+                return field
+    return None
+
+
+def _all_keys(root: type[BaseModel]) -> list[str]:
+    tables = {name: _table_inside(field.annotation) for name, field in root.model_fields.items()}
+    return [
+        f"{name}.{key}" for name, table in tables.items() if table is not None for key in key_names(table)
+    ]
+
+
+def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
+    """Describe a key (dotted) that no table has, and guess which one was meant."""
+    keys = _all_keys(root)
+    table, _, last = key.rpartition(".")
+    same_name = [k for k in keys if k.rpartition(".")[2] == last]
+    guess = (
+        SYNONYMS.get(last)
+        or (same_name[0] if same_name and not (table and "." in table) else None)
+        or closest(key, [*keys, *key_names(root)])
+        or closest(last, [k.rpartition(".")[2] for k in keys])
+    )
+    if guess is not None and "." not in guess and guess not in root.model_fields:
+        guess = next(k for k in keys if k.rpartition(".")[2] == guess)
+    if guess == key:
+        guess = None
+    text = f"unknown key {shown(key).replace(chr(34), chr(39))}"
+    if guess is not None:
+        text += f": did you mean '{guess}'?"
+    elif table and table not in root.model_fields and (meant := closest(table, root.model_fields)):
+        text += f": there is no table {shown(table).replace(chr(34), chr(39))}; did you mean [{meant}]?"
+        guess = meant
+    elif (
+        table in root.model_fields
+        and (inside := _table_inside(root.model_fields[table].annotation)) is not None
+    ):
+        text += f": [{table}] has the keys {', '.join(key_names(inside))}"
+    else:
+        text += f": the tables are {', '.join(name for name in root.model_fields if name != 'title')}"
+    return Problem(text, key=key, value=value, allowed="a known key", guess=guess)
+
+
+def _join(path: Sequence[str | int]) -> str:
+    text = ""
+    for part in path:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _locate(
+    root: type[BaseModel], data: object, loc: Sequence[str | int]
+) -> tuple[tuple[str | int, ...], FieldInfo | None, type[BaseModel] | None, object]:
+    """Follow a location of the checker through the data.
+
+    The checker mixes names of union members into its locations; they are no keys of the data and are skipped.
+
+    Returns:
+        The path of real keys, the field there (``None`` inside lists), the table that holds it, the value.
+    """
+    path: list[str | int] = []
+    table: type[BaseModel] | None = root
+    holder: type[BaseModel] | None = root
+    field: FieldInfo | None = None
+    value = data
+    for part in loc:
+        if isinstance(part, int) and isinstance(value, list | tuple) and part < len(value):
+            value = value[part]
+        elif isinstance(part, str) and isinstance(value, dict) and (part in value or _field(table, part)):
+            value = value.get(part)
+            holder, field = table, _field(table, part)
+            table = _table_inside(field.annotation) if field is not None else None
+        else:
+            continue
+        path.append(part)
+    return tuple(path), field, holder, value
+
+
+def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> list[Problem]:
+    """Translate the findings on *data*, one problem for each key, in the order of the tables."""
+    found: dict[tuple[str | int, ...], Problem] = {}
+    extra: list[Problem] = []
+    for item in error.errors(include_url=False, include_input=False):
+        cause = item.get("ctx", {}).get("error")
+        if isinstance(cause, ScenarioError):
+            extra += cause.problems
+            continue
+        if item["type"] == "default_factory_not_called":  # follows from another finding on the same table
+            continue
+        path, field, _, value = _locate(root, data, item["loc"])
+        key = _join(path)
+        if item["type"] == "extra_forbidden":
+            found[path] = unknown_key(root, key, value)
+        elif item["type"] == "missing":
+            found[path] = Problem(f"{key} is missing", key=key, allowed="a value")
+        elif path not in found:
+            found[path] = _wrong_value(key, field, path, value)
+    kept = [p for path, p in found.items() if not any(q[: len(path)] == path and q != path for q in found)]
+    return kept + extra or [Problem(f"the scenario is not valid: {error.error_count()} findings")]
+
+
+def _wrong_value(key: str, field: FieldInfo | None, path: Sequence[str | int], value: object) -> Problem:
+    if field is None:
+        return bad_value(key or "scenario", value, "a table")
+    annotation = field.annotation
+    if path and isinstance(path[-1], int):  # an entry of a list
+        allowed = allowed_values(_entry_type(annotation))
+    else:
+        allowed = allowed_values(annotation, field.metadata)
+    words = _literals(annotation)
+    guess = closest(value, words) if isinstance(value, str) and words else None
+    problem = bad_value(key, value, allowed, guess=guess)
+    note = f" ({field.description})" if field.description else ""
+    if isinstance(value, str) and "number" in allowed and not words:
+        note += "; write numbers without quotes"
+    return Problem(problem.message + note, key=key, value=value, allowed=allowed, guess=guess)

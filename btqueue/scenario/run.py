@@ -1,0 +1,27 @@
+"""How long and how often a scenario is simulated: the table ``[run]``."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from btqueue.scenario.fields import PositiveSeconds, Seconds, Table
+
+
+class Run(Table):
+    """Length, repetition and randomness of the simulation; the analytic solution ignores it."""
+
+    duration_s: PositiveSeconds = Field(
+        default=480.0, description="simulated time that is measured, after the warm-up"
+    )
+    warmup_s: Seconds = Field(default=60.0, description="simulated time before measuring starts")
+    replications: int = Field(default=10, ge=1, le=100_000, description="independent repetitions")
+    seed: int = Field(default=1, ge=0, le=2**63 - 1, description="seed of all random streams")
+    precision: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="repeat until the interval of the mean goodput is this narrow (relative)",
+    )
+    jitter_s: float = Field(
+        default=0.0, ge=0, le=1, description="largest random processing delay at each sender (uniform from 0)"
+    )

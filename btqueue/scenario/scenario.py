@@ -1,0 +1,120 @@
+"""The scenario: everything that a network model or a simulation needs to know, checked and frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import tomli_w
+from pydantic import Field, ValidationError, model_validator
+
+from btqueue.scenario.checks import problems_between_keys
+from btqueue.scenario.errors import Problem, ScenarioError, bad_value
+from btqueue.scenario.fields import Table
+from btqueue.scenario.link import FlowControl, Link
+from btqueue.scenario.network import Network
+from btqueue.scenario.overrides import merged, parse_sets
+from btqueue.scenario.polling import Polling, Voice
+from btqueue.scenario.problems import problems_of
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.run import Run
+from btqueue.scenario.traffic import Traffic
+from btqueue.scenario.transport import Transport
+
+
+class Scenario(Table):
+    """A Bluetooth network, its traffic and how to run it.
+
+    Every key has a default; ``Scenario()`` is the two-peripheral piconet of Venugopal 2006.
+
+    Raises:
+        ScenarioError: on any wrong key, value or combination, with all problems at once.
+    """
+
+    title: str = Field(default="", max_length=300, description="one line that says what this scenario is")
+    network: Network = Network()
+    radio: Radio = Radio()
+    link: Link = Link()
+    flow_control: FlowControl = FlowControl()
+    polling: Polling = Polling()
+    voice: Voice = Voice()
+    traffic: Traffic = Traffic()
+    transport: Transport = Transport()
+    run: Run = Run()
+
+    def __init__(self, /, **data: Any) -> None:
+        """Check *data* (tables as dicts or table objects) and freeze it."""
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise ScenarioError(problems_of(error, type(self), data)) from None
+
+    @model_validator(mode="after")
+    def _check_between_keys(self) -> Self:
+        if problems := problems_between_keys(self):
+            raise ScenarioError(problems)
+        return self
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Scenario:
+        """Build a scenario from nested dicts, as read from TOML or JSON.
+
+        Raises:
+            ScenarioError: if *data* is no mapping of text keys, or wrong in any other way.
+        """
+        if not isinstance(data, Mapping):
+            raise ScenarioError(bad_value("scenario", data, "a table of tables"))
+        for key in data:
+            if not isinstance(key, str):
+                raise ScenarioError(Problem(f"keys must be texts, not {key!r:.60}"))
+        return cls(**data)
+
+    def with_(self, **changes: Any) -> Scenario:
+        """Return a copy with some keys changed: ``s.with_(polling__limit=10, radio__model="constant")``.
+
+        A key is written ``table__key``; ``None`` returns it to its default. Defaults that depend on another
+        key (``network.flows`` on ``network.topology``) follow it unless they were given explicitly.
+
+        Raises:
+            ScenarioError: if a key is unknown or the changed scenario is not valid.
+        """
+        return self.changed({key.replace("__", "."): value for key, value in changes.items()})
+
+    def changed(self, changes: Mapping[str, Any]) -> Scenario:
+        """As :meth:`with_`, with dotted keys: ``s.changed({"polling.limit": 10})``."""
+        return Scenario.from_dict(merged(type(self), self.to_dict(resolved=False), changes))
+
+    def with_sets(self, sets: Iterable[str]) -> Scenario:
+        """Return a copy changed by command-line settings such as ``"polling.limit=10"``.
+
+        Raises:
+            ScenarioError: if a setting cannot be read, or the result is not valid.
+        """
+        return self.changed(parse_sets(type(self), sets))
+
+    def to_dict(self, *, resolved: bool = True) -> dict[str, Any]:
+        """Return nested dicts of plain values, ready for TOML or JSON; unset optional keys are left out.
+
+        Args:
+            resolved: include every default; otherwise only what was given explicitly.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=not resolved)
+
+    def to_toml(self, *, resolved: bool = True) -> str:
+        """Return the scenario as TOML text that loads back to an equal scenario."""
+        return tomli_w.dumps(self.to_dict(resolved=resolved))
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of a scenario, for editors that complete and check TOML."""
+        return cls.model_json_schema(by_alias=True)
+
+
+def apply_sets(scenario: Scenario, sets: Iterable[str]) -> Scenario:
+    """Return a copy changed by settings such as ``"polling.limit=10"`` (see :meth:`Scenario.with_sets`)."""
+    return scenario.with_sets(sets)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a scenario; see :meth:`Scenario.json_schema`."""
+    return Scenario.json_schema()

@@ -1,0 +1,45 @@
+"""What the applications send: the table ``[traffic]``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from btqueue.scenario.fields import Bytes, Name, PositiveRate, PositiveSeconds, Seconds, Table, listed
+
+
+class LoadStep(Table):
+    """From ``at_s`` on (simulated time, warm-up included) the offered load is ``load_kbps``."""
+
+    at_s: Seconds = Field(description="time of the change")
+    load_kbps: PositiveRate = Field(description="offered load of each flow from then on")
+
+
+class Traffic(Table):
+    """The source of each flow."""
+
+    source: Literal["poisson", "ibp", "greedy", "periodic", "request-reply", "file"] = Field(
+        default="poisson", description="law of the message arrivals"
+    )
+    load_kbps: PositiveRate = Field(
+        default=160.0, description="offered load of each flow, application bytes; greedy ignores it"
+    )
+    message_bytes: Bytes = Field(default=1460, description="size of a message")
+    scv: float = Field(
+        default=10.0,
+        gt=0,
+        le=1e6,
+        description="squared coefficient of variation of the gaps of an ibp source",
+    )
+    load_schedule: tuple[LoadStep, ...] = listed((), "changes of the load over time")
+    request_bytes: Bytes = Field(default=32, description="request of a request-reply session")
+    reply_bytes: Bytes = Field(default=1024, description="reply of a request-reply session")
+    goodbye_bytes: int = Field(
+        default=0, ge=0, le=1_000_000_000, description="closing message of a request-reply session; 0: none"
+    )
+    pause_s: Seconds = Field(default=0.0, description="time between two request-reply sessions")
+    arrival_file: Name | None = Field(default=None, description="file with arrival times and message sizes")
+    file_period_s: PositiveSeconds | None = Field(
+        default=None, description="the arrival file is repeated with this period"
+    )

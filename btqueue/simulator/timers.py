@@ -1,0 +1,76 @@
+"""All timers of the network in one indexed binary heap: schedule, re-schedule and cancel in O(log n).
+
+Every timer has a fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers due at
+the same nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
+"""
+
+from btqueue.simulator.compilation import compiled
+from btqueue.simulator.records import NEVER
+
+
+@compiled
+def before(timers, first, second):
+    """Whether timer `first` fires before timer `second`."""
+    due_first, due_second = timers[first].due, timers[second].due
+    return due_first < due_second or (due_first == due_second and first < second)
+
+
+@compiled
+def sift_up(timers, heap, place):
+    """Move the timer at `place` towards the root until its parent fires before it."""
+    timer = heap[place]
+    while place > 0:
+        parent = (place - 1) >> 1
+        if not before(timers, timer, heap[parent]):
+            break
+        heap[place] = heap[parent]
+        timers[heap[place]].place = place
+        place = parent
+    heap[place] = timer
+    timers[timer].place = place
+
+
+@compiled
+def sift_down(timers, heap, place):
+    """Move the timer at `place` towards the leaves until it fires before both children."""
+    timer = heap[place]
+    count = len(heap)
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        if child + 1 < count and before(timers, heap[child + 1], heap[child]):
+            child += 1
+        if not before(timers, heap[child], timer):
+            break
+        heap[place] = heap[child]
+        timers[heap[place]].place = place
+        place = child
+    heap[place] = timer
+    timers[timer].place = place
+
+
+@compiled
+def schedule(sim, timer, due):
+    """Let `timer` fire at `due` (ns), whether it is running or not."""
+    earlier = due < sim.timers[timer].due
+    sim.timers[timer].due = due
+    if earlier:
+        sift_up(sim.timers, sim.heap, sim.timers[timer].place)
+    else:
+        sift_down(sim.timers, sim.heap, sim.timers[timer].place)
+
+
+@compiled
+def cancel(sim, timer):
+    """Stop `timer`."""
+    schedule(sim, timer, NEVER)
+
+
+@compiled
+def next_after_root(sim):
+    """Return when the first timer other than the one at the root is due (ns)."""
+    due = NEVER
+    for place in range(1, min(3, len(sim.heap))):
+        due = min(due, sim.timers[sim.heap[place]].due)
+    return due

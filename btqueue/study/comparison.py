@@ -1,0 +1,124 @@
+"""The solver's answer and the simulator's, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study.provenance import provenance
+from btqueue.study.summary import Estimate, MetricSummary, summarise
+
+NOTHING = Estimate(math.nan)
+"""In place of the answer of a side that gives none."""
+
+
+def compare(
+    scenario: Scenario, threads: int | None = None, progress: Callable[[float], None] | None = None
+) -> xr.Dataset:
+    """Solve and simulate *scenario* and lay the results side by side.
+
+    Args:
+        scenario: what to ask both sides.
+        threads: replications simulated at once; the number of cores by default.
+        progress: called with the share of a replication that was finished.
+
+    Returns:
+        As `side_by_side`.
+
+    Raises:
+        NotBuiltYet: the scenario asks for something that the engines cannot do yet.
+        NoConvergence: the solver has no answer.
+        InvariantViolated: the simulator lost count.
+    """
+    from btqueue.network import solve  # JAX and numba are loaded only when something is computed
+    from btqueue.simulator import simulate
+
+    solved = solve(scenario)
+    return side_by_side(scenario, solved, simulate(scenario, threads=threads, progress=progress))
+
+
+def side_by_side(scenario: Scenario, solved: xr.Dataset, simulated: xr.Dataset) -> xr.Dataset:
+    """Return the comparison of a solution with a simulation of the same scenario.
+
+    Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`.
+
+    Returns:
+        Dataset over `metric` (coordinates `units` and `long_name`) with
+
+        - `model` and `simulation`: NaN where a side cannot give the metric; attributes `model_missing` and
+          `simulation_missing` of the dataset name these;
+        - `ci95`: half-width of the simulation's interval over replications; NaN for a single one;
+        - `relative_difference`: (model - simulation) / simulation; NaN where the simulation's mean is 0;
+        - `inside`: whether the model lies in the simulation's interval; False too where `model`, `simulation`
+          or `ci95` is NaN and nothing can be said.
+
+        Attributes: the scenario as JSON, what both datasets say about how they were made, and provenance.
+    """
+    model, simulation = _rows(summarise(solved)), _rows(summarise(simulated))
+    names = sorted({**model, **simulation}, key=lambda name: _place(name, [*model, *simulation]))
+    answer = np.array([model.get(name, NOTHING).mean for name in names])
+    mean = np.array([simulation.get(name, NOTHING).mean for name in names])
+    ci95 = np.array([simulation.get(name, NOTHING).ci95 for name in names])
+    difference = np.divide(answer - mean, mean, out=np.full_like(mean, np.nan), where=mean != 0)
+    columns = {
+        "model": (answer, "solution of the model"),
+        "simulation": (mean, "mean over flows and replications"),
+        "ci95": (ci95, "half-width of the 95 % interval of the simulation"),
+        "relative_difference": (difference, "(model - simulation) / simulation"),
+        "inside": (np.abs(answer - mean) <= ci95, "the model lies in the simulation's interval"),
+    }
+    return xr.Dataset(
+        {name: ("metric", values, {"description": text}) for name, (values, text) in columns.items()},
+        coords={
+            "metric": names,
+            "units": ("metric", [METRICS[_base(name)].unit for name in names]),
+            "long_name": ("metric", [long_name(name) for name in names]),
+        },
+        attrs={
+            "title": scenario.title,
+            "scenario": json.dumps(scenario.to_dict()),
+            **_labelled("model", solved),
+            "model_missing": [name for name in names if name not in model],
+            **_labelled("simulation", simulated),
+            "simulation_replications": simulated.sizes["replication"],
+            "simulation_missing": [name for name in names if name not in simulation],
+            **{f"provenance_{key}": value for key, value in provenance(scenario).items()},
+        },
+    )
+
+
+def long_name(row: str) -> str:
+    """Return the heading of a row of the comparison: a metric, or one queue as `queue_packets[queue]`."""
+    heading = METRICS[_base(row)].long_name
+    queue = row.partition("[")[2].removesuffix("]")
+    return f"{heading}, {queue.replace('_', ' ')}" if queue else heading
+
+
+def _base(row: str) -> str:
+    return row.partition("[")[0]
+
+
+def _place(row: str, rows: list[str]) -> tuple[int, int]:
+    """Return the key that sorts rows by the vocabulary, and queues of one metric as they first appear."""
+    return list(METRICS).index(_base(row)), rows.index(row)
+
+
+def _rows(summaries: dict[str, MetricSummary]) -> dict[str, Estimate]:
+    """Return one estimate a row, the queues of a metric one by one."""
+    rows: dict[str, Estimate] = {}
+    for name, summary in summaries.items():
+        if summary.per_queue:
+            rows.update({f"{name}[{queue}]": estimate for queue, estimate in summary.per_queue})
+        else:
+            rows[name] = summary.total
+    return rows
+
+
+def _labelled(side: str, dataset: xr.Dataset) -> dict[str, object]:
+    """Return the attributes of a raw dataset under the name of its side."""
+    return {f"{side}_{key}": value for key, value in dataset.attrs.items() if value is not None}

@@ -1,0 +1,160 @@
+"""Stationary rates of one TCP connection with a small window: the exact lock-step chain.
+
+Exact for its assumptions: lock-step rounds of constant length, one retransmission timeout value, losses as in
+`LossProcess`. What lock-step leaves out is the spreading of a burst over the round-trip time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.transport.chain import ROUND_END, TransitionStructure, compile_chain
+from btqueue.transport.loss_process import LossProcess
+from btqueue.transport.newreno_chain import Fate, Growth, Variant
+from btqueue.transport.round_map import RoundMap, stationary_law
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LockstepRates:
+    """Long-run behaviour of one greedy connection; rates are per second, windows in segments.
+
+    Attributes:
+        goodput: segments delivered in order.
+        sends: segments sent, retransmissions included.
+        timeouts: expiries of the retransmission timer.
+        fast_retransmits: fast retransmits.
+        segment_loss: fraction of the segments sent that were lost.
+        mean_cwnd: congestion window, averaged over the arrivals of ACKs.
+        mean_window: the lesser of congestion and receive window, averaged over the arrivals of ACKs.
+        mean_window_at_round_ends: its whole part, averaged over the ends of rounds (before any timeout).
+        converged: the stationary law met the tolerance (always true: otherwise an exception is raised).
+        residual: total variation between the stationary law and its image one round later.
+        iterations: rounds applied by the solver.
+        states: number of states of the chain, hidden states included.
+    """
+
+    goodput: float
+    sends: float
+    timeouts: float
+    fast_retransmits: float
+    segment_loss: float
+    mean_cwnd: float
+    mean_window: float
+    mean_window_at_round_ends: float
+    converged: bool
+    residual: float
+    iterations: int
+    states: int
+
+
+def lockstep_rates(
+    *,
+    window: int,
+    loss: LossProcess,
+    rtt: float,
+    min_rto: float = 1.0,
+    max_rto: float = 64.0,
+    rto_backoff: bool = True,
+    segment_spacing: float = 0.0,
+    variant: Variant = Variant.NEWRENO,
+    growth: Growth = Growth.REAL,
+    tolerance: float = 1e-11,
+) -> LockstepRates:
+    """Solve the exact chain of one greedy TCP connection.
+
+    The initial slow-start threshold does not matter in the long run and is no argument.
+
+    Args:
+        window: receive window in segments, 1 to 10 (seconds to enumerate beyond 8).
+        loss: losses of data segments and ACKs.
+        rtt: round-trip time in seconds.
+        min_rto: floor of the retransmission timeout in seconds; with a constant round-trip time the timeout
+            is the larger of the two.
+        max_rto: cap of the timeout after backoff, in seconds.
+        rto_backoff: whether each expiry doubles the timeout.
+        segment_spacing: time between the segments of a burst in seconds. Only the loss process sees it:
+            within a round it runs on by that much from segment to segment, and by a whole round-trip time
+            after the last.
+        variant: TCP variant.
+        growth: law of congestion avoidance.
+        tolerance: largest residual accepted.
+
+    Raises:
+        ValueError: a time or the window is out of range.
+        NotConvergedError: the stationary law was not found.
+    """
+    if not rtt > 0.0 or not min_rto > 0.0 or segment_spacing < 0.0:
+        raise ValueError(
+            "rtt and min_rto must be positive and segment_spacing not negative, "
+            f"got {rtt}, {min_rto} and {segment_spacing}"
+        )
+    if max_rto < min_rto:
+        raise ValueError(f"max_rto must be at least min_rto = {min_rto}, got {max_rto}")
+    structure = compile_chain(
+        window, variant=variant, growth=growth, ack_loss=bool(np.any(loss.ack_loss > 0.0))
+    )
+    durations = round_durations(structure, rtt=rtt, min_rto=min_rto, max_rto=max_rto, rto_backoff=rto_backoff)
+    round_map = RoundMap(
+        structure=structure,
+        fate_probability=fate_probabilities(loss)[: structure.fates],
+        between_segments=loss.transition(segment_spacing),
+        between_rounds=np.stack([loss.transition(duration) for duration in durations]),
+    )
+    found = stationary_law(round_map, tolerance=tolerance)
+    visits = round_map.micro_steps(found.law)
+    flow = visits @ round_map.fate_probability.T  # (N, F): every reward is a sum over transitions
+    return _rates(structure, flow, durations, found.residual, found.iterations, visits.size)
+
+
+def fate_probabilities(loss: LossProcess) -> Array:
+    """(3, m) probability of each `Fate` by hidden state."""
+    through = 1.0 - loss.data_loss
+    return np.stack([loss.data_loss, through * (1.0 - loss.ack_loss), through * loss.ack_loss])
+
+
+def round_durations(
+    structure: TransitionStructure, *, rtt: float, min_rto: float, max_rto: float, rto_backoff: bool
+) -> Array:
+    """Seconds from the start of a round to the start of the next, by ending (0 for WITHIN_ROUND).
+
+    A timeout comes when the timer, started `age` rounds before the end of the round, runs out; at once if it
+    would have run out while duplicate ACKs still kept the sender busy.
+    """
+    backoff, age = structure.timeout_kinds.T
+    doubled = np.maximum(min_rto, rtt) * 2.0 ** (backoff if rto_backoff else 0 * backoff)
+    wait = np.maximum(np.minimum(doubled, max(max_rto, rtt)) - age * rtt, 0.0)
+    return np.concatenate([[0.0, rtt], rtt + wait])
+
+
+def _rates(
+    structure: TransitionStructure,
+    flow: Array,
+    durations: Array,
+    residual: float,
+    iterations: int,
+    states: int,
+) -> LockstepRates:
+    """Divide the rewards per round by the mean time per round."""
+    seconds = float((flow * durations[structure.ending]).sum())
+    round_end, timeout = structure.ending >= ROUND_END, structure.ending > ROUND_END
+    acks = flow[:, Fate.ACKNOWLEDGED]
+    cwnd_at_acks = structure.cwnd[:, Fate.ACKNOWLEDGED]
+    used = np.minimum(structure.cwnd, structure.window)
+    ends = np.where(round_end, flow, 0.0)
+    return LockstepRates(
+        goodput=float((flow * structure.delivered).sum()) / seconds,
+        sends=float(flow.sum()) / seconds,
+        timeouts=float(flow[timeout].sum()) / seconds,
+        fast_retransmits=float(flow[structure.fast_retransmit].sum()) / seconds,
+        segment_loss=float(flow[:, Fate.LOST].sum() / flow.sum()),
+        mean_cwnd=float(acks @ cwnd_at_acks / acks.sum()),
+        mean_window=float(acks @ used[:, Fate.ACKNOWLEDGED] / acks.sum()),
+        mean_window_at_round_ends=float((ends * np.floor(used)).sum() / ends.sum()),
+        converged=True,
+        residual=residual,
+        iterations=iterations,
+        states=states,
+    )

@@ -1,0 +1,102 @@
+"""Losses modulated by a hidden Markov chain: what a segment and its ACK may meet on their way.
+
+The chain moves in continuous time with generator Q; while it is in state s a data segment is lost with
+probability p[s] and an ACK with probability q[s]. One state gives independent losses, two a Gilbert-Elliott
+channel; independent links in series give the product chain.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LossProcess:
+    """A Markov-modulated loss process with m hidden states.
+
+    Attributes:
+        data_loss: (m,) probability that a data segment sent in each state is lost.
+        ack_loss: (m,) probability that the ACK of a segment received in each state is lost.
+        transition: elapsed time in seconds -> (m, m) transition matrix, rows summing to one.
+    """
+
+    data_loss: Vector
+    ack_loss: Vector
+    transition: Callable[[float], Vector]
+
+    def __post_init__(self) -> None:
+        """Check shapes and ranges."""
+        for name in ("data_loss", "ack_loss"):
+            loss = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+            if loss.ndim != 1 or not np.all((loss >= 0.0) & (loss <= 1.0)):
+                raise ValueError(f"{name} must be a vector of probabilities, got {loss}")
+            object.__setattr__(self, name, loss)
+        if self.data_loss.shape != self.ack_loss.shape:
+            raise ValueError(
+                f"data_loss and ack_loss must have one entry a state each, got {self.data_loss.size} and "
+                f"{self.ack_loss.size}"
+            )
+        if not np.any((self.data_loss < 1.0) & (self.ack_loss < 1.0)):
+            raise ValueError("no state lets both a segment and its ACK through: the connection never moves")
+
+    @property
+    def channel_states(self) -> int:
+        """Number m of hidden states."""
+        return self.data_loss.size
+
+    @classmethod
+    def independent(cls, data_loss: float, ack_loss: float = 0.0) -> Self:
+        """Every segment is lost with probability `data_loss`, every ACK with `ack_loss`, independently."""
+        return cls(np.array([data_loss]), np.array([ack_loss]), lambda _: np.ones((1, 1)))
+
+    @classmethod
+    def markov(cls, data_loss: ArrayLike, ack_loss: ArrayLike, generator: ArrayLike) -> Self:
+        """Losses by the state of a continuous-time chain.
+
+        Args:
+            data_loss: (m,) loss probability of a data segment by state.
+            ack_loss: (m,) loss probability of an ACK by state.
+            generator: (m, m) generator matrix Q in 1/s; rows sum to zero.
+
+        Raises:
+            ValueError: Q is not a generator of m states.
+        """
+        q = np.asarray(generator, dtype=np.float64)
+        rates = q - np.diag(np.diagonal(q)) if q.ndim == 2 and q.shape[0] == q.shape[1] else np.array(-1.0)
+        if q.shape != (np.size(data_loss),) * 2 or np.any(rates < 0.0):
+            raise ValueError(
+                f"generator must be {np.size(data_loss)} square with non-negative rates, got {q}"
+            )
+        if not np.allclose(q.sum(axis=1), 0.0, atol=1e-9 * max(1.0, float(np.abs(q).max()))):
+            raise ValueError(f"the rows of generator must sum to zero, got {q.sum(axis=1)}")
+        from scipy.linalg import expm
+
+        return cls(
+            np.asarray(data_loss, float),
+            np.asarray(ack_loss, float),
+            lambda dt: np.asarray(expm(q * dt), np.float64),
+        )
+
+
+def in_series(links: Sequence[LossProcess]) -> LossProcess:
+    """Independent links one behind the other: a segment or ACK must get through all of them.
+
+    Hidden states are the combinations, the last link's varying fastest.
+    """
+    if not links:
+        raise ValueError("a path needs at least one link")
+
+    def product(factors: Iterable[Vector]) -> Vector:
+        return np.asarray(reduce(np.kron, factors), dtype=np.float64)
+
+    return LossProcess(
+        1.0 - product(1.0 - link.data_loss for link in links),
+        1.0 - product(1.0 - link.ack_loss for link in links),
+        lambda dt: product(link.transition(dt) for link in links),
+    )

@@ -1,0 +1,295 @@
+"""A TCP sender and its receiver in lock-step rounds, as a finite state machine.
+
+All segments of a *round* leave together; they arrive in order and their ACKs are back one round-trip time
+later, when the segments that those ACKs released leave as the next round. One *micro-step* decides the fate
+of one segment: lost, delivered and acknowledged, or delivered with its ACK lost. The rules below are those of
+
+* RFC 5681 (slow start, congestion avoidance, fast retransmit and fast recovery),
+* RFC 6582 (NewReno's partial ACKs and its `recover` guard, with "cwnd = ssthresh" at a full ACK),
+* RFC 6298 (one retransmission timer, restarted by every new ACK, doubled by every expiry),
+
+with a greedy source, no delayed ACK, timestamps (so the first new ACK
+after a timeout ends the backoff), and the retransmission timer firing at the end of a round in which nothing
+is left in flight.
+
+Sequence numbers are counted in segments and kept relative to `snd_una`, so that the reachable states are
+finite. `btqueue.transport.chain` enumerates them.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmission timer
+DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
+TIMER_RESTARTED = -1  # `age` of a timer restarted in the round under way: 0 at the round's end
+ALREADY_ACKNOWLEDGED = -1  # a retransmission still on its way of a segment below snd_una
+
+
+class Variant(StrEnum):
+    """What a third duplicate ACK does, and which ACK ends fast recovery."""
+
+    TAHOE = "tahoe"
+    RENO = "reno"
+    NEWRENO = "newreno"
+
+
+class Growth(StrEnum):
+    """How congestion avoidance opens the window: by 1/cwnd an ACK, or by one segment after cwnd ACKs."""
+
+    REAL = "real"
+    INTEGER = "integer"
+
+
+class Fate(IntEnum):
+    """What happens to one segment and its ACK."""
+
+    LOST = 0
+    ACKNOWLEDGED = 1
+    ACK_LOST = 2
+
+
+@dataclass(frozen=True)
+class WindowLattice:
+    """The values that cwnd can take; cwnd is held as an index into `value`.
+
+    Index n is the whole number n; the further entries are the values that congestion avoidance visits from
+    there. They are finitely many, because congestion avoidance always starts from a whole number and stops
+    at the receive window.
+
+    Attributes:
+        value: the window at each index, in segments.
+        segments: its integer part, the number of segments it allows in flight.
+        successor: the index after one more ACK in congestion avoidance.
+    """
+
+    value: tuple[float, ...]
+    segments: tuple[int, ...]
+    successor: tuple[int, ...]
+
+
+def window_lattice(window: int, growth: Growth) -> WindowLattice:
+    """Tabulate cwnd for a receive window of `window` segments.
+
+    Fast recovery may inflate cwnd above the receive window, by one for every duplicate ACK; those whole
+    numbers are included, and congestion avoidance takes them back to the receive window.
+    """
+    value = [float(n) for n in range(4 * window + 1)]
+    successor = [min(n, window) for n in range(4 * window + 1)]
+    for start in range(1, window):
+        index, current, counted = start, float(start), 1
+        while True:
+            if growth is Growth.REAL:
+                current += 1.0 / current
+                reached = current >= window
+            else:
+                reached = counted == start
+            if reached:
+                successor[index] = window if growth is Growth.REAL else start + 1
+                break
+            successor[index] = len(value)
+            index = len(value)
+            value.append(current)
+            successor.append(index)
+            counted += 1
+    return WindowLattice(tuple(value), tuple(int(v) for v in value), tuple(successor))
+
+
+State = tuple
+
+
+@dataclass(slots=True)
+class Connection:
+    """Sender, receiver and the segments under way; every sequence number is an offset from snd_una.
+
+    Attributes:
+        received: bit k is set when the receiver holds segment k.
+        snd_nxt: next segment to send (below snd_max after a timeout: go-back-N).
+        snd_max: one past the highest segment ever sent.
+        cwnd: congestion window, an index into the `WindowLattice`.
+        ssthresh: slow-start threshold, in segments.
+        duplicates: duplicate ACKs in a row, up to the threshold; 0 in recovery, where they only inflate cwnd.
+        in_recovery: fast recovery under way.
+        recover: one past the highest segment sent when loss was last detected (0 once acknowledged).
+        backoff: doublings of the retransmission timer.
+        age: whole rounds since the timer was (re)started, or TIMER_RESTARTED.
+        burst: segments of this round whose fate is still open, in order.
+        released: segments that leave in the next round.
+    """
+
+    received: int
+    snd_nxt: int
+    snd_max: int
+    cwnd: int
+    ssthresh: int
+    duplicates: int
+    in_recovery: bool
+    recover: int
+    backoff: int
+    age: int
+    burst: tuple[int, ...]
+    released: tuple[int, ...]
+
+    def freeze(self) -> State:
+        """Return the state as a hashable tuple."""
+        return (
+            self.received, self.snd_nxt, self.snd_max, self.cwnd, self.ssthresh, self.duplicates,
+            self.in_recovery, self.recover, self.backoff, self.age, self.burst, self.released,
+        )  # fmt: skip
+
+
+def first_state(window: int) -> State:
+    """Return a recurrent state: the retransmission after a full window was lost.
+
+    It can be reached from every other: without loss the window fills up, and then a whole window may be lost.
+    """
+    return Connection(
+        received=0, snd_nxt=1, snd_max=window, cwnd=1, ssthresh=max(window // 2, 2), duplicates=0,
+        in_recovery=False, recover=window, backoff=1, age=0, burst=(0,), released=(),
+    ).freeze()  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One micro-step: where it leads and what it earns.
+
+    Attributes:
+        state: the state after it.
+        delivered: segments that the receiver handed to its application, in order.
+        fast_retransmit: the third duplicate ACK arrived.
+        window: cwnd in segments once the fate of the segment, but no timeout, was acted on.
+        round_ended: it was the last segment of its round; one round-trip time passes.
+        timeout: None, or (backoff, age) of the timer that then expired.
+    """
+
+    state: State
+    delivered: int
+    fast_retransmit: bool
+    window: float
+    round_ended: bool
+    timeout: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class SenderRules:
+    """The protocol: a pure function from a state and a fate to an outcome."""
+
+    window: int
+    variant: Variant
+    lattice: WindowLattice
+
+    def step(self, state: State, fate: Fate) -> Outcome:
+        """Decide the fate of the first segment of the burst under way."""
+        conn = Connection(*state)
+        segment, conn.burst = conn.burst[0], conn.burst[1:]
+        delivered, fast_retransmit = 0, False
+        if fate is not Fate.LOST:
+            delivered = _receive(conn, segment)
+            if fate is Fate.ACKNOWLEDGED:
+                fast_retransmit = self._on_ack(conn)
+        window = self.lattice.value[conn.cwnd]
+        round_ended, timeout = not conn.burst, None
+        if round_ended:
+            conn.age += 1
+            if not conn.released:
+                timeout = (conn.backoff, conn.age)
+                self._on_timeout(conn)
+            conn.burst, conn.released = conn.released, ()
+        return Outcome(conn.freeze(), delivered, fast_retransmit, window, round_ended, timeout)
+
+    def _on_ack(self, conn: Connection) -> bool:
+        """Take a cumulative ACK; tell whether it started a fast retransmit."""
+        acknowledged = _next_expected(conn.received)
+        if acknowledged > 0:
+            self._on_new_ack(conn, acknowledged)
+            return False
+        if conn.snd_max == 0:  # nothing outstanding: not a duplicate by RFC 5681 section 2
+            return False
+        return self._on_duplicate_ack(conn)
+
+    def _on_new_ack(self, conn: Connection, acknowledged: int) -> None:
+        full_ack = acknowledged >= conn.recover
+        _advance(conn, acknowledged)
+        conn.duplicates, conn.backoff, conn.age = 0, 0, TIMER_RESTARTED
+        if not conn.in_recovery:
+            self._open_window(conn)
+        elif full_ack or self.variant is Variant.RENO:
+            conn.in_recovery, conn.cwnd = False, conn.ssthresh
+        else:  # partial ACK, RFC 6582 section 3.2 step 3
+            conn.released += (0,)
+            conn.cwnd = max(conn.cwnd - acknowledged + 1, 1)
+        self._send(conn)
+
+    def _open_window(self, conn: Connection) -> None:
+        if self.lattice.value[conn.cwnd] < conn.ssthresh:
+            conn.cwnd = min(conn.cwnd + 1, self.window)
+        else:
+            conn.cwnd = self.lattice.successor[conn.cwnd]
+
+    def _on_duplicate_ack(self, conn: Connection) -> bool:
+        if conn.in_recovery:
+            conn.cwnd += 1
+            self._send(conn)
+            return False
+        if conn.duplicates == DUPLICATE_THRESHOLD:
+            return False
+        conn.duplicates += 1
+        # RFC 6582 section 3.2 step 1: no second fast retransmit for one window of data
+        if conn.duplicates < DUPLICATE_THRESHOLD or conn.recover > 0:
+            return False
+        self._reduce_threshold(conn)
+        conn.age = TIMER_RESTARTED
+        if (
+            self.variant is not Variant.RENO
+        ):  # Reno may halve its window again and again for one window of data
+            conn.recover = conn.snd_max
+        if self.variant is Variant.TAHOE:
+            conn.cwnd, conn.snd_nxt = 1, 0
+        else:
+            conn.in_recovery, conn.duplicates = True, 0
+            conn.cwnd = conn.ssthresh + DUPLICATE_THRESHOLD
+            conn.released += (0,)
+        self._send(conn)
+        return True
+
+    def _on_timeout(self, conn: Connection) -> None:
+        """Go back N: RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6, RFC 6582 section 3.2 step 4."""
+        self._reduce_threshold(conn)
+        conn.cwnd, conn.snd_nxt, conn.duplicates, conn.in_recovery = 1, 0, 0, False
+        conn.recover = conn.snd_max
+        conn.backoff, conn.age = min(conn.backoff + 1, MAX_BACKOFF), 0
+        self._send(conn)
+
+    def _reduce_threshold(self, conn: Connection) -> None:
+        conn.ssthresh = max(conn.snd_nxt // 2, 2)  # RFC 5681 equation 4; snd_nxt - snd_una are in flight
+
+    def _send(self, conn: Connection) -> None:
+        """Release what the window allows."""
+        allowed = min(self.lattice.segments[conn.cwnd], self.window)
+        if conn.snd_nxt < allowed:
+            conn.released += tuple(range(conn.snd_nxt, allowed))
+            conn.snd_nxt = allowed
+            conn.snd_max = max(conn.snd_max, allowed)
+
+
+def _next_expected(received: int) -> int:
+    """Return the first segment that the receiver lacks: the number of trailing ones."""
+    return (~received & (received + 1)).bit_length() - 1
+
+
+def _receive(conn: Connection, segment: int) -> int:
+    """Put a segment into the receiver; return how many become deliverable in order."""
+    if segment == ALREADY_ACKNOWLEDGED:
+        return 0
+    before = _next_expected(conn.received)
+    conn.received |= 1 << segment
+    return _next_expected(conn.received) - before
+
+
+def _advance(conn: Connection, acknowledged: int) -> None:
+    """Move snd_una up; what was sent below it is acknowledged."""
+    conn.received >>= acknowledged
+    conn.snd_nxt = max(conn.snd_nxt - acknowledged, 0)
+    conn.snd_max -= acknowledged
+    conn.recover = max(conn.recover - acknowledged, 0)
+    conn.burst = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.burst)
+    conn.released = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.released)

@@ -1,0 +1,58 @@
+"""The closed-form TCP laws as sympy expressions: to print, to differentiate, to take limits of.
+
+Each law is a send rate in segments per second; `sympy.latex(law)` prints it.
+
+Sources: as in `btqueue.transport.closed_forms`.
+"""
+
+import sympy as sp
+
+LOSS = sp.Symbol("p", positive=True)
+RTT = sp.Symbol("RTT", positive=True)
+RTO = sp.Symbol("T_0", positive=True)
+WINDOW = sp.Symbol("W_m", positive=True)
+SEGMENTS_PER_ACK = sp.Symbol("b", positive=True)
+
+
+def square_root_law() -> sp.Expr:
+    """Square-root law."""
+    return sp.sqrt(sp.Rational(3, 2) / (SEGMENTS_PER_ACK * LOSS)) / RTT
+
+
+def pftk_short_law() -> sp.Expr:
+    """Short form of PFTK."""
+    b, p = SEGMENTS_PER_ACK, LOSS
+    recovery = RTT * sp.sqrt(2 * b * p / 3)
+    timeouts = RTO * sp.Min(1, 3 * sp.sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
+    return sp.Min(WINDOW / RTT, 1 / (recovery + timeouts))
+
+
+def pftk_law() -> sp.Expr:
+    """Full PFTK model, piecewise in whether losses or the receive window limit the sender."""
+    b, p = SEGMENTS_PER_ACK, LOSS
+    unlimited = unlimited_window()
+    by_losses = _pftk_branch(unlimited, b * unlimited / 2 + 1)
+    by_receiver = _pftk_branch(WINDOW, b * WINDOW / 8 + (1 - p) / (p * WINDOW) + 2)
+    return sp.Piecewise((by_losses, unlimited < WINDOW), (by_receiver, True))
+
+
+def unlimited_window() -> sp.Expr:
+    """E[W_u]: mean window at a loss indication where only losses limit it."""
+    b, p = SEGMENTS_PER_ACK, LOSS
+    offset = (2 + b) / (3 * b)
+    return offset + sp.sqrt(8 * (1 - p) / (3 * b * p) + offset**2)
+
+
+def timeout_probability(window: sp.Expr) -> sp.Expr:
+    """Q-hat: probability that a loss in a window ends in a timeout."""
+    through = 1 - LOSS
+    return sp.Min(
+        1, (1 - through**3) * (1 + through**3 * (1 - through ** (window - 3))) / (1 - through**window)
+    )
+
+
+def _pftk_branch(window: sp.Expr, rounds: sp.Expr) -> sp.Expr:
+    p = LOSS
+    backoff = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+    timeout = timeout_probability(window) / (1 - p)
+    return ((1 - p) / p + window + timeout) / (RTT * rounds + timeout * RTO * backoff)

@@ -1,0 +1,75 @@
+"""Settings of all tests."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import hypothesis
+import numpy as np
+import pytest
+import xarray as xr
+
+from btqueue.scenario import Scenario, describe
+
+# Fixed examples, as seeds are fixed everywhere; no deadline, because the first example pays for compiling.
+hypothesis.settings.register_profile("validation", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("validation")
+
+QUEUES = ["token_buffer", "uplink", "downlink"]
+
+
+class NoConvergence(RuntimeError):
+    """Stands for the solver's exception."""
+
+
+class InvariantViolated(RuntimeError):
+    """Stands for the simulator's exception."""
+
+
+def solve(scenario: Scenario) -> xr.Dataset:
+    """Stand for the solver: as complete as the command line needs."""
+    flows = scenario.network.peripherals
+    attrs = {
+        "converged": True,
+        "residual": 1e-10,
+        "iterations": 9,
+        "method": "stand-in",
+        "warnings": ["rough"],
+    }
+    variables = {
+        "goodput_kbps": ("flow", np.full(flows, 101.0)),
+        "delay_s": ("flow", np.full(flows, np.nan)),
+        "queue_packets": ("queue", [1.0, 2.0, 3.0]),
+        "cycle_s": ((), 0.03),
+    }
+    return describe(xr.Dataset(variables, {"flow": np.arange(1, flows + 1), "queue": QUEUES}, attrs))
+
+
+def simulate(scenario: Scenario, *, threads: int | None = None, progress: object = None) -> xr.Dataset:
+    """Stand for the simulator: goodputs 100 plus the number of the replication, centred."""
+    runs, flows = scenario.run.replications, scenario.network.peripherals
+    noise = np.arange(runs, dtype=float) - (runs - 1) / 2
+    rtt = np.full((runs, flows), 0.25)
+    rtt[:, 0] = np.nan  # a flow without a sample
+    variables = {
+        "goodput_kbps": (("replication", "flow"), 100 + noise[:, None] * np.ones(flows)),
+        "rtt_s": (("replication", "flow"), rtt),
+        "queue_packets": (("replication", "queue"), np.ones((runs, 3)) + noise[:, None] / 100),
+        "fairness": ("replication", np.ones(runs)),
+    }
+    coords = {"replication": np.arange(runs), "flow": np.arange(1, flows + 1), "queue": QUEUES}
+    attrs = {"events": 1234 * runs, "seed": scenario.run.seed, "relative_half_width": np.inf}
+    return describe(xr.Dataset(variables, coords, attrs))
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Put stand-ins in the engines' places, so that nothing waits for a compiler; a test may replace them."""
+    import btqueue.cli.engines
+
+    network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
+    vars(network).update(solve=solve, NoConvergence=NoConvergence)
+    vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
+    monkeypatch.setitem(sys.modules, "btqueue.network", network)
+    monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)
+    monkeypatch.setattr(btqueue.cli.engines, "is_compiled", lambda: True)
+    return SimpleNamespace(network=network, simulator=simulator)

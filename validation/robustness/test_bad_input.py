@@ -1,0 +1,322 @@
+"""Bad input is named by key, value, what is allowed and what was meant; only ScenarioError comes out."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from btqueue.scenario import Scenario, ScenarioError, apply_sets, load
+from btqueue.scenario.problems import key_names
+
+STANDARD = Scenario()
+
+
+def error_of(changes: dict[str, object]) -> ScenarioError:
+    with pytest.raises(ScenarioError) as caught:
+        STANDARD.changed(changes)
+    return caught.value
+
+
+# changes, key that must be named, words that must appear
+BAD = [
+    ({"polling.limit": 0}, "polling.limit", ["[polling] limit = 0", "whole number of at least 1"]),
+    ({"polling.limit": "5"}, "polling.limit", ['"5"', "write numbers without quotes"]),
+    ({"polling.limit": True}, "polling.limit", ["= true", "whole number"]),
+    ({"polling.limit": 5.0}, "polling.limit", ["5.0", "whole number"]),
+    ({"polling.limit": 10**30}, "polling.limit", ["at most 100,000"]),
+    ({"polling.limit": 10**6000}, "polling.limit", ["about 6001 digits"]),
+    ({"polling.limit": [5]}, "polling.limit", ["[5]", "whole number"]),
+    ({"polling.discipline": "e-limted"}, "polling.discipline", ['did you mean "e-limited"', '"exhaustive"']),
+    ({"flow_control.buffer_packets": 0}, "flow_control.buffer_packets", ["at least 1"]),
+    ({"flow_control.token_rate_kbps": -250}, "flow_control.token_rate_kbps", ["-250", "above 0"]),
+    ({"flow_control.enabled": "yes"}, "flow_control.enabled", ["true or false"]),
+    ({"flow_control.bucket_bytes": 338}, "flow_control.bucket_bytes", ["339 bytes for a DH5"]),
+    ({"radio.ber": 1.5}, "radio.ber", ["1.5", "at most 0.5"]),
+    ({"radio.ber": float("nan")}, "radio.ber", ["nan", "finite"]),
+    ({"traffic.load_kbps": float("inf")}, "traffic.load_kbps", ["inf", "finite"]),
+    ({"traffic.load_kbps": 10**400}, "traffic.load_kbps", ["about 401 digits"]),
+    ({"traffic.load_kbps": 0}, "traffic.load_kbps", ["above 0"]),
+    ({"radio.ber_good": 0.01}, "radio.ber_good", ["must not be worse than the bad one"]),
+    ({"radio.model": "gilbert-elliott", "radio.bad_s": 0}, "radio.bad_s", ["mean stay above 0"]),
+    ({"radio.model": "trace"}, "radio.model", ["needs trace_file"]),
+    ({"radio.per": 0.1}, "radio.per", ['model = "constant"']),
+    ({"radio.model": "constant", "radio.per": 0.1, "radio.ber": 1e-4}, "radio.per", ["not both"]),
+    ({"link.packets": ["DH5", "DH4"]}, "link.packets", ['"DH4"', "one of DM1, DH1", "did you mean"]),
+    ({"link.packets": []}, "link.packets", ["a list"]),
+    ({"link.packets": "DH5"}, "link.packets", ["a list"]),
+    ({"link.packets": ["DH5", 3]}, "link.packets[2]", ["3", "a text"]),
+    ({"link.packets": ["DH5", "DH5"]}, "link.packets", ["listed twice"]),
+    ({"link.arq": 0}, "link.arq", ['"unlimited"', "at least 1"]),
+    ({"link.adaptation_thresholds": [0.2, 0.1, 0.3]}, "link.adaptation_thresholds", ["must increase"]),
+    ({"link.flush_timeout_s": 1}, "link.flush_timeout_s", ["link.arq"]),
+    ({"network.peripherals": 8}, "network.peripherals", ["8", "at most 7"]),
+    ({"network.peripherals": 1}, "network.flows", ["at least 2 peripherals"]),
+    ({"network.topology": "scatternet", "network.peripherals": 7}, "network.peripherals", ["bridges"]),
+    ({"network.topology": "scatternet", "network.piconets": 1}, "network.piconets", ["at least 2"]),
+    ({"network.piconets": 2}, "network.piconets", ["scatternet"]),
+    (
+        {"network.topology": "custom", "network.flows": [{"from": "a", "to": "b"}]},
+        "network.topology",
+        ["piconet_list"],
+    ),
+    ({"network.flows": "pairs"}, "network.flows", ["scatternet"]),
+    ({"network.flows": "rong"}, "network.flows", ['did you mean "ring"']),
+    ({"network.flows": [3]}, "network.flows[1]", ["{ from, to }"]),
+    ({"network.flows": [{"from": "p1.1"}]}, "network.flows[1].to", ["missing"]),
+    ({"network.flows": [{"from": "p1.1", "to": "p1.9"}]}, "network.flows[1].to", ["c1, p1.1, p1.2"]),
+    ({"network.flows": [{"from": "c1", "to": "c1"}]}, "network.flows[1].to", ["cannot end where it starts"]),
+    ({"transport.min_rto_s": 65}, "transport.min_rto_s", ["max_rto_s = 64"]),
+    ({"transport.receive_window_segments": 65}, "transport.receive_window_segments", ["at most 64"]),
+    ({"transport.initial_window_segments": 9}, "transport.initial_window_segments", ["= 8"]),
+    ({"transport.alpha": 4}, "transport.alpha", ["beta = 3"]),
+    ({"voice.packet": "HV1", "voice.links": 2}, "voice.links", ["at most 1 HV1"]),
+    ({"voice.links": 1}, "voice.links", ["voice.packet"]),
+    ({"traffic.source": "file"}, "traffic.source", ["needs arrival_file"]),
+    ({"run.seed": -1}, "run.seed", ["at least 0"]),
+    ({"run.duration_s": 0}, "run.duration_s", ["above 0"]),
+    ({"run.precision": 1}, "run.precision", ["below 1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "words"), BAD, ids=[f"{key}-{i}" for i, (_, key, _) in enumerate(BAD)]
+)
+def test_a_bad_value_is_named_with_its_key_and_what_is_allowed(changes, key, words):
+    error = error_of(changes)
+    assert [problem.key for problem in error.problems] == [key]
+    assert all(word in str(error) for word in words), str(error)
+    assert len(str(error)) < 500
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("polling.limt", "polling.limit"),
+        ("polling.buffer_packets", "flow_control.buffer_packets"),
+        ("network.slaves", "network.peripherals"),
+        ("flow_control.S", "flow_control.buffer_packets"),
+        ("load_kbps", "traffic.load_kbps"),
+        ("transport.min_rto", "transport.min_rto_s"),
+    ],
+)
+def test_an_unknown_key_comes_with_the_one_that_was_meant(wrong, meant):
+    for error in (error_of({wrong: 1}), _error_from_nested(wrong)):
+        assert error.key == wrong
+        assert error.guess == meant
+        assert f"unknown key '{wrong}'" in str(error) and f"'{meant}'" in str(error)
+
+
+def test_a_misspelt_table_comes_with_the_one_that_was_meant():
+    assert error_of({"poling.limit": 1}).guess == "polling.limit"
+    error = _error_from_nested("poling.limit")
+    assert (error.key, error.guess) == ("poling", "polling")
+
+
+def _error_from_nested(key: str) -> ScenarioError:
+    table, dot, name = key.partition(".")
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict({table: {name: 1}} if dot else {table: 1})
+    return caught.value
+
+
+def test_several_problems_are_reported_together():
+    error = error_of({"polling.limit": 0, "radio.ber": 2, "traffic.source": "poison"})
+    assert {problem.key for problem in error.problems} == {"polling.limit", "radio.ber", "traffic.source"}
+    assert str(error).startswith("3 problems:")
+
+
+@pytest.mark.parametrize(
+    "data", [None, 3, "text", [], {1: 2}, {"polling": 3}, {"polling": [1]}, {"title": 5}]
+)
+def test_what_is_no_table_of_tables_is_refused(data):
+    with pytest.raises(ScenarioError):
+        Scenario.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("polling.limit", "write table.key=value"),
+        ("", "write table.key=value"),
+        ("=5", "unknown key"),
+        ("polling=5", "polling is a table"),
+        ("polling.limit=", "whole number"),
+        ("polling.limit=five", "whole number"),
+        ("polling.limit=5\nrun.seed=3", "whole number"),
+        ("polling.limit=none", "whole number"),
+        ("run.precision=None5", "finite number"),
+        ("link.packets=[DH5, DHX]", "DHX"),
+        ("link.packets=[[", "a list"),
+        ("traffic.load_kbps=1e400", "finite number"),
+        ("polling.limit=" + "9" * 5000, "whole number"),
+    ],
+)
+def test_a_bad_setting(setting, words):
+    with pytest.raises(ScenarioError, match=words):
+        apply_sets(STANDARD, [setting])
+
+
+def bad_file(tmp_path, content: bytes, words: str) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_bytes(content)
+    with pytest.raises(ScenarioError, match=words) as caught:
+        load(file)
+    assert "scenario.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[polling]\nlimit = \n", "line 2"),
+        (b"[polling]\nlimit = 5\nlimit = 6\n", "no valid TOML"),
+        (bytes(range(256)) * 4, "no text file"),
+        (b"\x7fELF\x02\x01\x01\x00", "no valid TOML"),
+        (b"[polling]\nlimit = " + b"9" * 5000, "too many digits"),
+        (b"x = " + b"[" * 100_000, "too deeply"),
+        (b"#" * 10_000_001, "too large"),
+    ],
+    ids=["syntax", "twice", "binary", "program", "digits", "deep", "large"],
+)
+def test_a_bad_file(tmp_path, content, words):
+    bad_file(tmp_path, content, words)
+
+
+def test_an_enormous_number_in_a_file(tmp_path):
+    file = tmp_path / "big.toml"
+    file.write_text("[traffic]\nload_kbps = 1e400\n[polling]\nlimit = 1000000000000000000000000000000\n")
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    assert {problem.key for problem in caught.value.problems} == {"traffic.load_kbps", "polling.limit"}
+
+
+def test_a_missing_file_or_model_comes_with_a_close_match(tmp_path):
+    with pytest.raises(ScenarioError, match="did you mean 'venugopal-2006/piconet'"):
+        load("venugopal-2006/picnet")
+    with pytest.raises(ScenarioError, match="did you mean 'venugopal-2006/piconet-4'"):
+        load("piconet-4")
+    (tmp_path / "office.toml").write_text("[network]\n")
+    with pytest.raises(ScenarioError, match=r"did you mean '.*office\.toml'"):
+        load(tmp_path / "ofice.toml")
+
+
+def test_a_folder_is_no_scenario(tmp_path):
+    with pytest.raises(ScenarioError, match="is a folder"):
+        load(tmp_path)
+    with pytest.raises(ScenarioError, match="venugopal-2006/piconet-4"):
+        load("venugopal-2006")
+
+
+@pytest.mark.parametrize("name", ["", "\0", "a" * 5000, "/dev/null/x", "../../etc/passwd.toml"])
+def test_a_name_that_cannot_be_a_file(name):
+    with pytest.raises(ScenarioError):
+        load(name)
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    file = tmp_path / "secret.toml"
+    file.write_text("[network]\n")
+
+    def refuse(*args: object, **kwargs: object) -> None:  # permissions do not bind a test that runs as root
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ScenarioError, match=r"secret\.toml cannot be read: Permission denied"):
+        load(file)
+
+
+TABLES = {name: key_names(type(getattr(STANDARD, name))) for name in Scenario.model_fields if name != "title"}
+KEYS = [f"{table}.{key}" for table, keys in TABLES.items() for key in keys]
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(10**300, 10**310),
+    st.floats(),
+    st.text(max_size=20),
+    st.binary(max_size=5),
+    st.datetimes(),
+    st.sampled_from(["ring", "none", "all", "DH5", "e-limited"]),
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.one_of(st.text(max_size=5), st.sampled_from(["from", "to", "name"])), inner, max_size=3
+        ),
+    ),
+    max_leaves=6,
+)
+tables = st.sampled_from(sorted(TABLES)).flatmap(
+    lambda table: st.tuples(
+        st.just(table),
+        st.one_of(
+            values,
+            st.dictionaries(
+                st.one_of(st.sampled_from(TABLES[table]), st.text(max_size=8)), values, max_size=4
+            ),
+        ),
+    )
+)
+
+
+def only_scenario_errors(action):
+    """Run *action*; a scenario that comes out must survive writing and reading."""
+    try:
+        scenario = action()
+    except ScenarioError as error:
+        assert str(error)
+        assert all(problem.message and "\n" not in problem.message for problem in error.problems)
+    else:
+        assert Scenario.from_dict(scenario.to_dict()) == scenario
+
+
+@given(st.lists(tables, max_size=4).map(dict), st.dictionaries(st.text(max_size=5), values, max_size=2))
+@settings(deadline=None, derandomize=True, max_examples=300)
+@example({"network": {"flows": [{"from": {}, "to": []}]}}, {})
+@example({"network": {"topology": []}}, {"self": 1})
+def test_any_table_of_tables_is_a_scenario_or_a_scenario_error(data, extra):
+    only_scenario_errors(lambda: Scenario.from_dict({**data, **extra}))
+
+
+@given(
+    st.one_of(values, st.dictionaries(scalars.filter(lambda x: x.__hash__ is not None), values, max_size=2))
+)
+@settings(deadline=None, derandomize=True)
+def test_any_object_is_a_scenario_or_a_scenario_error(data):
+    only_scenario_errors(lambda: Scenario.from_dict(data))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(max_size=30),
+            st.tuples(st.sampled_from(KEYS), st.text(max_size=20)).map("=".join),
+            st.tuples(st.sampled_from(KEYS), values.map(repr)).map("=".join),
+        ),
+        max_size=3,
+    )
+)
+@settings(deadline=None, derandomize=True, max_examples=300)
+def test_any_setting_is_applied_or_a_scenario_error(settings_given):
+    only_scenario_errors(lambda: apply_sets(STANDARD, settings_given))
+
+
+@given(st.text(max_size=60))
+@settings(deadline=None, derandomize=True)
+def test_any_name_is_a_scenario_or_a_scenario_error(name):
+    only_scenario_errors(lambda: load(name))
+
+
+@given(
+    content=st.one_of(
+        st.binary(max_size=200), st.text(max_size=200).map(lambda t: t.encode("utf-8", "replace"))
+    )
+)
+@settings(deadline=None, derandomize=True)
+def test_any_file_is_a_scenario_or_a_scenario_error(tmp_path_factory, content):
+    file = tmp_path_factory.mktemp("any") / "file.toml"
+    file.write_bytes(content)
+    only_scenario_errors(lambda: load(file))

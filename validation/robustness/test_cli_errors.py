@@ -1,0 +1,194 @@
+"""How commands fail: exit code, one clear message, no trace, nothing on standard output or on disk."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import btqueue
+from btqueue.cli import app
+from btqueue.cli.exits import NOT_BUILT
+
+NAME = "venugopal-2006/piconet"
+ROOT = Path(btqueue.__file__).parents[1]
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+SHORT = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
+"""Little enough for the simulator in plain Python."""
+
+
+def failure(code: int, *arguments: str) -> str:
+    """Run a command that must end with *code* and say nothing on standard output; return its message."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, (result.output, result.exception)
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert result.stderr
+    assert "Traceback" not in result.stderr
+    return " ".join(result.stderr.split())
+
+
+BAD_INPUT = [
+    (["solve", "venugopal-2006/piconnet"], ["did you mean 'venugopal-2006/piconet'"]),
+    (["simulate", NAME, "--set", "polling.limt=3"], ["polling.limt", "polling.limit"]),
+    (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
+    (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
+    (["simulate", NAME, "--set", "network.topology=scatternet"], ["network", "not built yet"]),
+    (["compare", NAME, "--set", "transport.variant=vegas"], ["vegas", "not built yet"]),
+    (["solve", NAME, "--set", "traffic.source=ibp"], ["ibp", "not built yet"]),
+    (["simulate", NAME, "--threads", "0"], ["--threads"]),
+    (["simulate", NAME, "--thread", "2"], ["--thread"]),
+    (["solve"], ["SCENARIO"]),
+    (["compar", NAME], ["compar", "compare"]),
+    (["models", "venugopal-2006/none-such-at-all"], ["no scenario file or model"]),
+    (["models", "."], ["is a folder"]),
+    (["figures", "venugopal-2006/fig_6_2"], ["did you mean 'venugopal-2006/fig_6_1'"]),
+    (["figures", "--out"], ["no figure '--out'"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD_INPUT)
+def test_bad_input_is_exit_2_with_a_message(engines, arguments, words):
+    message = failure(2, *arguments)
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_bad_input_leaves_standard_output_empty_with_json_too(engines, as_json):
+    assert "[polling] limit" in failure(2, "compare", NAME, "--set", "polling.limit=0", *as_json)
+
+
+@pytest.mark.parametrize("command", NOT_BUILT)
+def test_promised_commands_are_refused_by_name(command):
+    assert f"the command {command} is not built yet" in failure(2, command, NAME, "--json")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("result.txt", ".nc (netCDF) or .csv"),
+        ("result", ".nc (netCDF) or .csv"),
+        ("folder.nc", "is a folder"),
+        ("missing/result.nc", "there is no folder"),
+        ("file.txt/result.csv", "there is no folder"),
+    ],
+)
+@pytest.mark.parametrize("command", ["solve", "simulate", "compare"])
+def test_out_is_checked_before_anything_is_computed(engines, tmp_path, command, name, words):
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "file.txt").touch()
+    engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
+    assert words in failure(2, command, NAME, "--out", str(tmp_path / name))
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", "folder.nc"]
+
+
+@pytest.mark.parametrize("name", ["result.nc", "result.csv"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(engines, tmp_path, monkeypatch, name):
+    target = tmp_path / name
+    target.write_text("older")
+
+    def full_disk(source: object, destination: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("btqueue.cli.files.os.replace", full_disk)
+    assert "No space left on device" in failure(2, "solve", NAME, "--out", str(target))
+    assert target.read_text() == "older"
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_no_convergence_is_exit_3(engines, tmp_path, command):
+    def solve(scenario: object) -> None:
+        raise engines.network.NoConvergence("residual 0.2 after 500 iterations")
+
+    engines.network.solve = solve
+    out = tmp_path / "result.nc"
+    assert "residual 0.2 after 500 iterations" in failure(3, command, NAME, "--json", "--out", str(out))
+    assert not out.exists()
+
+
+def test_a_violated_invariant_is_exit_3(engines):
+    def simulate(*_: object, **__: object) -> None:
+        raise engines.simulator.InvariantViolated("packets of flow 0 are not conserved")
+
+    engines.simulator.simulate = simulate
+    assert "not conserved" in failure(3, "simulate", NAME, "--json")
+
+
+def test_an_unexpected_error_keeps_its_trace(engines):
+    engines.network.solve = lambda scenario: {}["a bug"]
+    result = CliRunner().invoke(app, ["solve", NAME])
+    assert isinstance(result.exception, KeyError)  # a bug must not look like bad input
+
+
+def test_an_interrupted_command_is_exit_130(engines):
+    def solve(scenario: object) -> None:
+        raise KeyboardInterrupt
+
+    engines.network.solve = solve
+    assert "interrupted" in failure(130, "solve", NAME, "--json")
+
+
+def test_ctrl_c_during_compilation_is_not_lost(engines, monkeypatch):
+    def compile_now(scenario: object) -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # as LLVM does with an exception in a callback
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("btqueue.cli.engines.is_compiled", lambda: False)
+    monkeypatch.setattr("btqueue.cli.engines.compile_now", compile_now)
+    engines.simulator.simulate = None  # a call would be a TypeError
+    message = failure(130, "simulate", NAME)
+    assert "compiling the simulator, once for this version" in message
+    assert "stopping as soon as the compilation is done" in message
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_ends_a_simulation_without_a_trace(tmp_path):
+    code = (
+        "import sys\nfrom btqueue.cli import app\n"
+        "app(['simulate', sys.argv[1], '--set', 'run.duration_s=1e6', '--json', '--out', sys.argv[2]])"
+    )
+    # The first of the chunks, thousands of which would follow, sends the signal to its own process.
+    signalling = (
+        "import os, signal, btqueue.simulator.replications as r\n"
+        "real, signals = r.advance, [signal.SIGINT]\n"
+        "def advance(sim, until):\n"
+        "    if signals: os.kill(os.getpid(), signals.pop())\n"
+        "    return real(sim, until)\n"
+        "r.advance = advance\n"
+    )
+    out = tmp_path / "result.nc"
+    done = subprocess.run(
+        [sys.executable, "-c", signalling + code, NAME, str(out)],
+        capture_output=True, text=True, timeout=60, env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == "btqueue: interrupted\n"
+    assert not out.exists()
+
+
+def test_standard_output_of_a_real_run_is_one_json_object():
+    done = subprocess.run(
+        [sys.executable, "-m", "btqueue", "simulate", NAME, "--json", *SHORT],
+        capture_output=True, text=True, timeout=60, env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["simulate"]["replications"] == 2
+
+
+def test_a_terminal_without_special_signs_still_gets_its_table():
+    done = subprocess.run(
+        [sys.executable, "-m", "btqueue", "simulate", NAME, *SHORT],
+        capture_output=True, timeout=60,
+        env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"goodput" in done.stdout

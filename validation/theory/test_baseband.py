@@ -1,0 +1,177 @@
+"""The packet table against the Bluetooth specification, and the (15,10) code against its own definition."""
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btqueue.baseband import (
+    PACKET_TYPES,
+    SLOT_NS,
+    SLOT_S,
+    TCP_PDU_OVERHEAD_BYTES,
+    block_error_rate,
+    block_success_rate,
+    closed_forms,
+    packet_type,
+    packet_types,
+)
+
+# name: slots, payload, payload header, body bits, FEC blocks of the body, us on air, asym. and sym. kbps
+SPECIFICATION = {
+    "DM1": (1, 17, 1, 160, 16, 366, 108.8, 108.8),
+    "DH1": (1, 27, 1, 240, 0, 366, 172.8, 172.8),
+    "DM3": (3, 121, 2, 1000, 100, 1626, 387.2, 258.1),
+    "DH3": (3, 183, 2, 1496, 0, 1622, 585.6, 390.4),
+    "DM5": (5, 224, 2, 1824, 183, 2871, 477.9, 286.7),
+    "DH5": (5, 339, 2, 2744, 0, 2870, 723.2, 433.9),
+    "2-DH1": (1, 54, 2, 464, 0, 376, 345.6, 345.6),
+    "2-DH3": (3, 367, 2, 2968, 0, 1628, 1174.4, 782.9),
+    "2-DH5": (5, 679, 2, 5464, 0, 2876, 1448.5, 869.1),
+    "3-DH1": (1, 83, 2, 696, 0, 376, 531.2, 531.2),
+    "3-DH3": (3, 552, 2, 4448, 0, 1627, 1766.4, 1177.6),
+    "3-DH5": (5, 1021, 2, 8200, 0, 2878, 2178.1, 1306.9),
+}
+
+# g(D) = (D + 1)(D^4 + D + 1) = D^5 + D^4 + D^2 + 1
+GENERATOR = 0b110101
+
+
+def test_table_holds_exactly_the_acl_types() -> None:
+    assert set(PACKET_TYPES) == set(SPECIFICATION)
+
+
+@pytest.mark.parametrize("name", SPECIFICATION)
+def test_packet_matches_specification(name: str) -> None:
+    packet = packet_type(name)
+    slots, payload, header, body_bits, blocks, air_us, asymmetric, symmetric = SPECIFICATION[name]
+    assert (packet.slots, packet.payload_bytes, packet.payload_header_bytes) == (slots, payload, header)
+    assert (packet.body_bits, packet.body_fec_blocks, packet.air_time_us) == (body_bits, blocks, air_us)
+    assert packet.asymmetric_kbps == pytest.approx(asymmetric, abs=0.05)
+    assert packet.symmetric_kbps == pytest.approx(symmetric, abs=0.05)
+
+
+@pytest.mark.parametrize("name", SPECIFICATION)
+def test_packet_leaves_time_to_retune_before_the_next_slot(name: str) -> None:
+    packet = packet_type(name)
+    assert 200 < packet.slots * 625 - packet.air_time_us < 260
+
+
+@pytest.mark.parametrize(
+    ("name", "symbols"),
+    [("2-DH1", 232), ("2-DH3", 1484), ("2-DH5", 2732), ("3-DH1", 232), ("3-DH3", 1483), ("3-DH5", 2734)],
+)
+def test_enhanced_rate_symbols(name: str, symbols: int) -> None:
+    assert packet_type(name).body_symbols == symbols
+
+
+def test_clock_and_header_constants() -> None:
+    assert SLOT_NS == 625_000
+    assert SLOT_S == 625e-6
+    assert TCP_PDU_OVERHEAD_BYTES == 44
+
+
+def test_unknown_packet_is_named_with_a_guess() -> None:
+    with pytest.raises(ValueError, match=r"'dh5'.*did you mean 'DH5'"):
+        packet_type("dh5")
+    with pytest.raises(ValueError, match="'XYZ'"):
+        packet_types(["DH5", "XYZ"])
+
+
+def test_table_is_read_only() -> None:
+    with pytest.raises(TypeError):
+        PACKET_TYPES["DH5"] = packet_type("DH1")  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        packet_type("DH5").slots = 3  # type: ignore[misc]
+
+
+def _syndrome(word: int) -> int:
+    """Remainder of the 15-bit word, highest power first, on division by the generator."""
+    for power in range(14, 4, -1):
+        if word >> power & 1:
+            word ^= GENERATOR << (power - 5)
+    return word
+
+
+def _decoded_right(lenient: bool) -> np.ndarray:
+    """Error patterns by weight that leave the information bits (the upper ten) right, of all 2^15."""
+    correctable = {_syndrome(1 << position): 1 << position for position in range(15)}
+    assert len(correctable) == 15  # all single errors have different syndromes
+    counts = np.zeros(16, dtype=int)
+    for pattern in range(1 << 15):
+        syndrome = _syndrome(pattern)
+        if syndrome == 0:
+            residue = pattern
+        elif syndrome in correctable:
+            residue = pattern ^ correctable[syndrome]
+        elif lenient:
+            residue = pattern
+        else:
+            continue
+        if residue >> 5 == 0:
+            counts[pattern.bit_count()] += 1
+    return counts
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_fec_formula_is_the_enumeration_of_all_error_patterns(lenient: bool) -> None:
+    counts = _decoded_right(lenient)
+    expected = [1, 15, 10, 1, 5] if lenient else [1, 15]
+    assert counts.tolist() == expected + [0] * (16 - len(expected))
+    ber = np.array([1e-4, 1e-2, 0.1, 0.5, 0.9])
+    by_weight = [count * ber**k * (1 - ber) ** (15 - k) for k, count in enumerate(counts)]
+    np.testing.assert_allclose(
+        block_success_rate(ber, lenient=lenient), np.sum(by_weight, axis=0), rtol=1e-10, atol=1e-15
+    )
+
+
+def test_fec_check_values() -> None:
+    assert float(block_success_rate(1e-2)) == pytest.approx(0.990370226557, abs=5e-13)
+    assert float(block_success_rate(1e-2, lenient=True)) == pytest.approx(0.991248678731, abs=5e-13)
+
+
+def test_fec_failure_keeps_its_digits_at_tiny_error_rates() -> None:
+    assert float(block_error_rate(1e-10)) == pytest.approx(105e-20, rel=2e-9)
+    assert float(block_error_rate(1e-10, lenient=True)) == pytest.approx(95e-20, rel=2e-9)
+
+
+def test_fec_limits() -> None:
+    assert float(block_error_rate(0.0)) == 0.0
+    assert float(block_error_rate(1.0)) == 1.0
+    assert float(block_error_rate(0.5)) == pytest.approx(1 - 16 / 2**15, rel=1e-14)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_fec_fails_more_often_when_bits_do(first: float, second: float) -> None:
+    low, high = sorted((first, second))
+    worse = block_error_rate(np.array([low, high]))
+    assert 0 <= worse[0] <= worse[1] * (1 + 1e-13) <= 1 + 1e-13
+    lenient = float(block_error_rate(high, lenient=True))
+    assert 0 <= lenient <= worse[1]
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.1, np.nan])
+def test_fec_rejects_what_is_no_probability(bad: float) -> None:
+    with pytest.raises(ValueError, match="bit error rate"):
+        block_error_rate(bad)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_symbolic_block_success_equals_numeric(lenient: bool) -> None:
+    expression = closed_forms.block_success(lenient=lenient)
+    twin = sympy.lambdify(sympy.Symbol("b", nonnegative=True), expression)
+    ber = np.linspace(0, 1, 21)
+    np.testing.assert_allclose(twin(ber), block_success_rate(ber, lenient=lenient), rtol=1e-12, atol=1e-15)
+    assert sympy.latex(expression).count("b") > 1
+
+
+@pytest.mark.parametrize("kind", ["asymmetric", "symmetric"])
+@pytest.mark.parametrize("name", SPECIFICATION)
+def test_symbolic_rate_equals_numeric(name: str, kind: str) -> None:
+    packet = packet_type(name)
+    expression = getattr(closed_forms, f"{kind}_rate")()
+    symbols = sympy.symbols("u n T_s", positive=True)
+    twin = sympy.lambdify(symbols, expression)
+    rate = twin(packet.payload_bytes, packet.slots, SLOT_S)
+    assert rate / 1e3 == pytest.approx(getattr(packet, f"{kind}_kbps"), rel=1e-14)

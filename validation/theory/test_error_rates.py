@@ -1,0 +1,288 @@
+"""Packet error rates from bit error rates: published and recomputed values, limits, and symbolic twins."""
+
+import math
+from collections.abc import Callable
+from typing import get_args
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+from scipy.integrate import quad
+
+from btqueue.baseband import PACKET_TYPES, PacketType, packet_type, packet_types
+from btqueue.channel import (
+    Bits,
+    access_code_error_rate,
+    ber_from_link_quality,
+    best_packet,
+    closed_forms,
+    coded_error_rate,
+    dpsk8_ber,
+    dpsk8_symbol_error_rate,
+    dqpsk_ber,
+    gfsk_ber,
+    goodput_crossing,
+    header_error_rate,
+    implied_ber,
+    link_quality,
+    on_air_error_rate,
+    packet_error_rate,
+    payload_error_rate,
+    reply_error_rate,
+    uncoded_error_rate,
+)
+
+CONVENTIONS: tuple[Bits, ...] = get_args(Bits)
+packets = st.sampled_from(list(PACKET_TYPES.values()))
+
+# (bit error rate, type): payload only, on air with up to 7 errors in the sync word
+CHECK_VALUES = {
+    (6.8979e-5, "DM1"): (0.000007, 0.000008),
+    (6.8979e-5, "DH1"): (0.014790, 0.016419),
+    (6.8979e-5, "DM3"): (0.000048, 0.000050),
+    (6.8979e-5, "DH3"): (0.096057, 0.098050),
+    (6.8979e-5, "DM5"): (0.000090, 0.000092),
+    (6.8979e-5, "DH5"): (0.170621, 0.172450),
+    (1.263e-3, "DM1"): (0.002317, 0.002733),
+    (1.263e-3, "DH1"): (0.238892, 0.261695),
+    (1.263e-3, "DM3"): (0.015943, 0.016516),
+    (1.263e-3, "DH3"): (0.842794, 0.849038),
+    (1.263e-3, "DM5"): (0.029383, 0.029949),
+    (1.263e-3, "DH5"): (0.967529, 0.968819),
+    (1e-2, "DM1"): (0.126695, 0.148016),
+    (1e-2, "DH1"): (0.885922, 0.910851),
+    (1e-2, "DM3"): (0.608831, 0.622056),
+    (1e-2, "DH3"): (1.000000, 1.000000),
+    (1e-2, "DM5"): (0.824788, 0.830712),
+    (1e-2, "DH5"): (1.000000, 1.000000),
+}
+
+
+@pytest.mark.parametrize(("ber", "name"), CHECK_VALUES)
+def test_check_values(ber: float, name: str) -> None:
+    payload, on_air = CHECK_VALUES[ber, name]
+    packet = packet_type(name)
+    assert float(packet_error_rate(packet, ber, bits="payload")) == pytest.approx(payload, abs=5.1e-7)
+    assert float(packet_error_rate(packet, ber, bits="on-air")) == pytest.approx(on_air, abs=5.1e-7)
+
+
+def test_header_and_access_code_check_values() -> None:
+    assert 1 - float(header_error_rate(1e-2)) == pytest.approx(0.994649565, abs=5e-10)
+    assert 1 - float(access_code_error_rate(1e-2)) == pytest.approx(0.999999731, abs=5e-10)
+    both = 1 - (1 - float(header_error_rate(1e-2))) * (1 - float(access_code_error_rate(1e-2)))
+    assert float(reply_error_rate(1e-2)) == pytest.approx(both, rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "success"), [("DM1", 0.85193), ("DH1", 0.08922)])
+def test_packets_drawn_bit_by_bit(name: str, success: float) -> None:
+    """Independent of every formula: draw the bit errors of 4e5 packets and decode them."""
+    packet, n, ber = packet_type(name), 40_000, 1e-2
+    rng = np.random.default_rng(20060801)
+    received = 0
+    for _ in range(10):
+        sync = (rng.random((n, 64)) < ber).sum(axis=1) <= 7
+        header = ((rng.random((n, 18, 3)) < ber).sum(axis=2) <= 1).all(axis=1)
+        if packet.coded:
+            body = ((rng.random((n, packet.body_fec_blocks, 15)) < ber).sum(axis=2) <= 1).all(axis=1)
+        else:
+            body = ~(rng.random((n, packet.body_bits)) < ber).any(axis=1)
+        received += int((sync & header & body).sum())
+    exact = 1 - float(on_air_error_rate(packet, ber))
+    standard_error = math.sqrt(exact * (1 - exact) / (10 * n))
+    assert abs(received / (10 * n) - exact) < 4 * standard_error
+    assert abs(success - exact) < 4 * standard_error  # an earlier simulation of the same size
+
+
+def test_tiny_error_rates_keep_their_digits() -> None:
+    ber = 1e-18
+    assert float(uncoded_error_rate(2712, ber)) == pytest.approx(2712e-18, rel=1e-14)
+    assert float(coded_error_rate(180, ber)) == pytest.approx(180 * 105e-36, rel=1e-13)
+    assert float(header_error_rate(ber)) == pytest.approx(18 * 3e-36, rel=1e-14)
+    assert float(access_code_error_rate(1e-5)) == pytest.approx(math.comb(64, 8) * 1e-40, rel=1e-3)
+    assert float(on_air_error_rate(packet_type("DH5"), ber)) == pytest.approx(2744e-18, rel=1e-14)
+
+
+@pytest.mark.parametrize("bits", CONVENTIONS)
+@pytest.mark.parametrize("packet", PACKET_TYPES.values(), ids=lambda p: p.name)
+def test_limits(packet: PacketType, bits: Bits) -> None:
+    assert float(packet_error_rate(packet, 0.0, bits=bits)) == 0.0
+    assert float(packet_error_rate(packet, 1.0, bits=bits)) == 1.0
+    assert float(packet_error_rate(packet, 0.5, bits=bits)) == 1.0  # no packet survives coin flips
+
+
+def test_coin_flips_leave_few_short_parts_alive() -> None:
+    assert float(uncoded_error_rate(3, 0.5)) == pytest.approx(7 / 8, rel=1e-15)
+    assert float(header_error_rate(0.5)) == pytest.approx(1 - 2.0**-18, rel=1e-15)
+    accepted = sum(math.comb(64, k) for k in range(8)) / 2**64
+    assert 1 - float(access_code_error_rate(0.5)) == pytest.approx(accepted, rel=1e-6)
+    assert float(access_code_error_rate(0.5, sync_threshold=64)) == 0.0
+    assert float(uncoded_error_rate(0, 1.0)) == 0.0
+
+
+@given(packets, st.floats(0, 1), st.floats(0, 1), st.sampled_from(CONVENTIONS))
+def test_more_bit_errors_more_packet_errors(
+    packet: PacketType, first: float, second: float, bits: Bits
+) -> None:
+    low, high = sorted((first, second))
+    rates = packet_error_rate(packet, np.array([low, high]), bits=bits)
+    assert 0 <= rates[0] <= rates[1] * (1 + 1e-13) <= 1 + 1e-13
+
+
+@given(packets, st.floats(0, 0.01))
+def test_what_is_on_air_fails_at_least_as_often_as_the_payload(packet: PacketType, ber: float) -> None:
+    assert on_air_error_rate(packet, ber) >= payload_error_rate(packet, ber) * (1 - 1e-12)
+
+
+@given(st.floats(1e-12, 5e-4), st.integers(1, 8200))
+def test_implied_ber_inverts_the_uncoded_rate(ber: float, n_bits: int) -> None:
+    assert float(implied_ber(n_bits, uncoded_error_rate(n_bits, ber))) == pytest.approx(ber, rel=1e-11)
+
+
+def test_enhanced_rate_headers_have_their_own_error_rate() -> None:
+    packet = packet_type("3-DH5")
+    assert float(on_air_error_rate(packet, 0.0, header_ber=1e-2)) == pytest.approx(
+        float(reply_error_rate(1e-2)), rel=1e-14
+    )
+    grid = on_air_error_rate(packet, np.full((3, 1), 1e-5), header_ber=np.full(4, 1e-4))
+    assert grid.shape == (3, 4)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.5, np.nan])
+def test_what_is_no_probability_is_rejected(bad: float) -> None:
+    with pytest.raises(ValueError, match="bit error rate"):
+        packet_error_rate(packet_type("DH5"), bad)
+    with pytest.raises(ValueError, match="bit error rate"):
+        packet_error_rate(packet_type("DM5"), [0.1, bad], bits="on-air")
+    with pytest.raises(ValueError, match="packet error rate"):
+        implied_ber(10, bad)
+
+
+def test_bad_options_are_named() -> None:
+    with pytest.raises(ValueError, match="payload, on-air"):
+        packet_error_rate(packet_type("DH5"), 0.1, bits="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="sync_threshold"):
+        access_code_error_rate(0.1, sync_threshold=65)
+    with pytest.raises(ValueError, match="n_bits"):
+        implied_ber(0, 0.1)
+    with pytest.raises(ValueError, match="do not change places"):
+        goodput_crossing(*packet_types(["DM5", "DH5"]))
+
+
+def test_thresholds_between_packet_types() -> None:
+    names = ["DH5", "DM5", "DM3", "DM1"]
+    expected = [0.000152937, 0.005018106, 0.012701721]
+    types = packet_types(names)
+    for fast, robust, threshold in zip(types, types[1:], expected, strict=False):
+        crossing = goodput_crossing(fast, robust)
+        assert crossing == pytest.approx(threshold, abs=5.1e-10)
+        assert best_packet(types, crossing * 0.999) is fast
+        assert best_packet(types, crossing * 1.001) is robust
+
+
+def test_link_quality_check_values() -> None:
+    ber = np.array([0, 0.0001, 0.0005, 0.001, 0.1, 0.5])
+    quality = np.array([255, 251, 235, 215, 90, 26.875])
+    np.testing.assert_allclose(link_quality(ber), quality, rtol=1e-14)
+    np.testing.assert_allclose(ber_from_link_quality(quality), ber, rtol=1e-12, atol=1e-18)
+    thresholds = link_quality([0.0001529, 0.0060795, 0.0157813])
+    np.testing.assert_allclose(thresholds, [248.884, 207.401, 195.273], atol=5.1e-4)
+
+
+def test_link_quality_jumps_at_one_in_a_thousand_and_ends_at_zero() -> None:
+    assert float(link_quality(np.nextafter(1e-3, 1))) == pytest.approx(213.75, abs=1e-9)
+    assert float(link_quality(0.9)) == 0.0
+    with pytest.raises(ValueError, match="link quality"):
+        ber_from_link_quality(256)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_link_quality_falls_with_the_error_rate(first: float, second: float) -> None:
+    low, high = sorted((first, second))
+    assert 0 <= link_quality(high) <= link_quality(low) <= 255
+
+
+@pytest.mark.parametrize(
+    ("decibel", "dqpsk", "symbol8", "bit8", "gfsk"),
+    [
+        (8, "3.642943e-03", "9.188380e-02", "3.0628e-02", "4.342623e-02"),
+        (10, "3.431846e-04", "3.337045e-02", "1.1123e-02", "1.278993e-02"),
+    ],
+)
+def test_modulation_check_values(decibel: float, dqpsk: str, symbol8: str, bit8: str, gfsk: str) -> None:
+    snr = 10 ** (decibel / 10)
+    assert f"{float(dqpsk_ber(snr)):.6e}" == dqpsk
+    assert f"{float(dpsk8_symbol_error_rate(snr)):.6e}" == symbol8
+    assert f"{float(dpsk8_ber(snr)):.4e}" == bit8
+    assert f"{float(gfsk_ber(snr)):.6e}" == gfsk
+
+
+def test_modulations_without_signal_are_coin_flips() -> None:
+    assert float(dqpsk_ber(0.0)) == pytest.approx(0.5, rel=1e-14)
+    assert float(gfsk_ber(0.0)) == pytest.approx(0.5, rel=1e-14)
+    assert float(dpsk8_symbol_error_rate(0.0)) == pytest.approx(7 / 8, rel=1e-12)
+
+
+@pytest.mark.parametrize("snr", [1.0, 30.0, 300.0])
+def test_modulation_integrals_agree_with_adaptive_quadrature(snr: float) -> None:
+    def symbol_integrand(theta: float) -> float:
+        d = 1 - math.cos(math.pi / 8) * math.cos(theta)
+        return math.exp(-3 * snr * d) / d
+
+    integral = quad(symbol_integrand, -math.pi / 2, math.pi / 2, points=[0], epsabs=0, epsrel=1e-11)[0]
+    expected = math.sin(math.pi / 8) / (2 * math.pi) * integral
+    assert float(dpsk8_symbol_error_rate(snr)) == pytest.approx(expected, rel=1e-9)
+
+    z = math.sqrt((1 - math.sqrt(0.5)) / (1 + math.sqrt(0.5)))
+    half_c2 = snr * (1 + math.sqrt(0.5))
+
+    def bit_integrand(theta: float) -> float:
+        w = 1 + 2 * z * math.sin(theta) + z * z
+        return math.exp(-half_c2 * w) / w
+
+    integral = quad(
+        bit_integrand, -math.pi, math.pi, points=[-math.pi / 2], epsabs=0, epsrel=1e-11, limit=200
+    )[0]
+    expected = (1 - z * z) / (4 * math.pi) * integral
+    assert float(dqpsk_ber(snr)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("law", [dqpsk_ber, dpsk8_ber, gfsk_ber])
+def test_more_signal_fewer_errors(law: Callable[[ArrayLike], np.ndarray]) -> None:
+    rates = law(np.logspace(-2, 2, 60))
+    assert np.all(np.diff(rates) < 0)
+    assert np.all((rates > 0) & (rates <= 0.5))
+    with pytest.raises(ValueError, match="snr"):
+        law(-1.0)
+
+
+@pytest.mark.parametrize(
+    "packet", [p for p in PACKET_TYPES.values() if p.bits_per_symbol == 1], ids=lambda p: p.name
+)
+def test_symbolic_error_rates_equal_numeric(packet: PacketType) -> None:
+    b = sympy.Symbol("b", nonnegative=True)
+    ber = [0.0, 1e-12, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 1.0]
+    # in doubles 1 - q^N would lose the digits that the numeric side keeps: sixty digits instead
+    payload = sympy.lambdify(b, closed_forms.payload_error_rate(packet), "mpmath")
+    on_air = sympy.lambdify(b, closed_forms.on_air_error_rate(packet), "mpmath")
+    with mpmath.workdps(60):
+        exact_payload = [float(payload(mpmath.mpf(x))) for x in ber]
+        exact_on_air = [float(on_air(mpmath.mpf(x))) for x in ber]
+    np.testing.assert_allclose(payload_error_rate(packet, ber), exact_payload, rtol=1e-12)
+    np.testing.assert_allclose(on_air_error_rate(packet, ber), exact_on_air, rtol=1e-12)
+
+
+def test_symbolic_error_rate_prints_and_differentiates() -> None:
+    b, n = sympy.Symbol("b", nonnegative=True), sympy.Symbol("n", positive=True)
+    expression = closed_forms.uncoded_error_rate(n)
+    assert sympy.latex(expression) == r"1 - \left(1 - b\right)^{n}"
+    slope = sympy.lambdify((b, n), sympy.diff(expression, b))
+    step = 1e-7
+    numeric = (uncoded_error_rate(2712, 1e-4 + step) - uncoded_error_rate(2712, 1e-4 - step)) / (2 * step)
+    assert slope(1e-4, 2712) == pytest.approx(float(numeric), rel=1e-6)
+    assert sympy.simplify(
+        closed_forms.coded_error_rate(1).subs(b, sympy.Rational(1, 2))
+    ) == 1 - sympy.Rational(16, 2**15)

@@ -1,0 +1,355 @@
+"""The two-state channel: its law, and exact success of packets and trains on it."""
+
+from itertools import pairwise
+from typing import get_args
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import expm
+
+from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, packet_type, packet_types, segment
+from btqueue.channel import (
+    Bits,
+    Observation,
+    TwoStateChannel,
+    closed_forms,
+    coded_error_rate,
+    exchange_success,
+    packet_error_rate,
+    packet_success_matrix,
+    train_success,
+    train_success_matrix,
+)
+
+OBSERVATIONS: tuple[Observation, ...] = get_args(Observation)
+CONVENTIONS: tuple[Bits, ...] = get_args(Bits)
+DH5, DH3 = packet_types(["DH5", "DH3"])
+DATA = tuple(fragment.packet for fragment in segment(1504, [DH5, DH3]))
+ACK = (DH3,)
+
+HIGH = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=0.4375, bad_s=0.0558)
+LOW = TwoStateChannel(ber_good=6.8979e-6, ber_bad=1.263e-4, good_s=0.4375, bad_s=0.0558)
+
+channels = st.builds(
+    TwoStateChannel,
+    ber_good=st.floats(0, 1e-3),
+    ber_bad=st.floats(0, 1e-2),
+    good_s=st.floats(1e-3, 10),
+    bad_s=st.floats(1e-3, 10),
+)
+packets = st.sampled_from(list(PACKET_TYPES.values()))
+
+
+# ---------------------------------------------------------------- the chain
+
+
+def test_stationary_law_and_memory() -> None:
+    assert HIGH.stationary.sum() == pytest.approx(1, rel=1e-15)
+    assert HIGH.stationary[0] == pytest.approx(0.4375 / 0.4933, rel=1e-15)
+    assert pytest.approx(0.0494881, abs=5e-8) == HIGH.correlation_s
+    assert pytest.approx((0.4375 * 6.8979e-5 + 0.0558 * 1.263e-3) / 0.4933, rel=1e-14) == HIGH.mean_ber
+
+
+@pytest.mark.parametrize("time_s", [1e-6, 0.01, 0.3, 5.0])
+def test_transition_matrix_is_the_matrix_exponential(time_s: float) -> None:
+    generator = np.array([[-1 / 0.4375, 1 / 0.4375], [1 / 0.0558, -1 / 0.0558]])
+    np.testing.assert_allclose(HIGH.transition(time_s), expm(generator * time_s), rtol=1e-12)
+
+
+@given(channels, st.floats(0, 5), st.floats(0, 5))
+def test_transition_matrix_is_a_stochastic_semigroup(channel: TwoStateChannel, s: float, t: float) -> None:
+    both = channel.transition([s, t])
+    assert both.shape == (2, 2, 2)
+    np.testing.assert_allclose(both.sum(axis=-1), 1, rtol=1e-14)
+    assert np.all(both >= 0)
+    np.testing.assert_allclose(channel.stationary @ both[0], channel.stationary, rtol=1e-13)
+    np.testing.assert_allclose(both[0] @ both[1], channel.transition(s + t), rtol=1e-9, atol=1e-15)
+
+
+def test_transition_limits() -> None:
+    np.testing.assert_array_equal(HIGH.transition(0.0), np.eye(2))
+    np.testing.assert_allclose(HIGH.transition(np.inf), np.tile(HIGH.stationary, (2, 1)), rtol=1e-15)
+
+
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize(("good_s", "bad_s", "ber"), [(0.5, 0.0, 6.8979e-5), (0.0, 0.5, 1.263e-3)])
+def test_a_state_that_never_shows_does_not_matter(
+    observation: Observation, good_s: float, bad_s: float, ber: float
+) -> None:
+    channel = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=good_s, bad_s=bad_s)
+    np.testing.assert_array_equal(channel.transition(0.0), np.eye(2))
+    expected = np.prod([1 - packet_error_rate(packet, ber) for packet in DATA])
+    assert train_success(channel, DATA, observation=observation) == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"ber_good": -0.1}, "ber_good"),
+        ({"ber_bad": 1.1}, "ber_bad"),
+        ({"ber_bad": float("nan")}, "ber_bad"),
+        ({"good_s": -1.0}, "good_s"),
+        ({"bad_s": float("inf")}, "bad_s"),
+        ({"good_s": 0.0, "bad_s": 0.0}, "both"),
+    ],
+)
+def test_bad_parameters_are_named(change: dict[str, float], named: str) -> None:
+    good = {"ber_good": 1e-5, "ber_bad": 1e-3, "good_s": 0.4, "bad_s": 0.1}
+    with pytest.raises(ValueError, match=named):
+        TwoStateChannel(**(good | change))
+
+
+def test_bad_options_are_named() -> None:
+    with pytest.raises(ValueError, match="sampled, bit-level, published"):
+        train_success(HIGH, DATA, observation="exact")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="payload, on-air"):
+        train_success(HIGH, DATA, observation="bit-level", bits="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one packet"):
+        train_success(HIGH, [])
+    with pytest.raises(ValueError, match="4 gaps, not 2"):
+        train_success(HIGH, DATA, gap_s=[0.1, 0.1])
+    with pytest.raises(ValueError, match="hops"):
+        train_success(HIGH, DATA, hops=0)
+    with pytest.raises(ValueError, match="negative"):
+        exchange_success(HIGH, DATA, ACK, ack_delay_s=-1.0)
+
+
+# ---------------------------------------------------------------- check values: published, sampled, bit-level
+
+
+@pytest.mark.parametrize(
+    ("channel", "expected"),
+    [(HIGH, (0.244720, 0.368481, 0.367163)), (LOW, (0.794213, 0.833523, 0.833218))],
+    ids=["high", "low"],
+)
+def test_segment_over_one_hop(channel: TwoStateChannel, expected: tuple[float, ...]) -> None:
+    computed = [
+        train_success(channel, DATA, observation=observation) for observation in ("published", "sampled")
+    ]
+    computed.append(train_success(channel, DATA, observation="bit-level"))
+    assert computed == pytest.approx(expected, abs=5.1e-7)
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"), [("published", 0.630775), ("sampled", 0.694760), ("bit-level", 0.694251)]
+)
+def test_segment_over_two_hops(observation: Observation, expected: float) -> None:
+    assert train_success(LOW, DATA, hops=2, observation=observation) == pytest.approx(expected, abs=5.1e-7)
+
+
+@pytest.mark.parametrize(
+    ("channel", "gap_slots", "ack_delay_s", "expected"),
+    [
+        (HIGH, 1, 0.1, (0.040217, 0.093573, 0.092785)),
+        (HIGH, 5, 0.1, (0.040217, 0.089934, 0.089110)),
+        (LOW, 1, 0.025, (0.595936, 0.665916, 0.665332)),
+        (LOW, 1, 0.1, (0.595936, 0.658475, 0.657957)),
+        (LOW, 1, 0.3, (0.595936, 0.656424, 0.655925)),
+        (LOW, 5, 0.1, (0.595936, 0.653421, 0.652915)),
+    ],
+)
+def test_segment_and_ack_over_two_hops(
+    channel: TwoStateChannel, gap_slots: int, ack_delay_s: float, expected: tuple[float, float, float]
+) -> None:
+    for observation, value in zip(("published", "sampled", "bit-level"), expected, strict=True):
+        success = exchange_success(
+            channel,
+            DATA,
+            ACK,
+            ack_delay_s=ack_delay_s,
+            gap_s=gap_slots * SLOT_S,
+            hops=2,
+            observation=observation,
+        )
+        assert success == pytest.approx(value, abs=5.1e-7)
+
+
+@pytest.mark.parametrize(
+    ("channel", "observation", "expected"),
+    [
+        (HIGH, "sampled", 0.305897),
+        (HIGH, "bit-level", 0.304606),
+        (LOW, "sampled", 0.811465),
+        (LOW, "bit-level", 0.811146),
+    ],
+)
+def test_segment_and_ack_on_one_link(
+    channel: TwoStateChannel, observation: Observation, expected: float
+) -> None:
+    success = exchange_success(channel, DATA, ACK, ack_delay_s=0.1, observation=observation)
+    assert success == pytest.approx(expected, abs=5.1e-7)
+
+
+def test_single_ack() -> None:
+    assert train_success(HIGH, ACK) == pytest.approx(0.819475, abs=5.1e-7)
+    assert train_success(LOW, ACK) == pytest.approx(0.971992, abs=5.1e-7)
+    assert train_success(LOW, ACK, observation="bit-level") == pytest.approx(0.971978, abs=5.1e-7)
+
+
+def test_success_of_each_packet_given_the_ones_before() -> None:
+    upto = [1.0, *(train_success(LOW, DATA[:k], observation="bit-level") for k in range(1, 6))]
+    conditional = [after / before for before, after in pairwise(upto)]
+    assert conditional == pytest.approx([0.950676, 0.957905, 0.963033, 0.966624, 0.982889], abs=5.1e-7)
+
+
+def test_state_is_practically_frozen_within_a_coded_body() -> None:
+    """183 blocks of DM5: bit-level 0.996540, stationary mixture 0.996541."""
+    unit = HIGH.transition(15e-6) @ np.diag(1 - coded_error_rate(1, HIGH.bers))
+    body = float((HIGH.stationary @ np.linalg.matrix_power(unit, 183)).sum())
+    assert body == pytest.approx(0.996540, abs=5.1e-7)
+    assert float(HIGH.stationary @ (1 - coded_error_rate(183, HIGH.bers))) == pytest.approx(
+        0.996541, abs=5.1e-7
+    )
+
+
+# ---------------------------------------------------------------- against simulation of the sojourns
+
+
+@pytest.mark.parametrize("observation", ["sampled", "bit-level"])
+def test_train_agrees_with_sojourns_drawn_one_by_one(observation: Observation) -> None:
+    """Draw the sojourns, integrate the bit-error exponent over each packet, compare with the matrices."""
+    channel = TwoStateChannel(ber_good=1e-5, ber_bad=2e-3, good_s=0.02, bad_s=0.005)
+    rng = np.random.default_rng(7)
+    n_runs, n_sojourns = 20_000, 40
+    first_bad = rng.random(n_runs) > channel.stationary[0]
+    state = (np.arange(n_sojourns) + first_bad[:, None]) % 2
+    ends = np.cumsum(rng.exponential(np.where(state == 1, channel.bad_s, channel.good_s)), axis=1)
+    starts = np.hstack([np.zeros((n_runs, 1)), ends[:, :-1]])
+
+    log_success, now = np.zeros(n_runs), 0.0
+    for packet in DATA:
+        n_bits = packet.payload_bits
+        if observation == "bit-level":
+            overlap = np.clip(np.minimum(ends, now + n_bits * 1e-6) - np.maximum(starts, now), 0, None)
+            log_success += (overlap * 1e6 * np.log1p(-channel.bers[state])).sum(axis=1)
+        else:
+            end = now + packet.slots * SLOT_S
+            seen = np.take_along_axis(state, (ends < end).sum(axis=1)[:, None], axis=1)[:, 0]
+            log_success += n_bits * np.log1p(-channel.bers[seen])
+        now += (packet.slots + 1) * SLOT_S
+    assert np.all(ends[:, -1] > now)
+    success = np.exp(log_success)
+    standard_error = success.std() / np.sqrt(n_runs)
+    exact = train_success(channel, DATA, observation=observation)
+    assert abs(success.mean() - exact) < 4 * standard_error
+    assert abs(exact - train_success(channel, DATA, observation="published")) > 20 * standard_error
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+@pytest.mark.parametrize("bits", CONVENTIONS)
+@pytest.mark.parametrize("packet", PACKET_TYPES.values(), ids=lambda p: p.name)
+def test_equal_states_are_independent_errors(
+    packet: PacketType, bits: Bits, observation: Observation
+) -> None:
+    channel = TwoStateChannel(ber_good=2e-4, ber_bad=2e-4, good_s=0.3, bad_s=0.1)
+    expected = 1 - float(packet_error_rate(packet, 2e-4, bits=bits))
+    assert train_success(channel, [packet], observation=observation, bits=bits) == pytest.approx(
+        expected, rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("observation", OBSERVATIONS)
+def test_long_gaps_make_packets_independent(observation: Observation) -> None:
+    alone = np.prod([train_success(HIGH, [packet], observation=observation) for packet in DATA])
+    assert train_success(HIGH, DATA, gap_s=60.0, observation=observation) == pytest.approx(alone, rel=1e-12)
+
+
+@pytest.mark.parametrize("observation", ["sampled", "bit-level"])
+def test_slow_channel_without_gaps_is_frozen(observation: Observation) -> None:
+    """Sojourns of days: all packets see one state, success is the mixture of the two products."""
+    channel = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e5, bad_s=0.558e5)
+    success = np.prod([1 - packet_error_rate(packet, channel.bers) for packet in DATA], axis=0)
+    frozen = float(channel.stationary @ success)
+    assert train_success(channel, DATA, gap_s=0.0, observation=observation) == pytest.approx(frozen, rel=1e-6)
+
+
+def test_published_formula_is_the_limit_of_a_fast_channel() -> None:
+    fast = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e-9, bad_s=0.558e-9)
+    assert train_success(fast, DATA) == pytest.approx(
+        train_success(HIGH, DATA, observation="published"), rel=1e-12
+    )
+
+
+# ---------------------------------------------------------------- properties
+
+
+@given(
+    channels,
+    st.lists(packets, min_size=1, max_size=5),
+    st.sampled_from(OBSERVATIONS),
+    st.sampled_from(CONVENTIONS),
+)
+def test_train_matrix_is_substochastic_and_falls_with_every_packet(
+    channel: TwoStateChannel, train: list[PacketType], observation: Observation, bits: Bits
+) -> None:
+    matrix = train_success_matrix(channel, train, observation=observation, bits=bits)
+    assert np.all(matrix >= 0)
+    assert np.all(matrix.sum(axis=1) <= 1 + 1e-12)
+    longer = train_success(channel, [*train, DH3], observation=observation, bits=bits)
+    assert longer <= train_success(channel, train, observation=observation, bits=bits) + 1e-12
+
+
+@given(channels, st.floats(0, 0.2), st.floats(0, 0.2))
+def test_equal_packets_close_together_succeed_together(
+    channel: TwoStateChannel, first: float, second: float
+) -> None:
+    """The state is positively correlated in time: two equal packets do better the closer they are."""
+    near, far = sorted((first, second))
+    pair = (DH3, DH3)
+    assert train_success(channel, pair, gap_s=near) >= train_success(channel, pair, gap_s=far) - 1e-12
+    independent = train_success(channel, pair, observation="published")
+    assert train_success(channel, pair, gap_s=far) >= independent - 1e-12
+
+
+@given(channels, st.floats(1, 10), st.sampled_from(OBSERVATIONS))
+def test_a_worse_bad_state_never_helps(
+    channel: TwoStateChannel, factor: float, observation: Observation
+) -> None:
+    worse = TwoStateChannel(
+        ber_good=channel.ber_good,
+        ber_bad=channel.ber_bad * factor,
+        good_s=channel.good_s,
+        bad_s=channel.bad_s,
+    )
+    assert train_success(worse, DATA, observation=observation) <= (
+        train_success(channel, DATA, observation=observation) + 1e-12
+    )
+
+
+def test_gaps_can_differ() -> None:
+    same = train_success(HIGH, DATA, gap_s=[SLOT_S] * 4)
+    assert same == train_success(HIGH, DATA)
+    assert train_success(HIGH, DATA, gap_s=[SLOT_S, SLOT_S, 0.1, SLOT_S]) < same
+
+
+def test_header_of_an_on_air_packet_costs_success() -> None:
+    packet = packet_type("DM1")
+    payload = packet_success_matrix(HIGH, packet, observation="bit-level", bits="payload").sum(axis=1)
+    on_air = packet_success_matrix(HIGH, packet, observation="bit-level", bits="on-air").sum(axis=1)
+    assert np.all(on_air < payload)
+
+
+# ---------------------------------------------------------------- symbolic twins
+
+
+def test_symbolic_transition_equals_numeric() -> None:
+    symbols = sympy.symbols("rho_G rho_B t", positive=True)
+    twin = sympy.lambdify(symbols, closed_forms.transition_matrix())
+    np.testing.assert_allclose(twin(0.4375, 0.0558, 0.02), HIGH.transition(0.02), rtol=1e-13)
+
+
+@pytest.mark.parametrize("hops", [1, 2, 4])
+def test_symbolic_success_over_hops_equals_published(hops: int) -> None:
+    expression = closed_forms.independent_success([*DATA, *ACK], hops=hops)
+    b_good, b_bad = sympy.symbols("b_G b_B", nonnegative=True)
+    good, bad = sympy.symbols("rho_G rho_B", positive=True)
+    twin = sympy.lambdify((b_good, b_bad, good, bad), expression)
+    numeric = exchange_success(HIGH, DATA, ACK, ack_delay_s=0.1, hops=hops, observation="published")
+    assert twin(6.8979e-5, 1.263e-3, 0.4375, 0.0558) == pytest.approx(numeric, rel=1e-12)
+    assert r"\rho_{G}" in sympy.latex(expression)

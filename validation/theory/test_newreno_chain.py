@@ -1,0 +1,256 @@
+"""The exact small-window chain against published-precision check values.
+
+The check values were computed for a receive window of 8 segments, a round-trip time of 0.1 s and a timeout
+of 1 s by an independent program for the same assumptions; they are quoted to six decimals.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from btqueue.transport import (
+    Growth,
+    LossProcess,
+    NotConvergedError,
+    Variant,
+    compile_chain,
+    in_series,
+    lockstep_rates,
+)
+from btqueue.transport.lockstep import round_durations
+
+SIX_DECIMALS = 1e-6  # printed values are rounded: half a unit of the last digit is 5e-7
+WINDOW, RTT = 8, 0.1
+
+NEWRENO = {  # loss: goodput, timeouts, fast retransmits (per second), whole window at the ends of rounds
+    0.001: (78.310532, 0.000089, 0.077760, 7.8892),
+    0.01: (64.998617, 0.014111, 0.603097, 7.0471),
+    0.05: (27.270812, 0.301550, 0.879544, 4.9608),
+    0.1: (11.361172, 0.541839, 0.440291, 3.8165),
+    0.2: (3.783637, 0.620127, 0.097183, 2.8035),
+    0.3: (1.682759, 0.530636, 0.018346, 2.3029),
+    0.4: (0.757422, 0.385724, 0.002593, 2.0138),
+}
+RENO = dict(
+    zip(NEWRENO, (78.264337, 62.352209, 22.531615, 10.008372, 3.669635, 1.674046, 0.756976), strict=True)
+)
+TAHOE = dict(
+    zip(NEWRENO, (77.845514, 61.660089, 24.979762, 10.832759, 3.710468, 1.671011, 0.755970), strict=True)
+)
+INTEGER = {  # data loss, ACK loss: goodput, timeouts, fast retransmits
+    (0.05, 0.0): (29.833697, 0.278704, 1.001133),
+    (0.1, 0.1): (8.771249, 0.536314, 0.299146),
+    (0.3053, 0.0552): (1.389329, 0.468058, 0.016345),
+    (0.4, 0.0): (0.785893, 0.385845, 0.004669),
+}
+
+
+def rates(loss, **changes):
+    """Rates at the parameters of the check values, or with some of them changed."""
+    return lockstep_rates(**{"window": WINDOW, "rtt": RTT, "loss": loss, **changes})
+
+
+@pytest.mark.parametrize("loss", NEWRENO)
+def test_newreno_check_values(loss):
+    goodput, timeouts, fast_retransmits, window = NEWRENO[loss]
+    result = rates(LossProcess.independent(loss))
+    assert result.goodput == pytest.approx(goodput, abs=SIX_DECIMALS)
+    assert result.timeouts == pytest.approx(timeouts, abs=SIX_DECIMALS)
+    assert result.fast_retransmits == pytest.approx(fast_retransmits, abs=SIX_DECIMALS)
+    assert result.mean_window_at_round_ends == pytest.approx(window, abs=1e-4)
+    assert result.residual < 1e-11
+
+
+@pytest.mark.parametrize(("variant", "table"), [(Variant.RENO, RENO), (Variant.TAHOE, TAHOE)])
+def test_older_variants_check_values(variant, table):
+    found = {loss: rates(LossProcess.independent(loss), variant=variant).goodput for loss in table}
+    assert found == pytest.approx(table, abs=SIX_DECIMALS)
+
+
+@pytest.mark.parametrize("losses", INTEGER)
+def test_integer_growth_check_values(losses):
+    result = rates(LossProcess.independent(*losses), growth=Growth.INTEGER)
+    assert (result.goodput, result.timeouts, result.fast_retransmits) == pytest.approx(
+        INTEGER[losses], abs=SIX_DECIMALS
+    )
+
+
+# A radio link that changes between a good and a bad state (mean sojourns 437.5 and 55.8 ms), and what
+# becomes of the packets of a segment (four of 339 bytes, one of 183) and of an ACK (one of 183 bytes) at the
+# bit error rates of the two.
+GENERATOR = np.array([[-1 / 0.4375, 1 / 0.4375], [1 / 0.0558, -1 / 0.0558]])
+STATIONARY = np.array([437.5, 55.8]) / (437.5 + 55.8)
+BIT_ERROR_RATES = np.array([6.8979e-6, 1.263e-4])
+SLOT = 625e-6
+
+
+def success(payload_bytes):
+    """Packet success by channel state: every bit of the payload arrives unharmed."""
+    return (1.0 - BIT_ERROR_RATES) ** (8 * payload_bytes)
+
+
+def test_gilbert_elliott_link_check_value():
+    """One hop; the channel state at the start of a round decides for all of its segments.
+
+    The reference knew its loss probabilities to about six digits, which moves the goodput by up to 5e-5.
+    """
+    data_loss, ack_loss = 1.0 - success(339) ** 4 * success(183), 1.0 - success(183)
+    assert float(STATIONARY @ data_loss) == pytest.approx(0.161440, abs=SIX_DECIMALS)
+    assert float(STATIONARY @ ack_loss) == pytest.approx(0.028008, abs=SIX_DECIMALS)
+    result = rates(LossProcess.markov(data_loss, ack_loss, GENERATOR))
+    assert result.goodput == pytest.approx(7.114603, abs=5e-5)
+    assert result.timeouts == pytest.approx(0.583503, abs=SIX_DECIMALS)
+    assert result.fast_retransmits == pytest.approx(0.206946, abs=SIX_DECIMALS)
+
+
+def test_two_link_path_check_values():
+    """Two hops with four hidden states; the packets of a segment see the state change from slot to slot."""
+    one = LossProcess.markov(np.zeros(2), np.zeros(2), GENERATOR)
+    packet = one.transition(5 * SLOT) @ np.diag(success(339))
+    last = one.transition(3 * SLOT) @ np.diag(success(183))
+    gap = one.transition(SLOT)
+    segment = packet @ gap @ packet @ gap @ packet @ gap @ packet @ gap @ last
+    hop = LossProcess.markov(1.0 - segment.sum(axis=1), 1.0 - last.sum(axis=1), GENERATOR)
+    path = in_series([hop, hop])
+    assert float(np.kron(STATIONARY, STATIONARY) @ path.data_loss) == pytest.approx(
+        0.305240, abs=SIX_DECIMALS
+    )
+    assert float(np.kron(STATIONARY, STATIONARY) @ path.ack_loss) == pytest.approx(0.055231, abs=SIX_DECIMALS)
+    result = rates(path)
+    assert result.goodput == pytest.approx(1.650542, abs=SIX_DECIMALS)
+    assert result.timeouts == pytest.approx(0.486178, abs=SIX_DECIMALS)
+    assert result.fast_retransmits == pytest.approx(0.022540, abs=SIX_DECIMALS)
+    assert result.mean_window_at_round_ends == pytest.approx(2.39, abs=5e-3)
+    kbps_per_segment = 1460 * 8 / 1000
+    assert rates(path, min_rto=0.3).goodput * kbps_per_segment == pytest.approx(53.542, abs=1e-3)
+    assert rates(path, min_rto=0.2).goodput * kbps_per_segment == pytest.approx(71.560, abs=1e-3)
+
+
+def dense_rates(structure, loss, *, rtt, rto):
+    """Goodput and timeouts/s straight from the definition: one dense chain of (state, hidden state)."""
+    durations = round_durations(structure, rtt=rtt, min_rto=rto, max_rto=64.0, rto_backoff=True)
+    n, m = structure.states, loss.channel_states
+    through = 1.0 - loss.data_loss
+    chance = [loss.data_loss, through * (1.0 - loss.ack_loss), through * loss.ack_loss]
+    chain, time, goodput, timeouts = (
+        np.zeros((n, m, n, m)),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+        np.zeros((n, m)),
+    )
+    for s, f in itertools.product(range(n), range(structure.fates)):
+        elapsed = durations[structure.ending[s, f]]
+        chain[s, :, structure.target[s, f], :] += chance[f][:, None] * loss.transition(elapsed)
+        time[s] += chance[f] * elapsed
+        goodput[s] += chance[f] * structure.delivered[s, f]
+        timeouts[s] += chance[f] * (structure.ending[s, f] > 1)
+    matrix = chain.reshape(n * m, n * m)
+    system = np.vstack([(np.eye(n * m) - matrix).T, np.ones(n * m)])
+    law = np.linalg.lstsq(system, np.append(np.zeros(n * m), 1.0), rcond=None)[0]
+    return law @ goodput.ravel() / (law @ time.ravel()), law @ timeouts.ravel() / (law @ time.ravel())
+
+
+def test_hidden_states_match_the_chain_written_out():
+    loss = LossProcess.markov([0.02, 0.6], [0.01, 0.3], [[-2.0, 2.0], [7.0, -7.0]])
+    goodput, timeouts = dense_rates(compile_chain(4), loss, rtt=RTT, rto=1.0)
+    result = rates(loss, window=4)
+    assert (result.goodput, result.timeouts) == pytest.approx((goodput, timeouts), rel=1e-9)
+
+
+def test_a_window_of_one_is_stop_and_wait():
+    """Renewal argument: N timeouts before a success, N geometric, waits doubling up to 64 s."""
+    data_loss, ack_loss = 0.3, 0.1
+    fail = 1.0 - (1.0 - data_loss) * (1.0 - ack_loss)
+    waits = sum(fail**k * min(2.0 ** (k - 1), 64.0) for k in range(1, 400))
+    cycle = waits + RTT
+    result = rates(LossProcess.independent(data_loss, ack_loss), window=1)
+    assert result.goodput == pytest.approx(1.0 / cycle, rel=1e-9)
+    assert result.timeouts == pytest.approx(fail / (1.0 - fail) / cycle, rel=1e-9)
+
+
+def test_without_loss_the_window_is_the_limit():
+    result = rates(LossProcess.independent(0.0))
+    assert result.goodput == pytest.approx(WINDOW / RTT)
+    assert result.timeouts == pytest.approx(0.0, abs=1e-12)
+    assert result.mean_window == pytest.approx(WINDOW)
+
+
+def test_equal_hidden_states_are_no_hidden_states():
+    hidden = LossProcess.markov([0.1] * 3, [0.02] * 3, [[-3.0, 2.0, 1.0], [0.5, -1.0, 0.5], [4.0, 0.0, -4.0]])
+    single = LossProcess.independent(0.1, 0.02)
+    assert rates(hidden).goodput == pytest.approx(rates(single).goodput, rel=1e-9)
+
+
+def test_a_fast_channel_is_independent_loss_between_rounds_and_segments():
+    """Once the channel forgets its state from one segment to the next, only the mean loss is left."""
+    fast = 1e6 * np.array([[-1.0, 1.0], [1.0, -1.0]])
+    hidden = LossProcess.markov([0.0, 0.2], [0.0, 0.0], fast)
+    assert rates(hidden, segment_spacing=0.001).goodput == pytest.approx(
+        rates(LossProcess.independent(0.1)).goodput, rel=1e-8
+    )
+
+
+def test_a_frozen_channel_mixes_the_rates_of_its_states():
+    """A channel that hardly ever moves gives the average of the goodputs that each state alone would have."""
+    frozen = LossProcess.markov([0.01, 0.1], [0.0, 0.0], 1e-7 * np.array([[-1.0, 1.0], [3.0, -3.0]]))
+    alone = [rates(LossProcess.independent(loss)).goodput for loss in (0.01, 0.1)]
+    assert rates(frozen).goodput == pytest.approx(0.75 * alone[0] + 0.25 * alone[1], rel=1e-4)
+
+
+def test_backoff_lengthens_the_silence():
+    """Without backoff every timeout waits the same, so heavy loss costs less time."""
+    loss = LossProcess.independent(0.4)
+    assert rates(loss, rto_backoff=False).goodput > 1.5 * rates(loss).goodput
+    assert rates(loss, max_rto=1.0).goodput == pytest.approx(rates(loss, rto_backoff=False).goodput, rel=1e-9)
+
+
+def test_bookkeeping():
+    """What is sent either is lost or arrives; what arrives is delivered once."""
+    result = rates(LossProcess.independent(0.05, 0.02))
+    assert result.segment_loss == pytest.approx(0.05, rel=1e-9)
+    assert result.goodput < result.sends * 0.95
+    assert result.mean_window <= min(result.mean_cwnd, WINDOW)
+
+
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("window", range(1, 8))
+def test_every_enumerated_state_is_recurrent(window, variant):
+    structure = compile_chain(window, variant=variant)
+    n = structure.states
+    source = np.repeat(np.arange(n), structure.fates)
+    graph = sparse.csr_array((np.ones(source.size), (source, structure.target.ravel())), shape=(n, n))
+    assert connected_components(graph, connection="strong")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"window": 0}, "window"),
+        ({"window": 11}, "window"),
+        ({"rtt": 0.0}, "rtt"),
+        ({"segment_spacing": -1.0}, "segment_spacing"),
+        ({"max_rto": 0.5}, "max_rto"),
+    ],
+)
+def test_bad_parameters_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        rates(LossProcess.independent(0.1), **changes)
+
+
+def test_bad_loss_processes_are_refused():
+    with pytest.raises(ValueError, match="data_loss"):
+        LossProcess.independent(1.2)
+    with pytest.raises(ValueError, match="never moves"):
+        LossProcess.independent(1.0)
+    with pytest.raises(ValueError, match="sum to zero"):
+        LossProcess.markov([0.1, 0.2], [0.0, 0.0], [[-1.0, 2.0], [1.0, -1.0]])
+    with pytest.raises(ValueError, match="non-negative"):
+        LossProcess.markov([0.1, 0.2], [0.0, 0.0], [[1.0, -1.0], [1.0, -1.0]])
+
+
+def test_a_tolerance_out_of_reach_raises():
+    with pytest.raises(NotConvergedError, match="residual"):
+        rates(LossProcess.independent(0.1), window=4, tolerance=1e-30)

@@ -1,0 +1,161 @@
+"""Vacation queues: closed forms, roots and the finite chain against each other and against known values.
+
+Service takes 6 slots. The values were each confirmed by simulations of 6e8 slots.
+"""
+
+import jax
+import numpy as np
+import pytest
+import sympy
+from jax.typing import ArrayLike
+
+from btqueue.queueing import closed_forms, lattice
+from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacation_roots import unlimited_vacation_queue
+from btqueue.queueing.vacations import VacationQueueSolution, limited_service_queue
+
+SERVICE = lattice.point(6)
+LONG = lattice.uniform(10, 50)
+LONG_AND_POLL = np.stack([np.pad(LONG, (2, 0))] * 5 + [np.pad(LONG, (0, 2))])  # 2 slots more when emptied
+FIVE = lattice.point(5)
+
+
+def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSolution:
+    return limited_service_queue(
+        arrivals=arrivals, service=SERVICE, vacations=vacations, capacity=capacity, limit=limit
+    )
+
+
+def test_closed_forms():
+    geometric = (12.0, 2 * 12**2 - 12)
+    assert closed_forms.exhaustive_wait(0.1, 6, 36, *geometric) == pytest.approx(16.0, rel=1e-14)
+    assert closed_forms.gated_wait(0.1, 6, 36, *geometric) == pytest.approx(34.0, rel=1e-14)
+    assert closed_forms.one_limited_wait(0.05, 6, 36, 10, 100) == pytest.approx(37.0, rel=1e-14)
+    assert closed_forms.exhaustive_wait(0.06, 6, 36, *geometric, 5) == pytest.approx(31.9375, rel=1e-14)
+
+
+def test_formulas_are_the_functions_in_symbols():
+    values = [0.05, 6.0, 36.0, 10.0, 100.0]
+    for closed_form in (closed_forms.gated_wait, closed_forms.one_limited_wait):
+        formula = closed_forms.formula(closed_form)
+        symbols = [
+            sympy.Symbol(name, positive=True) for name in closed_form.__annotations__ if name != "return"
+        ]
+        number = float(formula.subs(dict(zip(symbols, values, strict=True))))
+        assert number == pytest.approx(closed_form(*values), rel=1e-13)
+
+
+@pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
+def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, digits: float):
+    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit)
+    assert float(solution.mean_wait) == pytest.approx(wait, abs=digits)
+
+
+@pytest.mark.parametrize(
+    ("limit", "wait"), [(1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)]
+)
+def test_limited_service_with_constant_vacations(limit: int, wait: float):
+    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit)
+    assert float(solution.mean_wait) == pytest.approx(wait, abs=5e-7)
+
+
+def test_batches_served_exhaustively_meet_the_closed_form():
+    solution = solve(PoissonBatches(0.012, FIVE), lattice.geometric(12.0), 300, 200)
+    assert float(solution.mean_wait) == pytest.approx(31.9375, abs=5e-7)
+
+
+EMPTIED = [0.02215193, 0.02616912, 0.02786312, 0.02851632, 0.02855724]
+EMPTIED_AFTER_POLL = [0.01822464, 0.02360347, 0.02616383, 0.02740225, 0.0278584]
+
+
+@pytest.mark.parametrize(
+    ("vacations", "wait", "cycle", "emptied"),
+    [(LONG, 182.041522, 57.692308, EMPTIED), (LONG_AND_POLL, 183.200197, 58.166356, EMPTIED_AFTER_POLL)],
+)
+def test_near_saturation_chain_and_roots_agree(vacations, wait: float, cycle: float, emptied: list[float]):
+    chain = solve(PoissonBatches(0.08), vacations, 500, 5)
+    assert float(chain.mean_wait) == pytest.approx(wait, abs=2e-6)
+    assert float(chain.mean_cycle) == pytest.approx(cycle, abs=5e-7)
+    np.testing.assert_allclose(chain.served[:5], emptied, atol=5e-9)
+
+    roots = unlimited_vacation_queue(
+        arrivals=PoissonBatches(0.08), service=SERVICE, vacations=vacations, limit=5
+    )
+    np.testing.assert_allclose(roots.emptied, chain.served[:5], atol=1e-11)
+    assert float(roots.mean_visit_start) == pytest.approx(float(lattice.mean(chain.visit_start)), abs=1e-7)
+    assert float(roots.mean_cycle) == pytest.approx(float(chain.mean_cycle), rel=1e-10)
+
+
+def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
+    """``M E[X] = E[N] lambda (W + E[B]) - (1 - rho) E[N (N - 1)] / 2`` with X left at the end of a visit."""
+    rate = 0.08
+    chain = solve(PoissonBatches(rate), LONG, 500, 5)
+    served = np.arange(6)
+    left = float(lattice.mean(chain.visit_start)) - rate * 30.0
+    pairs = float(chain.served @ (served * (served - 1)))
+    right = float(chain.mean_served) * rate * float(chain.mean_sojourn) - (1 - 6 * rate) * pairs / 2
+    assert left == pytest.approx(12.955117, abs=5e-7)
+    assert right / 5 == pytest.approx(left, rel=1e-9)
+
+
+def test_batches_without_loss():
+    solution = solve(PoissonBatches(0.008, FIVE), LONG, 300, 5)
+    assert float(solution.mean_queue) == pytest.approx(2.564103, abs=5e-7)
+    assert float(solution.mean_wait) == pytest.approx(58.102564, abs=5e-7)
+
+
+def test_batches_at_a_finite_buffer():
+    solution = solve(PoissonBatches(0.008, FIVE), LONG, 20, 5)
+    assert float(solution.mean_cycle) == pytest.approx(39.420404, abs=5e-7)
+    assert float(solution.mean_queue) == pytest.approx(2.479354, abs=5e-7)
+
+
+@pytest.mark.parametrize(
+    ("rate", "packet_loss", "segment_loss"),
+    [
+        (0.006, 0.000995, 0.001644),
+        (0.008, 0.004280, 0.006928),
+        (0.010, 0.013082, 0.020897),
+        (0.012, 0.031314, 0.049531),
+    ],
+)
+def test_losses_at_a_finite_buffer(rate: float, packet_loss: float, segment_loss: float):
+    solution = solve(PoissonBatches(rate, FIVE), LONG, 20, 5)
+    assert float(solution.packet_loss) == pytest.approx(packet_loss, abs=5e-7)
+    assert float(solution.segment_loss) == pytest.approx(segment_loss, abs=5e-7)
+    # the loss seen by arrivals is what flow balance leaves over
+    assert 1 - float(solution.throughput) / (5 * rate) == pytest.approx(
+        float(solution.packet_loss), abs=1e-12
+    )
+
+
+def test_overload():
+    solution = solve(PoissonBatches(0.2), LONG, 20, 5)
+    assert float(solution.packet_loss) == pytest.approx(0.583333, abs=5e-7)
+    assert float(solution.throughput) == pytest.approx(0.083333, abs=5e-7)
+
+
+def test_one_arrival_a_slot_at_most():
+    solution = solve(BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2)
+    assert float(solution.mean_wait) == pytest.approx(18.745966, abs=5e-7)
+
+
+def test_loss_is_differentiable():
+    def loss(rate: ArrayLike) -> jax.Array:
+        return solve(PoissonBatches(rate, FIVE), LONG, 20, 5).packet_loss
+
+    with jax.enable_x64(True):
+        slope = float(jax.grad(loss)(0.008))
+        difference = float(loss(0.008 + 1e-6) - loss(0.008 - 1e-6)) / 2e-6
+    assert slope == pytest.approx(difference, rel=1e-7)
+
+
+def test_impossible_arguments_are_refused():
+    with pytest.raises(ValueError, match="limit"):
+        solve(PoissonBatches(0.1), LONG, 20, 0)
+    with pytest.raises(ValueError, match="vacations must give no probability to zero"):
+        solve(PoissonBatches(0.1), [1.0], 20, 5)
+    with pytest.raises(ValueError, match="vacations must be one law or"):
+        solve(PoissonBatches(0.1), LONG_AND_POLL, 20, 4)
+    with pytest.raises(ValueError, match="unstable"):
+        unlimited_vacation_queue(arrivals=PoissonBatches(0.1), service=SERVICE, vacations=LONG, limit=5)

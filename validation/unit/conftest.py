@@ -1,0 +1,50 @@
+"""The simulator uncompiled: a second copy of its modules whose functions are plain Python.
+
+Compiling each small function for a unit test would take minutes. numba decides when a function is decorated,
+so importing the package afresh with compilation off gives the same source as plain functions; the compiled
+copy that other tests use stays as it is. That both copies compute the same is checked in `crosscheck`.
+"""
+
+import importlib
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba.core import config
+
+PACKAGE = "btqueue.simulator"
+
+
+def take_modules() -> dict:
+    names = [name for name in sys.modules if name == PACKAGE or name.startswith(PACKAGE + ".")]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@pytest.fixture(scope="session")
+def plain():
+    """The modules of the simulator, uncompiled, as attributes: `plain.tcp_sender.on_ack(...)`."""
+    compiled_copy = take_modules()
+    before = config.DISABLE_JIT  # pyright: ignore[reportAttributeAccessIssue]
+    config.DISABLE_JIT = 1  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        importlib.import_module(PACKAGE)
+        importlib.import_module(PACKAGE + ".polling_system")
+    finally:
+        config.DISABLE_JIT = before  # pyright: ignore[reportAttributeAccessIssue]
+        plain_copy = take_modules()
+        sys.modules.update(compiled_copy)
+        # the package attribute of the parent package must point to the compiled copy again
+        if PACKAGE in compiled_copy:
+            sys.modules["btqueue"].simulator = compiled_copy[PACKAGE]  # type: ignore[attr-defined]
+        else:
+            vars(sys.modules["btqueue"]).pop("simulator", None)
+    assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
+    return SimpleNamespace(**{name.rpartition(".")[2]: module for name, module in plain_copy.items()})
+
+
+@pytest.fixture(autouse=True)
+def wrapping_arithmetic():
+    """Random numbers are made with 64-bit words that wrap around; numpy would warn of it in plain Python."""
+    with np.errstate(over="ignore"):
+        yield

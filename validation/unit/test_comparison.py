@@ -1,0 +1,120 @@
+"""Summaries and the comparison, on datasets small enough to check by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study import provenance, side_by_side, student_half_width, summarise
+
+SCENARIO = Scenario(title="by hand")
+GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
+"""Means over flows: 105, 115, 110."""
+QUEUES = ["token_buffer", "uplink", "downlink"]
+
+
+def simulated(**changes: object) -> xr.Dataset:
+    variables = {
+        "fairness": ("replication", np.array([1.0, 0.9, 0.8])),
+        "queue_packets": (("replication", "queue"), np.array([[1.0, 2, 3], [2, 3, 4], [3, 4, 5]])),
+        "goodput_kbps": (("replication", "flow"), GOODPUT),
+        "loss_radio": (("replication", "flow"), np.zeros((3, 2))),
+        "rtt_s": (("replication", "flow"), np.array([[np.nan, 0.2], [0.4, np.nan], [np.nan, np.nan]])),
+        "delay_s": (("replication", "flow"), np.full((3, 2), np.nan)),
+    } | changes
+    return xr.Dataset(variables, coords={"queue": QUEUES}, attrs={"events": 7, "seed": 1})
+
+
+def solved(**variables: object) -> xr.Dataset:
+    attrs = {"converged": True, "residual": 1e-9, "iterations": 5, "method": "by hand", "warnings": []}
+    return xr.Dataset(variables, coords={"queue": QUEUES}, attrs=attrs)
+
+
+def test_interval_is_students_over_the_means_of_the_replications():
+    summary = summarise(simulated())["goodput_kbps"]
+    assert summary.total.mean == pytest.approx(110)
+    # standard deviation 5, t quantile 4.302653 for two degrees of freedom
+    assert summary.total.ci95 == pytest.approx(4.302652729911275 * 5 / math.sqrt(3))
+    assert summary.per_flow == pytest.approx((310 / 3, 350 / 3))
+
+
+def test_flows_and_replications_without_observation_are_skipped():
+    summary = summarise(simulated())["rtt_s"]
+    assert summary.total.mean == pytest.approx(0.3)
+    assert summary.total.ci95 == pytest.approx(12.706204736 * 0.1)  # two replications are left
+    assert summary.per_flow == pytest.approx((0.4, 0.2))
+
+
+def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabularys():
+    names = list(summarise(simulated()))
+    assert names == ["goodput_kbps", "rtt_s", "loss_radio", "queue_packets", "fairness"]
+    assert names == [name for name in METRICS if name in names]
+
+
+def test_queues_are_summarised_one_by_one():
+    per_queue = dict(summarise(simulated())["queue_packets"].per_queue)
+    assert [per_queue[queue].mean for queue in QUEUES] == pytest.approx([2, 3, 4])
+
+
+def test_one_replication_has_no_interval():
+    assert math.isnan(student_half_width(np.array([3.0])))
+    assert math.isnan(summarise(simulated().isel(replication=[0]))["goodput_kbps"].total.ci95)
+
+
+def test_comparison_of_hand_made_results():
+    model = solved(goodput_kbps=("flow", [108.0, 114.0]), rtt_s=("flow", [2.0, 2.0]), cycle_s=((), 0.03))
+    result = side_by_side(SCENARIO, model, simulated())
+    goodput = result.sel(metric="goodput_kbps")
+    assert goodput["model"] == pytest.approx(111)
+    assert goodput["relative_difference"] == pytest.approx(1 / 110)
+    assert bool(goodput["inside"])
+    assert goodput["units"].item() == "kbit/s"
+    assert not bool(result["inside"].sel(metric="rtt_s"))  # 2 s against 0.3 ± 1.27 s
+    assert result.attrs["model_method"] == "by hand"
+    assert result.attrs["simulation_events"] == 7
+    assert result.attrs["simulation_replications"] == 3
+    assert Scenario.from_dict(json.loads(result.attrs["scenario"])) == SCENARIO
+
+
+def test_what_a_side_cannot_give_is_named_and_never_zero():
+    model = solved(goodput_kbps=("flow", [108.0, 114.0]), cycle_s=((), 0.03), delay_s=("flow", [np.nan] * 2))
+    result = side_by_side(SCENARIO, model, simulated())
+    queues = [f"queue_packets[{queue}]" for queue in QUEUES]
+    assert result.attrs["model_missing"] == ["rtt_s", "loss_radio", *queues, "fairness"]
+    assert result.attrs["simulation_missing"] == ["cycle_s"]
+    assert "delay_s" not in result["metric"].values
+    assert np.isnan(result["model"].sel(metric=result.attrs["model_missing"])).all()
+    assert np.isnan(result["simulation"].sel(metric="cycle_s"))
+    assert not result["inside"].sel(metric=["rtt_s", "cycle_s"]).any()
+
+
+def test_queues_are_compared_by_name():
+    model = solved(queue_packets=("queue", [2.0, 30.0, 4.0]))
+    result = side_by_side(SCENARIO, model, simulated())
+    assert bool(result["inside"].sel(metric="queue_packets[downlink]"))
+    assert not bool(result["inside"].sel(metric="queue_packets[uplink]"))
+    assert (
+        result["long_name"].sel(metric="queue_packets[token_buffer]").item() == "queue length, token buffer"
+    )
+
+
+def test_a_simulated_zero_is_compared_without_dividing_by_it():
+    result = side_by_side(SCENARIO, solved(loss_radio=("flow", [0.0, 0.0])), simulated())
+    row = result.sel(metric="loss_radio")
+    assert np.isnan(row["relative_difference"])
+    assert bool(row["inside"])
+    off = side_by_side(SCENARIO, solved(loss_radio=("flow", [0.1, 0.1])), simulated()).sel(
+        metric="loss_radio"
+    )
+    assert np.isnan(off["relative_difference"])
+    assert not bool(off["inside"])
+
+
+def test_provenance_names_what_can_change_a_result():
+    made_with = provenance(SCENARIO.with_(run__seed=17))
+    assert made_with["seed"] == 17
+    assert set(made_with) == {"btqueue", "python", "numpy", "jax", "numba", "platform", "seed", "date"}
+    assert all(str(value) for value in made_with.values())

@@ -1,0 +1,212 @@
+"""E-limited polling as a timeline of half-frames on the air (Venugopal 2006, sections 2.1.1 and 2.3.1).
+
+A line of a timeline reads "slot station direction packet"; stations count from 0.
+"""
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario
+
+SLOT = 625_000
+
+
+class Piconet:
+    """A piconet whose queues are filled by hand; its own sources are silent for hours."""
+
+    def __init__(self, plain, *, peripherals=2, limit=5, **changes):
+        self.plain = plain
+        scenario = Scenario().with_(
+            network__peripherals=peripherals,
+            polling__limit=limit,
+            traffic__load_kbps=1e-3,
+            flow_control__baseband_packets=100,
+            **changes,
+        )
+        self.sim = plain.state.new_state(scenario, 0)
+        self.central = self.sim.central[0]
+
+    def fill(self, direction, station, *positions):
+        """Put packets of a data segment of flow 0 in a queue; positions 0 to 3 are DH5, 4 is the DH3.
+
+        The segment never comes complete, so TCP stays out of the picture.
+        """
+        sim, records = self.sim, self.plain.records
+        segment = self.plain.l2cap.new_segment(sim, 0, records.DATA, 0, 0)
+        kind = {"up": records.UPLINK, "down": records.DOWNLINK}[direction]
+        queue = self.plain.token_bucket.queue_of(sim, kind, station)
+        for position in positions:
+            packet = self.plain.l2cap.new_packet(sim, segment, position)
+            assert self.plain.packet_queue.offer(sim, queue, packet, int(sim.clock[0].now))
+            self.central.waiting += 1
+
+    def on_air(self):
+        """What is on the air now."""
+        down = self.central.phase == self.plain.polling.DOWNLINK_HALF
+        if self.central.packet == self.plain.records.NOTHING:
+            name = "POLL" if down else "NULL"
+        else:
+            name = ("DH5", "DH3")[self.sim.packets[self.central.packet].type]
+        return f"{self.central.station} {'down' if down else 'up'} {name}"
+
+    def timeline(self, half_frames):
+        lines = []
+        for _ in range(half_frames):
+            lines.append(f"{self.sim.clock[0].now // SLOT} {self.on_air()}")
+            self.plain.engine.advance(self.sim, int(self.sim.timers[0].due))
+        return lines
+
+
+@pytest.fixture
+def play_every_visit(plain, monkeypatch):
+    """Play idle visits one by one."""
+    monkeypatch.setattr(plain.polling, "skip_idle_visits", lambda sim, now: now)
+
+
+@pytest.fixture
+def piconet(plain, play_every_visit):
+    return lambda **settings: Piconet(plain, **settings)
+
+
+def test_with_nothing_to_send_every_visit_is_poll_and_null(piconet):
+    assert piconet().timeline(5) == [
+        "0 0 down POLL",
+        "1 0 up NULL",
+        "2 1 down POLL",
+        "3 1 up NULL",
+        "4 0 down POLL",
+    ]
+
+
+def test_a_visit_ends_after_the_limit_of_frames(piconet):
+    network = piconet(limit=2)
+    network.fill("up", 0, 0, 1, 2)
+    assert network.timeline(5) == [
+        "0 0 down POLL",
+        "1 0 up DH5",
+        "6 0 down POLL",
+        "7 0 up DH5",
+        "12 1 down DH5",  # two frames: the third packet waits for the next visit, the first two were relayed
+    ]
+
+
+def test_a_visit_ends_at_once_when_poll_is_answered_by_null(piconet):
+    network = piconet(limit=5)
+    network.fill("up", 0, 4)
+    assert network.timeline(5) == [
+        "0 0 down POLL",
+        "1 0 up DH3",
+        "4 0 down POLL",
+        "5 0 up NULL",
+        "6 1 down DH3",
+    ]
+
+
+def test_a_downlink_packet_answered_by_null_does_not_end_the_visit(piconet):
+    network = piconet(limit=5)
+    network.timeline(2)
+    network.fill("down", 1, 0, 4)
+    assert network.timeline(6) == [
+        "2 1 down POLL",  # was on the air already
+        "3 1 up NULL",
+        "4 0 down POLL",
+        "5 0 up NULL",
+        "6 1 down DH5",
+        "11 1 up NULL",
+    ]
+    assert network.timeline(4) == ["12 1 down DH3", "15 1 up NULL", "16 1 down POLL", "17 1 up NULL"]
+
+
+def test_both_directions_share_a_frame(piconet):
+    network = piconet(peripherals=3, limit=5)
+    network.fill("up", 2, 4)
+    network.fill("down", 2, 0)
+    assert network.timeline(7)[4:] == ["4 2 down DH5", "9 2 up DH3", "12 2 down POLL"]
+
+
+def test_a_packet_relayed_to_the_station_being_visited_goes_out_in_the_same_visit(piconet):
+    # Flow 0 leads from peripheral 0 to peripheral 1: a packet that comes up from 1 belongs down at 1.
+    network = piconet(limit=5)
+    network.timeline(2)
+    network.fill("up", 1, 4)
+    assert network.timeline(4) == ["2 1 down POLL", "3 1 up DH3", "6 1 down DH3", "9 1 up NULL"]
+
+
+def test_the_uplink_answers_with_what_was_ready_when_the_downlink_ended(piconet):
+    # The downlink packet completes a segment; its acknowledgement is too late for this half-frame.
+    network = piconet(limit=5)
+    network.timeline(2)
+    segment = network.plain.l2cap.new_segment(network.sim, 0, network.plain.records.DATA, 0, 0)
+    network.sim.segments[segment].travelling = 1
+    packet = network.plain.l2cap.new_packet(network.sim, segment, 4)
+    network.plain.packet_queue.offer(network.sim, 2 * 2 + 1, packet, 2 * SLOT)
+    network.central.waiting += 1
+    assert network.timeline(8)[4:] == ["6 1 down DH3", "9 1 up NULL", "10 1 down POLL", "11 1 up DH3"]
+
+
+@pytest.mark.parametrize("peripherals", [1 + 1, 3, 7])
+def test_visits_are_cyclic(piconet, peripherals):
+    network = piconet(peripherals=peripherals)
+    stations = [int(line.split()[1]) for line in network.timeline(4 * peripherals)]
+    assert stations[::2] == 2 * list(range(peripherals))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 15])
+def test_a_backlog_gets_exactly_the_limit_in_every_visit(piconet, limit):
+    network = piconet(limit=limit)
+    network.fill("up", 0, *[4] * 40)
+    ups = [line for line in network.timeline(16 * limit) if line.split()[2] == "up"]
+    visits, last = [], None
+    for line in ups:
+        station = line.split()[1]
+        visits = [*visits, 0] if station != last else visits
+        visits[-1] += 1
+        last = station
+    assert visits[0] == limit, "the first visit, to the station with the backlog"
+    assert max(visits) == limit
+
+
+def test_one_limited_and_exhaustive_are_the_ends_of_the_scale(piconet):
+    one = piconet(limit=5, polling__discipline="1-limited")
+    one.fill("up", 0, 4, 4)
+    assert one.timeline(3)[2] == "4 1 down DH3"
+    exhaustive = piconet(limit=1, polling__discipline="exhaustive")
+    exhaustive.fill("up", 0, *[4] * 30)
+    stations = [line.split()[1] for line in exhaustive.timeline(62)]
+    assert stations == ["0"] * 62, "30 frames with packets, and POLL with NULL"
+
+
+def outcome(plain, scenario, seconds):
+    """Run from the start; return everything that a result is made of, and the number of events played."""
+    sim = plain.state.new_state(scenario, 0)
+    for second in range(1, seconds + 1):
+        while plain.engine.advance(sim, second * 1_000_000_000 + 7) == plain.engine.NEEDS_SPACE:
+            sim = plain.state.grow(sim)
+    plain.invariants.check_invariants(sim)
+    records = {
+        name: getattr(sim, name).tobytes()
+        for name in ("connections", "flow_statistics", "queue_statistics", "buckets", "streams", "channels")
+    }
+    return records, plain.measurement.measure(sim, scenario), int(sim.clock[0].events)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"traffic__load_kbps": 10},
+        {"traffic__load_kbps": 20, "polling__limit": 2},
+        {"traffic__load_kbps": 20, "network__peripherals": 5, "polling__limit": 1},
+        {"traffic__load_kbps": 60, "flow_control__token_rate_kbps": 50, "radio__model": "gilbert-elliott"},
+        {"traffic__load_kbps": 20, "run__jitter_s": 0.01},
+    ],
+    ids=["light", "two frames a visit", "five peripherals", "few tokens and errors", "jitter"],
+)
+def test_skipping_idle_visits_changes_nothing(plain, monkeypatch, changes):
+    scenario = Scenario().with_(**changes)
+    skipped, skipped_metrics, few = outcome(plain, scenario, 8)
+    monkeypatch.setattr(plain.polling, "skip_idle_visits", lambda sim, now: now)
+    played, played_metrics, many = outcome(plain, scenario, 8)
+    assert few < 0.7 * many, "something was skipped"
+    assert [name for name in played if skipped[name] != played[name]] == []
+    for name, value in played_metrics.items():
+        np.testing.assert_array_equal(value, skipped_metrics[name], err_msg=name)

@@ -1,0 +1,121 @@
+"""The retransmission timer: RFC 6298's estimator, the doubling, and the rules of the single timer."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+MS = 1_000_000
+SECOND = 1000 * MS
+
+
+@pytest.fixture
+def connection(plain):
+    def make(*, min_rto=0, max_rto=64 * SECOND, rto=3 * SECOND, backoff=True):
+        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        conn.rto, conn.min_rto, conn.max_rto, conn.backoff = rto, min_rto, max_rto, backoff
+        conn.rto_deadline = plain.records.NEVER
+        return conn
+
+    return make
+
+
+def test_the_first_sample_gives_three_times_itself(plain, connection):
+    # 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR
+    conn = connection()
+    plain.retransmission_timer.measure(conn, 500 * MS)
+    assert (conn.srtt, conn.rttvar, conn.rto) == (500 * MS, 250 * MS, 1500 * MS)
+
+
+def test_later_samples_move_the_averages_by_an_eighth_and_a_quarter(plain, connection):
+    # 2.3, by hand: RTTVAR = 3/4 * 250 + 1/4 * |500 - 900| = 287.5 first, then SRTT = 7/8 * 500 + 1/8 * 900 =
+    # 550
+    conn = connection()
+    plain.retransmission_timer.measure(conn, 500 * MS)
+    plain.retransmission_timer.measure(conn, 900 * MS)
+    assert (conn.srtt, conn.rttvar) == (550 * MS, 287.5 * MS)
+    assert conn.rto == (550 + 4 * 287.5) * MS
+
+
+def test_a_constant_round_trip_brings_the_timeout_down_to_it(plain, connection):
+    conn = connection()
+    for _ in range(100):
+        plain.retransmission_timer.measure(conn, 400 * MS)
+    assert conn.rto == pytest.approx(400 * MS, rel=1e-6)
+
+
+def test_the_timeout_stays_between_its_bounds(plain, connection):
+    # 2.4: at least a second; 2.5: an upper bound may be placed
+    conn = connection(min_rto=SECOND)
+    plain.retransmission_timer.measure(conn, 10 * MS)
+    assert conn.rto == SECOND
+    plain.retransmission_timer.measure(conn, 500 * SECOND)
+    assert conn.rto == 64 * SECOND
+
+
+@given(samples=st.lists(st.integers(1, 10**12), min_size=1, max_size=30))
+def test_the_average_stays_between_the_extreme_samples(plain, samples):
+    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    conn.max_rto = 64 * SECOND
+    for sample in samples:
+        plain.retransmission_timer.measure(conn, sample)
+    assert min(samples) * (1 - 1e-9) <= conn.srtt <= max(samples) * (1 + 1e-9)
+    assert 0 <= conn.rttvar <= max(samples)
+
+
+def expiries(plain, conn, count):
+    """Send at time 0 into silence; return when the timer expires (s)."""
+    timer = plain.retransmission_timer
+    timer.start_if_stopped(conn, 0)
+    times = []
+    for _ in range(count):
+        now = int(conn.rto_deadline)
+        times.append(now / SECOND)
+        timer.back_off(conn, now)
+    return times
+
+
+def test_an_idle_spell_of_doublings_from_one_to_64_seconds_lasts_127(plain, connection):
+    # 5.5: double, up to the maximum of 2.5; 1 + 2 + 4 + 8 + 16 + 32 + 64
+    assert expiries(plain, connection(rto=SECOND), 7) == [1, 3, 7, 15, 31, 63, 127]
+
+
+def test_from_64_seconds_on_the_timeout_stays(plain, connection):
+    assert expiries(plain, connection(rto=32 * SECOND), 4) == [32, 96, 160, 224]
+
+
+def test_without_back_off_the_timeout_stays(plain, connection):
+    assert expiries(plain, connection(rto=SECOND, backoff=False), 4) == [1, 2, 3, 4]
+
+
+def test_rule_1_sending_starts_the_timer_only_if_it_is_not_running(plain, connection):
+    conn = connection()
+    plain.retransmission_timer.start_if_stopped(conn, 10 * SECOND)
+    plain.retransmission_timer.start_if_stopped(conn, 11 * SECOND)
+    assert conn.rto_deadline == 13 * SECOND
+
+
+def test_rule_2_new_data_acknowledged_restarts_the_timer_or_stops_it(plain, connection):
+    conn = connection()
+    conn.snd_una, conn.snd_max, conn.rto_deadline = 4, 5, 13 * SECOND
+    plain.retransmission_timer.on_new_ack(conn, 12 * SECOND)
+    assert conn.rto_deadline == 15 * SECOND
+    conn.snd_una = 5
+    plain.retransmission_timer.on_new_ack(conn, 14 * SECOND)
+    assert conn.rto_deadline == plain.records.NEVER
+
+
+def test_rule_3_an_expiry_restarts_the_timer_with_twice_the_timeout(plain, connection):
+    conn = connection()
+    conn.rto_deadline = 13 * SECOND
+    plain.retransmission_timer.back_off(conn, 13 * SECOND)
+    assert (conn.rto, conn.rto_deadline) == (6 * SECOND, 19 * SECOND)
+
+
+def test_a_new_sample_ends_the_back_off(plain, connection):
+    # 5.7 and the note below it: the next measurement computes RTO afresh from SRTT and RTTVAR
+    conn = connection(rto=SECOND, min_rto=SECOND)
+    expiries(plain, conn, 5)
+    assert conn.rto == 32 * SECOND
+    plain.retransmission_timer.measure(conn, 200 * MS)
+    assert conn.rto == SECOND

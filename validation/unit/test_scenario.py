@@ -1,0 +1,316 @@
+"""Scenarios: defaults, reading, changing, writing, the library of models and what the engines can run."""
+
+import json
+import pickle
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from btqueue.scenario import (
+    METRICS,
+    Flow,
+    NotBuiltYet,
+    Scenario,
+    ScenarioError,
+    apply_sets,
+    describe,
+    json_schema,
+    list_models,
+    load,
+    models_folder,
+    require_built,
+)
+from btqueue.scenario.capability import AVAILABLE_VALUES
+
+MODELS = list_models()
+
+
+def test_a_bare_network_table_is_the_two_peripheral_piconet(tmp_path):
+    file = tmp_path / "bare.toml"
+    file.write_text("[network]\n")
+    s = load(file)
+    assert (s.network.topology, s.network.peripherals, s.network.flows) == ("piconet", 2, "ring")
+    assert (s.traffic.source, s.traffic.load_kbps, s.traffic.message_bytes) == ("poisson", 160, 1460)
+    f = s.flow_control
+    assert (f.token_rate_kbps, f.bucket_bytes, f.buffer_packets, f.baseband_packets) == (250, 3000, 25, 20)
+    assert (s.polling.discipline, s.polling.limit) == ("e-limited", 5)
+    t = s.transport
+    assert (t.variant, t.receive_window_segments, t.initial_ssthresh_segments) == ("newreno", 8, 64)
+    assert (t.initial_rto_s, t.min_rto_s, t.max_rto_s, t.rto_backoff) == (3, 1, 64, True)
+    assert (s.link.packets, s.link.segmentation, s.link.arq) == (("DH5", "DH3"), "osu", "none")
+    assert (s.radio.model, s.voice.packet) == ("perfect", "none")
+    r = s.run
+    assert (r.duration_s, r.warmup_s, r.replications, r.seed, r.precision) == (480, 60, 10, 1, None)
+    assert r.jitter_s == 0
+
+
+def test_the_default_is_the_standard_model_of_the_library():
+    assert load("venugopal-2006/piconet", {"title": ""}) == Scenario()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_loads_runs_today_and_survives_writing(name):
+    s = load(name)
+    require_built(s)
+    assert s.title
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
+    assert Scenario.from_dict(json.loads(json.dumps(s.to_dict()))) == s
+
+
+def test_the_models_of_the_thesis_are_there():
+    names = {"piconet", "piconet-2", "piconet-4", "piconet-6"}
+    names |= {f"piconet-errors{end}" for end in ("", "-4", "-6", "-original", "-as-reported")}
+    assert {f"venugopal-2006/{name}" for name in names} == {
+        n for n in MODELS if n.startswith("venugopal-2006/")
+    }
+    assert not any("published" in name for name in MODELS)
+
+
+def test_the_published_record_points_at_scenarios_and_settings_that_exist():
+    record = tomllib.loads((models_folder() / "venugopal-2006" / "published.toml").read_text())
+    misprints = {entry["id"] for entry in record["misprint"]}
+    for entry in [*record["claim"], *record["reference"]]:
+        if "scenario" in entry:
+            load(entry["scenario"], entry.get("set", ()))
+        if "sweep" in entry:
+            table, _, key = entry["sweep"]["key"].partition(".")
+            assert hasattr(getattr(Scenario(), table), key)
+    for entry in [*record["claim"], *record["table"]]:
+        assert set(entry.get("misprints", ())) <= misprints
+    for entry in record["reference"]:
+        assert {name for name in entry if name in METRICS} >= {"goodput_kbps", "rtt_s"}
+        assert entry["by"] == "reference simulator"
+
+
+def test_a_scenario_is_frozen_hashable_and_picklable():
+    s = Scenario()
+    with pytest.raises(ValidationError, match="frozen"):
+        s.polling.limit = 6  # type: ignore[misc]
+    assert hash(s) == hash(Scenario())
+    assert pickle.loads(pickle.dumps(s)) == s
+
+
+def test_with_changes_one_key_and_leaves_the_original_alone():
+    s = Scenario()
+    changed = s.with_(polling__limit=10, radio__model="constant")
+    assert (changed.polling.limit, changed.radio.model) == (10, "constant")
+    assert (s.polling.limit, s.radio.model) == (5, "perfect")
+    assert changed.with_(polling__limit=None, radio__model=None) == s
+
+
+def test_defaults_follow_the_topology_until_they_are_given():
+    scatternet = Scenario().with_(network__topology="scatternet")
+    assert (scatternet.network.piconets, scatternet.network.flows) == (2, "pairs")
+    assert scatternet.with_(network__topology="piconet") == Scenario()
+    downlink = Scenario().with_(network__flows="downlink").with_(network__topology="scatternet")
+    assert downlink.network.flows == "downlink"
+
+
+def test_settings_are_read_as_toml_and_texts_need_no_quotes():
+    s = apply_sets(
+        Scenario(),
+        [
+            "polling.limit=10",
+            "polling.discipline = 1-limited",
+            'radio.model="constant"',
+            "radio.ber=1e-5",
+            "flow_control.enabled=false",
+            "link.packets=[DH5, DM1]",
+            "run.precision=0.02",
+            "title=a=b",
+        ],
+    )
+    assert (s.polling.limit, s.polling.discipline) == (10, "1-limited")
+    assert (s.radio.model, s.radio.ber) == ("constant", 1e-5)
+    assert (s.flow_control.enabled, s.link.packets) == (False, ("DH5", "DM1"))
+    assert (s.run.precision, s.title) == (0.02, "a=b")
+    assert apply_sets(s, ["run.precision=none"]).run.precision is None
+    assert apply_sets(s, ["voice.packet=none"]).voice.packet == "none"
+
+
+def test_later_settings_win():
+    assert load("venugopal-2006/piconet", ["polling.limit=3", "polling.limit=4"]).polling.limit == 4
+
+
+def test_flows_and_outside_links_are_written_with_from_and_to():
+    flows = [{"from": "p1.1", "to": "p1.2"}]
+    link = {"name": "lan", "kind": "wlan", "from": "host", "to": "c1"}
+    s = Scenario.from_dict({"network": {"flows": flows, "outside_links": [link]}})
+    assert s.network.flows == (Flow(source="p1.1", target="p1.2"),)
+    assert s.to_dict()["network"]["flows"] == flows
+    assert (s.network.outside_links[0].rate_kbps, s.network.outside_links[0].half_duplex) == (4000, True)
+    assert "host" in s.network.node_names
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+
+
+@pytest.mark.parametrize(
+    ("network", "names"),
+    [
+        ({"peripherals": 3}, ("c1", "p1.1", "p1.2", "p1.3")),
+        ({"topology": "scatternet", "peripherals": 1}, ("c1", "c2", "p1.1", "p2.1", "b1")),
+        ({"topology": "chain", "hops": 3}, ("n0", "n1", "n2", "n3")),
+        (
+            {
+                "topology": "custom",
+                "piconet_list": [
+                    {"name": "A", "central": "a", "peripherals": ["x", "y"]},
+                    {"name": "B", "central": "b", "peripherals": ["y"]},
+                ],
+                "flows": [{"from": "x", "to": "b"}],
+            },
+            ("a", "b", "x", "y"),
+        ),
+    ],
+)
+def test_node_names(network, names):
+    assert Scenario.from_dict({"network": network}).network.node_names == names
+
+
+# Each value that is not built yet, with what else the scenario needs to be valid.
+NOT_BUILT = [
+    {"network.topology": "scatternet"},
+    {"network.topology": "chain"},
+    {"network.flows": "downlink"},
+    {"network.active_flows": 1},
+    {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
+    {"radio.model": "alternating"},
+    {"radio.model": "trace", "radio.trace_file": "t.txt"},
+    {"radio.model": "constant", "radio.per": 0.1},
+    {"link.arq": "unlimited"},
+    {"link.arq": 3},
+    {"link.adaptation": "best"},
+    {"link.node_buffer_bytes": 9000},
+    {"link.baseband_delay_s": 0.001},
+    {"flow_control.central_buffer_packets": 10},
+    {"polling.discipline": "gated"},
+    {"voice.packet": "HV3"},
+    {"traffic.source": "ibp"},
+    {"traffic.load_schedule": [{"at_s": 60, "load_kbps": 120}]},
+    {"traffic.message_bytes": 1461},
+    {"transport.protocol": "centaurus"},
+    {"transport.variant": "sack"},
+    {"transport.delayed_ack": True},
+    {"transport.timestamps": False},
+    {"transport.ack_path": "direct"},
+    {"transport.header_bytes": 52},
+]
+
+
+@pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
+def test_valid_scenarios_that_the_engines_cannot_run_are_refused_by_name(changes):
+    s = Scenario().changed(changes)
+    with pytest.raises(NotBuiltYet) as caught:
+        require_built(s)
+    # every named key is one that was changed, or a default that follows the changed topology
+    named = {problem.key for problem in caught.value.problems}
+    assert named & set(changes)
+    assert named <= {*changes, "network.flows"}
+    assert "not built yet; available today:" in str(caught.value)
+    assert isinstance(caught.value, ScenarioError)
+
+
+BUILT = [
+    {"radio.model": "constant", "radio.ber": 1e-5, "radio.bits": "on-air"},
+    {"radio.model": "gilbert-elliott", "radio.fading": "per-piconet"},
+    {"link.packets": ["DM1"], "link.segmentation": "best-fit"},
+    {"link.packets": ["DM5", "DM3", "DM1"]},
+    {"flow_control.enabled": False},
+    {"flow_control.drop": "segment", "flow_control.charge": "actual"},
+    {"polling.discipline": "1-limited"},
+    {"polling.discipline": "exhaustive"},
+    {"traffic.source": "greedy", "transport.rto_backoff": False},
+    {"traffic.message_bytes": 500, "transport.mss_bytes": 500},
+    {"network.peripherals": 7, "network.active_flows": 7},
+]
+
+
+@pytest.mark.parametrize("changes", BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
+def test_what_the_engines_can_run_is_let_through(changes):
+    require_built(Scenario().changed(changes))
+
+
+def test_every_key_of_the_capability_table_exists():
+    for key in AVAILABLE_VALUES:
+        table, _, name = key.partition(".")
+        assert hasattr(getattr(Scenario(), table), name), key
+
+
+def test_the_json_schema_knows_every_table_and_alias():
+    schema = json_schema()
+    assert set(schema["properties"]) == set(Scenario.model_fields)
+    assert {"from", "to"} == set(schema["$defs"]["Flow"]["properties"])
+    json.dumps(schema)
+
+
+def test_every_key_has_a_description():
+    for name, field in Scenario.model_fields.items():
+        if name != "title":
+            for key, inner in type(getattr(Scenario(), name)).model_fields.items():
+                assert inner.description, f"{name}.{key}"
+        assert name == "title" or field.annotation is not None
+
+
+def test_describe_labels_metrics_and_nothing_else():
+    data = xr.Dataset({"rtt_s": ("flow", np.ones(2)), "rtt_s_ci95": ("flow", np.ones(2)), "foreign": 1.0})
+    described = describe(data)
+    assert described["rtt_s"].attrs["units"] == "s"
+    assert described["rtt_s_ci95"].attrs["units"] == "s"
+    assert "half-width" in described["rtt_s_ci95"].attrs["long_name"]
+    assert described["foreign"].attrs == {}
+    assert data["rtt_s"].attrs == {}
+    xr.testing.assert_equal(described, data)
+
+
+def test_importing_the_package_imports_no_engine():
+    code = (
+        "import sys, btqueue; "
+        "print(btqueue.__version__, sorted({'jax', 'numba', 'numpy', 'pydantic'} & set(sys.modules))); "
+        "btqueue.load('venugopal-2006/piconet'); "
+        "print(sorted({'jax', 'numba', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["0.1.0 []", "[]"]
+
+
+numbers = st.floats(min_value=1e-3, max_value=1e5, allow_subnormal=False)
+changes_strategy = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": st.text(max_size=50).filter(lambda t: t.isprintable()),
+        "network.peripherals": st.integers(2, 7),
+        "radio.ber": st.floats(0, 0.5),
+        "radio.model": st.sampled_from(["perfect", "constant", "gilbert-elliott"]),
+        "link.packets": st.lists(
+            st.sampled_from(["DM1", "DH1", "DM3", "DH3", "DM5", "DH5"]), min_size=1, unique=True
+        ),
+        "link.arq": st.one_of(st.just("unlimited"), st.integers(1, 100)),
+        "flow_control.token_rate_kbps": numbers,
+        "flow_control.buffer_packets": st.integers(1, 1000),
+        "polling.bridge_limit": st.integers(1, 100),
+        "traffic.load_kbps": numbers,
+        "traffic.load_schedule": st.lists(st.integers(0, 1000), unique=True, max_size=4).map(
+            lambda times: [{"at_s": t, "load_kbps": 100} for t in sorted(times)]
+        ),
+        "transport.timestamps": st.booleans(),
+        "run.seed": st.integers(0, 2**63 - 1),
+        "run.precision": st.floats(1e-6, 0.5),
+    },
+)
+
+
+@given(changes_strategy)
+@settings(deadline=None, derandomize=True)
+def test_writing_and_reading_returns_the_same_scenario(changes):
+    s = Scenario().changed(changes)
+    for resolved in (True, False):
+        again = Scenario.from_dict(tomllib.loads(s.to_toml(resolved=resolved)))
+        assert again == s
+        assert again.to_toml() == s.to_toml()

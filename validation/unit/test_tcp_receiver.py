@@ -1,0 +1,108 @@
+"""The receiver: cumulative acknowledgements, segments out of order, echoed timestamps (RFC 7323, 4.3)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Receiver:
+    """Segments in; for each one (acknowledgement, echoed timestamp, segments that become readable) out."""
+
+    def __init__(self, plain, rwnd=8):
+        self.tcp = plain.tcp_receiver
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.conn.rwnd = rwnd
+
+    def receive(self, number, timestamp=0):
+        readable = self.tcp.on_segment(self.conn, number, timestamp)
+        ack = self.tcp.acknowledge(self.conn)
+        return int(ack), int(self.conn.ts_recent), int(readable)
+
+    def acks(self, *numbers):
+        return [self.receive(number)[0] for number in numbers]
+
+
+@pytest.fixture
+def receiver(plain):
+    return Receiver(plain)
+
+
+def test_every_segment_in_order_is_acknowledged_at_once(receiver):
+    assert receiver.acks(0, 1, 2) == [1, 2, 3]
+
+
+def test_a_gap_gives_duplicates_and_filling_it_one_jump(receiver):
+    assert receiver.acks(0, 2, 3, 4) == [1, 1, 1, 1]
+    assert receiver.receive(1) == (5, 0, 4), "the missing one and the three kept"
+
+
+def test_two_gaps_are_filled_one_after_the_other(receiver):
+    assert receiver.acks(1, 3, 0, 2) == [0, 0, 2, 4]
+
+
+def test_an_old_segment_is_acknowledged_again_and_read_only_once(receiver):
+    receiver.acks(0, 1)
+    assert receiver.receive(0) == (2, 0, 0)
+
+
+def test_the_same_segment_out_of_order_twice_counts_once(receiver):
+    receiver.acks(1, 1)
+    assert receiver.receive(0)[2] == 2
+
+
+def test_beyond_the_receive_window_nothing_is_kept(receiver):
+    assert receiver.acks(8, 7) == [0, 0], "the window is 0 to 7"
+    assert receiver.acks(0, 1, 2, 3, 4, 5, 6) == [1, 2, 3, 4, 5, 6, 8]
+    assert receiver.acks(8) == [9]
+
+
+# RFC 7323, section 4.3, gives three cases for the timestamp to echo:
+
+
+def test_case_a_in_order_the_segments_own_timestamp_is_echoed(receiver):
+    assert [receiver.receive(n, t)[1] for n, t in ((0, 10), (1, 20), (2, 30))] == [10, 20, 30]
+
+
+def test_case_b_out_of_order_the_last_segment_that_advanced_the_window_is_echoed(receiver):
+    receiver.receive(0, 10)
+    assert receiver.receive(2, 30)[1] == 10
+    assert receiver.receive(3, 40)[1] == 10
+
+
+def test_case_c_the_segment_that_fills_a_hole_is_echoed(receiver):
+    receiver.receive(0, 10)
+    receiver.receive(2, 30)
+    assert receiver.receive(1, 50)[1] == 50, (
+        "the retransmission is the most recent one: no inflated round trip"
+    )
+
+
+def test_a_timestamp_never_goes_back(receiver):
+    receiver.receive(0, 50)
+    receiver.receive(1, 40)
+    assert receiver.conn.ts_recent == 50
+
+
+@given(order=st.permutations(range(8)))
+def test_any_order_within_the_window_is_put_right(plain, order):
+    tcp = Receiver(plain)
+    arrived = set()
+    readable = 0
+    for number in order:
+        arrived.add(number)
+        ack, _, new = tcp.receive(number)
+        readable += new
+        assert ack == readable == next(n for n in range(9) if n not in arrived)
+    assert readable == 8
+    assert not tcp.conn.out_of_order.any()
+
+
+@given(numbers=st.lists(st.integers(0, 30), max_size=120))
+def test_acknowledgements_never_pass_what_has_arrived(plain, numbers):
+    tcp = Receiver(plain, rwnd=64)
+    arrived = set()
+    for number in numbers:
+        arrived.add(number)
+        ack, _, _ = tcp.receive(number)
+        assert ack == next(n for n in range(32) if n not in arrived)

@@ -1,0 +1,84 @@
+"""The heap of timers against a sorted list, for any order of scheduling, re-scheduling and cancelling."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+NEVER = 2**62
+
+
+def new_timers(plain, count):
+    timers = np.zeros(count, plain.records.timer_dtype).view(np.recarray)
+    timers.due, timers.place = NEVER, np.arange(count)
+    return SimpleNamespace(timers=timers, heap=np.arange(count))
+
+
+def order(sim):
+    """All timers in the order in which they fire."""
+    return sorted(range(len(sim.timers)), key=lambda timer: (sim.timers[timer].due, timer))
+
+
+commands = st.integers(1, 12).flatmap(
+    lambda count: st.tuples(
+        st.just(count),
+        st.lists(st.tuples(st.integers(0, count - 1), st.one_of(st.none(), st.integers(0, 6))), max_size=60),
+    )
+)
+
+
+@given(commands=commands)
+def test_the_root_is_always_the_timer_that_fires_first(plain, commands):
+    count, steps = commands
+    sim = new_timers(plain, count)
+    due = dict.fromkeys(range(count), NEVER)
+    for timer, at in steps:
+        if at is None:
+            plain.timers.cancel(sim, timer)
+        else:
+            plain.timers.schedule(sim, timer, at)
+        due[timer] = NEVER if at is None else at
+        first = min(due, key=lambda t: (due[t], t))
+        assert sim.heap[0] == first, "earliest first, ties by number"
+        others = [due[t] for t in due if t != first]
+        assert plain.timers.next_after_root(sim) == min(others, default=NEVER)
+
+
+@given(commands=commands)
+def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain, commands):
+    count, steps = commands
+    sim = new_timers(plain, count)
+    for timer, at in steps:
+        plain.timers.schedule(sim, timer, NEVER if at is None else at)
+    assert sorted(sim.heap) == list(range(count)), "no timer is lost or doubled"
+    for place, timer in enumerate(sim.heap):
+        assert sim.timers[timer].place == place
+        assert not plain.timers.before(sim.timers, timer, sim.heap[(place - 1) >> 1]) or place == 0
+
+
+@given(due=st.lists(st.integers(0, 5), min_size=1, max_size=20))
+def test_timers_due_together_fire_by_number_whatever_the_history(plain, due):
+    sim = new_timers(plain, len(due))
+    for timer in reversed(range(len(due))):
+        plain.timers.schedule(sim, timer, due[timer])
+    expected = order(sim)
+    fired = []
+    for _ in due:
+        fired.append(int(sim.heap[0]))
+        plain.timers.cancel(sim, sim.heap[0])
+    assert fired == expected
+
+
+def test_a_lone_timer_has_nobody_after_it(plain):
+    assert plain.timers.next_after_root(new_timers(plain, 1)) == NEVER
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_rescheduling_replaces_the_due_time(plain, later):
+    sim = new_timers(plain, 3)
+    plain.timers.schedule(sim, 1, 50)
+    plain.timers.schedule(sim, 2, 60)
+    plain.timers.schedule(sim, 1, 70 if later else 40)
+    assert sim.heap[0] == (2 if later else 1)

@@ -1,0 +1,203 @@
+"""The token bucket and its two queues, packet by packet. A token is a byte; 8 kbit/s are 1 byte a ms."""
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario
+
+MS = 1_000_000
+BYTE = 8 * 1_000_000_000  # nanobits
+DH5, DH3 = 339, 183  # payload bytes
+
+
+class Gate:
+    """Flow control of peripheral 0; packets are offered and the outcome is read off the queues."""
+
+    def __init__(self, plain, *, tokens, depth=3000, S=25, L=20, enabled=True):
+        self.bucket_of = plain.token_bucket
+        self.records = plain.records
+        scenario = Scenario().with_(
+            flow_control__enabled=enabled,
+            flow_control__token_rate_kbps=8,
+            flow_control__bucket_bytes=depth,
+            flow_control__buffer_packets=S,
+            flow_control__baseband_packets=L,
+        )
+        self.sim = plain.state.new_state(scenario, 0)
+        self.sim.buckets[0].tokens = tokens * BYTE
+        self.plain = plain
+        self.segment = plain.l2cap.new_segment(self.sim, 0, plain.records.DATA, 0, 0)
+
+    @property
+    def tokens(self):
+        return self.sim.buckets[0].tokens / BYTE
+
+    @property
+    def waiting(self):
+        return int(self.sim.queues[0].length)
+
+    @property
+    def uplink(self):
+        return int(self.sim.queues[len(self.sim.peripherals)].length)
+
+    @property
+    def refused(self):
+        counts = self.sim.flow_statistics[0]
+        return int(counts.refused_at_token_buffer), int(counts.refused_at_baseband)
+
+    @property
+    def due(self):
+        """When the token timer fires (ns), None if it is not running."""
+        due = int(self.sim.timers[self.bucket_of.token_timer(0)].due)
+        return None if due == self.records.NEVER else due
+
+    def offer(self, *positions, at=0):
+        """Offer packets of a data segment; positions 0 to 3 are DH5, 4 is the DH3."""
+        for position in positions:
+            packet = self.plain.l2cap.new_packet(self.sim, self.segment, position)
+            self.bucket_of.admit_packet(self.sim, 0, packet, at)
+
+    def fire(self):
+        """Let the token timer fire when it is due; return that time (ns)."""
+        now = self.due
+        self.plain.timers.cancel(self.sim, self.bucket_of.token_timer(0))
+        self.bucket_of.on_tokens(self.sim, 0, now)
+        return now
+
+
+@pytest.fixture
+def gate(plain):
+    return lambda **settings: Gate(plain, **settings)
+
+
+def test_tokens_gather_at_the_rate_up_to_the_depth(plain):
+    bucket = np.zeros(1, plain.records.bucket_dtype).view(np.recarray)[0]
+    bucket.rate, bucket.depth = 8000, 100 * BYTE
+    plain.token_bucket.accrue(bucket, 30 * MS)
+    assert bucket.tokens == 30 * BYTE
+    plain.token_bucket.accrue(bucket, 100 * MS)
+    assert bucket.tokens == 100 * BYTE
+    plain.token_bucket.accrue(bucket, 5000 * MS)
+    assert bucket.tokens == 100 * BYTE
+
+
+def test_a_very_long_idle_spell_fills_the_bucket_and_overflows_nothing(plain):
+    bucket = np.zeros(1, plain.records.bucket_dtype).view(np.recarray)[0]
+    bucket.rate, bucket.depth = 250_000, 3000 * BYTE
+    plain.token_bucket.accrue(bucket, 10**17)  # three years: rate x time would be 2.5e22, past 2^63
+    assert bucket.tokens == 3000 * BYTE
+
+
+def test_looking_often_gives_the_same_tokens_as_looking_once(plain):
+    often, once = np.zeros(2, plain.records.bucket_dtype).view(np.recarray)
+    for bucket in (often, once):
+        bucket.rate, bucket.depth = 333_333, 3000 * BYTE
+    for now in range(0, 7 * MS, 977):
+        plain.token_bucket.accrue(often, now)
+    plain.token_bucket.accrue(often, 7 * MS)
+    plain.token_bucket.accrue(once, 7 * MS)
+    assert often.tokens == once.tokens
+
+
+def test_the_bucket_starts_full(plain):
+    sim = plain.state.new_state(Scenario(), 0)
+    assert (sim.buckets.tokens == 3000 * BYTE).all()
+
+
+def test_a_packet_passes_at_once_if_its_tokens_are_there(gate):
+    flow = gate(tokens=400)
+    flow.offer(0)
+    assert (flow.tokens, flow.waiting, flow.uplink) == (400 - DH5, 0, 1)
+
+
+def test_a_packet_waits_exactly_until_its_tokens_are_there(gate):
+    flow = gate(tokens=300)
+    flow.offer(0)
+    assert (flow.waiting, flow.uplink) == (1, 0)
+    assert flow.due == (DH5 - 300) * MS
+    assert flow.fire() == 39 * MS
+    assert (flow.waiting, flow.uplink, flow.tokens) == (0, 1, 0)
+    assert flow.due is None
+
+
+def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(gate):
+    flow = gate(tokens=300)
+    bucket = flow.sim.buckets[0]
+    bucket.rate = 333_333  # divides no packet's price
+    flow.offer(0)
+    missing = (DH5 - 300) * BYTE
+    assert 333_333 * (flow.due - 1) < missing <= 333_333 * flow.due
+    flow.fire()
+    assert (flow.waiting, flow.uplink) == (0, 1)
+
+
+def test_a_cheap_packet_does_not_overtake_a_dear_one(gate):
+    flow = gate(tokens=200)
+    flow.offer(0, 4)
+    assert (flow.waiting, flow.uplink, flow.tokens) == (2, 0, 200), (
+        "183 are there, but first come, first served"
+    )
+    assert flow.fire() == 139 * MS
+    assert (flow.waiting, flow.uplink) == (1, 1)
+    assert flow.due == (139 + DH3) * MS
+
+
+def test_one_expiry_releases_all_that_the_tokens_pay_for(gate):
+    flow = gate(tokens=0)
+    flow.offer(4, 4)
+    flow.sim.buckets[0].tokens = 400 * BYTE
+    flow.bucket_of.on_tokens(flow.sim, 0, 0)
+    assert (flow.waiting, flow.uplink, flow.tokens) == (0, 2, 400 - 2 * DH3)
+
+
+def test_a_full_token_buffer_refuses_the_packet(gate):
+    flow = gate(tokens=0, S=2)
+    flow.offer(0, 1, 2)
+    assert (flow.waiting, flow.refused) == (2, (1, 0))
+    assert flow.sim.segments[flow.segment].damaged
+
+
+def test_a_full_uplink_queue_refuses_the_packet_and_its_tokens_are_spent(gate):
+    flow = gate(tokens=1100, L=2)
+    flow.offer(0, 1, 2)
+    assert (flow.uplink, flow.refused, flow.tokens) == (2, (0, 1), 1100 - 3 * DH5)
+
+
+def test_without_flow_control_packets_go_straight_to_the_uplink_queue(gate):
+    flow = gate(tokens=0, S=1, L=3, enabled=False)
+    flow.offer(0, 1, 2, 3)
+    assert (flow.waiting, flow.uplink, flow.refused) == (0, 3, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "waiting", "fits"),
+    [
+        (0, 0, True),  # five packets, five places
+        (0, 1, False),  # four places left
+        (DH5, 0, True),
+        (4 * DH5 + DH3, 1, False),  # somebody waits, so the tokens are his
+    ],
+)
+def test_whether_a_whole_segment_fits(gate, tokens, waiting, fits):
+    flow = gate(tokens=0, S=5)
+    flow.offer(*range(waiting))
+    flow.sim.buckets[0].tokens = tokens * BYTE
+    layout = flow.sim.layouts[flow.records.DATA]
+    assert flow.bucket_of.has_room_for(flow.sim, 0, layout, 0) == fits
+
+
+@pytest.mark.parametrize(("tokens", "fits"), [(DH5 - 1, False), (DH5, True)])
+def test_packets_that_pass_at_once_need_no_place(gate, tokens, fits):
+    flow = gate(tokens=tokens, S=4)
+    assert flow.bucket_of.has_room_for(flow.sim, 0, flow.sim.layouts[flow.records.DATA], 0) == fits
+
+
+def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):
+    scenario = Scenario().with_(flow_control__drop="segment", flow_control__buffer_packets=4)
+    sim = plain.state.new_state(scenario, 0)
+    sim.buckets[0].tokens = 0
+    segment = plain.l2cap.new_segment(sim, 0, plain.records.DATA, 0, 0)
+    plain.host.enter_l2cap(sim, 0, segment, 0)
+    assert sim.flow_statistics[0].refused_at_token_buffer == 5
+    assert sim.queues.length.sum() == 0
+    assert sim.flow_statistics[0].segments_damaged == 1
