@@ -1,7 +1,7 @@
 """Compile the simulator's functions with numba, from a cache that notices every change of source.
 
-numba's disk cache looks at the file of the cached function only, not at the functions that it calls. The cache
-folder is therefore named after a digest of all sources of this package: any change starts an empty one.
+numba's disk cache looks at the file of the cached function only, not at the functions that it calls. The
+cache folder is therefore named after a digest of all sources of this package: any change starts an empty one.
 """
 
 import hashlib
@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import numba
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-"""Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without numba's
-run-time memory management nothing can be allocated in the event loop, and passing the state from function to function
-costs no reference counts; together with inlining this made the loop thirty times faster."""
+"""Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
+numba's run-time memory management nothing can be allocated in the event loop, and passing the state from
+function to function costs no reference counts; together with inlining this made the loop thirty times
+faster."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,8 +62,8 @@ def compiled(function: Function) -> Function:
 def entry_point(function: Function) -> Function:
     """Compile a function that Python calls: releases the GIL, machine code kept in `cache_folder()`.
 
-    numba reads its cache folder when a function is decorated, so the setting is changed for that moment only and
-    a user's own configuration stays as it was.
+    numba reads its cache folder when a function is decorated, so the setting is changed for that moment only
+    and a user's own configuration stays as it was.
     """
     folder = cache_folder()
     remove_stale_caches(folder)

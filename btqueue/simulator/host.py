@@ -1,7 +1,7 @@
 """A peripheral as a host: joins TCP above to L2CAP below, and owns the connection's timer.
 
-A segment that TCP emits goes to L2CAP at once, or, if the run has jitter, after a random processing delay that keeps
-segments in order (the outbox).
+A segment that TCP emits goes to L2CAP at once, or, if the run has jitter, after a random processing delay
+that keeps segments in order (the outbox).
 """
 
 from btqueue.simulator import tcp_receiver, tcp_sender
@@ -87,7 +87,7 @@ def send_pending(sim, flow, now):
             break
         sim.flow_statistics[flow].segments_sent += 1
         emit(sim, conn.source, flow, DATA, number, now, now)
-    # A deadline that moved away is left in the heap: the timer then finds out when it fires, and sets itself anew.
+    # A deadline that moved away is left in the heap: the timer finds out when it fires, and sets itself anew.
     timer = arrival_timer(sim, flow) + 1
     if conn.rto_deadline < sim.timers[timer].due:
         schedule(sim, timer, conn.rto_deadline)
@@ -95,7 +95,7 @@ def send_pending(sim, flow, now):
 
 @compiled
 def on_retransmission_timer(sim, flow, now):
-    """Time out, or, if the deadline has moved meanwhile, set the timer anew; return whether it was a timeout."""
+    """Time out, or set the timer anew if the deadline has moved; return whether it was a timeout."""
     conn = sim.connections[flow]
     timer = arrival_timer(sim, flow) + 1
     if conn.rto_deadline > now:

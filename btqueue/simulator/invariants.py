@@ -13,9 +13,10 @@ class InvariantViolated(RuntimeError):
 def check_invariants(sim: State) -> None:
     """Raise `InvariantViolated` unless packets are conserved and Little's law holds exactly.
 
-    For each flow: inside at the start + sent = delivered + refused + inside now. For each queue: inside at the start
-    + offered = refused + served + inside now, and the area under the queue length is the sum of the times spent in
-    the queue, of those served and of those still inside (whole nanoseconds, so equality is exact).
+    For each flow: inside at the start + sent = delivered + refused + inside now. For each queue: inside at
+    the start + offered = refused + served + inside now, and the area under the queue length is the sum of the
+    times spent in the queue, of those served and of those still inside (whole nanoseconds, so equality is
+    exact).
     """
     _check_flows(sim)
     _check_queues(sim)

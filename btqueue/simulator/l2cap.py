@@ -1,7 +1,8 @@
 """Segmentation and reassembly: a segment becomes packets, and is intact if every one of them arrives intact.
 
-Packets of a segment travel in order on one path. `segment.travelling` counts those not yet delivered or lost; when
-it comes to zero the receiver either has the segment whole or throws the rest away (no repair at this layer).
+Packets of a segment travel in order on one path. `segment.travelling` counts those not yet delivered or lost;
+when it comes to zero the receiver either has the segment whole or throws the rest away (no repair at this
+layer).
 """
 
 from btqueue.simulator.compilation import compiled
@@ -40,8 +41,8 @@ def new_packet(sim, segment, position):
 def finish_packet(sim, packet, lost):
     """Account for a packet that was delivered or lost and give it back.
 
-    Returns whether it was the last of its segment still travelling. An intact segment then stays in use, because
-    the receiver has to read it; a damaged one is given back here.
+    Returns whether it was the last of its segment still travelling. An intact segment then stays in use,
+    because the receiver has to read it; a damaged one is given back here.
     """
     index = sim.packets[packet].segment
     segment = sim.segments[index]

@@ -10,8 +10,9 @@ from btqueue.simulator.state import visits_ahead
 def measure(sim: State, scenario: Scenario) -> dict[str, np.ndarray | float]:
     """Return the metrics of one replication since its statistics began.
 
-    Values are arrays of shape (flows,), scalars for the piconet, and shape (3,) for `queue_packets` (mean length of
-    a token buffer, an uplink and a downlink queue). A ratio without a single observation is not a number.
+    Values are arrays of shape (flows,), scalars for the piconet, and shape (3,) for `queue_packets` (mean
+    length of a token buffer, an uplink and a downlink queue). A ratio without a single observation is not a
+    number.
     """
     clock, flow, central = sim.clock[0], sim.flow_statistics, sim.central[0]
     elapsed = clock.now - clock.statistics_since

@@ -1,6 +1,7 @@
 """A first-in-first-out queue of packets with a limit, and the counts that Little's law is checked with.
 
-The area under the queue length and the sum of the packets' sojourn times are gathered independently of each other.
+The area under the queue length and the sum of the packets' sojourn times are gathered independently of each
+other.
 """
 
 from btqueue.simulator.compilation import compiled

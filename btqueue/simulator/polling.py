@@ -1,8 +1,9 @@
 """The central's half-frames: E-limited polling (Venugopal 2006, sections 2.1.1, 2.3.1 and 4.1.1).
 
-The central visits its peripherals in a fixed cyclic order. A frame is a downlink packet, or POLL, and the uplink
-packet, or NULL, that answers it; a visit ends after `limit` frames, or when a POLL is answered by NULL. A packet
-stays in its queue until its transmission ends. The central relays uplink packets one by one, damaged ones too.
+The central visits its peripherals in a fixed cyclic order. A frame is a downlink packet, or POLL, and the
+uplink packet, or NULL, that answers it; a visit ends after `limit` frames, or when a POLL is answered by
+NULL. A packet stays in its queue until its transmission ends. The central relays uplink packets one by one,
+damaged ones too.
 """
 
 from btqueue.simulator.compilation import compiled
@@ -25,7 +26,7 @@ def on_turn(sim, now):
         packet = NOTHING
         if central.packet != NOTHING:
             packet = receive(sim, queue_of(sim, DOWNLINK, central.station), now)
-        # The peripheral answers with what it had ready: what this packet makes TCP send comes too late for that.
+        # The peripheral answers with what it had ready: what this packet makes TCP send comes too late.
         send_uplink(sim, now)
         if packet != NOTHING:
             deliver(sim, packet, now)
@@ -79,8 +80,8 @@ def transmit(sim, queue, now):
 def skip_idle_visits(sim, now):
     """Return the start of the last idle visit that ends before anything else can happen.
 
-    With every queue empty a visit is POLL and NULL, two slots, until the next timer: these visits are counted but
-    not played.
+    With every queue empty a visit is POLL and NULL, two slots, until the next timer: these visits are counted
+    but not played.
     """
     central = sim.central[0]
     until = next_after_root(sim)

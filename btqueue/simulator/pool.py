@@ -1,7 +1,7 @@
 """Packets and segments live in pools: taken from a free list, given back when delivered or lost.
 
-A queue is a chain of `next` links through the packets, so queues have no size of their own and memory follows what
-is inside the network. The event loop stops for `grow` (in `state.py`) before an event could run out.
+A queue is a chain of `next` links through the packets, so queues have no size of their own and memory follows
+what is inside the network. The event loop stops for `grow` (in `state.py`) before an event could run out.
 """
 
 from btqueue.simulator.compilation import compiled

@@ -1,7 +1,8 @@
 """The radio channel: one two-state process for each channel record, sampled when a packet has been received.
 
-Between two looks the process needs no events: the state now follows from the state then by the exact transition
-probability of the two-state Markov chain over the time between. Constant error rates are the case of one state.
+Between two looks the process needs no events: the state now follows from the state then by the exact
+transition probability of the two-state Markov chain over the time between. Constant error rates are the case
+of one state.
 """
 
 import math
@@ -26,7 +27,7 @@ def sample_state(channel, stream, now):
 
 @compiled
 def is_corrupted(channel, packet_type, state_stream, error_stream, now):
-    """Decide whether a packet of this type, received now, carries a bit error (sampled at the end of reception)."""
+    """Decide whether a packet of this type carries a bit error (sampled at the end of reception, now)."""
     if not channel.lossy:
         return False
     good = channel.stationary_good >= 1.0 or sample_state(channel, state_stream, now)

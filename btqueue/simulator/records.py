@@ -82,8 +82,9 @@ segment_dtype = np.dtype(
         ("damaged", np.bool_),
     ]
 )
-"""A TCP segment on its way. `number` is the sequence number of DATA or the acknowledgement number of an ACK, in
-segments; `timestamp` is TSval of DATA or TSecr of an ACK; `travelling` counts packets not yet delivered or lost."""
+"""A TCP segment on its way. `number` is the sequence number of DATA or the acknowledgement number of an ACK,
+in segments; `timestamp` is TSval of DATA or TSecr of an ACK; `travelling` counts packets not yet delivered or
+lost."""
 
 queue_dtype = np.dtype([("head", np.int64), ("tail", np.int64), ("length", np.int64), ("limit", np.int64)])
 
@@ -98,7 +99,7 @@ queue_statistics_dtype = np.dtype(
         ("sojourn", np.int64),
     ]
 )
-"""`area`: integral of the length (packet ns) up to `changed_at`; `sojourn`: time spent inside by served packets."""
+"""`area`: integral of the length (packet ns) up to `changed_at`; `sojourn`: time inside of served packets."""
 
 bucket_dtype = np.dtype(
     [
@@ -146,7 +147,7 @@ central_dtype = np.dtype(
         ("waiting", np.int64),
     ]
 )
-"""`waiting` counts the packets in all uplink and downlink queues: 0 means that only POLL and NULL can follow."""
+"""`waiting` counts the packets in all uplink and downlink queues: at 0 only POLL and NULL can follow."""
 
 connection_dtype = np.dtype(
     [
@@ -232,7 +233,7 @@ class State(NamedTuple):
     flow_statistics: np.recarray
 
 
-# Places in the arrays. Queues: token buffer, uplink and downlink of each peripheral, one kind after the other.
+# Places in the arrays. Queues: token buffer, uplink and downlink of each peripheral, kind after kind.
 # Timers: the central's next half-frame, then two for each peripheral and two for each flow.
 # Streams: application of each flow, then channel state, bit errors and jitter of each peripheral.
 TOKEN_BUFFER, UPLINK, DOWNLINK = 0, 1, 2

@@ -114,7 +114,10 @@ def _chunks(start_s: float, end_s: float) -> Iterator[float]:
 
 
 def relative_half_width(goodputs: list[np.ndarray]) -> float:
-    """Return the half-width of the 95 % interval of the mean goodput over its mean; infinite for one replication."""
+    """Return the half-width of the 95 % interval of the mean goodput over that mean.
+
+    Infinite for a single replication.
+    """
     means = np.array([np.mean(values) for values in goodputs])
     if len(means) < 2 or means.mean() == 0:
         return math.inf
@@ -122,7 +125,7 @@ def relative_half_width(goodputs: list[np.ndarray]) -> float:
 
 
 def half_width(values: np.ndarray, confidence: float = 0.95) -> float:
-    """Return the half-width of Student's confidence interval for the mean of independent values, shape (n,)."""
+    """Return the half-width of Student's interval for the mean of independent values, shape (n,)."""
     if len(values) < 2:
         return math.nan
     quantile = stats.t.ppf(0.5 + confidence / 2, len(values) - 1)
@@ -130,7 +133,7 @@ def half_width(values: np.ndarray, confidence: float = 0.95) -> float:
 
 
 def next_target(done: int, width: float, precision: float) -> int:
-    """Return how many replications should reach the precision, at least one more and at most four times as many."""
+    """Return how many replications should reach the precision: one more to four times as many."""
     if not math.isfinite(width):
         return done + 2
     return min(4 * done, max(done + 1, math.ceil(done * (width / precision) ** 2)))

@@ -1,7 +1,7 @@
 """The retransmission timeout (RFC 6298) and the single timer's rules (Venugopal 2006, section 4.1.1).
 
-Round-trip times come from timestamps, so every acknowledgement of new data gives a sample, also during recovery
-(RFC 7323, section 4). The clock granularity G of RFC 6298 is 0.
+Round-trip times come from timestamps, so every acknowledgement of new data gives a sample, also during
+recovery (RFC 7323, section 4). The clock granularity G of RFC 6298 is 0.
 """
 
 from btqueue.simulator.compilation import compiled

@@ -57,7 +57,7 @@ def new_state(scenario: Scenario, replication: int) -> State:
 
 
 def ring_flows(peripherals: int) -> list[tuple[int, int]]:
-    """Return (source, destination) of the flows of a ring: from each peripheral to the next one, cyclically."""
+    """Return (source, destination) of the flows of a ring: from each peripheral to the next, cyclically."""
     return [(source, (source + 1) % peripherals) for source in range(peripherals)]
 
 
@@ -202,7 +202,7 @@ def _set_up_central(sim: State, scenario: Scenario) -> None:
 
 
 def forget_statistics(sim: State) -> None:
-    """Start measuring now: clear every count, keep everything that is inside the network (end of the warm-up)."""
+    """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
     clock = sim.clock[0]
     clock.statistics_since = clock.now
     clock.events = 0

@@ -1,6 +1,7 @@
 """The TCP receiver: cumulative acknowledgements, one for each segment, with timestamps echoed (RFC 7323).
 
-Segments that arrive out of order are kept, within the receive window, and acknowledged at once with a duplicate.
+Segments that arrive out of order are kept, within the receive window, and acknowledged at once with a
+duplicate.
 """
 
 from btqueue.simulator.compilation import compiled
@@ -25,7 +26,7 @@ def on_segment(conn, number, timestamp):
 
 @compiled
 def remember_timestamp(conn, number, timestamp):
-    """Keep the timestamp to echo: that of the last segment at or below the last acknowledgement (section 4.3)."""
+    """Keep the timestamp to echo: of the last segment at or below the last acknowledgement (section 4.3)."""
     if number <= conn.last_ack_sent and timestamp >= conn.ts_recent:
         conn.ts_recent = timestamp
 

@@ -1,8 +1,8 @@
 """The TCP NewReno sender: RFC 5681 congestion control with the fast recovery of RFC 6582.
 
-No input or output: a function takes what happened, `now`, and changes the connection; `next_segment` then says, one
-by one, what may be sent. Sequence numbers and windows count segments of one MSS. `recover` is, as in RFC 6582, the
-highest number transmitted when recovery began.
+No input or output: a function takes what happened, `now`, and changes the connection; `next_segment` then
+says, one by one, what may be sent. Sequence numbers and windows count segments of one MSS. `recover` is, as
+in RFC 6582, the highest number transmitted when recovery began.
 """
 
 from btqueue.simulator.compilation import compiled
@@ -37,7 +37,7 @@ def on_ack(conn, statistics, ack, echoed_timestamp, now):
 
 @compiled
 def sample_window(conn, statistics):
-    """Count the window in force when an acknowledgement or a timeout comes (Venugopal 2006, section 3.2.2)."""
+    """Count the window in force when an ACK or a timeout comes (Venugopal 2006, section 3.2.2)."""
     statistics.window_samples += 1
     statistics.cwnd_sum += conn.cwnd
     statistics.window_sum += send_window(conn)
@@ -73,7 +73,7 @@ def grow_window(conn):
 
 @compiled
 def on_duplicate_ack(conn, statistics, now):
-    """Count; the third starts fast retransmit and recovery, further ones inflate cwnd (RFC 6582, section 3.2)."""
+    """Count; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, section 3.2)."""
     conn.duplicate_acks += 1
     if conn.in_recovery:
         conn.cwnd += 1.0
@@ -95,7 +95,7 @@ def on_partial_ack(conn, acknowledged):
 
 @compiled
 def on_full_ack(conn):
-    """Everything sent before recovery has arrived: deflate to ssthresh and leave (RFC 6582, step 3, option 2)."""
+    """All sent before recovery has arrived: deflate to ssthresh and leave (RFC 6582, step 3, option 2)."""
     conn.in_recovery = False
     conn.cwnd = conn.ssthresh
 
@@ -119,7 +119,8 @@ def on_timeout(conn, statistics, now):
 def next_segment(conn, now):
     """Return the number of the segment to send now and count it as sent, or NOTHING.
 
-    A pending retransmission goes first and regardless of the window; then whatever window and application allow.
+    A pending retransmission goes first and regardless of the window; then whatever window and application
+    allow.
     """
     number = NOTHING
     if conn.retransmit:

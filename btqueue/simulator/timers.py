@@ -1,7 +1,7 @@
 """All timers of the network in one indexed binary heap: schedule, re-schedule and cancel in O(log n).
 
-Every timer has a fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers due at
-the same nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
+Every timer has a fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers
+due at the same nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
 """
 
 from btqueue.simulator.compilation import compiled

@@ -1,8 +1,9 @@
 """L2CAP flow control as a token bucket (Venugopal 2006, section 1.1 and table 3.1).
 
-Packets wait in a buffer of S for tokens, which gather at a constant rate up to the bucket's depth; the packet at the
-head leaves for the uplink queue, of L packets, as soon as the bucket holds its price. A full buffer refuses the
-packet, or, if `whole_segments`, every packet of its segment; a full uplink queue refuses the packet.
+Packets wait in a buffer of S for tokens, which gather at a constant rate up to the bucket's depth; the packet
+at the head leaves for the uplink queue, of L packets, as soon as the bucket holds its price. A full buffer
+refuses the packet, or, if `whole_segments`, every packet of its segment; a full uplink queue refuses the
+packet.
 """
 
 from btqueue.simulator.compilation import compiled

@@ -29,6 +29,7 @@ class LockstepRates:
         segment_loss: fraction of the segments sent that were lost.
         mean_cwnd: congestion window, averaged over the arrivals of ACKs.
         mean_window: the lesser of congestion and receive window, averaged over the arrivals of ACKs.
+        mean_window_found: the same as ACKs and expiries find it, before they change it.
         mean_window_at_round_ends: its whole part, averaged over the ends of rounds (before any timeout).
         converged: the stationary law met the tolerance (always true: otherwise an exception is raised).
         residual: total variation between the stationary law and its image one round later.
@@ -43,6 +44,7 @@ class LockstepRates:
     segment_loss: float
     mean_cwnd: float
     mean_window: float
+    mean_window_found: float
     mean_window_at_round_ends: float
     converged: bool
     residual: float
@@ -152,9 +154,22 @@ def _rates(
         segment_loss=float(flow[:, Fate.LOST].sum() / flow.sum()),
         mean_cwnd=float(acks @ cwnd_at_acks / acks.sum()),
         mean_window=float(acks @ used[:, Fate.ACKNOWLEDGED] / acks.sum()),
+        mean_window_found=_mean_window_found(structure, flow, timeout, used),
         mean_window_at_round_ends=float((ends * np.floor(used)).sum() / ends.sum()),
         converged=True,
         residual=residual,
         iterations=iterations,
         states=states,
     )
+
+
+def _mean_window_found(structure: TransitionStructure, flow: Array, timeout: NDArray[np.bool_], used: Array) -> float:
+    """Mean of the window that ACKs and expiries of the timer find.
+
+    cwnd is part of a state, so what a transition leaves is what the next one finds; a timeout leaves 1.
+    """
+    found = np.ones(flow.shape[0])
+    found[structure.target[~timeout]] = used[~timeout]
+    acks = flow[:, Fate.ACKNOWLEDGED]
+    at_acks, at_expiries = float(acks @ found), float((flow * used)[timeout].sum())
+    return (at_acks + at_expiries) / float(acks.sum() + flow[timeout].sum())

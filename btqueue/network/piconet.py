@@ -1,0 +1,201 @@
+"""`solve`: one ring piconet, from scenario to labelled metrics, by the model of the regime that it is in.
+
+1. Saturated by congestion: every connection greedy, buffers overflow (`saturation`).
+2. Held back by radio errors: windows stay small (`radio_loss`).
+3. Application limited: the load is below what 1 and 2 allow (`application_limited`).
+
+The lesser of the three rates decides. Each answer carries its method, residual, iterations and warnings.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from btqueue.network.application_limited import ApplicationLimited, solve_application_limited
+from btqueue.network.radio_loss import (
+    LARGEST_WINDOW,
+    RadioFixedPointFailed,
+    RadioLimited,
+    packet_loss,
+    solve_radio_limited,
+)
+from btqueue.network.ring import Ring, ring_of
+from btqueue.network.saturation import Saturated, cycle_s, solve_saturated
+from btqueue.queueing.errors import ConvergenceError
+from btqueue.scenario import Scenario, describe, require_built
+from btqueue.transport import NotConvergedError
+
+NEAR = 0.8
+"""Regimes whose rates are closer than this ratio are both at work: the answer then carries a warning."""
+
+
+class NoConvergence(RuntimeError):  # noqa: N818 - named as users speak of it
+    """The model found no consistent operating point; the message says what was tried."""
+
+
+def solve(scenario: Scenario) -> xr.Dataset:
+    """Solve the scenario's models and return its metrics in the long run.
+
+    Returns:
+        Dataset with per-flow metrics of dimension (flow,), scalars for the piconet and `queue_packets` of dimension
+        (queue,); a metric that the model of the regime cannot give is absent. Attributes: answered_by, method,
+        converged, residual (relative), iterations, warnings.
+
+    Raises:
+        NotBuiltYet: the scenario asks for something that the models cannot do yet.
+        NoConvergence: no consistent operating point was found.
+    """
+    require_built(scenario)
+    ring = ring_of(scenario)
+    try:
+        metrics, notes = _answer(scenario, ring)
+    except (ConvergenceError, NotConvergedError, RadioFixedPointFailed) as error:
+        raise NoConvergence(f"the model of this piconet did not converge: {error}") from error
+    return _label(metrics, notes, ring)
+
+
+def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
+    """Return metrics and notes of the regime with the least rate."""
+    kilobits = scenario.traffic.message_bytes * 8 / 1000
+    offered = np.inf if scenario.traffic.source == "greedy" else scenario.traffic.load_kbps / kilobits
+    saturated = solve_saturated(scenario, ring)
+    candidates: list[tuple[float, Callable[[], tuple[dict, dict]]]] = [
+        (saturated.mean("goodput"), lambda: _of_saturated(saturated, ring))
+    ]
+    lossy = packet_loss(scenario, ring) if scenario.radio.model != "perfect" else 0.0
+    if lossy > 0.0:
+        radio = solve_radio_limited(scenario, ring)
+        candidates.append((radio.rates.goodput, lambda: _of_radio(radio, ring)))
+    limits = sorted(rate for rate, _ in candidates)
+    if offered < limits[0] and lossy == 0.0:
+        metrics, notes = _of_application(solve_application_limited(scenario, ring, offered))
+    else:
+        rate, answer = min(candidates, key=lambda pair: pair[0])
+        metrics, notes = answer()
+        if offered < rate:
+            metrics, notes = _thinned(metrics, notes, offered / rate)
+    metrics["loss_radio"] = lossy
+    metrics["goodput_kbps"] = metrics.pop("goodput") * kilobits
+    metrics["throughput_kbps"] = metrics.pop("sends") * kilobits
+    rates = sorted([*limits, offered])
+    if len(rates) > 1 and rates[0] > NEAR * rates[1]:
+        notes["warnings"].append(
+            f"two limits are close ({rates[0] * kilobits:.1f} and {rates[1] * kilobits:.1f} kbit/s): "
+            "near such a knee round trips and losses of the model are least certain"
+        )
+    if scenario.transport.receive_window_segments > LARGEST_WINDOW and lossy > 0.0:
+        notes["warnings"].append(f"the loss model follows windows of up to {LARGEST_WINDOW} segments")
+    return metrics, notes
+
+
+def _of_saturated(found: Saturated, ring: Ring) -> tuple[dict, dict]:
+    counts = [orbit.counts for orbit in found.orbits]
+    elapsed = [orbit.elapsed for orbit in found.orbits]
+
+    def share(refused: str, offered: str) -> float:
+        return sum(getattr(c, refused) for c in counts) / max(1, sum(getattr(c, offered) for c in counts))
+
+    queue = [
+        float(np.mean([getattr(c, name) / t for c, t in zip(counts, elapsed, strict=True)]))
+        for name in ("time_in_buffer", "time_in_baseband")
+    ]
+    metrics = {
+        "goodput": found.mean("goodput"),
+        "sends": found.mean("sends"),
+        "rtt_s": found.mean("rtt"),
+        "cwnd_segments": found.mean("cwnd"),
+        "window_segments": found.mean("window"),
+        "timeouts_per_s": found.mean("timeouts"),
+        "fast_retransmits_per_s": found.mean("fast_retransmits"),
+        "segment_loss": found.mean("segment_loss"),
+        "loss_token_buffer": share("refused_at_buffer", "offered_to_buffer"),
+        "loss_baseband_buffer": share("refused_at_baseband", "offered_to_baseband"),
+        "queue_packets": np.array([*queue, np.nan]),
+        "cycle_s": cycle_s(ring, found.air_rate),
+        "slot_utilisation": min(1.0, found.air_rate / ring.air_capacity),
+    }
+    warnings = []
+    if len(found.orbits) > 1:
+        low, high = sorted(orbit.goodput for orbit in found.orbits)
+        warnings.append(
+            f"several limit cycles: the saturated ring jumps between {low:.2f} and {high:.2f} segments/s a flow; "
+            "their mean is given (see run.jitter_s)"
+        )
+    return metrics, _notes("saturated: orbit of greedy connections", found.residual, found.iterations, warnings)
+
+
+def _of_radio(found: RadioLimited, ring: Ring) -> tuple[dict, dict]:
+    rates = found.rates
+    used = rates.sends * ring.data_slots + rates.sends * (1 - rates.segment_loss) * ring.ack_slots
+    air_rate = used / (ring.data_slots + ring.ack_slots)
+    metrics = {
+        "goodput": rates.goodput,
+        "sends": rates.sends,
+        "rtt_s": found.rtt,
+        "cwnd_segments": rates.mean_window_found,
+        "window_segments": rates.mean_window_found,
+        "timeouts_per_s": rates.timeouts,
+        "fast_retransmits_per_s": rates.fast_retransmits,
+        "segment_loss": rates.segment_loss,
+        "cycle_s": cycle_s(ring, air_rate),
+        "slot_utilisation": air_rate / ring.air_capacity,
+    }
+    warnings = []
+    if found.window_cap < LARGEST_WINDOW:
+        warnings.append(f"buffers hold a window of {found.window_cap} segments; losses beyond it are not counted")
+    method = "radio limited: lock-step chain with channel state"
+    return metrics, _notes(method, found.residual, found.iterations, warnings)
+
+
+def _of_application(found: ApplicationLimited) -> tuple[dict, dict]:
+    metrics = {
+        "goodput": found.rate,
+        "sends": found.rate / max(1e-9, 1.0 - found.segment_loss),
+        "rtt_s": found.rtt,
+        "window_segments": found.window,
+        "timeouts_per_s": found.timeouts,
+        "fast_retransmits_per_s": found.fast_retransmits,
+        "segment_loss": found.segment_loss,
+        "loss_token_buffer": found.loss_token_buffer,
+        "loss_baseband_buffer": found.loss_baseband_buffer,
+        "queue_packets": np.array([found.token_buffer_packets, found.uplink_packets, np.nan]),
+        "cycle_s": found.cycle,
+    }
+    return metrics, _notes("application limited: token bucket and relay ring", found.residual, found.iterations, [])
+
+
+def _thinned(metrics: dict, notes: dict, share: float) -> tuple[dict, dict]:
+    """Return the greedy answer for a source that offers only a share of it: events in proportion to segments."""
+    proportional = ("goodput", "sends", "timeouts_per_s", "fast_retransmits_per_s")
+    thinned = {name: value * share if name in proportional else value for name, value in metrics.items()}
+    for name in ("cycle_s", "slot_utilisation", "queue_packets"):
+        thinned.pop(name, None)
+    notes["method"] += ", thinned to the load"
+    notes["warnings"].append("the load is below the radio's limit: event rates are scaled with it")
+    return thinned, notes
+
+
+def _notes(method: str, residual: float, iterations: int, warnings: list[str]) -> dict:
+    return {"method": method, "residual": residual, "iterations": iterations, "warnings": warnings}
+
+
+def _label(metrics: dict, notes: dict, ring: Ring) -> xr.Dataset:
+    """Put names and units on the metrics; by symmetry every flow has the same."""
+    flows = ring.peripherals
+    metrics["fairness"] = 1.0
+    whole = {"cycle_s", "slot_utilisation", "fairness"}
+    variables = {}
+    for name, value in metrics.items():
+        if name == "queue_packets":
+            variables[name] = ("queue", value)
+        elif name in whole:
+            variables[name] = ((), value)
+        else:
+            variables[name] = ("flow", np.full(flows, value))
+    dataset = xr.Dataset(
+        variables,
+        coords={"flow": np.arange(1, flows + 1), "queue": ["token_buffer", "uplink", "downlink"]},
+        attrs={"answered_by": "model", "converged": True, **notes},
+    )
+    return describe(dataset)

@@ -1,0 +1,141 @@
+"""The floors of the house: who imports whom, read from the source, and words that must not stand in a file."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "btqueue"
+
+GROUND = {"baseband", "channel", "queueing", "transport", "scenario"}
+MAY_IMPORT = {
+    "baseband": set(),
+    "channel": {"baseband"},
+    "queueing": set(),
+    "transport": set(),
+    "scenario": {"baseband"},
+    "network": GROUND,
+    "simulator": {"baseband", "channel", "scenario"},
+    "study": GROUND | {"network", "simulator"},
+    "plotting": GROUND | {"network", "simulator", "study"},
+    "cli": GROUND | {"network", "simulator", "study", "plotting"},
+    "__main__": {"cli"},
+}
+"""For each part of the package the parts below it that it may use; a part may always use itself."""
+
+BLUETOOTH = re.compile(
+    r"bluetooth|piconet|scatternet|baseband|l2cap|\bcentral\b|peripheral|\bmasters?\b|\bslaves?\b|\bD[HM][135]\b",
+    re.IGNORECASE,
+)
+REGISTRY_OR_MACHINE = re.compile(
+    r"pypi\.[a-z]|pythonhosted\.|anaconda\.(org|com)|npmjs\.|(?<![\w.])/(home|root|opt|work|Users)/\w"
+)
+"""Hosts of package registries, and paths that exist on one machine only."""
+
+FOLDERS = ("btqueue", "docs", "figures", "models", "validation", ".ci")
+
+
+def part_of(source: Path) -> str:
+    return source.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
+"""Without the façade `btqueue/__init__.py`, which hands out names from every floor."""
+
+
+def imported_modules(source: Path) -> Iterator[str]:
+    """Yield the full name of everything imported, at the top, inside functions and for type checkers alike."""
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = list(source.relative_to(ROOT).parts[: -node.level]) if node.level else []
+            base = ".".join([*parent, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def imported_parts(source: Path) -> set[str]:
+    """Return the parts of the package that *source* imports; `btqueue` alone stands for the façade."""
+    names = [name.split(".") for name in imported_modules(source)]
+    return {name[1] for name in names if name[0] == "btqueue" and len(name) > 1}
+
+
+def test_the_parts_of_the_package_are_all_known():
+    assert {part_of(source) for source in SOURCES} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_nothing_imports_upward(part):
+    allowed = MAY_IMPORT[part] | {part, "__version__"}
+    wrong = {
+        str(source.relative_to(ROOT)): sorted(above)
+        for source in SOURCES
+        if part_of(source) == part and (above := imported_parts(source) - allowed)
+    }
+    assert wrong == {}
+
+
+def test_the_facade_is_used_inside_for_its_version_only():
+    for source in SOURCES:
+        if "btqueue" in imported_modules(source):
+            used = set(re.findall(r"(?<![\w.])btqueue\.(\w+)", source.read_text("utf-8")))
+            assert used - set(MAY_IMPORT) == {"__version__"}, source
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path, monkeypatch):
+    source = tmp_path / "btqueue" / "queueing" / "module.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(
+        "import btqueue.scenario.run\nfrom btqueue import baseband\nfrom ..channel import x\n"
+        "if TYPE_CHECKING:\n    from btqueue.network import solve\ndef f():\n    from btqueue.cli import app\n"
+    )
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    assert imported_parts(source) == {"scenario", "baseband", "channel", "network", "cli"}
+
+
+def test_simulator_and_analytic_side_are_strangers():
+    analytic = {"queueing", "transport", "network"}
+    for source in SOURCES:
+        if part_of(source) == "simulator":
+            assert not imported_parts(source) & analytic, source
+        if part_of(source) in analytic:
+            assert "simulator" not in imported_parts(source), source
+
+
+def words(pattern: re.Pattern, sources: list[Path]) -> list[str]:
+    return [
+        f"{source.relative_to(ROOT)}:{number}: {found.group()}"
+        for source in sources
+        for number, line in enumerate(source.read_text("utf-8").splitlines(), start=1)
+        if (found := pattern.search(line))
+    ]
+
+
+def test_queueing_and_transport_know_no_bluetooth():
+    sources = [source for source in SOURCES if part_of(source) in ("queueing", "transport")]
+    assert len(sources) > 10
+    assert words(BLUETOOTH, sources) == []
+
+
+def test_no_file_names_a_package_registry_or_a_place_on_one_machine():
+    top = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".txt")]
+    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    skipped = {"_build", "__pycache__"}
+    texts = [path for path in [*top, *inside] if not skipped & set(path.parts) and path.suffix != ".png"]
+    assert len(texts) > 100
+    assert words(REGISTRY_OR_MACHINE, texts) == []
+
+
+@pytest.mark.parametrize("text", ["see pypi.example", 'open("/home/ann/x")', "/opt/tool/bin"])
+def test_registries_and_machine_paths_are_recognised(text):
+    assert REGISTRY_OR_MACHINE.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["L2CAP header", "a DH5 packet", "of the piconet", "the central polls", "slaves"]
+)
+def test_bluetooth_is_recognised(text):
+    assert BLUETOOTH.search(text)

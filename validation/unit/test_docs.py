@@ -1,0 +1,106 @@
+"""The documentation keeps its word: examples run, pages written from definitions are current, links lead somewhere."""
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from btqueue.cli import app
+from btqueue.scenario import METRICS, Scenario
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts),
+]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A fenced block with its language."""
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(language, text) for language, text in BLOCK.findall(page.read_text("utf-8"))]
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def run_command(line: str) -> None:
+    program, *arguments = shlex.split(line)
+    assert program == "btqueue", line
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, (line, result.output, result.exception)
+    assert result.stdout
+    if "--json" in arguments:
+        json.loads(result.stdout)
+
+
+WITH_EXAMPLES = [page for page in PAGES if {"python", "console"} & {language for language, _ in blocks(page)}]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
+def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {}
+    for language, text in blocks(page):
+        if language == "python":
+            exec(compile(text, named(page), "exec"), namespace)
+        elif language == "console":
+            for line in text.splitlines():
+                run_command(line)
+        elif language == "toml":
+            (tmp_path / "example.toml").write_text(text, "utf-8")
+            sets = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
+            run_command(shlex.join(["btqueue", "simulate", "example.toml", *sets]))
+
+
+def test_the_pages_that_should_have_examples_have_them():
+    # A change of the fences must not make the test above run nothing.
+    names = {named(page) for page in WITH_EXAMPLES}
+    assert {"README.md", "docs/tutorials/first-comparison.md"} <= names
+    assert {named(page) for page in (DOCS / "how-to").glob("*.md")} <= names
+
+
+def test_the_reference_of_keys_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("generate_reference", DOCS / "generate_reference.py")
+    assert spec is not None and spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    committed = generator.PAGE.read_text("utf-8")
+    assert committed == generator.page(), "run python docs/generate_reference.py"
+    keys = [key for table in Scenario().to_dict().values() if isinstance(table, dict) for key in table]
+    assert len(keys) > 50
+    assert all(f"`{name}`" in committed for name in [*keys, *METRICS])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_relative_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path).resolve()
+        assert linked.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", linked.read_text("utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
+            assert heading in anchors, target
+
+
+def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
+    commands = [
+        line
+        for language, text in blocks(ROOT / "README.md")
+        if language == "sh"
+        for line in text.split("\n")
+        if line
+    ]
+    assert len(commands) == 2
+    build = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    assert set(commands) <= set(build)
