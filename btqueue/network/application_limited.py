@@ -15,7 +15,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.ring import Ring
-from btqueue.queueing.arrivals import PoissonBatches
+from btqueue.queueing.arrivals import PoissonBatches, batch_loss
 from btqueue.queueing.pair_relay import RelayRing, RelayRingSolution, relay_ring
 from btqueue.queueing.token_bucket import TokenBucketSolution, token_bucket
 from btqueue.scenario import Scenario
@@ -57,7 +57,7 @@ def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> Ap
     """
     bucket = solve_bucket(ring, rate)
     air = solve_air(ring, rate)
-    at_bucket = (float(bucket.packet_loss), float(bucket.segment_loss)) if bucket else (0.0, 0.0)
+    at_bucket = (float(bucket.packet_loss), data_loss(ring, bucket)) if bucket else (0.0, 0.0)
     at_baseband = float(air.outbound.packet_loss)
     segment_loss = 1.0 - (1.0 - at_bucket[1]) * (1.0 - float(air.outbound.segment_loss))
     rtt = round_trip(ring, air) + ring.jitter_s
@@ -82,31 +82,44 @@ def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> Ap
 
 
 def solve_bucket(ring: Ring, rate: float) -> TokenBucketSolution | None:
-    """Solve the token bucket for batches of data; acknowledgements count as more load. None without flow control."""
+    """Solve the token bucket for data and acknowledgements as Poisson batches; None without flow control."""
     if np.isinf(ring.token_rate):
         return None
-    data_bytes = sum(piece.price_bytes for piece in ring.data)
-    price = data_bytes / len(ring.data)
+    price = ring.exchange_bytes / ring.exchange_packets
+    return token_bucket(
+        batches=PoissonBatches(2 * rate, batch_sizes(ring)),
+        token_time=price / ring.token_rate,
+        depth=ring.bucket_bytes / price,
+        buffer=ring.buffer,
+    )
+
+
+def batch_sizes(ring: Ring) -> np.ndarray:
+    """Return the law of a batch: the packets of a data segment or, as often, those of an acknowledgement."""
+    size = np.zeros(max(len(ring.data), len(ring.ack)) + 1)
+    size[len(ring.data)] += 0.5
+    size[len(ring.ack)] += 0.5
+    return size
+
+
+def data_loss(ring: Ring, bucket: TokenBucketSolution) -> float:
+    """Return the probability that a data segment, arriving at random, finds too few places."""
     size = np.zeros(len(ring.data) + 1)
     size[-1] = 1.0
-    batches = PoissonBatches(rate * ring.exchange_bytes / data_bytes, size)
-    return token_bucket(
-        batches=batches, token_time=price / ring.token_rate, depth=ring.bucket_bytes / price, buffer=ring.buffer
-    )
+    with_depth = float(bucket.segment_loss)
+    whole_depth = np.asarray(batch_loss(bucket.occupancy, batch_sizes(ring)))
+    data_at_whole_depth = np.asarray(batch_loss(bucket.occupancy, size))
+    return with_depth * float(data_at_whole_depth / whole_depth) if with_depth > 0.0 else 0.0
 
 
 def solve_air(ring: Ring, rate: float) -> RelayRingSolution:
     """Solve the polled ring with data and acknowledgements as batches of one Poisson stream."""
-    data, ack = len(ring.data), len(ring.ack)
-    size = np.zeros(max(data, ack) + 1)
-    size[data] += 0.5
-    size[ack] += 0.5
     slots = np.zeros(6)
     for piece in (*ring.data, *ring.ack):
         slots[piece.packet.slots] += 1.0 / ring.exchange_packets
-    limit = most_frames(ring.peripherals, ring.limit, data)
+    limit = most_frames(ring.peripherals, ring.limit, len(ring.data))
     return relay_ring(
-        RelayRing(ring.peripherals, limit, slots, PoissonBatches(2 * rate * SLOT_S, size), ring.baseband, limit)
+        RelayRing(ring.peripherals, limit, slots, PoissonBatches(2 * rate * SLOT_S, batch_sizes(ring)), ring.baseband, limit)
     )
 
 

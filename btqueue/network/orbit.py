@@ -30,8 +30,7 @@ class Sums:
     window: float = 0.0
     cwnd: float = 0.0
     rtts: list[float] = field(default_factory=list)
-    sent: int = 0
-    damaged: int = 0
+    losses: list[bool] = field(default_factory=list)
     delivered: int = 0
     timeouts: int = 0
     fast_retransmits: int = 0
@@ -146,9 +145,8 @@ class RingOfConnections:
         connection = self.connections[index]
         path = connection.path
         for number in numbers:
-            connection.sums.sent += 1
             arrival = path.send(path.ring.data, self.now) + path.air.data_relay_s
-            connection.sums.damaged += arrival == inf
+            connection.sums.losses.append(arrival == inf)
             self._push(arrival, "data", index, number, self.now)
 
     def _push(self, arrival: float, kind: str, index: int, number: int, time: float) -> None:
@@ -163,7 +161,7 @@ def follow(ring: Ring, air: Air, new_sender: Callable[[], Sender]) -> Orbit:
     sums = [connection.sums for run, _ in runs for connection in run.connections]
     elapsed = sum(time * ring.peripherals for _, time in runs)
     samples = max(1, sum(s.acknowledgements for s in sums))
-    sent = sum(s.sent for s in sums)
+    sent = sum(len(s.losses) for s in sums)
     return Orbit(
         goodput=sum(s.delivered for s in sums) / elapsed,
         sends=sent / elapsed,
@@ -172,7 +170,7 @@ def follow(ring: Ring, air: Air, new_sender: Callable[[], Sender]) -> Orbit:
         cwnd=sum(s.cwnd for s in sums) / samples,
         timeouts=sum(s.timeouts for s in sums) / elapsed,
         fast_retransmits=sum(s.fast_retransmits for s in sums) / elapsed,
-        segment_loss=sum(s.damaged for s in sums) / max(1, sent),
+        segment_loss=sum(sum(s.losses) for s in sums) / max(1, sent),
         counts=sum_counts(connection.path.counts for run, _ in runs for connection in run.connections),
         elapsed=elapsed,
     )
@@ -193,11 +191,14 @@ def follow_from(
     return run, run.now - start
 
 
-def first_round_trips(ring: Ring, air: Air, sender: Sender, count: int) -> list[float]:
-    """Return the round-trip times of the first `count` segments of a lone connection (slow start from idle)."""
+def slow_start(ring: Ring, air: Air, sender: Sender, count: int) -> tuple[list[float], list[bool]]:
+    """Let a lone connection start from idle; return its first `count` round-trip times and buffer losses.
+
+    The losses say of each segment, in the order of sending, whether a buffer refused part of it.
+    """
     silent = [replace(sender, receive_window=0) for _ in range(ring.peripherals - 1)]
     run = RingOfConnections(ring, air, [sender, *silent], 0.0)
-    rtts = run.connections[0].sums.rtts
-    while len(rtts) < count and run.now < LONGEST_S:
+    sums = run.connections[0].sums
+    while len(sums.rtts) < count and run.now < LONGEST_S:
         run.step()
-    return rtts
+    return sums.rtts[:count], sums.losses[:count]

@@ -142,8 +142,8 @@ def _of_radio(found: RadioLimited, ring: Ring) -> tuple[dict, dict]:
         "slot_utilisation": air_rate / ring.air_capacity,
     }
     warnings = []
-    if found.window_cap < LARGEST_WINDOW:
-        warnings.append(f"buffers hold a window of {found.window_cap} segments; losses beyond it are not counted")
+    if found.overflow > 0.05:
+        warnings.append(f"buffers refuse {found.overflow:.0%} of the segments; the model spreads these losses evenly")
     method = "radio limited: lock-step chain with channel state"
     return metrics, _notes(method, found.residual, found.iterations, warnings)
 

@@ -5,28 +5,32 @@ slow start, on the ring's own path, are what the chain is fed with; the chain's 
 is and so, in a fixed point, the round-trip times.
 
 Approximations, with their measured errors in the documentation's page on models: one constant round-trip time; a
-timeout of max(minimum, mean + 4 mean deviations); a buffer that cannot take a whole slow start caps the window at
-the largest that fits; hops of different links see their channels at the same instant.
+timeout of max(minimum, mean + 4 mean deviations); segments that overflow a buffer in the slow start are taken as
+independent losses; the two hops see their channels at the same instant.
 """
 
-from dataclasses import dataclass
-from statistics import fmean
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S, PacketType
 from btqueue.channel import TwoStateChannel, packet_error_rate
 from btqueue.channel.packet_trains import train_success_matrix
-from btqueue.network.orbit import first_round_trips
+from btqueue.network.orbit import slow_start
 from btqueue.network.ring import Piece, Ring
 from btqueue.network.saturation import air_at, new_sender
-from btqueue.network.sender_path import Air, SenderPath
+from btqueue.network.sender_path import Air
 from btqueue.scenario import Scenario
 from btqueue.transport import LockstepRates, LossProcess, in_series, lockstep_rates
 
 LARGEST_WINDOW = 8
 """Largest receive window of the exact chain that is enumerated at once; larger ones take too long."""
-TOLERANCE = 1e-3
+SAMPLES = 100
+"""Segments of a slow start that are followed; a geometric run is hardly ever longer."""
+AFTER_TIMEOUT = 2.0
+"""Slow-start threshold after a timeout with a small window (segments; RFC 5681, equation 4)."""
+MOST_SEGMENTS = 200.0
+TOLERANCE = 1e-2
 MOST_STEPS = 40
 DAMPING = 0.6
 
@@ -38,8 +42,7 @@ class RadioLimited:
     rates: LockstepRates
     rtt: float
     rto: float
-    air_rate: float
-    window_cap: int
+    overflow: float
     residual: float
     iterations: int
 
@@ -91,13 +94,37 @@ def _per(scenario: Scenario, packet: PacketType) -> float:
     return (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)
 
 
-def largest_window_that_fits(ring: Ring, air: Air, receive_window: int) -> int:
-    """Return the largest window whose segments, sent at once from idle, all pass both buffers; at least 1."""
-    path = SenderPath(ring, air)
-    for window in range(1, receive_window + 1):
-        if path.send(ring.data, 0.0) == float("inf"):
-            return max(1, window - 1)
-    return receive_window
+@dataclass(frozen=True)
+class SlowStart:
+    """What a connection meets between two timeouts, averaged over its random length.
+
+    Attributes:
+        rtt, deviation: mean and mean deviation of the round-trip time (s).
+        overflow: share of the segments of which a buffer refuses a part.
+    """
+
+    rtt: float
+    deviation: float
+    overflow: float
+
+
+def between_timeouts(scenario: Scenario, ring: Ring, air: Air, segments: float) -> SlowStart:
+    """Average the slow start from idle over a geometric number of segments with this mean."""
+    sender = replace(new_sender(scenario), ssthresh=AFTER_TIMEOUT)
+    rtts, losses = slow_start(ring, air, sender, SAMPLES)
+    survival = (1.0 - 1.0 / max(segments, 1.0 + 1e-9)) ** np.arange(SAMPLES)
+    weights = survival[: len(rtts)] / survival[: len(rtts)].sum()
+    rtt = float(weights @ rtts)
+    return SlowStart(
+        rtt=rtt,
+        deviation=float(weights @ np.abs(np.array(rtts) - rtt)),
+        overflow=float(survival[: len(losses)] @ losses / survival[: len(losses)].sum()),
+    )
+
+
+def with_overflow(loss: LossProcess, overflow: float) -> LossProcess:
+    """Return the losses with an independent loss of data at the buffers added."""
+    return LossProcess(1.0 - (1.0 - loss.data_loss) * (1.0 - overflow), loss.ack_loss, loss.transition)
 
 
 def solve_radio_limited(scenario: Scenario, ring: Ring) -> RadioLimited:
@@ -109,29 +136,23 @@ def solve_radio_limited(scenario: Scenario, ring: Ring) -> RadioLimited:
     """
     loss = loss_process(scenario, ring)
     transport = scenario.transport
-    window = min(transport.receive_window_segments, LARGEST_WINDOW)
-    air_rate, between_timeouts = ring.air_capacity / 4, 6.0
+    air_rate, segments = ring.air_capacity / 4, 6.0
     for step in range(1, MOST_STEPS + 1):
-        air = air_at(ring, air_rate)
-        cap = largest_window_that_fits(ring, air, window)
-        samples = first_round_trips(ring, air, new_sender(scenario), max(2, round(between_timeouts)))
-        rtt = fmean(samples)
-        deviation = fmean(abs(sample - rtt) for sample in samples)
-        rto = min(max(transport.min_rto_s, rtt + 4 * deviation), transport.max_rto_s)
+        met = between_timeouts(scenario, ring, air_at(ring, air_rate), segments)
+        rto = min(max(transport.min_rto_s, met.rtt + 4 * met.deviation), transport.max_rto_s)
         rates = lockstep_rates(
-            window=cap,
-            loss=loss,
-            rtt=rtt,
+            window=min(transport.receive_window_segments, LARGEST_WINDOW),
+            loss=with_overflow(loss, met.overflow),
+            rtt=met.rtt,
             min_rto=rto,
             max_rto=transport.max_rto_s,
             rto_backoff=transport.rto_backoff,
         )
         used = min(rates.sends, ring.air_capacity * (1 - 1e-6))
-        residual = abs(used - air_rate) / ring.air_capacity
-        wanted = min(rates.sends / max(rates.timeouts, 1e-9), 200.0)
-        settled = abs(wanted - between_timeouts) < 1.0
-        if residual < TOLERANCE and settled:
-            return RadioLimited(rates, rtt, rto, air_rate, cap, residual, step)
+        wanted = min(rates.sends / max(rates.timeouts, 1e-9), MOST_SEGMENTS)
+        residual = max(abs(used - air_rate) / ring.air_capacity, abs(wanted / segments - 1.0))
+        if residual < TOLERANCE:
+            return RadioLimited(rates, met.rtt, rto, met.overflow, residual, step)
         air_rate += DAMPING * (used - air_rate)
-        between_timeouts += DAMPING * (wanted - between_timeouts)
-    raise RadioFixedPointFailed(f"mismatch {residual:.2g} of the air's capacity after {MOST_STEPS} steps")
+        segments += DAMPING * (wanted - segments)
+    raise RadioFixedPointFailed(f"relative mismatch {residual:.2g} after {MOST_STEPS} steps")

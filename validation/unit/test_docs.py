@@ -1,4 +1,4 @@
-"""The documentation keeps its word: examples run, pages written from definitions are current, links lead somewhere."""
+"""The documentation keeps its word: examples run, generated pages are current, links lead somewhere."""
 
 import importlib.util
 import json
