@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import xarray as xr
 
@@ -26,11 +28,23 @@ class Answer:
 def run_solver(scenario: Scenario) -> Answer:
     """Solve, timed."""
     require_built(scenario)
+    keep_compiled_models()
     from btqueue.network import solve
 
     begin = time.perf_counter()
     dataset = solve(scenario)
     return Answer(dataset, time.perf_counter() - begin)
+
+
+def keep_compiled_models() -> None:
+    """Let JAX keep compiled models on disk between commands, unless the user has set this already.
+
+    Only the command line does so: in a user's own process JAX's configuration is the user's.
+    """
+    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(root) if root else Path.home() / ".cache") / "btqueue" / "models"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 
 
 def run_simulator(scenario: Scenario, *, threads: int | None, quiet: bool) -> Answer:

@@ -1,12 +1,13 @@
-"""The ring when its sources, not the network, decide the rate: Poisson messages, loss-free but for the buffers.
+"""The ring when its sources, not the network, decide the rate: Poisson messages below saturation.
 
-Queueing theory in its classical use. Token bucket: the chain of Poisson batches with constant token times. Air: the
-relay ring of `queueing.pair_relay` gives cycle, delays and losses; data and acknowledgements arrive there as batches
-of their packets. The round trip is put together from the sojourns on both hops, position by position.
+Queueing theory in its classical use. Token bucket: the chain of Poisson batches with constant token times.
+Air: the relay ring of `queueing.pair_relay` gives cycle, delays and losses; data and acknowledgements arrive
+there as batches of their packets. The round trip is put together from the sojourns on both hops, position by
+position.
 
 Approximations: batches are Poisson (TCP's own clock bunches them: round trips come out low near saturation);
-acknowledgements are relayed to the next peripheral instead of the one before, which is corrected in the mean; the
-polling limit is capped for cost (`most_frames`), which matters little beyond one segment a visit.
+acknowledgements are relayed to the next peripheral instead of the one before, which is corrected in the mean;
+the polling limit is capped for cost (`most_frames`), which matters little beyond one segment a visit.
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class ApplicationLimited:
     loss_baseband_buffer: float
     token_buffer_packets: float
     uplink_packets: float
+    downlink_packets: float
+    slot_utilisation: float
     cycle: float
     residual: float
     iterations: int
@@ -75,6 +78,8 @@ def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> Ap
         loss_baseband_buffer=at_baseband,
         token_buffer_packets=float(bucket.mean_buffer) if bucket else 0.0,
         uplink_packets=float(air.outbound.mean_queue),
+        downlink_packets=float(air.inbound.mean_queue),
+        slot_utilisation=float(air.slot_utilisation),
         cycle=float(air.mean_cycle) * SLOT_S,
         residual=float(air.residual),
         iterations=int(air.iterations),
@@ -119,17 +124,24 @@ def solve_air(ring: Ring, rate: float) -> RelayRingSolution:
         slots[piece.packet.slots] += 1.0 / ring.exchange_packets
     limit = most_frames(ring.peripherals, ring.limit, len(ring.data))
     return relay_ring(
-        RelayRing(ring.peripherals, limit, slots, PoissonBatches(2 * rate * SLOT_S, batch_sizes(ring)), ring.baseband, limit)
+        RelayRing(
+            ring.peripherals,
+            limit,
+            slots,
+            PoissonBatches(2 * rate * SLOT_S, batch_sizes(ring)),
+            ring.baseband,
+            limit,
+        )
     )
 
 
 def round_trip(ring: Ring, air: RelayRingSolution) -> float:
     """Return the mean time (s) of the last data packet on both hops and of the acknowledgement's way back.
 
-    The relay ring knows the mean sojourn of a packet, over all positions in its batch. The data are complete with
-    their last packet; the positions are `frame` slots apart. The acknowledgement is written at the end of a visit,
-    so it waits a whole cycle where a random arrival waits half of one, and the peripheral that it goes to is visited
-    n - 2 visits after the one that the relay ring assumes.
+    The relay ring knows the mean sojourn of a packet, over all positions in its batch. The data are complete
+    with their last packet; the positions are `frame` slots apart. The acknowledgement is written at the end
+    of a visit, so it waits a whole cycle where a random arrival waits half of one, and the peripheral that it
+    goes to is visited n - 2 visits after the one that the relay ring assumes.
     """
     data, ack, n = len(ring.data), len(ring.ack), ring.peripherals
     mean_slots = ring.exchange_slots / (2 * ring.exchange_packets)
@@ -160,4 +172,8 @@ def recovery(scenario: Scenario, rtt: float, segment_loss: float) -> tuple[float
         rto_backoff=transport.rto_backoff,
     )
     widen = window / min(window, LARGEST_WINDOW)
-    return rates.mean_window_found * widen, rates.timeouts / rates.goodput, rates.fast_retransmits / rates.goodput
+    return (
+        rates.mean_window_found * widen,
+        rates.timeouts / rates.goodput,
+        rates.fast_retransmits / rates.goodput,
+    )

@@ -1,8 +1,8 @@
 """The long-run orbit of a greedy connection on its path: deterministic, followed until the averages settle.
 
-Without radio errors nothing is random once the sources always have data: window, buffers and tokens go round in a
-limit cycle (slow start or recovery, growth, overflow). The orbit is followed for `HORIZON_EXCHANGES` exchanges after
-as many as `SETTLING_EXCHANGES`, which averages over the phases of the cycle.
+Without radio errors nothing is random once the sources always have data: window, buffers and tokens go round
+in a limit cycle (slow start or recovery, growth, overflow). The orbit is followed for `HORIZON_EXCHANGES`
+exchanges after as many as `SETTLING_EXCHANGES`, which averages over the phases of the cycle.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,8 @@ class Sums:
 class Orbit:
     """Averages along the orbit of one connection; rates per second, times in seconds, windows in segments.
 
-    `rtts` are all samples, `counts` and `elapsed` the packets and the time of all connections and runs together.
+    `rtts` are all samples, `counts` and `elapsed` the packets and the time of all connections and runs
+    together.
     """
 
     goodput: float
@@ -61,7 +62,7 @@ class Orbit:
 
 
 class Connection:
-    """A greedy connection: its sender, its receiver, the path of its data and the path of its acknowledgements."""
+    """A greedy connection: sender, receiver, the path of its data and that of its acknowledgements."""
 
     def __init__(self, sender: Sender, path: SenderPath, ack_path: SenderPath) -> None:
         """Nothing sent yet."""
@@ -89,7 +90,7 @@ class Connection:
 
 
 class RingOfConnections:
-    """Connections round the ring: the data of connection i shares its buffers with connection i - 1's acknowledgements.
+    """Connections round the ring: the data of i share buffers with the acknowledgements of i - 1.
 
     The connections start one after the other, `phase_s` apart, so that they are not in step.
     """
@@ -120,7 +121,9 @@ class RingOfConnections:
     def step(self) -> None:
         """Play the next event: the delivery of data or of an acknowledgement, or the expiry of a timer."""
         delivery = self.events[0][0] if self.events else inf
-        index, deadline = min(enumerate(c.sender.deadline for c in self.connections), key=lambda pair: pair[1])
+        index, deadline = min(
+            enumerate(c.sender.deadline for c in self.connections), key=lambda pair: pair[1]
+        )
         if deadline < delivery:
             self.now = deadline
             connection = self.connections[index]
@@ -132,7 +135,9 @@ class RingOfConnections:
         if kind == "data":
             expected, echo = connection.receiver.take(number, time)
             path = connection.ack_path
-            self._push(path.send(path.ring.ack, self.now) + path.air.ack_relay_s, "ack", index, expected, echo)
+            self._push(
+                path.send(path.ring.ack, self.now) + path.air.ack_relay_s, "ack", index, expected, echo
+            )
         elif kind == "ack":
             connection.sample_window()
             if number > connection.sender.una:

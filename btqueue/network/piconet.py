@@ -30,7 +30,10 @@ NEAR = 0.8
 """Regimes whose rates are closer than this ratio are both at work: the answer then carries a warning."""
 
 
-class NoConvergence(RuntimeError):  # noqa: N818 - named as users speak of it
+LOSSES = ("window_segments", "segment_loss", "loss_token_buffer", "loss_baseband_buffer")
+
+
+class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message says what was tried."""
 
 
@@ -38,9 +41,9 @@ def solve(scenario: Scenario) -> xr.Dataset:
     """Solve the scenario's models and return its metrics in the long run.
 
     Returns:
-        Dataset with per-flow metrics of dimension (flow,), scalars for the piconet and `queue_packets` of dimension
-        (queue,); a metric that the model of the regime cannot give is absent. Attributes: answered_by, method,
-        converged, residual (relative), iterations, warnings.
+        Dataset with per-flow metrics of dimension (flow,), scalars for the piconet and `queue_packets` of
+        dimension (queue,); a metric that the model of the regime cannot give is absent. Attributes:
+        answered_by, method, converged, residual (relative), iterations, warnings.
 
     Raises:
         NotBuiltYet: the scenario asks for something that the models cannot do yet.
@@ -61,7 +64,7 @@ def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
     offered = np.inf if scenario.traffic.source == "greedy" else scenario.traffic.load_kbps / kilobits
     saturated = solve_saturated(scenario, ring)
     candidates: list[tuple[float, Callable[[], tuple[dict, dict]]]] = [
-        (saturated.mean("goodput"), lambda: _of_saturated(saturated, ring))
+        (saturated.mean("goodput"), lambda: _of_saturated(saturated))
     ]
     lossy = packet_loss(scenario, ring) if scenario.radio.model != "perfect" else 0.0
     if lossy > 0.0:
@@ -69,7 +72,7 @@ def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
         candidates.append((radio.rates.goodput, lambda: _of_radio(radio, ring)))
     limits = sorted(rate for rate, _ in candidates)
     if offered < limits[0] and lossy == 0.0:
-        metrics, notes = _of_application(solve_application_limited(scenario, ring, offered))
+        metrics, notes = _of_application(solve_application_limited(scenario, ring, offered), saturated)
     else:
         rate, answer = min(candidates, key=lambda pair: pair[0])
         metrics, notes = answer()
@@ -89,7 +92,7 @@ def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
     return metrics, notes
 
 
-def _of_saturated(found: Saturated, ring: Ring) -> tuple[dict, dict]:
+def _of_saturated(found: Saturated) -> tuple[dict, dict]:
     counts = [orbit.counts for orbit in found.orbits]
     elapsed = [orbit.elapsed for orbit in found.orbits]
 
@@ -112,17 +115,19 @@ def _of_saturated(found: Saturated, ring: Ring) -> tuple[dict, dict]:
         "loss_token_buffer": share("refused_at_buffer", "offered_to_buffer"),
         "loss_baseband_buffer": share("refused_at_baseband", "offered_to_baseband"),
         "queue_packets": np.array([*queue, np.nan]),
-        "cycle_s": cycle_s(ring, found.air_rate),
-        "slot_utilisation": min(1.0, found.air_rate / ring.air_capacity),
+        "cycle_s": found.cycle,
+        "slot_utilisation": found.slot_utilisation,
     }
     warnings = []
     if len(found.orbits) > 1:
         low, high = sorted(orbit.goodput for orbit in found.orbits)
         warnings.append(
-            f"several limit cycles: the saturated ring jumps between {low:.2f} and {high:.2f} segments/s a flow; "
+            f"several limit cycles: the saturated ring jumps between {low:.2f} and {high:.2f} segments/s; "
             "their mean is given (see run.jitter_s)"
         )
-    return metrics, _notes("saturated: orbit of greedy connections", found.residual, found.iterations, warnings)
+    return metrics, _notes(
+        "saturated: orbit of greedy connections", found.residual, found.iterations, warnings
+    )
 
 
 def _of_radio(found: RadioLimited, ring: Ring) -> tuple[dict, dict]:
@@ -143,12 +148,20 @@ def _of_radio(found: RadioLimited, ring: Ring) -> tuple[dict, dict]:
     }
     warnings = []
     if found.overflow > 0.05:
-        warnings.append(f"buffers refuse {found.overflow:.0%} of the segments; the model spreads these losses evenly")
+        warnings.append(
+            f"buffers refuse {found.overflow:.0%} of the segments; the model spreads these losses evenly"
+        )
     method = "radio limited: lock-step chain with channel state"
     return metrics, _notes(method, found.residual, found.iterations, warnings)
 
 
-def _of_application(found: ApplicationLimited) -> tuple[dict, dict]:
+def _of_application(found: ApplicationLimited, saturated: Saturated) -> tuple[dict, dict]:
+    """Return the queueing answer; its losses are bounded by those of saturation.
+
+    Poisson batches do not know that a window bounds what can pile up, so close to saturation they lose more
+    than greedy connections would. There the orbit's losses, events per segment and window are the better
+    estimate.
+    """
     metrics = {
         "goodput": found.rate,
         "sends": found.rate / max(1e-9, 1.0 - found.segment_loss),
@@ -159,14 +172,24 @@ def _of_application(found: ApplicationLimited) -> tuple[dict, dict]:
         "segment_loss": found.segment_loss,
         "loss_token_buffer": found.loss_token_buffer,
         "loss_baseband_buffer": found.loss_baseband_buffer,
-        "queue_packets": np.array([found.token_buffer_packets, found.uplink_packets, np.nan]),
+        "queue_packets": np.array([found.token_buffer_packets, found.uplink_packets, found.downlink_packets]),
         "cycle_s": found.cycle,
+        "slot_utilisation": found.slot_utilisation,
     }
-    return metrics, _notes("application limited: token bucket and relay ring", found.residual, found.iterations, [])
+    method = "application limited: token bucket and relay ring"
+    if found.segment_loss > saturated.mean("segment_loss"):
+        greedy = _of_saturated(saturated)[0]
+        share = found.rate / greedy["goodput"]
+        metrics |= {name: greedy[name] for name in LOSSES}
+        metrics |= {
+            name: greedy[name] * share for name in ("sends", "timeouts_per_s", "fast_retransmits_per_s")
+        }
+        method += ", losses bounded by the saturation orbit"
+    return metrics, _notes(method, found.residual, found.iterations, [])
 
 
 def _thinned(metrics: dict, notes: dict, share: float) -> tuple[dict, dict]:
-    """Return the greedy answer for a source that offers only a share of it: events in proportion to segments."""
+    """Return the greedy answer for a source that offers a share of it: events in proportion."""
     proportional = ("goodput", "sends", "timeouts_per_s", "fast_retransmits_per_s")
     thinned = {name: value * share if name in proportional else value for name, value in metrics.items()}
     for name in ("cycle_s", "slot_utilisation", "queue_packets"):

@@ -1,12 +1,12 @@
-"""Connections limited by radio errors: the exact lock-step chain of TCP with the channel's state riding along.
+"""Connections limited by radio errors: the lock-step chain of TCP with the channel's state riding along.
 
-Between two timeouts a connection goes through a short slow start from a full bucket. The round-trip times of that
-slow start, on the ring's own path, are what the chain is fed with; the chain's sending rate decides how busy the air
-is and so, in a fixed point, the round-trip times.
+Between two timeouts a connection goes through a short slow start from a full bucket. The round-trip times of
+that slow start, on the ring's own path, are what the chain is fed with; the chain's sending rate decides how
+busy the air is and so, in a fixed point, the round-trip times.
 
-Approximations, with their measured errors in the documentation's page on models: one constant round-trip time; a
-timeout of max(minimum, mean + 4 mean deviations); segments that overflow a buffer in the slow start are taken as
-independent losses; the two hops see their channels at the same instant.
+Approximations, with their measured errors in the documentation's page on models: one constant round-trip
+time; a timeout of max(minimum, mean + 4 mean deviations); segments that overflow a buffer in the slow start
+are taken as independent losses; the two hops see their channels at the same instant.
 """
 
 from dataclasses import dataclass, replace
@@ -54,8 +54,8 @@ class RadioFixedPointFailed(RuntimeError):
 def loss_process(scenario: Scenario, ring: Ring) -> LossProcess:
     """Return the losses of a data segment and of its acknowledgement over both hops.
 
-    The two links fade independently, or together with `radio.fading = "per-piconet"`: then one channel state decides
-    both hops, taken as one train of twice the packets.
+    The two links fade independently, or together with `radio.fading = "per-piconet"`: then one channel state
+    decides both hops, taken as one train of twice the packets.
     """
     radio = scenario.radio
     data, ack = _types(ring.data), _types(ring.ack)
@@ -90,7 +90,9 @@ def _per(scenario: Scenario, packet: PacketType) -> float:
     radio = scenario.radio
     if radio.model == "constant":
         return float(packet_error_rate(packet, radio.ber, bits=radio.bits))
-    good, bad = (float(packet_error_rate(packet, b, bits=radio.bits)) for b in (radio.ber_good, radio.ber_bad))
+    good, bad = (
+        float(packet_error_rate(packet, b, bits=radio.bits)) for b in (radio.ber_good, radio.ber_bad)
+    )
     return (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)
 
 

@@ -1,4 +1,4 @@
-"""What the models need to know of a ring piconet, in slots and bytes: how segments are cut, priced and sent."""
+"""What the models need to know of a ring piconet: how segments are cut, priced and sent."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
 """The saturated ring without radio errors: every connection greedy, the air shared among equals.
 
-The fixed point: the rate x at which one connection uses the air decides how much the others slow it down, and the
-orbit on that air decides x. The orbit's rate falls as x grows, so the root is unique and bisection finds it. Where
-the orbit jumps from one limit cycle to another, no x is consistent; the two cycles at the jump are then averaged and
-the answer says so.
+The fixed point: the rate x at which one connection uses the air decides how much the others slow it down, and
+the orbit on that air decides x. The orbit's rate falls as x grows, so the root is unique and bisection finds
+it. Where the orbit jumps from one limit cycle to another, no x is consistent; the two cycles at the jump are
+then averaged and the answer says so.
 """
 
 from dataclasses import dataclass
@@ -28,13 +28,15 @@ class Saturated:
 
     Attributes:
         orbits: the orbit, or the two orbits between which the system jumps.
-        air_rate: exchanges per second and flow that the air carries.
+        cycle: mean polling cycle (s).
+        slot_utilisation: share of the slots that carry data.
         residual: mismatch between the assumed and the resulting use of the air, as a share of its capacity.
         iterations: orbits followed.
     """
 
     orbits: tuple[Orbit, ...]
-    air_rate: float
+    cycle: float
+    slot_utilisation: float
     residual: float
     iterations: int
 
@@ -46,8 +48,8 @@ class Saturated:
 def cycle_s(ring: Ring, air_rate: float) -> float:
     """Return the mean polling cycle (s) when each flow uses the air for `air_rate` exchanges a second.
 
-    Each visit costs two slots besides its data frames until the limit cuts visits short (polling conservation law);
-    a cycle of full visits is the most there can be.
+    Each visit costs two slots besides its data frames until the limit cuts visits short (polling conservation
+    law); a cycle of full visits is the most there can be.
     """
     peripherals, capacity = ring.peripherals, ring.air_capacity
     mean_slots = ring.exchange_slots / (2 * ring.exchange_packets)
@@ -57,7 +59,7 @@ def cycle_s(ring: Ring, air_rate: float) -> float:
 
 
 def air_at(ring: Ring, air_rate: float) -> Air:
-    """Return the air that a connection sees when every other one uses it for `air_rate` exchanges a second."""
+    """Return the air that a connection sees when the others use it for `air_rate` exchanges a second."""
     use = min(air_rate / ring.air_capacity, 1.0)
     others = use * (ring.peripherals - 1) / ring.peripherals
     cycle = cycle_s(ring, air_rate)
@@ -86,7 +88,7 @@ def new_sender(scenario: Scenario) -> Sender:
 
 
 def air_use(ring: Ring, orbit: Orbit) -> float:
-    """Return the exchanges per second that an orbit puts on the air, from the packets that passed both buffers."""
+    """Return the exchanges per second that an orbit puts on the air: packets that passed both buffers."""
     passed = orbit.counts.offered_to_baseband - orbit.counts.refused_at_baseband
     share = passed / max(1, orbit.counts.offered_to_buffer)
     return orbit.sends * share
@@ -98,11 +100,13 @@ def solve_saturated(scenario: Scenario, ring: Ring) -> Saturated:
     orbit = follow(ring, air_at(ring, high), partial(new_sender, scenario))
     used = air_use(ring, orbit)
     if used >= high * (1 - CONSISTENT):
-        return Saturated((orbit,), used, abs(used - high) / ring.air_capacity, 1)
+        return _solution(ring, (orbit,), used, abs(used - high) / ring.air_capacity, 1)
     below = above = orbit
-    for _ in range(STEPS):
+    rate, followed = high, 1
+    while followed <= STEPS:
         rate = (low + high) / 2
         orbit = follow(ring, air_at(ring, rate), partial(new_sender, scenario))
+        followed += 1
         used = air_use(ring, orbit)
         if used > rate:
             low, below = rate, orbit
@@ -112,4 +116,10 @@ def solve_saturated(scenario: Scenario, ring: Ring) -> Saturated:
             break
     residual = abs(used - rate) / ring.air_capacity
     orbits = (orbit,) if residual <= CONSISTENT else (below, above)
-    return Saturated(orbits, rate, residual, 1 + STEPS)
+    return _solution(ring, orbits, rate, residual, followed)
+
+
+def _solution(
+    ring: Ring, orbits: tuple[Orbit, ...], rate: float, residual: float, followed: int
+) -> Saturated:
+    return Saturated(orbits, cycle_s(ring, rate), min(1.0, rate / ring.air_capacity), residual, followed)

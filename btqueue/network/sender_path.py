@@ -1,10 +1,11 @@
 """The way of one representative connection through its own buffers, by exact recursions in continuous time.
 
-By symmetry every peripheral of the ring is alike, so one stands for all: what it sends to the next is also what it
-receives from the one before, and its acknowledgements share its buffers with its data. The others enter only through
-the time that the air takes for a packet. Both queues are first come, first served with times that do not depend on
-later arrivals, so a packet's departure follows at once from those before it (Lindley's recursion): the token bucket
-releases it when its price has gathered, the uplink queue serves it `service_s` after the packet before.
+By symmetry every peripheral of the ring is alike, so one stands for all: what it sends to the next is also
+what it receives from the one before, and its acknowledgements share its buffers with its data. The others
+enter only through the time that the air takes for a packet. Both queues are first come, first served with
+times that do not depend on later arrivals, so a packet's departure follows at once from those before it
+(Lindley's recursion): the token bucket releases it when its price has gathered, the uplink queue serves it
+`service_s` after the packet before.
 """
 
 from collections import deque
@@ -14,7 +15,6 @@ from math import inf, sqrt
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.ring import Piece, Ring
-
 
 GOLDEN_RATIO = (sqrt(5.0) - 1.0) / 2.0
 
@@ -81,7 +81,7 @@ class SenderPath:
         self.tokens = float(self.ring.bucket_bytes)
 
     def send(self, pieces: tuple[Piece, ...], now: float) -> float:
-        """Offer the packets of a segment; return when the last has crossed the uplink, infinite if one is lost."""
+        """Offer the packets of a segment; return when the last has crossed the uplink, inf if one is lost."""
         now = self._after_processing(now)
         while self.releases and self.releases[0] <= now:
             self.releases.popleft()
@@ -95,7 +95,7 @@ class SenderPath:
         return last
 
     def _after_processing(self, now: float) -> float:
-        """Return when the segment reaches L2CAP: jitter from a golden-ratio sequence, uniform in the long run."""
+        """Return when the segment reaches L2CAP: jitter by a golden-ratio sequence, uniform on average."""
         self.emitted += 1
         delay = self.ring.jitter_s * ((self.emitted * GOLDEN_RATIO) % 1.0)
         self.entered_at = max(self.entered_at, now + delay)

@@ -163,7 +163,9 @@ def _rates(
     )
 
 
-def _mean_window_found(structure: TransitionStructure, flow: Array, timeout: NDArray[np.bool_], used: Array) -> float:
+def _mean_window_found(
+    structure: TransitionStructure, flow: Array, timeout: NDArray[np.bool_], used: Array
+) -> float:
     """Mean of the window that ACKs and expiries of the timer find.
 
     cwnd is part of a state, so what a transition leaves is what the next one finds; a timeout leaves 1.

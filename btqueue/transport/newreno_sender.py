@@ -1,8 +1,9 @@
 """A greedy NewReno sender and its receiver as a deterministic machine, for models that follow one connection.
 
-It answers, for a given order of acknowledgements and expiries, which segments are sent. There is no randomness and no
-network in it; times are in seconds, numbers and windows in segments. Rules: RFC 5681, RFC 6582 (full ACK to ssthresh)
-and RFC 6298 with timestamps and one timer that every new acknowledgement restarts.
+It answers, for a given order of acknowledgements and expiries, which segments are sent. There is no
+randomness and no network in it; times are in seconds, numbers and windows in segments. Rules: RFC 5681, RFC
+6582 (full ACK to ssthresh) and RFC 6298 with timestamps and one timer that every new acknowledgement
+restarts.
 """
 
 from dataclasses import dataclass, field
