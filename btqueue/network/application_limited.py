@@ -61,9 +61,8 @@ def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> Ap
     bucket = solve_bucket(ring, rate)
     air = solve_air(ring, rate)
     at_bucket = (float(bucket.packet_loss), data_loss(ring, bucket)) if bucket else (0.0, 0.0)
-    at_baseband = float(air.outbound.packet_loss)
-    segment_loss = 1.0 - (1.0 - at_bucket[1]) * (1.0 - float(air.outbound.segment_loss))
-    rtt = round_trip(ring, air) + ring.jitter_s
+    segment_loss = 1.0 - (1.0 - at_bucket[1]) * (1.0 - air.segment_loss)
+    rtt = air.round_trip + ring.jitter_s
     if bucket:
         rtt += 2 * float(bucket.mean_token_wait)
     window, per_timeout, per_fast = recovery(scenario, rtt, segment_loss)
@@ -75,14 +74,14 @@ def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> Ap
         fast_retransmits=rate * per_fast,
         segment_loss=segment_loss,
         loss_token_buffer=at_bucket[0],
-        loss_baseband_buffer=at_baseband,
+        loss_baseband_buffer=air.packet_loss,
         token_buffer_packets=float(bucket.mean_buffer) if bucket else 0.0,
-        uplink_packets=float(air.outbound.mean_queue),
-        downlink_packets=float(air.inbound.mean_queue),
-        slot_utilisation=float(air.slot_utilisation),
-        cycle=float(air.mean_cycle) * SLOT_S,
-        residual=float(air.residual),
-        iterations=int(air.iterations),
+        uplink_packets=air.uplink_packets,
+        downlink_packets=air.downlink_packets,
+        slot_utilisation=air.slot_utilisation,
+        cycle=air.cycle,
+        residual=air.residual,
+        iterations=air.iterations,
     )
 
 
@@ -117,7 +116,71 @@ def data_loss(ring: Ring, bucket: TokenBucketSolution) -> float:
     return with_depth * float(data_at_whole_depth / whole_depth) if with_depth > 0.0 else 0.0
 
 
-def solve_air(ring: Ring, rate: float) -> RelayRingSolution:
+@dataclass(frozen=True)
+class AirAnswer:
+    """What the polled air does to messages; times in seconds, queues in packets (not a number if unknown)."""
+
+    round_trip: float
+    packet_loss: float
+    segment_loss: float
+    uplink_packets: float
+    downlink_packets: float
+    slot_utilisation: float
+    cycle: float
+    residual: float
+    iterations: int
+
+
+def solve_air(ring: Ring, rate: float) -> AirAnswer:
+    """Solve the polled air for `rate` messages per second and flow.
+
+    Raises:
+        ConvergenceError: the relay ring was not solved.
+    """
+    if ring.peripherals == 1:
+        return solve_lone_peripheral(ring, rate)
+    air = solve_relay_ring(ring, rate)
+    return AirAnswer(
+        round_trip=round_trip(ring, air),
+        packet_loss=float(air.outbound.packet_loss),
+        segment_loss=float(air.outbound.segment_loss),
+        uplink_packets=float(air.outbound.mean_queue),
+        downlink_packets=float(air.inbound.mean_queue),
+        slot_utilisation=float(air.slot_utilisation),
+        cycle=float(air.mean_cycle) * SLOT_S,
+        residual=float(air.residual),
+        iterations=int(air.iterations),
+    )
+
+
+def solve_lone_peripheral(ring: Ring, rate: float) -> AirAnswer:
+    """Solve a piconet of one peripheral that talks to itself through the central: processor sharing.
+
+    A lone segment goes up packet by packet and comes down one frame later, then its acknowledgement does;
+    segments that meet share the frames in turn. M/G/1 processor sharing gives T / (1 - rho) for a segment
+    that takes T alone. Measured against simulation: 1 % at loads up to .25, 3 % at .45, 16 % at .67, too long
+    beyond. Losses at the
+    uplink queue are left out: the data of one connection do not fill it below saturation.
+    """
+    sizes = [piece.packet.slots for piece in ring.data]
+    up_and_down = [1, *sizes], [*sizes, 1]  # POLL with the first packet, NULL with the last
+    alone = sum(down + up for down, up in zip(*up_and_down, strict=True))
+    alone += sum(2 * (piece.packet.slots + 1) for piece in ring.ack)
+    use = rate / ring.air_capacity
+    return AirAnswer(
+        round_trip=alone * SLOT_S / (1.0 - use),
+        packet_loss=0.0,
+        segment_loss=0.0,
+        uplink_packets=np.nan,
+        downlink_packets=np.nan,
+        slot_utilisation=use,
+        cycle=2 * SLOT_S / (1.0 - use),
+        residual=0.0,
+        iterations=0,
+    )
+
+
+def solve_relay_ring(ring: Ring, rate: float) -> RelayRingSolution:
     """Solve the polled ring with data and acknowledgements as batches of one Poisson stream."""
     slots = np.zeros(6)
     for piece in (*ring.data, *ring.ack):

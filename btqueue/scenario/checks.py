@@ -65,9 +65,6 @@ def _flows(s: Scenario) -> Iterator[Problem]:
             )
         elif wants is not None and n.topology != wants:
             yield conflict("network.flows", n.flows, f'goes with topology = "{wants}", not "{n.topology}"')
-        elif n.flows == "ring" and n.topology == "piconet" and n.peripherals < 2:
-            why = "a ring needs at least 2 peripherals; with one use downlink or uplink"
-            yield conflict("network.flows", n.flows, why)
         return
     names = n.node_names
     if n.topology == "custom" and not n.piconet_list:  # reported already; no name can be known

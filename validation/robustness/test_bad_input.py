@@ -51,7 +51,6 @@ BAD = [
     ({"link.adaptation_thresholds": [0.2, 0.1, 0.3]}, "link.adaptation_thresholds", ["must increase"]),
     ({"link.flush_timeout_s": 1}, "link.flush_timeout_s", ["link.arq"]),
     ({"network.peripherals": 8}, "network.peripherals", ["8", "at most 7"]),
-    ({"network.peripherals": 1}, "network.flows", ["at least 2 peripherals"]),
     ({"network.topology": "scatternet", "network.peripherals": 7}, "network.peripherals", ["bridges"]),
     ({"network.topology": "scatternet", "network.piconets": 1}, "network.piconets", ["at least 2"]),
     ({"network.piconets": 2}, "network.piconets", ["scatternet"]),
