@@ -8,6 +8,7 @@ The lesser of the three rates decides. Each answer carries its method, residual,
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -67,17 +68,17 @@ def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
         (saturated.mean("goodput"), lambda: _of_saturated(saturated))
     ]
     lossy = packet_loss(scenario, ring) if scenario.radio.model != "perfect" else 0.0
-    if lossy > 0.0:
-        radio = solve_radio_limited(scenario, ring)
-        candidates.append((radio.rates.goodput, lambda: _of_radio(radio, ring)))
+    radio = solve_radio_limited(scenario, ring) if lossy > 0.0 else None
+    if radio is not None:
+        candidates.append((radio.rates.goodput, partial(_of_radio, radio, ring)))
     limits = sorted(rate for rate, _ in candidates)
-    if offered < limits[0] and lossy == 0.0:
+    if offered < limits[0]:
         metrics, notes = _of_application(solve_application_limited(scenario, ring, offered), saturated)
+        if radio is not None:
+            metrics, notes = _with_radio_losses(metrics, notes, radio)
     else:
-        rate, answer = min(candidates, key=lambda pair: pair[0])
+        _, answer = min(candidates, key=lambda pair: pair[0])
         metrics, notes = answer()
-        if offered < rate:
-            metrics, notes = _thinned(metrics, notes, offered / rate)
     metrics["loss_radio"] = lossy
     metrics["goodput_kbps"] = metrics.pop("goodput") * kilobits
     metrics["throughput_kbps"] = metrics.pop("sends") * kilobits
@@ -188,15 +189,27 @@ def _of_application(found: ApplicationLimited, saturated: Saturated) -> tuple[di
     return metrics, _notes(method, found.residual, found.iterations, [])
 
 
-def _thinned(metrics: dict, notes: dict, share: float) -> tuple[dict, dict]:
-    """Return the greedy answer for a source that offers a share of it: events in proportion."""
-    proportional = ("goodput", "sends", "timeouts_per_s", "fast_retransmits_per_s")
-    thinned = {name: value * share if name in proportional else value for name, value in metrics.items()}
-    for name in ("cycle_s", "slot_utilisation", "queue_packets"):
-        thinned.pop(name, None)
-    notes["method"] += ", thinned to the load"
-    notes["warnings"].append("the load is below the radio's limit: event rates are scaled with it")
-    return thinned, notes
+def _with_radio_losses(metrics: dict, notes: dict, radio: RadioLimited) -> tuple[dict, dict]:
+    """Return the queueing answer with the losses, events and window of a connection that sees radio errors.
+
+    The chain's losses without overflow, which is a matter of the load, join those of the queues. Events are
+    in proportion to the segments lost; a sparse source has fewer duplicate acknowledgements than the greedy
+    chain, so timeouts come out low and fast retransmits high.
+    """
+    rates, goodput = radio.rates, metrics["goodput"]
+    on_the_radio = (rates.segment_loss - radio.overflow) / (1.0 - radio.overflow)
+    loss = 1.0 - (1.0 - metrics["segment_loss"]) * (1.0 - on_the_radio)
+    share = goodput / rates.goodput * loss / rates.segment_loss
+    metrics |= {
+        "sends": goodput / max(1e-9, 1.0 - loss),
+        "timeouts_per_s": rates.timeouts * share,
+        "fast_retransmits_per_s": rates.fast_retransmits * share,
+        "segment_loss": loss,
+        "window_segments": rates.mean_window_found,
+    }
+    notes["method"] += ", losses of the radio-limited chain"
+    notes["warnings"].append("the load is below the radio's limit: its event rates are scaled with the load")
+    return metrics, notes
 
 
 def _notes(method: str, residual: float, iterations: int, warnings: list[str]) -> dict:

@@ -10,9 +10,10 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import config
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
@@ -21,6 +22,9 @@ function to function costs no reference counts; together with inlining this made
 faster."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+settings: Any = config
+"""numba's settings, whose names appear only at run time."""
 
 KEEP_CACHES_S = 30 * 24 * 3600
 """Folders of other digests that were not used for this long (seconds) are removed."""
@@ -56,7 +60,7 @@ def compiled(function: Function) -> Function:
 
     Under `NUMBA_DISABLE_JIT=1` the function stays plain Python.
     """
-    return numba.njit(**OPTIONS, forceinline=True)(function)
+    return cast(Function, numba.njit(**OPTIONS, forceinline=True)(function))
 
 
 def entry_point(function: Function) -> Function:
@@ -67,9 +71,9 @@ def entry_point(function: Function) -> Function:
     """
     folder = cache_folder()
     remove_stale_caches(folder)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(folder)
     try:
-        return numba.njit(**OPTIONS, cache=True, nogil=True)(function)
+        return cast(Function, numba.njit(**OPTIONS, cache=True, nogil=True)(function))
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before

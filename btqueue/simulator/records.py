@@ -4,7 +4,7 @@ Behaviour lives in plain functions over these records. Times are whole nanosecon
 segments are whole numbers; `NOTHING` stands for "no index". Fields are named as in the RFC or the paper.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -221,8 +221,8 @@ class State(NamedTuple):
     streams: np.recarray
     packet_types: np.recarray
     layouts: np.recarray
-    packets: np.recarray
-    segments: np.recarray
+    packets: Any
+    segments: Any
     queues: np.recarray
     queue_statistics: np.recarray
     buckets: np.recarray

@@ -2,10 +2,10 @@
 
     python validation/crosscheck/model_against_simulation.py
 
-writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it (about four minutes on
-two cores). Simulated are 10 replications of 480 s after 60 s of warm-up, 40 with radio errors, where replications
-differ more. A small processing jitter (5 ms) is on at every point: without it the saturated perfect radio has several
-limit cycles, and a single one of them is no fair reference.
+writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it (about four
+minutes on two cores). Simulated are 10 replications of 480 s after 60 s of warm-up, 40 with radio errors,
+where replications differ more. A small processing jitter (5 ms) is on at every point: without it the
+saturated perfect radio has several limit cycles, and a single one of them is no fair reference.
 """
 
 import csv
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
 
 def grid() -> list[Point]:
-    """Return the thesis's piconet experiments 6.1 to 6.6, 6.13 and 6.14, thinned to steps that show every regime."""
+    """Return the thesis's piconet experiments 6.1 to 6.6, 6.13 and 6.14, thinned."""
     usual = {2: 250, 4: 110, 6: 80}
     loads = {2: (80, 120, 160, 200, 240), 4: (30, 60, 90, 120), 6: (20, 40, 60, 80, 100)}
     rates = {2: (150, 200, 300, 400), 4: (50, 80, 140), 6: (30, 60, 100)}
@@ -141,37 +141,41 @@ def page(comparisons: list[Comparison]) -> str:
         "Error-prone radio, S = 15 and more": lambda p: p.errors and p.S >= 15,
     }
     for title, belongs in groups.items():
-        parts.append(f"\n## {title}\n\n" + "\n".join(table(c for c in comparisons if belongs(c.point))) + "\n")
+        parts.append(
+            f"\n## {title}\n\n" + "\n".join(table(c for c in comparisons if belongs(c.point))) + "\n"
+        )
     return "\n".join(parts) + "\n" + REASONS
 
 
 INTRODUCTION = """\
-Every point of the 2006 thesis's piconet grid was solved and simulated. The tables give the relative error of the
-model; they are written by `python validation/crosscheck/model_against_simulation.py`, and the values at each point
-stand in [a file of their own](model-against-simulation.csv). Simulated with 5 ms of jitter: see
+Every point of the 2006 thesis's piconet grid was solved and simulated. The tables give the relative error of
+the model; they are written by `python validation/crosscheck/model_against_simulation.py`, and the values at
+each point stand in [a file of their own](model-against-simulation.csv). Simulated with 5 ms of jitter: see
 [why](simulator.md).
 """
 
 REASONS = """
 ## Where it is worse, and why
 
-* **S = 5 and S = 10** (a window of two or three segments fills the buffer). Whether the last packet of a burst still
-  fits depends on the tokens of a few milliseconds, on which the model, where the air is a fluid, is not exact: the
-  saturated goodput comes out up to 20 % low at two peripherals. At load 80 and 120 the simulator sits for long times
-  in either of two regimes (load carried, or stalled by overflow); the model reports the saturated one.
-* **Token rates just above the air's share** (tb = 300 and 400 at two peripherals): losses move from S to L, and the
-  polled service of L in visits of M frames matters; the model's steady service overflows at other moments.
-* **M above 5.** The relay ring is solved with at most 10 frames a visit at two peripherals and 5 beyond, and the
-  saturated orbit knows M only through the mean cycle: round trips with M = 25 come out up to 16 % low below
-  saturation, and up to 20 % off above it.
-* **The knee** (two peripherals at load 160). Goodput is right, but losses and timeouts there are made by rare queue
-  excursions that neither Poisson batches nor greedy connections describe.
-* **Timeouts below about 0.05 per second** come from recoveries that fail (a retransmission lost, or too few
-  duplicate acknowledgements). They are rare events of the orbit and depend on its fine structure.
-* **Error-prone radio.** The chain sees one constant round-trip time where the real one depends on the window, and
-  takes losses by overflow as independent although they come with the largest bursts: with S = 5 goodput is up to
-  40 % low. With S = 15 and more it is the better half of the table. The two hops see their channels at one instant.
-"""
+* **S = 5 and S = 10** (a window of two or three segments fills the buffer). Whether the last packet of a
+  burst still fits depends on the tokens of a few milliseconds, on which the model, where the air is a
+  fluid, is not exact: the saturated goodput comes out up to 20 % low at two peripherals. At load 80 and
+  120 the simulator sits for long times in either of two regimes (load carried, or stalled by overflow);
+  the model reports the saturated one.
+* **Token rates just above the air's share** (tb = 300 and 400 at two peripherals): losses move from S to
+  L, and the polled service of L in visits of M frames matters; the model's steady service overflows at
+  other moments.
+* **M above 5.** The relay ring is solved with at most 10 frames a visit at two peripherals and 5 beyond,
+  and the saturated orbit knows M only through the mean cycle: round trips with M = 25 come out up to 16 %
+  low below saturation, and up to 20 % off above it.
+* **The knee** (two peripherals at load 160). Goodput is right, but losses and timeouts there are made by
+  rare queue excursions that neither Poisson batches nor greedy connections describe.
+* **Timeouts below about 0.05 per second** come from recoveries that fail (a retransmission lost, or too
+  few duplicate acknowledgements). They are rare events of the orbit and depend on its fine structure.
+* **Error-prone radio.** The chain sees one constant round-trip time where the real one depends on the
+  window, and takes losses by overflow as independent although they come with the largest bursts: with S =
+  5 goodput is up to 40 % low. With S = 15 and more it is the better half of the table. The two hops see
+  their channels at one instant."""
 
 
 def main() -> None:
