@@ -24,6 +24,9 @@ from btqueue.transport import LossProcess, lockstep_rates
 
 NEGLIGIBLE_LOSS = 1e-9
 LARGEST_WINDOW = 8
+MOST_FRAMES = 10
+MOST_PACKETS = 60
+"""Largest uplink queue that the relay ring follows, for cost; 8 segments and their ACKs are 48 packets."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class ApplicationLimited:
 
 def most_frames(peripherals: int, limit: int, packets: int) -> int:
     """Return the polling limit that the relay ring is solved with; its cost grows with the fifth power."""
-    return min(limit, max(packets, 4 * packets // peripherals))
+    return min(limit, max(packets, 4 * packets // peripherals), MOST_FRAMES)
 
 
 def solve_application_limited(scenario: Scenario, ring: Ring, rate: float) -> ApplicationLimited:
@@ -192,7 +195,7 @@ def solve_relay_ring(ring: Ring, rate: float) -> RelayRingSolution:
             limit,
             slots,
             PoissonBatches(2 * rate * SLOT_S, batch_sizes(ring)),
-            ring.baseband,
+            min(ring.baseband, MOST_PACKETS),
             limit,
         )
     )

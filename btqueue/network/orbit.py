@@ -18,7 +18,7 @@ SETTLING_EXCHANGES = 300
 HORIZON_EXCHANGES = 1500
 PHASES_S = (0.37, 0.61, 0.83)
 """Offsets between the starts of the connections (s), one run each: no multiples of each other."""
-LONGEST_S = 20_000.0
+LONGEST_S = 4_000.0
 """An orbit that moves hardly anything is followed for at most this long (s)."""
 
 

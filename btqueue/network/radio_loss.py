@@ -21,7 +21,7 @@ from btqueue.network.ring import Piece, Ring
 from btqueue.network.saturation import air_at, new_sender
 from btqueue.network.sender_path import Air
 from btqueue.scenario import Scenario
-from btqueue.transport import LockstepRates, LossProcess, in_series, lockstep_rates
+from btqueue.transport import LockstepRates, LossProcess, NothingPasses, in_series, lockstep_rates
 
 LARGEST_WINDOW = 8
 """Largest receive window of the exact chain that is enumerated at once; larger ones take too long."""
@@ -34,6 +34,8 @@ TOLERANCE = 5e-3
 """Mismatch of the air's use, as a share of its capacity, that counts as solved."""
 MOST_STEPS = 40
 CORRECTIONS = 2
+NOTHING_PASSES = 1e-9
+"""Probability of an exchange below which the connection is taken as stalled for good."""
 ALMOST_SATURATED = 0.999
 
 
@@ -144,7 +146,10 @@ def solve_radio_limited(scenario: Scenario, ring: Ring) -> RadioLimited:
         RadioFixedPointFailed: no agreement within `MOST_STEPS`.
         NotConvergedError: the chain's stationary law was not found.
     """
-    loss = loss_process(scenario, ring)
+    try:
+        loss = loss_process(scenario, ring)
+    except NothingPasses:
+        return stalled(scenario)
     capacity = ring.air_capacity
     segments = 6.0
 
@@ -182,6 +187,8 @@ def rates_on_air(
     transport = scenario.transport
     for _ in range(CORRECTIONS):
         met = between_timeouts(scenario, ring, air, segments)
+        if np.max((1.0 - loss.data_loss) * (1.0 - loss.ack_loss)) * (1.0 - met.overflow) < NOTHING_PASSES:
+            return stalled(scenario)
         rto = min(max(transport.min_rto_s, met.rtt + 4 * met.deviation), transport.max_rto_s)
         rates = lockstep_rates(
             window=min(transport.receive_window_segments, LARGEST_WINDOW),
@@ -193,6 +200,28 @@ def rates_on_air(
         )
         segments = (segments * segments_between_timeouts(rates)) ** 0.5
     return RadioLimited(rates, met.rtt, rto, met.overflow, 0.0, 0)
+
+
+def stalled(scenario: Scenario) -> RadioLimited:
+    """Return the answer for a path that lets nothing through: one segment for each expiry."""
+    transport = scenario.transport
+    rate = 1.0 / (transport.max_rto_s if transport.rto_backoff else transport.initial_rto_s)
+    rates = LockstepRates(
+        goodput=0.0,
+        sends=rate,
+        timeouts=rate,
+        fast_retransmits=0.0,
+        segment_loss=1.0,
+        mean_cwnd=1.0,
+        mean_window=1.0,
+        mean_window_found=1.0,
+        mean_window_at_round_ends=1.0,
+        converged=True,
+        residual=0.0,
+        iterations=0,
+        states=1,
+    )
+    return RadioLimited(rates, np.nan, 1.0 / rate, 0.0, 0.0, 0)
 
 
 def segments_between_timeouts(rates: LockstepRates) -> float:

@@ -7,7 +7,7 @@ out. The sympy laws are in `btqueue.transport.symbolic`.
 from btqueue.transport.chain import TransitionStructure, compile_chain
 from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_root_rate
 from btqueue.transport.lockstep import LockstepRates, lockstep_rates
-from btqueue.transport.loss_process import LossProcess, in_series
+from btqueue.transport.loss_process import LossProcess, NothingPasses, in_series
 from btqueue.transport.newreno_chain import Growth, Variant
 from btqueue.transport.round_map import NotConvergedError
 
@@ -16,6 +16,7 @@ __all__ = [
     "LockstepRates",
     "LossProcess",
     "NotConvergedError",
+    "NothingPasses",
     "TransitionStructure",
     "Variant",
     "compile_chain",

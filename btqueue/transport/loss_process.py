@@ -16,6 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 Vector = NDArray[np.float64]
 
 
+class NothingPasses(ValueError):
+    """No segment or no ACK can ever get through."""
+
+
 @dataclass(frozen=True, eq=False)
 class LossProcess:
     """A Markov-modulated loss process with m hidden states.
@@ -43,7 +47,9 @@ class LossProcess:
                 f"{self.ack_loss.size}"
             )
         if not np.any((self.data_loss < 1.0) & (self.ack_loss < 1.0)):
-            raise ValueError("no state lets both a segment and its ACK through: the connection never moves")
+            raise NothingPasses(
+                "no state lets both a segment and its ACK through: the connection never moves"
+            )
 
     @property
     def channel_states(self) -> int:

@@ -173,9 +173,9 @@ REASONS = """
 * **Timeouts below about 0.05 per second** come from recoveries that fail (a retransmission lost, or too
   few duplicate acknowledgements). They are rare events of the orbit and depend on its fine structure.
 * **Error-prone radio.** The chain sees one constant round-trip time where the real one depends on the
-  window, and takes losses by overflow as independent although they come with the largest bursts: with S =
-  5 goodput is up to 40 % low. With S = 15 and more it is the better half of the table. The two hops see
-  their channels at one instant."""
+  window (round trips are 20 % off in the median), and takes losses by overflow as independent although they
+  come with the largest bursts: with S = 5 goodput is up to 47 % low. With S = 15 and more it is the better
+  half of the table. The two hops see their channels at one instant."""
 
 
 def main() -> None:

@@ -97,3 +97,12 @@ def test_failure_is_an_error_that_says_what_was_tried(monkeypatch: pytest.Monkey
     monkeypatch.setattr(piconet, "solve_radio_limited", fails)
     with pytest.raises(NoConvergence, match="relative mismatch 1 after 40 steps"):
         bt.solve(bt.load("venugopal-2006/piconet-errors"))
+
+
+def test_a_radio_that_lets_nothing_through_stalls_the_connection():
+    hopeless = {"radio__model": "constant", "radio__ber": 0.5}
+    answer = bt.solve(PICONET.with_(**hopeless))
+    assert value(answer, "goodput_kbps") == 0.0
+    assert value(answer, "timeouts_per_s") == pytest.approx(1 / 64)  # the timer has doubled to its maximum
+    assert value(answer, "segment_loss") == 1.0
+    assert "rtt_s" not in answer or np.isnan(value(answer, "rtt_s"))
