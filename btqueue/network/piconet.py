@@ -22,7 +22,7 @@ from btqueue.network.radio_loss import (
     solve_radio_limited,
 )
 from btqueue.network.ring import Ring, ring_of
-from btqueue.network.saturation import Saturated, cycle_s, solve_saturated
+from btqueue.network.saturation import CONSISTENT, Saturated, cycle_s, solve_saturated
 from btqueue.queueing.errors import ConvergenceError
 from btqueue.scenario import Scenario, describe, require_built
 from btqueue.transport import NotConvergedError
@@ -232,6 +232,6 @@ def _label(metrics: dict, notes: dict, ring: Ring) -> xr.Dataset:
     dataset = xr.Dataset(
         variables,
         coords={"flow": np.arange(1, flows + 1), "queue": ["token_buffer", "uplink", "downlink"]},
-        attrs={"answered_by": "model", "converged": True, **notes},
+        attrs={"answered_by": "model", "converged": notes["residual"] <= CONSISTENT, **notes},
     )
     return describe(dataset)

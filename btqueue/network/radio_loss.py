@@ -118,6 +118,8 @@ def between_timeouts(scenario: Scenario, ring: Ring, air: Air, segments: float) 
     """Average the slow start from idle over a geometric number of segments with this mean."""
     sender = replace(new_sender(scenario), ssthresh=AFTER_TIMEOUT)
     rtts, losses = slow_start(ring, air, sender, SAMPLES)
+    if not rtts:
+        return SlowStart(rtt=np.nan, deviation=np.nan, overflow=1.0)
     survival = (1.0 - 1.0 / max(segments, 1.0 + 1e-9)) ** np.arange(SAMPLES)
     weights = survival[: len(rtts)] / survival[: len(rtts)].sum()
     rtt = float(weights @ rtts)
@@ -162,7 +164,7 @@ def solve_radio_limited(scenario: Scenario, ring: Ring) -> RadioLimited:
     low, high = 0.0, capacity * ALMOST_SATURATED
     found, at_high = answer(high)
     if at_high >= 0.0:
-        return replace(found, residual=0.0, iterations=1)
+        return replace(found, residual=at_high, iterations=1)
     _, at_low = answer(low)
     for step in range(3, MOST_STEPS + 1):
         rate = low + (high - low) * at_low / (at_low - at_high)

@@ -50,7 +50,9 @@ METRICS: Final = MappingProxyType(
         "loss_baseband_buffer": Metric(
             "1", "loss at the baseband queue", "share of packets refused by a full uplink queue L"
         ),
-        "loss_radio": Metric("1", "loss on the radio", "share of packet transmissions hit by bit errors"),
+        "loss_radio": Metric(
+            "1", "loss on the radio", "share of packets that arrive damaged by bit errors, over all hops"
+        ),
         "queue_packets": Metric("packet", "queue length", "time-average number of packets in a queue"),
         "cycle_s": Metric("s", "polling cycle", "mean time between two visits to the same peripheral"),
         "slot_utilisation": Metric("1", "slot utilisation", "share of the slots that carry data packets"),

@@ -106,3 +106,13 @@ def test_a_radio_that_lets_nothing_through_stalls_the_connection():
     assert value(answer, "timeouts_per_s") == pytest.approx(1 / 64)  # the timer has doubled to its maximum
     assert value(answer, "segment_loss") == 1.0
     assert "rtt_s" not in answer or np.isnan(value(answer, "rtt_s"))
+
+
+def test_buffers_too_small_for_any_segment_stall_the_connection():
+    tiny = PICONET.with_(
+        flow_control__enabled=False,
+        flow_control__baseband_packets=1,
+        radio__model="constant",
+        radio__ber=1e-5,
+    )
+    assert value(bt.solve(tiny), "goodput_kbps") == 0.0
