@@ -71,7 +71,8 @@ def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
     radio = solve_radio_limited(scenario, ring) if lossy > 0.0 else None
     if radio is not None:
         candidates.append((radio.rates.goodput, partial(_of_radio, radio, ring)))
-    limits = sorted(rate for rate, _ in candidates)
+    # An orbit of finite length can come out a few parts in ten thousand above what the slots carry.
+    limits = sorted(min(rate, ring.air_capacity) for rate, _ in candidates)
     if offered < limits[0]:
         metrics, notes = _of_application(solve_application_limited(scenario, ring, offered), saturated)
         if radio is not None:
