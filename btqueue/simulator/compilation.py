@@ -56,11 +56,19 @@ def remove_stale_caches(folder: Path) -> None:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function that other compiled functions call; nothing is kept on disk.
+    """Compile a function that is copied into the compiled functions that call it; nothing is kept on disk.
 
     Under `NUMBA_DISABLE_JIT=1` the function stays plain Python.
     """
     return cast(Function, numba.njit(**OPTIONS, forceinline=True)(function))
+
+
+def outlined(function: Function) -> Function:
+    """Compile a function that is called from compiled code, not copied into it.
+
+    For large functions and rare ones: they are compiled once and keep the event loop small.
+    """
+    return cast(Function, numba.njit(**OPTIONS)(function))
 
 
 def entry_point(function: Function) -> Function:

@@ -1,7 +1,9 @@
 """The simulator's state: one NumPy record type for each kind of entity, gathered in a `State`.
 
 Behaviour lives in plain functions over these records. Times are whole nanoseconds; counts of bytes, slots and
-segments are whole numbers; `NOTHING` stands for "no index". Fields are named as in the RFC or the paper.
+segments are whole numbers; `NOTHING` stands for "no index". Fields are named as in the RFC or the paper. An
+entity that owns a timer or a random stream holds its number (`timer`, `stream`). Flows have records of their
+own: `btqueue.simulator.flow_records`.
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ import numpy as np
 NOTHING = -1
 NEVER = np.int64(2**62)
 """A time that no run reaches (ns); the due time of a timer that is not running."""
+UNLIMITED = 2**62
 
 SECOND = 1_000_000_000
 SLOT = 625_000
@@ -18,75 +21,149 @@ SLOT = 625_000
 
 PACKETS_A_SEGMENT = 128
 """Most baseband packets that one segment is cut into; 1,504 bytes in DM1, the smallest type, are 89."""
-RECEIVE_WINDOW_LIMIT = 64
-"""Most segments that a receiver can hold out of order."""
+PICONETS_A_BRIDGE = 8
+"""Most piconets that one device belongs to."""
+SACK_BLOCKS = 4
+"""Most blocks that an acknowledgement can report (RFC 2018, section 3)."""
+AIR_HISTORY = 8
+"""Transmissions that a piconet remembers, to find out what overlapped a packet."""
 
-DATA, ACK = 0, 1
+# Kinds of timers. Timers due at the same nanosecond fire in the order of their numbers; those of the
+# centrals come first, then those of hosts and links, then those of flows.
+TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION = range(9)
+
+timer_dtype = np.dtype([("due", np.int64), ("place", np.int64), ("kind", np.int64), ("owner", np.int64)])
+
+stream_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
 
 clock_dtype = np.dtype(
     [
         ("now", np.int64),
         ("events", np.int64),
         ("statistics_since", np.int64),
+        # pools
         ("free_packet", np.int64),
         ("free_packets", np.int64),
+        ("packet_reserve", np.int64),
         ("free_segment", np.int64),
         ("free_segments", np.int64),
-        ("packet_reserve", np.int64),
         ("segment_reserve", np.int64),
+        ("free_message", np.int64),
+        ("free_messages", np.int64),
+        ("message_reserve", np.int64),
+        # work that the event just played leaves to the rest of the loop
+        ("arrived", np.int64),
+        ("entering", np.int64),
+        ("sending", np.int64),
+        ("acknowledging", np.int64),
+        # trace
+        ("logging", np.bool_),
+        ("log_length", np.int64),
     ]
 )
+"""`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the next
+port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
+receiver may have an acknowledgement to send. One event leaves at most one of each."""
 
-timer_dtype = np.dtype([("due", np.int64), ("place", np.int64), ("kind", np.int64), ("owner", np.int64)])
+settings_dtype = np.dtype(
+    [
+        ("relay_segments", np.bool_),
+        ("lossy_feedback", np.bool_),
+        ("colocated", np.bool_),
+        ("receive_delay", np.int64),
+    ]
+)
+"""`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one by
+one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it. `receive_delay`:
+processing of a packet in the receiving baseband (ns)."""
 
-stream_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
+# ---------------------------------------------------------------------------------------------- what travels
 
 packet_type_dtype = np.dtype(
     [
         ("duration", np.int64),
         ("slots", np.int64),
-        ("per_good", np.float64),
-        ("per_bad", np.float64),
+        ("payload", np.int64),
+        ("family", np.int64),
     ]
 )
+"""`payload`: user bytes; `family`: types of one family differ in length only (DH, DM, 2-DH, ...)."""
 
-segment_layout_dtype = np.dtype(
+layout_dtype = np.dtype(
     [
+        ("size", np.int64),
+        ("application", np.int64),
         ("count", np.int64),
         ("types", np.int64, (PACKETS_A_SEGMENT,)),
+        ("bytes", np.int64, (PACKETS_A_SEGMENT,)),
         ("tokens", np.int64, (PACKETS_A_SEGMENT,)),
     ]
 )
-"""How a DATA or an ACK segment is cut: packet types in order, and what each costs in tokens."""
+"""How a segment of `size` bytes (all headers included) with `application` bytes of user data is cut: packet
+types in order, the bytes that each carries, and what each costs in tokens (nanobits)."""
 
 packet_dtype = np.dtype(
     [
         ("next", np.int64),
         ("segment", np.int64),
         ("type", np.int64),
+        ("bytes", np.int64),
         ("tokens", np.int64),
-        ("corrupted", np.bool_),
+        ("hop", np.int64),
         ("enqueued_at", np.int64),
+        ("ready_at", np.int64),
+        ("transmissions", np.int64),
+        ("sent_bytes", np.int64),
+        ("corrupted", np.bool_),
+        ("ghost", np.bool_),
     ]
 )
+"""`hop`: place in `routes` of the port that the packet is in; `ready_at`: end of its processing in the baseband;
+`sent_bytes`: how much of a packet that is cut at transmission has crossed the link; `ghost`: the far side has
+the packet but its acknowledgement was lost, so it is still repeated."""
+
+DATA, ACK, SYN, SYN_ACK, DATAGRAM, CONTROL = range(6)
 
 segment_dtype = np.dtype(
     [
         ("next", np.int64),
         ("flow", np.int64),
         ("kind", np.int64),
+        ("backward", np.bool_),
+        ("layout", np.int64),
+        ("hop", np.int64),
         ("number", np.int64),
+        ("acknowledges", np.bool_),
+        ("ack", np.int64),
         ("timestamp", np.int64),
+        ("echo", np.int64),
+        ("blocks", np.int64),
+        ("block_start", np.int64, (SACK_BLOCKS,)),
+        ("block_end", np.int64, (SACK_BLOCKS,)),
+        ("message", np.int64),
         ("release_at", np.int64),
         ("travelling", np.int64),
         ("damaged", np.bool_),
     ]
 )
-"""A TCP segment on its way. `number` is the sequence number of DATA or the acknowledgement number of an ACK,
-in segments; `timestamp` is TSval of DATA or TSecr of an ACK; `travelling` counts packets not yet delivered or
-lost."""
+"""A segment on its way. `flow` is the flow it belongs to; it travels from the flow's source to its destination,
+or `backward`. `number`: sequence number of DATA, in segments. `acknowledges`: `ack` is valid: the next segment
+that its sender expects, of this flow for a (backward) ACK, of the reverse flow when DATA carries it.
+`timestamp` and `echo`: TSval and TSecr (RFC 7323). Blocks are half-open ranges of segments held out of order
+(RFC 2018). `message`: kind of a CONTROL message. `hop`: place in `routes`; `travelling`: packets of this hop
+(or path) not yet delivered or lost."""
 
-queue_dtype = np.dtype([("head", np.int64), ("tail", np.int64), ("length", np.int64), ("limit", np.int64)])
+message_dtype = np.dtype([("next", np.int64), ("created_at", np.int64), ("last", np.int64)])
+"""A message that an application has written: `last` is the number of its last segment."""
+
+# ---------------------------------------------------------------------------------------- nodes, links, ports
+
+queue_dtype = np.dtype(
+    [("head", np.int64), ("tail", np.int64), ("length", np.int64), ("limit", np.int64), ("kind", np.int64)]
+)
+
+TOKEN_BUFFER, UPLINK, DOWNLINK, OUTSIDE = 0, 1, 2, 3
+QUEUE_KINDS = ("token_buffer", "uplink", "downlink", "outside")
 
 queue_statistics_dtype = np.dtype(
     [
@@ -104,6 +181,8 @@ queue_statistics_dtype = np.dtype(
 bucket_dtype = np.dtype(
     [
         ("enabled", np.bool_),
+        ("queue", np.int64),
+        ("timer", np.int64),
         ("rate", np.int64),
         ("depth", np.int64),
         ("tokens", np.int64),
@@ -111,131 +190,282 @@ bucket_dtype = np.dtype(
         ("whole_segments", np.bool_),
     ]
 )
-"""Tokens are counted in nanobits: `rate` bit/s times ns is a whole number of them, so nothing is rounded."""
+"""The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: `rate` bit/s times ns is a
+whole number of them, so nothing is rounded."""
 
-peripheral_dtype = np.dtype(
+node_dtype = np.dtype(
     [
-        ("channel", np.int64),
-        ("outbox_head", np.int64),
-        ("outbox_tail", np.int64),
-        ("jitter", np.int64),
-        ("last_release", np.int64),
+        ("outbox", np.int64),
+        ("inbox", np.int64),
+        ("bridge", np.int64),
+        ("buffer_limit", np.int64),
+        ("buffer_used", np.int64),
     ]
 )
+"""`outbox`, `inbox`: delay lines of its layers, or NOTHING if they take no time; `buffer_*`: bytes below IP."""
+
+OUTBOX, INBOX, PROPAGATION = 0, 1, 2
+
+line_dtype = np.dtype(
+    [
+        ("purpose", np.int64),
+        ("timer", np.int64),
+        ("stream", np.int64),
+        ("head", np.int64),
+        ("tail", np.int64),
+        ("length", np.int64),
+        ("last_release", np.int64),
+        ("delay", np.int64),
+        ("interval_1", np.int64),
+        ("free_1", np.int64),
+        ("interval_2", np.int64),
+        ("free_2", np.int64),
+        ("jitter", np.int64),
+        ("exponential", np.bool_),
+    ]
+)
+"""Segments that take time and keep their order: a delay, then two servers in a row that take one segment every
+`interval_1` and `interval_2`, then a random delay (uniform up to `jitter`, or exponential with that mean)."""
+
+port_dtype = np.dtype(
+    [
+        ("kind", np.int64),
+        ("node", np.int64),
+        ("peer", np.int64),
+        ("piconet", np.int64),
+        ("link", np.int64),
+        ("queue", np.int64),
+        ("channel", np.int64),
+        ("most_transmissions", np.int64),
+        ("flush", np.int64),
+        ("adaptive", np.bool_),
+        ("baseband_delay", np.int64),
+        # of an outside link
+        ("medium", np.int64),
+        ("line", np.int64),
+        ("stream", np.int64),
+        ("loss", np.float64),
+        ("loss_block", np.int64),
+    ]
+)
+"""The sending side of one direction of a link. `kind`: UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0
+without ARQ; UNLIMITED or the limit with it."""
+
+medium_dtype = np.dtype(
+    [
+        ("timer", np.int64),
+        ("stream", np.int64),
+        ("rate", np.float64),
+        ("header", np.int64),
+        ("first_port", np.int64),
+        ("ports", np.int64),
+        ("serving", np.int64),
+        ("up_mean", np.float64),
+        ("down_mean", np.float64),
+        ("up", np.bool_),
+        ("changes_at", np.int64),
+    ]
+)
+"""What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in bit/s;
+`serving`: the port whose head packet is on the wire. With `down_mean` above 0 it is up and down in turn."""
 
 channel_dtype = np.dtype(
     [
+        ("model", np.int64),
         ("lossy", np.bool_),
-        ("good", np.bool_),
+        ("first_level", np.int64),
+        ("level", np.int64),
         ("sampled_at", np.int64),
         ("stationary_good", np.float64),
         ("relaxation_rate", np.float64),
+        ("step", np.int64),
+        ("trace_first", np.int64),
+        ("trace_length", np.int64),
+        ("state_stream", np.int64),
+        ("error_stream", np.int64),
+        ("quality", np.float64),
+        ("quality_at", np.int64),
+        ("quality_memory", np.float64),
     ]
 )
+"""Error process of one direction of a link. `level` (0, 1, ...) counts from `first_level`, a row of
+`error_rates`; `step`: ns between two changes of an alternating or traced channel; `quality`: time-weighted
+average of the link quality, forgotten with the time constant `quality_memory` (s)."""
 
-central_dtype = np.dtype(
+CONSTANT, TWO_STATE, ALTERNATING, TRACE = 0, 1, 2, 3
+
+# ---------------------------------------------------------------------------------------- piconets and bridges
+
+DOWNLINK_HALF, UPLINK_HALF = 0, 1
+E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
+
+piconet_dtype = np.dtype(
     [
-        ("peripherals", np.int64),
+        ("timer", np.int64),
+        ("stream", np.int64),
+        ("node", np.int64),
+        ("first_link", np.int64),
+        ("links", np.int64),
+        ("discipline", np.int64),
         ("limit", np.int64),
+        ("max_weight", np.int64),
+        # the visit in progress: `station` counts from `first_link`
         ("station", np.int64),
         ("frame", np.int64),
+        ("visit_limit", np.int64),
+        ("gate_down", np.int64),
+        ("gate_up", np.int64),
+        ("carried_data", np.bool_),
         ("phase", np.int64),
         ("packet", np.int64),
+        ("on_air_type", np.int64),
+        ("on_air_bytes", np.int64),
         ("polled", np.bool_),
+        # what is in the queues of its links; at 0 only POLL and NULL can follow
+        ("waiting", np.int64),
+        # sleep: a piconet with nothing to send is not played, and woken by the next packet
+        ("can_sleep", np.bool_),
+        ("asleep", np.bool_),
+        ("idle_since", np.int64),
+        # cycles of the disciplines that change the order or skip members
+        ("cycle", np.int64),
+        ("cycle_position", np.int64),
+        ("order", np.int64, (8,)),
+        # voice: slots reserved at the start of every period
+        ("voice_period", np.int64),
+        ("voice_reserved", np.int64),
+        # a central that is a bridge itself
+        ("away", np.bool_),
+        # what was on the air lately, for collisions with other piconets
+        ("air_next", np.int64),
+        ("air_start", np.int64, (AIR_HISTORY,)),
+        ("air_end", np.int64, (AIR_HISTORY,)),
+        # statistics
         ("visits", np.int64),
         ("data_slots", np.int64),
-        ("waiting", np.int64),
     ]
 )
-"""`waiting` counts the packets in all uplink and downlink queues: at 0 only POLL and NULL can follow."""
 
-connection_dtype = np.dtype(
+link_dtype = np.dtype(
     [
-        ("source", np.int64),
-        ("destination", np.int64),
-        # application
-        ("greedy", np.bool_),
-        ("mean_interarrival", np.float64),
-        ("written", np.int64),
-        # sender (RFC 5681, RFC 6582)
-        ("snd_una", np.int64),
-        ("snd_nxt", np.int64),
-        ("snd_max", np.int64),
+        ("piconet", np.int64),
+        ("node", np.int64),
+        ("up", np.int64),
+        ("down", np.int64),
+        ("bridge", np.int64),
+        ("limit", np.int64),
+        ("active", np.bool_),
+        ("weight", np.int64),
+        ("skip_until_cycle", np.int64),
+        ("skip_until", np.int64),
+        # statistics
+        ("visits", np.int64),
+        ("frames", np.int64),
+        ("data_frames", np.int64),
+    ]
+)
+"""A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is."""
+
+VISIT, WHOLE_CYCLES, COMPLETE = 0, 1, 2
+WALK_IN, SNIFF, PSEUDO_RANDOM = 0, 1, 2
+
+bridge_dtype = np.dtype(
+    [
+        ("node", np.int64),
+        ("timer", np.int64),
+        ("stream", np.int64),
+        ("schedule", np.int64),
+        ("residence", np.int64),
+        ("residence_cycles", np.int64),
+        ("count", np.int64),
+        ("piconets", np.int64, (PICONETS_A_BRIDGE,)),
+        ("links", np.int64, (PICONETS_A_BRIDGE,)),
+        ("current", np.int64),
+        ("present_from", np.int64),
+        ("visits_here", np.int64),
+        ("window", np.int64),
+        ("offset", np.int64),
+        ("seed", np.int64),
+        ("switch_delay", np.bool_),
+        ("switches", np.int64),
+    ]
+)
+"""A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the central;
+`current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous."""
+
+# ------------------------------------------------------------------------------------------------------ trace
+
+log_dtype = np.dtype(
+    [
+        ("time", np.int64),
+        ("event", np.int64),
+        ("node", np.int64),
+        ("port", np.int64),
+        ("flow", np.int64),
+        ("kind", np.int64),
+        ("backward", np.bool_),
+        ("number", np.int64),
+        ("acknowledges", np.bool_),
+        ("ack", np.int64),
+        ("size", np.int64),
+        ("application", np.int64),
+        ("packet_type", np.int64),
+        ("timestamp", np.int64),
+        ("echo", np.int64),
+        ("blocks", np.int64),
+        ("block_start", np.int64, (SACK_BLOCKS,)),
+        ("block_end", np.int64, (SACK_BLOCKS,)),
         ("cwnd", np.float64),
         ("ssthresh", np.float64),
-        ("rwnd", np.int64),
-        ("duplicate_acks", np.int64),
-        ("in_recovery", np.bool_),
-        ("recover", np.int64),
-        ("retransmit", np.bool_),
-        # retransmission timer (RFC 6298)
-        ("measured", np.bool_),
-        ("srtt", np.float64),
-        ("rttvar", np.float64),
-        ("rto", np.int64),
-        ("min_rto", np.int64),
-        ("max_rto", np.int64),
-        ("backoff", np.bool_),
-        ("rto_deadline", np.int64),
-        # receiver
-        ("rcv_nxt", np.int64),
-        ("ts_recent", np.int64),
-        ("last_ack_sent", np.int64),
-        ("out_of_order", np.uint8, (RECEIVE_WINDOW_LIMIT,)),
     ]
 )
-
-flow_statistics_dtype = np.dtype(
-    [
-        ("messages", np.int64),
-        ("segments_sent", np.int64),
-        ("segments_finished", np.int64),
-        ("segments_damaged", np.int64),
-        ("delivered_in_order", np.int64),
-        ("timeouts", np.int64),
-        ("fast_retransmits", np.int64),
-        ("window_samples", np.int64),
-        ("cwnd_sum", np.float64),
-        ("window_sum", np.float64),
-        ("rtt_samples", np.int64),
-        ("rtt_sum", np.int64),
-        ("packets_sent", np.int64),
-        ("packets_delivered", np.int64),
-        ("packets_corrupted", np.int64),
-        ("offered_to_token_buffer", np.int64),
-        ("refused_at_token_buffer", np.int64),
-        ("offered_to_baseband", np.int64),
-        ("refused_at_baseband", np.int64),
-        ("inside_at_start", np.int64),
-    ]
-)
-"""Packets are those of the flow's data and of its acknowledgements; segments are data segments."""
 
 
 class State(NamedTuple):
-    """One replication: arrays of records, one array for each kind of entity."""
+    """One replication: arrays of records, one array for each kind of entity.
+
+    `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments, repeated
+    cyclically. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
+    `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`, `scoreboard`,
+    `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of segments.
+    Histograms are [flow, bin].
+    """
 
     clock: np.recarray
+    settings: np.recarray
     timers: np.recarray
     heap: np.ndarray
     streams: np.recarray
     packet_types: np.recarray
     layouts: np.recarray
+    routes: np.ndarray
     packets: Any
     segments: Any
+    messages: Any
     queues: np.recarray
     queue_statistics: np.recarray
     buckets: np.recarray
-    peripherals: np.recarray
+    nodes: np.recarray
+    lines: np.recarray
+    ports: np.recarray
+    media: np.recarray
     channels: np.recarray
-    central: np.recarray
+    error_rates: np.ndarray
+    trace_levels: np.ndarray
+    level_quality: np.ndarray
+    type_for_level: np.ndarray
+    type_for_quality: np.ndarray
+    piconets: np.recarray
+    links: np.recarray
+    bridges: np.recarray
     connections: np.recarray
+    patterns: np.ndarray
+    schedules: np.ndarray
+    out_of_order: np.ndarray
+    scoreboard: np.ndarray
+    sent_at: np.ndarray
+    sessions: np.recarray
     flow_statistics: np.recarray
-
-
-# Places in the arrays. Queues: token buffer, uplink and downlink of each peripheral, kind after kind.
-# Timers: the central's next half-frame, then two for each peripheral and two for each flow.
-# Streams: application of each flow, then channel state, bit errors and jitter of each peripheral.
-TOKEN_BUFFER, UPLINK, DOWNLINK = 0, 1, 2
-QUEUE_KINDS = ("token_buffer", "uplink", "downlink")
-TURN, TOKENS, OUTBOX, ARRIVAL, RETRANSMISSION = 0, 1, 2, 3, 4
+    rtt_histogram: np.ndarray
+    delay_histogram: np.ndarray
+    log: np.recarray
