@@ -7,6 +7,7 @@ python docs/generate_reference.py --check    exits with 1 if the page is not up 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, Scenario
-from btqueue.scenario.capability import AVAILABLE_VALUES
+from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
+from btqueue.scenario.capability import SIMULATE_VALUES, SOLVE_VALUES
 from btqueue.scenario.problems import allowed_values
 
 PAGE = Path(__file__).parent / "reference" / "scenario-keys.md"
@@ -27,8 +28,9 @@ INTRODUCTION = """\
 
 Every key of every table of a scenario file. Units stand in the names: `_s` seconds, `_kbps` kilobits (1,000
 bits) a second, `_bytes` bytes; windows count segments and buffers packets. A dash as default means that the
-key is not set. The last column says what the engines can run today, where that is less than what a scenario
-may say; the rest is refused by name. The same definitions as JSON Schema: `btqueue models --schema`.
+key is not set. The last columns say what the model (`solve`) and the simulator (`simulate`) can run today,
+where that is less than what a scenario may say; the rest is refused by name. The same definitions as JSON
+Schema: `btqueue models --schema`.
 
 Above all tables stands `title`, one line that says what the scenario is.
 """
@@ -36,9 +38,10 @@ Above all tables stands `title`, one line that says what the scenario is.
 DEFAULTS_THAT_FOLLOW = {
     "network.piconets": "1; 2 in a scatternet",
     "network.flows": '`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
+    "network.relay": '`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
     "voice.links": "0; 1 with a voice packet",
     "outside_links.rate_kbps": "10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
-    "outside_links.half_duplex": "`true` for wlan and cdpd, else `false`",
+    "outside_links.half_duplex": "`true` for wlan, cdpd and a shared medium, else `false`",
 }
 """Defaults that depend on another key, in words; the definitions hold functions."""
 
@@ -46,6 +49,7 @@ LIST_ENTRIES: dict[str, type[BaseModel]] = {
     "network.flows": Flow,
     "network.piconet_list": Piconet,
     "network.outside_links": OutsideLink,
+    "radio.links": RadioLink,
     "traffic.load_schedule": LoadStep,
 }
 """Lists whose entries are tables."""
@@ -67,7 +71,7 @@ def page() -> str:
 
 def section(heading: str, table_name: str, table: type[BaseModel], *, with_limits: bool) -> str:
     """Return heading, first sentence and key table of one scenario table."""
-    columns = ["key", "allowed", "default", "meaning", *(["today"] if with_limits else [])]
+    columns = ["key", "allowed", "default", "meaning", *(["solve", "simulate"] if with_limits else [])]
     rows = []
     for name, field in table.model_fields.items():
         key = f"{table_name}.{name}"
@@ -78,7 +82,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             meaning(field),
         ]
         if with_limits:
-            cells.append(today(key))
+            cells += [today(key, SOLVE_VALUES), today(key, SIMULATE_VALUES)]
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
     return "\n".join([heading, "", summary, "", *markdown_table(columns, rows), ""])
@@ -121,11 +125,11 @@ def meaning(field: FieldInfo) -> str:
     return field.description or ""
 
 
-def today(key: str) -> str:
-    """Return what the engines can run of a key, where that is not everything."""
-    if key not in AVAILABLE_VALUES:
+def today(key: str, available: Mapping[str, tuple[object, ...]]) -> str:
+    """Return what an engine can run of a key, where that is not everything."""
+    if key not in available:
         return ""
-    values = (as_toml(value) if value not in (None, ()) else "unset" for value in AVAILABLE_VALUES[key])
+    values = (as_toml(value) if value not in (None, ()) else "unset" for value in available[key])
     return "only " + ", ".join(values)
 
 

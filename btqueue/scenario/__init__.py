@@ -6,15 +6,17 @@ vocabulary (keys, metrics, units) that the solver, the simulator and the reports
 
 from btqueue.scenario.capability import not_built, require_built
 from btqueue.scenario.errors import NotBuiltYet, Problem, ScenarioError
+from btqueue.scenario.graph_import import scenario_from_graph
 from btqueue.scenario.library import list_models, models_folder
 from btqueue.scenario.link import FlowControl, Link
 from btqueue.scenario.loading import load
 from btqueue.scenario.metrics import METRICS, Metric, describe
 from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
 from btqueue.scenario.polling import Polling, Voice
-from btqueue.scenario.radio import Radio
+from btqueue.scenario.radio import Radio, RadioLink
 from btqueue.scenario.run import Run
 from btqueue.scenario.scenario import Scenario, apply_sets, json_schema
+from btqueue.scenario.topology import Topology
 from btqueue.scenario.traffic import LoadStep, Traffic
 from btqueue.scenario.transport import Transport
 
@@ -32,9 +34,11 @@ __all__ = [
     "Polling",
     "Problem",
     "Radio",
+    "RadioLink",
     "Run",
     "Scenario",
     "ScenarioError",
+    "Topology",
     "Traffic",
     "Transport",
     "Voice",
@@ -46,4 +50,5 @@ __all__ = [
     "models_folder",
     "not_built",
     "require_built",
+    "scenario_from_graph",
 ]

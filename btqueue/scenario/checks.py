@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from btqueue.baseband.packets import PACKET_TYPES
+from btqueue.scenario import network_checks
 from btqueue.scenario.errors import Problem, bad_value, conflict
-from btqueue.scenario.polling import VOICE_LINKS
+from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.problems import closest
+from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -17,91 +19,70 @@ if TYPE_CHECKING:
 
 def problems_between_keys(scenario: Scenario) -> list[Problem]:
     """Return every contradiction between the keys of *scenario*; an empty list when there is none."""
-    rules = (_network, _flows, _radio, _link, _flow_control, _voice, _traffic, _transport)
+    rules = (
+        network_checks.network,
+        network_checks.flows,
+        _radio,
+        _link,
+        _flow_control,
+        _voice,
+        _traffic,
+        _transport,
+    )
     return [problem for rule in rules for problem in rule(scenario)]
-
-
-def _network(s: Scenario) -> Iterator[Problem]:
-    n = s.network
-    if n.topology == "piconet" and n.piconets != 1:
-        why = 'a piconet is one piconet; use topology = "scatternet" for several'
-        yield conflict("network.piconets", n.piconets, why)
-    if n.topology == "scatternet":
-        if n.piconets < 2:
-            yield conflict("network.piconets", n.piconets, "a scatternet has at least 2 piconets")
-        bridges = 1 if n.piconets == 2 else 2
-        if n.peripherals + bridges > 7:
-            why = f"a piconet has at most 7 active peripherals, and {bridges} of them are bridges here"
-            yield conflict("network.peripherals", n.peripherals, why)
-    if n.topology == "custom" and not n.piconet_list:
-        yield conflict("network.topology", n.topology, "a custom network needs a piconet_list")
-    if n.topology != "custom" and n.piconet_list:
-        yield conflict("network.topology", n.topology, 'a piconet_list goes with topology = "custom"')
-    for kind, names in (
-        ("piconet", [p.name for p in n.piconet_list]),
-        ("link", [x.name for x in n.outside_links]),
-    ):
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            key = "network.piconet_list" if kind == "piconet" else "network.outside_links"
-            yield conflict(key, name, f"two {kind}s have this name")
-    for p in n.piconet_list:
-        members = [p.central, *p.peripherals]
-        if len(set(members)) != len(members):
-            yield conflict("network.piconet_list", p.name, "a device is listed twice in this piconet")
-    for x in n.outside_links:
-        if x.source == x.target:
-            yield conflict("network.outside_links", x.name, "the link ends where it starts")
-        if (x.up_s > 0) != (x.down_s > 0):
-            yield conflict("network.outside_links", x.name, "interruptions need both up_s and down_s above 0")
-
-
-def _flows(s: Scenario) -> Iterator[Problem]:
-    n = s.network
-    if isinstance(n.flows, str):
-        wants = {"pairs": "scatternet", "end-to-end": "chain"}.get(n.flows)
-        if n.topology == "custom":
-            yield conflict(
-                "network.flows", n.flows, "a custom network needs its flows as a list of { from, to }"
-            )
-        elif wants is not None and n.topology != wants:
-            yield conflict("network.flows", n.flows, f'goes with topology = "{wants}", not "{n.topology}"')
-        return
-    names = n.node_names
-    if n.topology == "custom" and not n.piconet_list:  # reported already; no name can be known
-        return
-    for i, flow in enumerate(n.flows, start=1):
-        for side, name in (("from", flow.source), ("to", flow.target)):
-            if name not in names:
-                some = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-                key = f"network.flows[{i}].{side}"
-                yield bad_value(key, name, f"a node of the network ({some})", guess=closest(name, names))
-        if flow.source == flow.target:
-            yield conflict(f"network.flows[{i}].to", flow.target, "a flow cannot end where it starts")
-    if isinstance(n.active_flows, int) and n.active_flows > len(n.flows):
-        yield conflict("network.active_flows", n.active_flows, f"there are only {len(n.flows)} flows")
 
 
 def _radio(s: Scenario) -> Iterator[Problem]:
     r = s.radio
+    problems = list(_one_radio(r, "radio", frozenset(type(r).model_fields)))
+    yield from problems
+    if problems or not r.links:
+        return
+    members = {name for p in s.network.piconet_names for name in p.members}
+    seen: set[tuple[str, str]] = set()
+    for i, link in enumerate(r.links, start=1):
+        key = f"radio.links[{i}]"
+        if link.node not in members:
+            some = ", ".join(sorted(members)[:12]) + (", ..." if len(members) > 12 else "")
+            guess = closest(link.node, members)
+            yield bad_value(f"{key}.node", link.node, f"a peripheral of a piconet ({some})", guess=guess)
+        directions = ("up", "down") if link.direction == "both" else (link.direction,)
+        if any((link.node, direction) in seen for direction in directions):
+            yield conflict(f"{key}.node", link.node, "an earlier entry has set this link already")
+        seen.update((link.node, direction) for direction in directions)
+        radio = link.applied_to(r)
+        given = frozenset(link.overrides)
+        if unused := sorted(given - {"model"} - KEYS_OF_MODEL[radio.model]):
+            why = f"the {radio.model} radio of this link does not read it; give the entry another model, too"
+            yield conflict(f"{key}.{unused[0]}", getattr(link, unused[0]), why)
+        else:
+            yield from _one_radio(radio, key, given)
+
+
+def _one_radio(r: Radio, table: str, given: frozenset[str]) -> Iterator[Problem]:
+    """Check one radio, and name the keys that were *given* in its table."""
+
+    def key(*names: str) -> str:
+        return f"{table}.{next((name for name in names if name in given), names[0])}"
+
     if r.ber_good > r.ber_bad:
         why = f"the good state must not be worse than the bad one (ber_bad = {r.ber_bad:g})"
-        yield conflict("radio.ber_good", r.ber_good, why, allowed=f"at most {r.ber_bad:g}")
+        yield conflict(key("ber_good", "ber_bad", "model"), r.ber_good, why, allowed=f"at most {r.ber_bad:g}")
     if r.model == "gilbert-elliott":
-        for key in ("good_s", "bad_s"):
-            if getattr(r, key) == 0:
+        for name in ("good_s", "bad_s"):
+            if getattr(r, name) == 0:
                 why = (
                     "the gilbert-elliott radio needs a mean stay above 0 in both states; "
                     'for a radio that never changes use model = "constant" with ber'
                 )
-                yield conflict(f"radio.{key}", 0, why, allowed="a number above 0")
+                yield conflict(f"{table}.{name}", 0, why, allowed="a number above 0")
     if r.model == "trace" and r.trace_file is None:
-        yield conflict("radio.model", r.model, "needs trace_file")
-    if r.per is not None and r.model != "constant":
-        yield conflict(
-            "radio.per", r.per, f'a fixed packet error rate goes with model = "constant", not "{r.model}"'
-        )
+        yield conflict(f"{table}.model", r.model, "needs trace_file")
+    if r.per is not None and r.model != "constant" and "per" in given:
+        why = f'a fixed packet error rate goes with model = "constant", not "{r.model}"'
+        yield conflict(f"{table}.per", r.per, why)
     if r.per is not None and r.ber > 0:
-        yield conflict("radio.per", r.per, f"give either per or ber (ber = {r.ber:g}), not both")
+        yield conflict(f"{table}.per", r.per, f"give either per or ber (ber = {r.ber:g}), not both")
 
 
 def _link(s: Scenario) -> Iterator[Problem]:
@@ -124,6 +105,9 @@ def _link(s: Scenario) -> Iterator[Problem]:
     if link.flush_timeout_s is not None and link.arq == "none":
         why = 'a flush timeout needs link-level repetition; set link.arq to "unlimited" or a number'
         yield conflict("link.flush_timeout_s", link.flush_timeout_s, why)
+    if link.arq_feedback == "lossy" and link.arq == "none":
+        why = 'there is no feedback to lose without repetition; set link.arq to "unlimited" or a number'
+        yield conflict("link.arq_feedback", link.arq_feedback, why)
 
 
 def _flow_control(s: Scenario) -> Iterator[Problem]:
@@ -149,6 +133,26 @@ def _voice(s: Scenario) -> Iterator[Problem]:
         yield conflict(
             "voice.links", v.links, f'{v.packet} needs at least one link; use packet = "none" for no voice'
         )
+    elif v.packet != "none":
+        yield from _room_beside_voice(s)
+
+
+def _room_beside_voice(s: Scenario) -> Iterator[Problem]:
+    """Refuse packet types that never fit between the slots of the voice links."""
+    v, link = s.voice, s.link
+    links = f"1 {v.packet} link leaves" if v.links == 1 else f"{v.links} {v.packet} links leave"
+    room = free_slots(v)
+    if room == 0:
+        yield conflict("voice.links", v.links, f"{links} no slot for data")
+        return
+    fits = ", ".join(packet.name for packet in PACKET_TYPES.values() if packet.slots + 1 <= room)
+    for key in ("packets", *(["adaptation_packets"] if link.adaptation != "fixed" else [])):
+        for name in getattr(link, key):
+            packet = PACKET_TYPES.get(name)
+            if packet is not None and packet.slots + 1 > room:
+                needs = f"with an answer it takes {packet.slots + 1} slots in a row"
+                why = f"{needs}, and {links} {room}; these fit: {fits}"
+                yield conflict(f"link.{key}", name, why, allowed=fits)
 
 
 def _traffic(s: Scenario) -> Iterator[Problem]:
@@ -158,6 +162,13 @@ def _traffic(s: Scenario) -> Iterator[Problem]:
         yield conflict("traffic.load_schedule", times, "the times must increase")
     if t.source == "file" and t.arrival_file is None:
         yield conflict("traffic.source", t.source, "needs arrival_file")
+    laws = {t.source} if isinstance(s.network.flows, str) else {f.law or t.source for f in s.network.flows}
+    if "request-reply" not in laws:
+        why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
+        if t.application_timeout_s is not None:
+            yield conflict("traffic.application_timeout_s", t.application_timeout_s, why)
+        if s.transport.connection_per_session:
+            yield conflict("transport.connection_per_session", True, why)
 
 
 def _transport(s: Scenario) -> Iterator[Problem]:
@@ -173,3 +184,6 @@ def _transport(s: Scenario) -> Iterator[Problem]:
     if t.initial_window_segments > t.receive_window_segments:
         why = f"must not exceed receive_window_segments = {t.receive_window_segments}"
         yield conflict("transport.initial_window_segments", t.initial_window_segments, why)
+    if t.connection_per_session and not t.handshake:
+        why = "a new connection is opened by a handshake; set transport.handshake = true"
+        yield conflict("transport.connection_per_session", True, why)

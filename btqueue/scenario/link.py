@@ -32,6 +32,10 @@ class Link(Table):
         default="none",
         description="link-level repetition: none, unlimited, or the most transmissions of a packet",
     )
+    arq_feedback: Literal["reliable", "lossy"] = Field(
+        default="reliable",
+        description="the acknowledgement bit always arrives, or is lost with the packet that carries it",
+    )
     flush_timeout_s: PositiveSeconds | None = Field(
         default=None, description="a packet older than this is given up"
     )
@@ -50,6 +54,9 @@ class Link(Table):
     adaptation_estimate: Literal["true-rate", "link-quality"] = Field(
         default="true-rate",
         description="what adaptation knows: the true error rate, or the quantised link quality",
+    )
+    quality_memory_s: Seconds = Field(
+        default=0.0, description="time constant of the averaged link quality; 0: the present one"
     )
     l2cap_header_bytes: int = Field(default=4, ge=0, le=100, description="L2CAP header of each segment")
     l2cap_delay_s: Seconds = Field(

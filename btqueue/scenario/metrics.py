@@ -26,8 +26,67 @@ METRICS: Final = MappingProxyType(
             "application bytes of all segments sent, retransmissions included, per flow",
         ),
         "rtt_s": Metric("s", "round-trip time", "mean of the sender's round-trip samples, per flow"),
+        "rtt_min_s": Metric("s", "least round-trip time", "smallest round-trip sample, per flow"),
+        "rtt_max_s": Metric("s", "greatest round-trip time", "largest round-trip sample, per flow"),
+        "rtt_sd_s": Metric(
+            "s", "deviation of the round-trip time", "standard deviation of the round-trip samples, per flow"
+        ),
+        "rtt_p50_s": Metric(
+            "s", "round-trip time, 50 %", "50 % of the round-trip samples are shorter, per flow"
+        ),
+        "rtt_p90_s": Metric(
+            "s", "round-trip time, 90 %", "90 % of the round-trip samples are shorter, per flow"
+        ),
+        "rtt_p95_s": Metric(
+            "s", "round-trip time, 95 %", "95 % of the round-trip samples are shorter, per flow"
+        ),
+        "rtt_p99_s": Metric(
+            "s", "round-trip time, 99 %", "99 % of the round-trip samples are shorter, per flow"
+        ),
         "delay_s": Metric(
             "s", "message delay", "mean time from a message's arrival to its delivery in order, per flow"
+        ),
+        "delay_scv": Metric(
+            "1", "variability of the delay", "squared coefficient of variation of the message delay, per flow"
+        ),
+        "delay_p50_s": Metric(
+            "s", "message delay, 50 %", "50 % of the messages are delivered faster, per flow"
+        ),
+        "delay_p90_s": Metric(
+            "s", "message delay, 90 %", "90 % of the messages are delivered faster, per flow"
+        ),
+        "delay_p95_s": Metric(
+            "s", "message delay, 95 %", "95 % of the messages are delivered faster, per flow"
+        ),
+        "delay_p99_s": Metric(
+            "s", "message delay, 99 %", "99 % of the messages are delivered faster, per flow"
+        ),
+        "acknowledged_delay_s": Metric(
+            "s",
+            "delay until acknowledged",
+            "mean time from a message's arrival until its receiver acknowledges it, per flow",
+        ),
+        "acknowledged_delay_scv": Metric(
+            "1",
+            "variability of the delay until acknowledged",
+            "squared coefficient of variation of the delay until acknowledged, per flow",
+        ),
+        "messages_refused": Metric(
+            "1", "messages refused", "share of messages that found the send buffer full, per flow"
+        ),
+        "session_time_s": Metric(
+            "s", "session time", "mean duration of a request-reply session, per requesting flow"
+        ),
+        "session_time_sd_s": Metric(
+            "s",
+            "deviation of the session time",
+            "standard deviation of the duration of sessions, per requesting flow",
+        ),
+        "sessions_per_s": Metric(
+            "1/s", "sessions", "request-reply sessions completed per second, per requesting flow"
+        ),
+        "sessions_lost": Metric(
+            "1", "sessions lost", "share of sessions that were given up, per requesting flow"
         ),
         "cwnd_segments": Metric(
             "segment", "congestion window", "mean of cwnd over acknowledgements, per flow"
@@ -41,6 +100,10 @@ METRICS: Final = MappingProxyType(
         "fast_retransmits_per_s": Metric(
             "1/s", "fast retransmits", "entries into fast recovery per second, per flow"
         ),
+        "retransmissions_per_s": Metric("1/s", "retransmissions", "segments sent again per second, per flow"),
+        "piggybacked_acks": Metric(
+            "1", "acknowledgements on data", "share of acknowledgements that data segments carried, per flow"
+        ),
         "segment_loss": Metric(
             "1", "segment loss", "share of data segments sent that did not arrive, per flow"
         ),
@@ -53,7 +116,28 @@ METRICS: Final = MappingProxyType(
         "loss_radio": Metric(
             "1", "loss on the radio", "share of packets that arrive damaged by bit errors, over all hops"
         ),
+        "loss_arq": Metric(
+            "1", "loss by ARQ", "share of packets given up after too many transmissions, per flow"
+        ),
+        "loss_node_buffer": Metric(
+            "1", "loss below IP", "share of packets refused by a node's full buffer, per flow"
+        ),
+        "loss_relay": Metric(
+            "1", "loss on the way", "share of packets refused by a full queue on the way, per flow"
+        ),
+        "loss_outside": Metric("1", "loss outside", "share of packets lost by an outside link, per flow"),
+        "transmissions_per_packet": Metric(
+            "1",
+            "transmissions per packet",
+            "mean transmissions of a packet on a radio link, the first one included",
+        ),
         "queue_packets": Metric("packet", "queue length", "time-average number of packets in a queue"),
+        "polls_per_s": Metric(
+            "1/s", "visits", "visits of the central to the peripheral per second, per link"
+        ),
+        "slot_share": Metric(
+            "1", "slots used", "share of the piconet's slots that carry data packets of this link, either way"
+        ),
         "cycle_s": Metric("s", "polling cycle", "mean time between two visits to the same peripheral"),
         "slot_utilisation": Metric("1", "slot utilisation", "share of the slots that carry data packets"),
         "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from btqueue.scenario.fields import Bytes, Count, Name, PositiveRate, Probability, Seconds, Table, listed
+from btqueue.scenario.fields import (
+    Bytes,
+    Count,
+    Name,
+    PositiveRate,
+    Probability,
+    Seconds,
+    Table,
+    Window,
+    listed,
+)
+from btqueue.scenario.traffic import Source
+from btqueue.scenario.transport import Variant
 
 MOST_PERIPHERALS = 7
 """Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""
 
-Topology = Literal["piconet", "scatternet", "chain", "custom"]
+Shape = Literal["piconet", "scatternet", "chain", "custom"]
 FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
 
 
 class Flow(Table):
-    """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`."""
+    """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`.
+
+    The other keys override ``[traffic]`` and ``[transport]`` for this flow alone, in both of its directions.
+    """
 
     source: Name = Field(
         validation_alias="from", serialization_alias="from", description="name of the sending node"
@@ -24,6 +39,14 @@ class Flow(Table):
     target: Name = Field(
         validation_alias="to", serialization_alias="to", description="name of the receiving node"
     )
+    law: Source | None = Field(default=None, description="traffic.source of this flow")
+    load_kbps: PositiveRate | None = Field(default=None, description="traffic.load_kbps of this flow")
+    message_bytes: Bytes | None = Field(default=None, description="traffic.message_bytes of this flow")
+    variant: Variant | None = Field(default=None, description="transport.variant of this flow")
+    receive_window_segments: Window | None = Field(
+        default=None, description="transport.receive_window_segments of this flow"
+    )
+    start_s: Seconds | None = Field(default=None, description="traffic.start_s of this flow")
 
 
 class Piconet(Table):
@@ -59,20 +82,35 @@ class OutsideLink(Table):
         default_factory=lambda data: LINK_RATES_KBPS.get(data.get("kind", "other"), 1_000.0),
         description="rate of each direction, or of both together when half_duplex",
     )
+    medium: Name | None = Field(
+        default=None,
+        description="links of the same medium share its rate, in both directions; unset: one of its own",
+    )
     half_duplex: bool = Field(
-        default_factory=lambda data: data.get("kind") in ("wlan", "cdpd"),
+        default_factory=lambda data: data.get("kind") in ("wlan", "cdpd") or data.get("medium") is not None,
         description="both directions share the rate",
     )
     delay_s: Seconds = Field(default=0.0, description="propagation and forwarding delay")
     jitter_s: Seconds = Field(default=0.0, description="mean of an exponential delay added to delay_s")
     buffer_packets: Count = Field(default=1000, description="packets that may wait for the link")
     loss: Probability = Field(default=0.0, description="probability that a packet (or block) is lost")
+    loss_back: Probability | None = Field(
+        default=None, description="loss of the opposite direction, towards from; unset: as loss"
+    )
     loss_block_bytes: Bytes | None = Field(
         default=None, description="loss applies to each block of this size; unset: packet"
     )
     header_bytes: int = Field(default=0, ge=0, le=10_000, description="bytes that the link adds to a packet")
     up_s: Seconds = Field(default=0.0, description="mean time between interruptions; 0: never interrupted")
     down_s: Seconds = Field(default=0.0, description="mean length of an interruption")
+
+
+class PiconetNames(NamedTuple):
+    """A piconet by names: its members stand in the order of the polling cycle."""
+
+    name: str
+    central: str
+    members: tuple[str, ...]
 
 
 def _usual_flows(data: dict[str, Any]) -> FlowPattern:
@@ -84,10 +122,13 @@ class Network(Table):
     """Topology and flows.
 
     Nodes of a standard topology have fixed names: ``c1`` is the central of piconet 1, ``p1.2`` its second
-    peripheral, ``b1`` the bridge between piconets 1 and 2; a chain of h hops has the nodes ``n0`` to ``nh``.
+    peripheral, ``b1`` the bridge between piconets 1 and 2 (SS), which are joined in a line; with MS bridges
+    ``c2`` is a peripheral of piconet 1. Bridges are polled last. A chain of h hops has the nodes ``n0`` to
+    ``nh``: with SS bridges peripheral, central, gateway, central, gateway, ...; with MS bridges every node is
+    the central of the one before it.
     """
 
-    topology: Topology = Field(default="piconet", description="shape of the network")
+    topology: Shape = Field(default="piconet", description="shape of the network")
     peripherals: int = Field(
         default=2, ge=1, le=MOST_PERIPHERALS, description="peripherals of each piconet, bridges not counted"
     )
@@ -106,8 +147,13 @@ class Network(Table):
     active_flows: Literal["all"] | Annotated[int, Field(ge=1, le=100_000)] = Field(
         default="all", description="how many of the flows carry traffic; the other members are still polled"
     )
+    relay: Literal["packet", "segment"] = Field(
+        default="packet",
+        description="centrals and bridges pass packets on one by one, or put whole segments together and cut "
+        "them anew",
+    )
     piconet_list: tuple[Piconet, ...] = listed((), "piconets of a custom network", most=10_000)
-    outside_links: tuple[OutsideLink, ...] = listed((), "links to hosts outside the piconets")
+    outside_links: tuple[OutsideLink, ...] = listed((), "links to hosts outside the piconets", most=10_000)
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -120,6 +166,37 @@ class Network(Table):
             names[name] = None
         return tuple(names)
 
+    @property
+    def piconet_names(self) -> tuple[PiconetNames, ...]:
+        """Every piconet with its central and its members, the bridges last in a standard topology."""
+        if self.topology == "custom":
+            return tuple(PiconetNames(p.name, p.central, p.peripherals) for p in self.piconet_list)
+        if self.topology == "chain":
+            return self._chain()
+        return tuple(
+            PiconetNames(f"{k}", f"c{k}", (*self._own_peripherals(k), *self._bridges_of(k)))
+            for k in range(1, self.piconets + 1)
+        )
+
+    def _chain(self) -> tuple[PiconetNames, ...]:
+        nodes = [f"n{i}" for i in range(self.hops + 1)]
+        if self.bridge == "MS":
+            centrals = range(1, self.hops + 1)
+            return tuple(PiconetNames(str(i), nodes[i], (nodes[i - 1],)) for i in centrals)
+        return tuple(
+            PiconetNames(str((i + 1) // 2), nodes[i], (nodes[i - 1], *nodes[i + 1 : i + 2]))
+            for i in range(1, self.hops + 1, 2)
+        )
+
+    def _own_peripherals(self, k: int) -> list[str]:
+        return [f"p{k}.{i}" for i in range(1, self.peripherals + 1)]
+
+    def _bridges_of(self, k: int) -> list[str]:
+        """Return the bridges that are peripherals in piconet *k* of a standard piconet or scatternet."""
+        if self.bridge == "MS":
+            return [f"c{k + 1}"] if k < self.piconets else []
+        return [f"b{j}" for j in (k - 1, k) if 1 <= j < self.piconets]
+
     def _bluetooth_nodes(self) -> list[str]:
         if self.topology == "custom":
             centrals = [p.central for p in self.piconet_list]
@@ -128,6 +205,6 @@ class Network(Table):
             return [f"n{i}" for i in range(self.hops + 1)]
         piconets = range(1, self.piconets + 1)
         centrals = [f"c{k}" for k in piconets]
-        peripherals = [f"p{k}.{i}" for k in piconets for i in range(1, self.peripherals + 1)]
+        peripherals = [name for k in piconets for name in self._own_peripherals(k)]
         bridges = [f"b{k}" for k in range(1, self.piconets)] if self.bridge == "SS" else []
         return centrals + peripherals + bridges

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from btqueue.scenario.fields import Count, PositiveSeconds, Table
+from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table
 
 Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
@@ -32,7 +32,12 @@ class Polling(Table):
         default=None, description="packets a bridge may hold each way; unset: peripherals x limit"
     )
     bridge_schedule: Literal["walk-in", "sniff", "pcss", "lcs"] = Field(
-        default="walk-in", description="how bridge and central find each other"
+        default="walk-in",
+        description="how bridge and central find each other: the bridge waits for its turn in the cycle, at "
+        "fixed times, in pseudo-random windows, or at times that they agree upon",
+    )
+    bridge_patience_s: Seconds = Field(
+        default=0.0, description="a bridge that is not polled for this long goes on; 0: it waits for ever"
     )
     residence: Literal["visit", "cycle", "complete"] = Field(
         default="visit",
@@ -61,3 +66,8 @@ class Voice(Table):
         default_factory=lambda data: 0 if data.get("packet", "none") == "none" else 1,
         ge=0, le=3, description="voice links of each piconet",
     )  # fmt: skip
+
+
+def free_slots(voice: Voice) -> int:
+    """Return how many slots in a row the voice links leave for data: 2 k less 2 for each HVk link."""
+    return 2 * (VOICE_LINKS[voice.packet] - voice.links)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from btqueue.scenario.fields import PositiveSeconds, Seconds, Table
@@ -13,8 +15,16 @@ class Run(Table):
     duration_s: PositiveSeconds = Field(
         default=480.0, description="simulated time that is measured, after the warm-up"
     )
-    warmup_s: Seconds = Field(default=60.0, description="simulated time before measuring starts")
+    warmup_s: Seconds | Literal["auto"] = Field(
+        default=60.0,
+        description="simulated time before measuring starts; auto: found in the measured series (MSER-5)",
+    )
     replications: int = Field(default=10, ge=1, le=100_000, description="independent repetitions")
+    intervals: Literal["auto", "replications", "batch-means"] = Field(
+        default="auto",
+        description="confidence intervals from replications, or from batches of a single one; auto: "
+        "replications if there are several",
+    )
     seed: int = Field(default=1, ge=0, le=2**63 - 1, description="seed of all random streams")
     precision: float | None = Field(
         default=None,

@@ -50,6 +50,20 @@ class Scenario(Table):
             raise ScenarioError(problems_of(error, type(self), data)) from None
 
     @model_validator(mode="after")
+    def _choose_relay(self) -> Self:
+        """Set the default of `network.relay`, which follows keys of two tables.
+
+        Packets pass unchanged only between links that cut segments alike; a chain models IP forwarding.
+        """
+        network = self.network
+        if "relay" not in network.model_fields_set:
+            whole = network.topology == "chain" or network.outside_links or self.link.adaptation != "fixed"
+            network = network.model_copy(update={"relay": "segment" if whole else "packet"})
+            network.model_fields_set.discard("relay")  # still a default: later changes may turn it
+            vars(self)["network"] = network  # the scenario is frozen for others only
+        return self
+
+    @model_validator(mode="after")
     def _check_between_keys(self) -> Self:
         if problems := problems_between_keys(self):
             raise ScenarioError(problems)

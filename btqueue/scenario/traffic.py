@@ -8,6 +8,8 @@ from pydantic import Field
 
 from btqueue.scenario.fields import Bytes, Name, PositiveRate, PositiveSeconds, Seconds, Table, listed
 
+Source = Literal["poisson", "ibp", "greedy", "periodic", "request-reply", "file"]
+
 
 class LoadStep(Table):
     """From ``at_s`` on (simulated time, warm-up included) the offered load is ``load_kbps``."""
@@ -19,13 +21,16 @@ class LoadStep(Table):
 class Traffic(Table):
     """The source of each flow."""
 
-    source: Literal["poisson", "ibp", "greedy", "periodic", "request-reply", "file"] = Field(
-        default="poisson", description="law of the message arrivals"
+    source: Source = Field(default="poisson", description="law of the message arrivals")
+    two_way: bool = Field(
+        default=False,
+        description="data both ways over each connection: every flow gets a reverse flow of the same law",
     )
+    start_s: Seconds = Field(default=0.0, description="simulated time at which the sources start")
     load_kbps: PositiveRate = Field(
         default=160.0, description="offered load of each flow, application bytes; greedy ignores it"
     )
-    message_bytes: Bytes = Field(default=1460, description="size of a message")
+    message_bytes: Bytes = Field(default=1460, description="size of a message, of one or several segments")
     scv: float = Field(
         default=10.0,
         gt=0,
@@ -39,6 +44,10 @@ class Traffic(Table):
         default=0, ge=0, le=1_000_000_000, description="closing message of a request-reply session; 0: none"
     )
     pause_s: Seconds = Field(default=0.0, description="time between two request-reply sessions")
+    application_timeout_s: PositiveSeconds | None = Field(
+        default=None,
+        description="a request-reply session whose reply has not come by then is given up; unset: never",
+    )
     arrival_file: Name | None = Field(default=None, description="file with arrival times and message sizes")
     file_period_s: PositiveSeconds | None = Field(
         default=None, description="the arrival file is repeated with this period"

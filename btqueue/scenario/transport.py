@@ -6,22 +6,24 @@ from typing import Literal
 
 from pydantic import Field
 
-from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table
+from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, Window
+
+Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas"]
 
 
 class Transport(Table):
     """TCP (RFC 793, 2988, 3782, 7323 and their variants), CentaurusComm, or bare messages."""
 
     protocol: Literal["tcp", "centaurus", "none"] = Field(default="tcp", description="transport protocol")
-    variant: Literal["tahoe", "reno", "newreno", "sack", "vegas"] = Field(
-        default="newreno", description="kind of TCP sender"
-    )
+    variant: Variant = Field(default="newreno", description="kind of TCP sender")
     mss_bytes: int = Field(default=1460, ge=1, le=65_495, description="application bytes of a full segment")
     header_bytes: int = Field(
         default=40, ge=0, le=1000, description="TCP and IP headers of a segment and of an acknowledgement"
     )
-    receive_window_segments: int = Field(default=8, ge=1, le=64, description="advertised window")
-    initial_window_segments: int = Field(default=1, ge=1, le=64, description="congestion window at the start")
+    receive_window_segments: Window = Field(default=8, description="advertised window")
+    initial_window_segments: int = Field(
+        default=1, ge=1, le=1000, description="congestion window at the start"
+    )
     initial_ssthresh_segments: int = Field(
         default=64, ge=2, le=1_000_000, description="slow-start threshold at the start"
     )
@@ -33,6 +35,31 @@ class Transport(Table):
         default=64.0, description="largest retransmission timeout, back-off included"
     )
     rto_backoff: bool = Field(default=True, description="the timeout doubles on each expiry")
+    clock_granularity_s: Seconds = Field(
+        default=0.0, description="G of RFC 6298, the least share of the variation in the timeout"
+    )
+    limited_transmit: bool = Field(
+        default=False, description="the first two duplicate ACKs let new segments out (RFC 3042)"
+    )
+    rate_reduction: bool = Field(
+        default=False, description="proportional rate reduction during recovery (RFC 6937)"
+    )
+    window_limited_growth: bool = Field(
+        default=False, description="cwnd grows only while the sender uses all of it (RFC 7661, section 3)"
+    )
+    hold_ssthresh: bool = Field(
+        default=False,
+        description="a second timeout of the same segment leaves ssthresh as it is (RFC 5681)",
+    )
+    sack_blocks: int = Field(
+        default=3, ge=1, le=4, description="SACK: most blocks that an acknowledgement reports"
+    )
+    handshake: bool = Field(
+        default=False, description="a connection opens with SYN and SYN-ACK; false: it is open from the start"
+    )
+    connection_per_session: bool = Field(
+        default=False, description="every request-reply session opens a connection of its own"
+    )
     delayed_ack: bool = Field(
         default=False, description="acknowledge every ack_every_segments, or when the ACK clock says so"
     )
@@ -60,6 +87,13 @@ class Transport(Table):
     beta: float = Field(
         default=3.0, ge=0, le=1000, description="Vegas: more extra segments in flight close the window"
     )
+    gamma: float = Field(
+        default=1.0, ge=0, le=1000, description="Vegas: more extra segments in flight end slow start"
+    )
+    vegas_adjustment: Literal["per-ack", "per-rtt"] = Field(
+        default="per-ack",
+        description="Vegas: the window moves a little at each ACK, or by a segment once in a round trip",
+    )
     tcp_delay_s: Seconds = Field(default=0.0, description="processing time of a segment in TCP, at each end")
     ip_delay_s: Seconds = Field(default=0.0, description="processing time of a segment in IP, at each end")
     centaurus_packet_bytes: int = Field(
@@ -77,6 +111,14 @@ class Transport(Table):
     )
     centaurus_early_data: bool = Field(
         default=False, description="CentaurusComm: send data before the receiver has agreed"
+    )
+    centaurus_start: Literal["peer", "polled"] = Field(
+        default="peer",
+        description="CentaurusComm: either end may offer a message at any time, or only when it is polled",
+    )
+    centaurus_worker_s: Seconds = Field(
+        default=0.0,
+        description="CentaurusComm: period at which the worker is called; 0: at once",
     )
     send_buffer_segments: Count | None = Field(
         default=None, description="segments the sender may hold; unset: no limit"

@@ -1,17 +1,19 @@
-"""The event-driven simulator: protocol state in NumPy records, behaviour in functions compiled by numba."""
+"""The event-driven simulator: the full stack as plain functions over NumPy records, compiled by numba."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from btqueue.simulator.invariants import InvariantViolated
     from btqueue.simulator.replications import simulate
 
-__all__ = ["simulate"]
+__all__ = ["InvariantViolated", "simulate"]
+
+_HOME = {"InvariantViolated": "invariants", "simulate": "replications"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import `simulate` when it is asked for, so that one mechanism can be read without compiling the rest."""
-    if name == "simulate":
-        from btqueue.simulator.replications import simulate
-
-        return simulate
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name when it is asked for, so that one mechanism can be read without compiling the rest."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"btqueue.simulator.{_HOME[name]}"), name)

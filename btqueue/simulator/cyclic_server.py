@@ -1,7 +1,9 @@
-"""A server and its queues: classical cyclic polling with k-limited visits, as events over records.
+"""One server and its queues: cyclic polling with exhaustive, gated or k-limited visits.
 
-The records and functions of the full simulator that know no network (timers, packet queues, pool, random
-streams) serve here too. A customer is a packet that stays in its queue until its service ends.
+Nothing here is kept in an event list. The server is in one place at a time, so its next event is
+`server.due`; and nobody looks at a queue before the server comes, so the customers that came meanwhile are
+let in then, one by one in their order and at their own instants (`let_in`). Queue lengths, losses and
+waiting times are those of a loop that plays every arrival when it happens.
 """
 
 from typing import NamedTuple
@@ -9,167 +11,184 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.simulator.compilation import compiled, entry_point
-from btqueue.simulator.packet_queue import offer, serve
-from btqueue.simulator.pool import free_packet, take_packet
-from btqueue.simulator.random_streams import exponential, uniform
+from btqueue.simulator.random_streams import exponential
+from btqueue.simulator.random_times import draw_time, law_dtype
 from btqueue.simulator.records import NEVER
-from btqueue.simulator.timers import cancel, schedule
 
 REACHED, NEEDS_SPACE = 0, 1
-SERVER_TIMER = 0
 
 server_dtype = np.dtype(
     [
+        ("now", np.int64),
+        ("statistics_since", np.int64),
+        ("due", np.int64),
         ("station", np.int64),
-        ("limit", np.int64),
-        ("switch", np.int64),
         ("serving", np.bool_),
+        ("arriving", np.bool_),
+        ("walks", np.bool_),
+        ("allowance", np.int64),
         ("served", np.int64),
-        ("waiting", np.int64),
-        ("idle_since", np.int64),
-        ("visits", np.int64),
     ]
 )
-"""`waiting` counts all customers; `idle_since` is when the present idle walk began, `NEVER` when not idle."""
+"""`due`: end of the present service or walk. `walks`: whether walks take time. `served` customers of this
+visit, which may become `allowance`."""
 
 station_dtype = np.dtype(
     [
+        # the law of arrivals and what happens in a visit
         ("mean_interarrival", np.float64),
-        ("exponential", np.bool_),
-        ("short", np.int64),
-        ("long", np.int64),
-        ("probability_long", np.float64),
+        ("batch", np.int64),
+        ("places", np.int64),
+        ("limit", np.int64),
+        ("gated", np.bool_),
+        ("service", law_dtype),
+        ("walk", law_dtype),
+        # the queue, a ring of arrival instants
+        ("arrival_due", np.int64),
+        ("first", np.int64),
+        ("length", np.int64),
+        # statistics
+        ("changed_at", np.int64),
+        ("area", np.int64),
+        ("inside_at_start", np.int64),
+        ("batches", np.int64),
+        ("batches_cut", np.int64),
+        ("offered", np.int64),
+        ("refused", np.int64),
         ("started", np.int64),
         ("waited", np.int64),
+        ("served", np.int64),
+        ("sojourn", np.int64),
+        ("visits", np.int64),
         ("pairs_served", np.int64),
     ]
 )
-"""`waited`: waiting times of the `started` services (ns); `pairs_served`: sum of N(N-1) over the visits."""
+"""`batch` customers come at once; `places` counts the one in service too. `batches_cut` lost a customer or
+more; `waited`: waiting times of the `started` services (ns); `sojourn`: time inside of those served, and
+`area`: integral of the length up to `changed_at`, both since the statistics began (ns); `pairs_served`:
+sum of N(N-1) over visits."""
 
 
 class PollingState(NamedTuple):
-    """One replication of a polling system."""
+    """One replication: `rings[i]` holds the arrival instants of queue i (ns), modulo its length."""
 
-    clock: np.recarray
-    timers: np.recarray
-    heap: np.ndarray
-    streams: np.recarray
-    packets: np.recarray
-    queues: np.recarray
-    queue_statistics: np.recarray
     server: np.recarray
     stations: np.recarray
+    rings: np.ndarray
+    streams: np.recarray
 
 
 @compiled
-def draw_service(station, stream):
-    """Draw a service time (ns)."""
-    if station.exponential:
-        return int(exponential(stream, station.long))
-    if station.probability_long > 0 and uniform(stream) < station.probability_long:
-        return station.long
-    return station.short
+def change_length(station, change, now):
+    """Bring the integral of the queue length up to now, and change the length."""
+    station.area += station.length * (now - station.changed_at)
+    station.changed_at = now
+    station.length += change
 
 
 @compiled
-def begin_service(sim, now):
+def let_in(station, ring, stream, now):
+    """Let the customers in that came up to now; return False if the ring has no room for them."""
+    while station.arrival_due <= now:
+        if station.length + station.batch > len(ring):
+            return False
+        at = station.arrival_due
+        joining = min(station.batch, station.places - station.length)
+        for place in range(joining):
+            ring[(station.first + station.length + place) & (len(ring) - 1)] = at
+        change_length(station, joining, at)
+        station.batches += 1
+        station.offered += station.batch
+        if joining < station.batch:
+            station.refused += station.batch - joining
+            station.batches_cut += 1
+        station.arrival_due = at + int(exponential(stream, station.mean_interarrival))
+    return True
+
+
+@compiled
+def finish_service(server, station, ring, now):
+    """The customer in service leaves."""
+    came_at = ring[station.first]
+    station.first = (station.first + 1) & (len(ring) - 1)
+    change_length(station, -1, now)
+    station.served += 1
+    station.sojourn += now - max(came_at, server.statistics_since)
+    server.serving = False
+    server.served += 1
+
+
+@compiled
+def begin_service(server, station, ring, stream, now):
     """Start to serve the first customer of the queue where the server is."""
-    server = sim.server[0]
-    station = sim.stations[server.station]
-    customer = sim.queues[server.station].head
     station.started += 1
-    station.waited += now - sim.packets[customer].enqueued_at
+    station.waited += now - ring[station.first]
     server.serving = True
-    schedule(sim, SERVER_TIMER, now + draw_service(station, sim.streams[2 * server.station + 1]))
+    server.due = now + draw_time(station.service, stream)
 
 
 @compiled
-def end_visit(sim, now):
-    """Walk to the next queue; if nobody waits anywhere, what happens is settled when somebody comes."""
-    server = sim.server[0]
-    sim.stations[server.station].pairs_served += server.served * (server.served - 1)
+def begin_visit(server, station):
+    """The server has come: fix how many customers this visit may serve."""
+    server.arriving = False
     server.served = 0
-    server.visits += 1
-    server.station = (server.station + 1) % len(sim.stations)
-    if server.waiting == 0:
-        server.idle_since = now
-        cancel(sim, SERVER_TIMER)
+    server.allowance = min(station.limit, station.length) if station.gated else station.limit
+
+
+@compiled
+def end_visit(server, station, stations, stream, now):
+    """Walk to the next queue."""
+    station.visits += 1
+    station.pairs_served += server.served * (server.served - 1)
+    server.arriving = True
+    server.station += 1
+    if server.station == len(stations):
+        server.station = 0
+    if server.walks:
+        server.due = now + draw_time(station.walk, stream)
     else:
-        schedule(sim, SERVER_TIMER, now + server.switch)
+        server.due = max(now, first_customer(stations))
 
 
 @compiled
-def wake_server(sim, queue, now):
-    """The first customer after an idle spell: find where the server has walked to by now."""
-    server = sim.server[0]
-    if server.switch == 0:
-        server.station = queue
-        begin_service(sim, now)
-    else:
-        visits = (now - server.idle_since) // server.switch
-        server.visits += visits
-        server.station = (server.station + visits) % len(sim.stations)
-        schedule(sim, SERVER_TIMER, server.idle_since + (visits + 1) * server.switch)
-    server.idle_since = NEVER
-
-
-@compiled
-def on_server(sim, now):
-    """A service or a walk has ended."""
-    server = sim.server[0]
-    if server.serving:
-        free_packet(sim, serve(sim, server.station, now))
-        server.serving = False
-        server.served += 1
-        server.waiting -= 1
-    if sim.queues[server.station].length > 0 and server.served < server.limit:
-        begin_service(sim, now)
-    else:
-        end_visit(sim, now)
-
-
-@compiled
-def schedule_customer(sim, queue, now):
-    """Draw when the next customer of this queue comes."""
-    gap = exponential(sim.streams[2 * queue], sim.stations[queue].mean_interarrival)
-    schedule(sim, 1 + queue, now + int(gap))
-
-
-@compiled
-def on_customer(sim, queue, now):
-    """A customer comes: it joins the queue, or is lost."""
-    schedule_customer(sim, queue, now)
-    customer = take_packet(sim)
-    if not offer(sim, queue, customer, now):
-        free_packet(sim, customer)
-        return
-    sim.server[0].waiting += 1
-    if sim.server[0].idle_since != NEVER:
-        wake_server(sim, queue, now)
+def first_customer(stations):
+    """Return when the next customer comes (ns), a time that has passed if one waits already."""
+    earliest = NEVER
+    for station in stations:
+        if station.length > 0:
+            return 0
+        earliest = min(earliest, station.arrival_due)
+    return earliest
 
 
 @entry_point
 def start_polling(sim):
-    """Let the sources begin at time 0, with the server idle on its way to the first queue."""
+    """Draw the first arrivals, at time 0, with the server on its way to the first queue."""
     for queue in range(len(sim.stations)):
-        schedule_customer(sim, queue, 0)
+        station = sim.stations[queue]
+        station.arrival_due = int(exponential(sim.streams[3 * queue], station.mean_interarrival))
 
 
 @entry_point
 def advance_polling(sim, until):
     """Play all events up to and including time `until` (ns); return REACHED or NEEDS_SPACE."""
-    clock = sim.clock[0]
-    while True:
-        timer = sim.heap[0]
-        now = sim.timers[timer].due
-        if now > until:
-            clock.now = until
-            return REACHED
-        if clock.free_packets == 0:
+    server = sim.server[0]
+    while server.due <= until:
+        now = server.due
+        queue = server.station
+        station, ring = sim.stations[queue], sim.rings[queue]
+        if not let_in(station, ring, sim.streams[3 * queue], now):
             return NEEDS_SPACE
-        clock.now = now
-        clock.events += 1
-        if timer == SERVER_TIMER:
-            on_server(sim, now)
+        if server.serving:
+            finish_service(server, station, ring, now)
+        elif server.arriving:
+            begin_visit(server, station)
+        if station.length > 0 and server.served < server.allowance:
+            begin_service(server, station, ring, sim.streams[3 * queue + 1], now)
         else:
-            on_customer(sim, timer - 1, now)
+            end_visit(server, station, sim.stations, sim.streams[3 * queue + 2], now)
+    for queue in range(len(sim.stations)):
+        if not let_in(sim.stations[queue], sim.rings[queue], sim.streams[3 * queue], until):
+            return NEEDS_SPACE
+    server.now = until
+    return REACHED

@@ -8,6 +8,10 @@ POISSON, IBP, GREEDY, PERIODIC, FROM_FILE, REQUESTER, RESPONDER = range(7)
 PER_ACK, PER_RTT = 0, 1
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
+HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
+"""What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what is
+estimated to be in the network, or cwnd less one segment (what ns-3's NewReno with SACK and its Vegas do)."""
+
 # Bits of a segment's entry in the sender's scoreboard (RFC 6675).
 SACKED, RETRANSMITTED = 1, 2
 
@@ -43,6 +47,7 @@ connection_dtype = np.dtype(
         ("message_tail", np.int64),
         ("message_undelivered", np.int64),
         ("session", np.int64),
+        ("incarnation", np.int64),
         # sender (RFC 5681, RFC 6582)
         ("variant", np.int64),
         ("open", np.bool_),
@@ -53,6 +58,7 @@ connection_dtype = np.dtype(
         ("ssthresh", np.float64),
         ("rwnd", np.int64),
         ("initial_window", np.float64),
+        ("initial_ssthresh", np.float64),
         ("duplicate_acks", np.int64),
         ("in_recovery", np.bool_),
         ("recover", np.int64),
@@ -60,6 +66,11 @@ connection_dtype = np.dtype(
         ("limited_transmit", np.bool_),
         ("window_limited_growth", np.bool_),
         ("hold_ssthresh", np.bool_),
+        ("reduction", np.int64),
+        ("byte_counting", np.bool_),
+        ("window_count", np.int64),
+        ("exit_grows", np.bool_),
+        ("inflate_by_one", np.bool_),
         # selective acknowledgements (RFC 2018, RFC 6675) and proportional rate reduction (RFC 6937)
         ("sack", np.bool_),
         ("sack_blocks", np.int64),
@@ -85,6 +96,7 @@ connection_dtype = np.dtype(
         ("round_first", np.int64),
         ("double_this_round", np.bool_),
         ("vegas_excess", np.float64),
+        ("vegas_on_srtt", np.bool_),
         # retransmission timer (RFC 6298)
         ("timestamps", np.bool_),
         ("measured", np.bool_),
@@ -96,11 +108,15 @@ connection_dtype = np.dtype(
         ("max_rto", np.int64),
         ("granularity", np.int64),
         ("backoff", np.bool_),
+        ("ack_ends_backoff", np.bool_),
+        ("impatient", np.bool_),
+        ("partial_acks", np.int64),
         ("rto_deadline", np.int64),
         # receiver
         ("rcv_nxt", np.int64),
         ("ts_recent", np.int64),
         ("last_ack_sent", np.int64),
+        ("held", np.int64),
         ("recent_blocks", np.int64, (4,)),
         ("delayed_ack", np.bool_),
         ("ack_every", np.int64),
@@ -114,33 +130,80 @@ connection_dtype = np.dtype(
     ]
 )
 """One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are counted
-from 0; windows are in segments. `session`: index of the CentaurusComm or request-reply session, or NOTHING."""
+from 0; windows are in segments. `session`: index of the CentaurusComm or request-reply session, or NOTHING;
+`incarnation`: how often the connection has been opened anew; segments of another incarnation are ignored."""
+
+# Phases of a request-reply-goodbye session, as its client sees it.
+PAUSING, CONNECTING, REQUEST, REPLY, GOODBYE = range(5)
+
+# What a session's timer may be waiting for: places in `deadlines`; each end has its own watchdog and worker.
+NEXT_SESSION, APPLICATION_TIMEOUT, SYN_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 4, 6
+DEADLINES = 8
+
+# Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
+POLL, OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(7)
 
 session_dtype = np.dtype(
     [
-        # request, reply, good-bye
         ("requester", np.int64),
         ("responder", np.int64),
+        ("timer", np.int64),
+        ("deadlines", np.int64, (DEADLINES,)),
+        # request, reply, good-bye
+        ("request_segments", np.int64),
+        ("reply_segments", np.int64),
+        ("goodbye_segments", np.int64),
         ("pause", np.int64),
-        ("goodbye", np.bool_),
+        ("application_timeout", np.int64),
         ("phase", np.int64),
+        ("exchange", np.int64),
         ("started_at", np.int64),
         ("expected", np.int64),
-        # CentaurusComm, both ends: 0 the requester, 1 the responder
-        ("timer", np.int64),
+        # connection set-up (TCP)
+        ("handshake", np.bool_),
+        ("per_session_connection", np.bool_),
+        ("connecting_since", np.int64),
+        ("syn_timeout", np.int64),
+        ("handshake_output", np.int64),
+        # CentaurusComm: options
+        ("polled", np.bool_),
+        ("poll_interval", np.int64),
         ("watchdog", np.int64),
         ("early_data", np.bool_),
-        ("packets", np.int64, (2,)),
+        ("worker_period", np.int64),
+        # CentaurusComm: what each end knows; 0 the client, 1 the server
         ("state", np.int64, (2,)),
-        ("pending", np.int64, (2,)),
+        ("number", np.int64, (2,)),
+        ("in_session", np.int64, (2,)),
+        ("busy", np.int64, (2,)),
+        # as the source of a message
+        ("outgoing", np.int64, (2,)),
+        ("written_at", np.int64, (2,)),
+        ("offered", np.int64, (2,)),
+        ("bitmap_of", np.int64, (2,)),
         ("next_packet", np.int64, (2,)),
+        ("done_sent", np.int64, (2,)),
+        # as the destination of a message
+        ("incoming", np.int64, (2,)),
+        ("collecting", np.int64, (2,)),
         ("received", np.int64, (2,)),
-        ("object", np.int64, (2,)),
+        ("done_received", np.int64, (2,)),
         ("accepted", np.int64, (2,)),
-        ("heard_at", np.int64),
     ]
 )
-"""A request-reply-goodbye session between two ends, repeated with `pause` between, over TCP or CentaurusComm."""
+"""A request-reply-goodbye exchange between two ends, repeated with `pause` (ns) between, over TCP or
+CentaurusComm. Messages are counted in segments; `goodbye_segments` is 0 without a good-bye.
+`application_timeout`: ns in which the reply must have come, or 0. `exchange` counts the exchanges begun;
+`expected`: number of segments at which the message under way is whole (TCP). `handshake`: a connection is
+opened by SYN and SYN-ACK, for every exchange if `per_session_connection`; `handshake_output`: kind of the
+segment that waits to be sent, or NOTHING.
+
+An end of CentaurusComm takes part in the session `number` while `in_session`, and is `busy` while that
+session cannot be left: the watchdog then runs. `outgoing`: its object (message) not yet acknowledged, or
+NOTHING; `offered`: whether it has had its turn in this session; `bitmap_of`: the object that the sender's
+bitmap describes. `incoming`: the object announced last; `collecting`: the object that the receiver's
+bitmap describes, of which it has `received` packets; `accepted`: the newest object that it has whole.
+`done_sent`, `done_received`: DONE messages of this session."""
 
 flow_statistics_dtype = np.dtype(
     [
@@ -158,6 +221,8 @@ flow_statistics_dtype = np.dtype(
         ("session_time_sum", np.int64),
         ("session_time_squares", np.float64),
         ("sessions_lost", np.int64),
+        ("connects", np.int64),
+        ("connect_time_sum", np.int64),
         # transport
         ("segments_sent", np.int64),
         ("bytes_sent", np.int64),

@@ -1,131 +1,241 @@
-"""A peripheral as a host: joins TCP above to L2CAP below, and owns the connection's timer.
+"""A device as a host: joins the transport protocols above to the links below.
 
-A segment that TCP emits goes to L2CAP at once, or, if the run has jitter, after a random processing delay
-that keeps segments in order (the outbox).
+What an event makes a host send is worked off here, one segment after the other: data of the flow that may
+send now, then a pure acknowledgement if no data carried it.
 """
 
-from btqueue.simulator import tcp_receiver, tcp_sender
-from btqueue.simulator.application import arrival_timer
-from btqueue.simulator.compilation import compiled
-from btqueue.simulator.l2cap import finish_packet, new_packet, new_segment
+from btqueue.simulator import (
+    application,
+    centaurus,
+    connection_setup,
+    datagram,
+    delayed_ack,
+    sessions,
+    tcp_receiver,
+    tcp_sender,
+)
+from btqueue.simulator.compilation import compiled, outlined
+from btqueue.simulator.flow_records import TCP
+from btqueue.simulator.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.pool import free_segment
-from btqueue.simulator.random_streams import uniform
-from btqueue.simulator.records import ACK, DATA, NOTHING
-from btqueue.simulator.timers import schedule
-from btqueue.simulator.token_bucket import admit_packet, has_room_for, token_timer
+from btqueue.simulator.records import ACK, DATA, NEVER, NOTHING, SYN, SYN_ACK
+from btqueue.simulator.timers import cancel, schedule
+from btqueue.simulator.trace import (
+    FAST_RETRANSMIT,
+    SEGMENT_RECEIVED,
+    TIMEOUT,
+    flow_event,
+    segment_event,
+)
 
 
-@compiled
-def jitter_stream(sim, peripheral):
-    """Return the index of the stream of a peripheral's processing delays."""
-    peripherals = sim.central[0].peripherals
-    return len(sim.connections) + 2 * len(sim.channels) + peripheral % peripherals
-
-
-@compiled
-def outbox_timer(peripheral):
-    """Return the number of a peripheral's outbox timer."""
-    return token_timer(peripheral) + 1
-
-
-@compiled
-def emit(sim, peripheral, flow, kind, number, timestamp, now):
-    """Send a new segment down the stack of this peripheral."""
-    index = new_segment(sim, flow, kind, number, timestamp)
-    host = sim.peripherals[peripheral]
-    if host.jitter == 0:
-        enter_l2cap(sim, peripheral, index, now)
-        return
-    delay = int(uniform(sim.streams[jitter_stream(sim, peripheral)]) * host.jitter)
-    host.last_release = max(host.last_release, now + delay)
-    sim.segments[index].release_at = host.last_release
-    if host.outbox_head == NOTHING:
-        host.outbox_head = index
-        schedule(sim, outbox_timer(peripheral), host.last_release)
-    else:
-        sim.segments[host.outbox_tail].next = index
-    host.outbox_tail = index
-
-
-@compiled
-def on_outbox(sim, peripheral, now):
-    """The processing of the oldest segment in the outbox is done."""
-    host = sim.peripherals[peripheral]
-    index = host.outbox_head
-    host.outbox_head = sim.segments[index].next
-    if host.outbox_head != NOTHING:
-        schedule(sim, outbox_timer(peripheral), sim.segments[host.outbox_head].release_at)
-    enter_l2cap(sim, peripheral, index, now)
-
-
-@compiled
-def enter_l2cap(sim, peripheral, index, now):
-    """Cut the segment into packets and offer them, one after the other, to flow control."""
+@outlined
+def receive_segment(sim, index, now):
+    """Hand a segment that has come whole to its last node to the transport protocol there."""
     segment = sim.segments[index]
-    layout = sim.layouts[segment.kind]
-    statistics = sim.flow_statistics[segment.flow]
-    statistics.packets_sent += layout.count
-    bucket = sim.buckets[peripheral]
-    refused = bucket.enabled and bucket.whole_segments and not has_room_for(sim, peripheral, layout, now)
-    for position in range(layout.count):
-        packet = new_packet(sim, index, position)
-        if refused:
-            statistics.offered_to_token_buffer += 1
-            statistics.refused_at_token_buffer += 1
-            finish_packet(sim, packet, True)
-        else:
-            admit_packet(sim, peripheral, packet, now)
-
-
-@compiled
-def send_pending(sim, flow, now):
-    """Send all that the connection may send now, and keep its timer in the heap up to date."""
+    flow = segment.flow
     conn = sim.connections[flow]
-    while True:
-        number = tcp_sender.next_segment(conn, now)
-        if number == NOTHING:
-            break
-        sim.flow_statistics[flow].segments_sent += 1
-        emit(sim, conn.source, flow, DATA, number, now, now)
-    # A deadline that moved away is left in the heap: the timer finds out when it fires, and sets itself anew.
-    timer = arrival_timer(sim, flow) + 1
-    if conn.rto_deadline < sim.timers[timer].due:
-        schedule(sim, timer, conn.rto_deadline)
+    segment_event(sim, SEGMENT_RECEIVED, conn.source if segment.backward else conn.destination, index, now)
+    count_end_of_travel(sim, segment)
+    if segment.incarnation == conn.incarnation:
+        if conn.protocol == TCP:
+            receive_tcp(sim, index, now)
+        else:
+            receive_message(sim, index, now)
+    free_segment(sim, index)
+
+
+@outlined
+def receive_message(sim, index, now):
+    """Hand a segment to CentaurusComm or, without any transport protocol, to the application."""
+    segment = sim.segments[index]
+    if sim.connections[segment.flow].session == NOTHING:
+        datagram.on_segment(sim, segment.flow, segment, now)
+    else:
+        centaurus.on_segment(sim, segment.flow, segment, now)
 
 
 @compiled
+def receive_tcp(sim, index, now):
+    """The acknowledgement in the segment goes to the sender of this host, its data to the receiver."""
+    segment = sim.segments[index]
+    flow = segment.flow
+    if segment.kind == SYN or segment.kind == SYN_ACK:
+        connection_setup.on_segment(sim, flow, segment, now)
+        return
+    if segment.acknowledges:
+        acknowledged = flow if segment.backward else sim.connections[flow].reverse
+        take_acknowledgement(sim, acknowledged, segment, now)
+    if segment.kind == DATA:
+        take_data(sim, flow, segment, now)
+
+
+@compiled
+def take_acknowledgement(sim, flow, segment, now):
+    """The flow's sender takes an acknowledgement; then it may send."""
+    before = sim.flow_statistics[flow].fast_retransmits
+    tcp_sender.on_ack(
+        sim.connections[flow],
+        sim.scoreboard[flow],
+        sim.sent_at[flow],
+        sim.flow_statistics[flow],
+        sim.rtt_histogram[flow],
+        segment,
+        now,
+    )
+    if sim.flow_statistics[flow].fast_retransmits != before:
+        flow_event(sim, FAST_RETRANSMIT, flow, now)
+    sim.clock[0].sending = flow
+
+
+@compiled
+def take_data(sim, flow, segment, now):
+    """The flow's receiver takes data; then it may have to acknowledge, and the application to answer."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    in_order = tcp_receiver.on_segment(conn, sim.out_of_order[flow], statistics, segment, now)
+    sim.clock[0].acknowledging = flow
+    if in_order > 0:
+        count_delivered(sim, flow, in_order)
+        if conn.message_undelivered != NOTHING:
+            application.on_delivered(sim, flow, now)
+        if conn.session != NOTHING:
+            sessions.on_message_delivered(sim, flow, now)
+    if conn.piggyback and sim.clock[0].sending == NOTHING:
+        sim.clock[0].sending = conn.reverse
+
+
+@compiled
+def count_delivered(sim, flow, segments):
+    """Count the user data of the last `segments` segments delivered in order."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    statistics.delivered_in_order += segments
+    if conn.pattern_length == 1:
+        statistics.bytes_delivered += segments * sim.layouts[sim.patterns[conn.pattern]].application
+        return
+    for number in range(conn.rcv_nxt - segments, conn.rcv_nxt):
+        statistics.bytes_delivered += sim.layouts[layout_of(sim, conn, number)].application
+
+
+@compiled
+def layout_of(sim, conn, number):
+    """Return the layout of the flow's segment with this number."""
+    return sim.patterns[conn.pattern + number % conn.pattern_length]
+
+
+@compiled
+def next_output(sim, now):
+    """Make the next segment that some host has to send now and return its index, or NOTHING."""
+    clock = sim.clock[0]
+    flow = clock.sending
+    if flow != NOTHING:
+        if sim.connections[flow].protocol == TCP:
+            index = next_tcp_data(sim, flow, now)
+        else:
+            index = next_message(sim, flow, now)
+        if index != NOTHING:
+            return index
+        clock.sending = NOTHING
+    flow = clock.acknowledging
+    if flow != NOTHING:
+        clock.acknowledging = NOTHING
+        return next_acknowledgement(sim, flow, now)
+    return NOTHING
+
+
+@compiled
+def next_tcp_data(sim, flow, now):
+    """Make the next data segment of the flow, if its sender may send one; else keep its timer up to date."""
+    conn = sim.connections[flow]
+    if conn.session != NOTHING:
+        opening = connection_setup.next_output(sim, flow, now)
+        if opening != NOTHING:
+            return opening
+    number = NOTHING
+    if conn.open:
+        number = tcp_sender.next_segment(
+            conn, sim.scoreboard[flow], sim.sent_at[flow], sim.flow_statistics[flow], now
+        )
+    if number == NOTHING:
+        # A deadline that moved away is left in the heap: the timer finds out when it fires.
+        if conn.rto_deadline < sim.timers[conn.retransmission_timer].due:
+            schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+        return NOTHING
+    index = new_segment(sim, flow, DATA, False, layout_of(sim, conn, number), number)
+    sim.segments[index].timestamp = now
+    count_sent(sim, flow, index)
+    if conn.piggyback:
+        carry_acknowledgement(sim, flow, index, now)
+    return index
+
+
+@outlined
+def next_message(sim, flow, now):
+    """Make the next segment of a flow that does not use TCP, or return NOTHING."""
+    if sim.connections[flow].session == NOTHING:
+        index = datagram.next_output(sim, flow, now)
+    else:
+        index = centaurus.next_output(sim, flow, now)
+    if index != NOTHING:
+        count_sent(sim, flow, index)
+    return index
+
+
+@compiled
+def count_sent(sim, flow, index):
+    """Count a segment of the flow that leaves its source."""
+    statistics = sim.flow_statistics[flow]
+    statistics.segments_sent += 1
+    statistics.bytes_sent += sim.layouts[sim.segments[index].layout].application
+
+
+@outlined
+def carry_acknowledgement(sim, flow, index, now):
+    """Let a data segment carry what the receiver of the reverse flow, at the same host, acknowledges."""
+    reverse = sim.connections[flow].reverse
+    conn = sim.connections[reverse]
+    if conn.unacknowledged > 0 or conn.ack_now:
+        sim.flow_statistics[reverse].acks_piggybacked += 1
+    tcp_receiver.fill_acknowledgement(conn, sim.out_of_order[reverse], sim.segments[index], now)
+    acknowledgement_sent(sim, reverse, now)
+
+
+@compiled
+def next_acknowledgement(sim, flow, now):
+    """Make a pure acknowledgement if one is due; else let it wait as long as it may."""
+    conn = sim.connections[flow]
+    if not conn.ack_now:
+        if conn.unacknowledged > 0 and sim.timers[conn.ack_timer].due == NEVER:
+            schedule(sim, conn.ack_timer, delayed_ack.deadline(conn, now))
+        return NOTHING
+    index = new_segment(sim, flow, ACK, True, conn.control_layout, 0)
+    sim.segments[index].timestamp = now
+    tcp_receiver.fill_acknowledgement(conn, sim.out_of_order[flow], sim.segments[index], now)
+    sim.flow_statistics[flow].acks_sent += 1
+    acknowledgement_sent(sim, flow, now)
+    return index
+
+
+@compiled
+def acknowledgement_sent(sim, flow, now):
+    """The receiver has acknowledged all that it has: nothing waits for the delayed-ACK timer."""
+    conn = sim.connections[flow]
+    if conn.ack_timer != NOTHING:
+        cancel(sim, conn.ack_timer)
+    if conn.message_head != NOTHING:
+        application.on_acknowledged(sim, flow, now)
+
+
+@outlined
 def on_retransmission_timer(sim, flow, now):
     """Time out, or set the timer anew if the deadline has moved; return whether it was a timeout."""
     conn = sim.connections[flow]
-    timer = arrival_timer(sim, flow) + 1
     if conn.rto_deadline > now:
-        schedule(sim, timer, conn.rto_deadline)
+        schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         return False
-    tcp_sender.on_timeout(conn, sim.flow_statistics[flow], now)
-    schedule(sim, timer, conn.rto_deadline)
-    send_pending(sim, flow, now)
+    tcp_sender.on_timeout(conn, sim.scoreboard[flow], sim.flow_statistics[flow], now)
+    schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+    flow_event(sim, TIMEOUT, flow, now)
+    sim.clock[0].sending = flow
     return True
-
-
-@compiled
-def deliver(sim, packet, now):
-    """A packet has reached its last peripheral: reassemble, and hand an intact segment to TCP."""
-    index = sim.packets[packet].segment
-    statistics = sim.flow_statistics[sim.segments[index].flow]
-    statistics.packets_delivered += 1
-    corrupted = sim.packets[packet].corrupted
-    if corrupted:
-        statistics.packets_corrupted += 1
-    last = finish_packet(sim, packet, corrupted)
-    if not last or sim.segments[index].damaged:
-        return
-    segment = sim.segments[index]
-    flow, kind, number, timestamp = segment.flow, segment.kind, segment.number, segment.timestamp
-    free_segment(sim, index)
-    conn = sim.connections[flow]
-    if kind == DATA:
-        statistics.delivered_in_order += tcp_receiver.on_segment(conn, number, timestamp)
-        emit(sim, conn.destination, flow, ACK, tcp_receiver.acknowledge(conn), conn.ts_recent, now)
-    else:
-        tcp_sender.on_ack(conn, statistics, number, timestamp, now)
-        send_pending(sim, flow, now)

@@ -1,8 +1,8 @@
-"""What must hold after every run, whatever the scenario: conservation of packets and Little's law."""
+"""What must hold after every run, whatever the scenario: conservation and Little's law."""
 
 import numpy as np
 
-from btqueue.simulator.records import QUEUE_KINDS, State
+from btqueue.simulator.records import NOTHING, QUEUE_KINDS, State
 from btqueue.simulator.state import packets_inside
 
 
@@ -13,59 +13,124 @@ class InvariantViolated(RuntimeError):
 def check_invariants(sim: State) -> None:
     """Raise `InvariantViolated` unless packets are conserved and Little's law holds exactly.
 
-    For each flow: inside at the start + sent = delivered + refused + inside now. For each queue: inside at
-    the start + offered = refused + served + inside now, and the area under the queue length is the sum of the
-    times spent in the queue, of those served and of those still inside (whole nanoseconds, so equality is
-    exact).
+    For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each queue:
+    inside at the start + offered = refused + served + inside now, and the area under the queue length is the
+    sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds, so
+    equality is exact). Every packet, segment and message in use is in some queue, line or list.
     """
-    _check_flows(sim)
-    _check_queues(sim)
-    _check_pools(sim)
+    check_flows(sim)
+    check_queues(sim)
+    check_piconets(sim)
+    check_pools(sim)
 
 
-def _check_flows(sim: State) -> None:
+def check_flows(sim: State) -> None:
+    """Check that no flow gains or loses packets."""
     flow = sim.flow_statistics
-    entered = flow.inside_at_start + flow.packets_sent
-    accounted = (
-        flow.packets_delivered + flow.refused_at_token_buffer + flow.refused_at_baseband + packets_inside(sim)
+    lost = (
+        flow.refused_at_token_buffer
+        + flow.refused_at_baseband
+        + flow.refused_at_node
+        + flow.refused_on_the_way
+        + flow.given_up
+        + flow.lost_outside
     )
-    _require(entered, accounted, "packets of flow {} are not conserved")
+    require(
+        flow.inside_at_start + flow.packets_sent,
+        flow.packets_delivered + lost + packets_inside(sim),
+        "packets of flow {} are not conserved",
+    )
 
 
-def _check_queues(sim: State) -> None:
+def check_queues(sim: State) -> None:
+    """Check conservation and Little's law in every queue."""
     count = sim.queue_statistics
-    _require(
+    require(
         count.inside_at_start + count.offered,
         count.refused + count.served + sim.queues.length,
         "packets of queue {} are not conserved",
     )
     now = sim.clock[0].now
     area = count.area + sim.queues.length * (now - count.changed_at)
-    _require(area, count.sojourn + _sojourn_inside(sim), "Little's law fails in queue {}")
+    require(area, count.sojourn + sojourn_inside(sim), "Little's law fails in queue {}")
 
 
-def _sojourn_inside(sim: State) -> np.ndarray:
+def sojourn_inside(sim: State) -> np.ndarray:
     """Return the time (ns) that the packets inside each queue have spent there since the statistics began."""
     now, since = sim.clock[0].now, sim.clock[0].statistics_since
     spent = np.zeros(len(sim.queues), np.int64)
-    for index, line in enumerate(sim.queues):
-        packet = line.head
-        for _ in range(line.length):
+    for index in np.flatnonzero(sim.queues.length):
+        packet = sim.queues[index].head
+        for _ in range(sim.queues[index].length):
             spent[index] += now - max(sim.packets[packet].enqueued_at, since)
             packet = sim.packets[packet].next
     return spent
 
 
-def _check_pools(sim: State) -> None:
-    in_use = len(sim.packets) - sim.clock[0].free_packets
-    _require(
-        np.array([in_use]), np.array([sim.queues.length.sum()]), "packets are lost from the pool (part {})"
-    )
+def check_piconets(sim: State) -> None:
+    """Check that every central's count of waiting packets is what its queues hold."""
+    waiting = np.zeros(len(sim.piconets), np.int64)
+    radio = sim.ports.piconet != NOTHING
+    np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[sim.ports.queue[radio]])
+    require(sim.piconets.waiting, waiting, "piconet {} has lost count of its waiting packets")
 
 
-def _require(left: np.ndarray, right: np.ndarray, message: str) -> None:
+def check_pools(sim: State) -> None:
+    """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
+    packets, segments = packets_and_segments(sim)
+    segments |= segments_in_lines(sim)
+    clock = sim.clock[0]
+    require_number(len(sim.packets) - clock.free_packets, packets, "packets")
+    require_number(len(sim.segments) - clock.free_segments, len(segments), "segments")
+    require_number(len(sim.messages) - clock.free_messages, messages_listed(sim), "messages")
+
+
+def packets_and_segments(sim: State) -> tuple[int, set[int]]:
+    """Return the number of packets in queues, and the segments that they belong to.
+
+    The segment of a ghost may be gone already.
+    """
+    segments = set()
+    for index in np.flatnonzero(sim.queues.length):
+        packet = sim.queues[index].head
+        for _ in range(sim.queues[index].length):
+            if not sim.packets[packet].ghost:
+                segments.add(int(sim.packets[packet].segment))
+            packet = sim.packets[packet].next
+    return int(sim.queues.length.sum()), segments
+
+
+def segments_in_lines(sim: State) -> set[int]:
+    """Return the segments in delay lines."""
+    segments = set()
+    for line in sim.lines:
+        index = line.head
+        for _ in range(line.length):
+            segments.add(int(index))
+            index = sim.segments[index].next
+    return segments
+
+
+def messages_listed(sim: State) -> int:
+    """Return the number of messages that are not yet acknowledged, over all flows."""
+    count = 0
+    for index in sim.connections.message_head[sim.connections.message_head != NOTHING]:
+        while index != NOTHING:
+            count += 1
+            index = sim.messages[index].next
+    return count
+
+
+def require(left: np.ndarray, right: np.ndarray, message: str) -> None:
+    """Raise unless both sides are equal everywhere."""
     wrong = np.flatnonzero(left != right)
     if wrong.size:
         index = int(wrong[0])
         kinds = f"(kinds: {', '.join(QUEUE_KINDS)})" if "queue" in message else ""
         raise InvariantViolated(f"{message.format(index)} {kinds}: {left[index]} is not {right[index]}")
+
+
+def require_number(in_use: int, found: int, what: str) -> None:
+    """Raise unless all that is in use was found."""
+    if in_use != found:
+        raise InvariantViolated(f"{in_use} {what} are in use, but only {found} are anywhere in the network")

@@ -18,10 +18,16 @@ def count_area(sim, queue, now):
 
 @compiled
 def offer(sim, queue, packet, now):
-    """Append the packet; return False, with the queue unchanged, when the limit is reached."""
+    """Append the packet; return False, with the queue unchanged, when the queue's limit is reached."""
+    return offer_up_to(sim, queue, packet, sim.queues[queue].limit, now)
+
+
+@compiled
+def offer_up_to(sim, queue, packet, limit, now):
+    """Append the packet; return False, with the queue unchanged, when it has `limit` packets already."""
     line = sim.queues[queue]
     sim.queue_statistics[queue].offered += 1
-    if line.length >= line.limit:
+    if line.length >= limit:
         sim.queue_statistics[queue].refused += 1
         return False
     count_area(sim, queue, now)

@@ -1,122 +1,259 @@
-"""The central's half-frames: E-limited polling (Venugopal 2006, sections 2.1.1, 2.3.1 and 4.1.1).
+"""The centrals' half-frames: polling in time-division duplex (Venugopal 2006, sections 2.1.1 and 4.1.1).
 
-The central visits its peripherals in a fixed cyclic order. A frame is a downlink packet, or POLL, and the
-uplink packet, or NULL, that answers it; a visit ends after `limit` frames, or when a POLL is answered by
-NULL. A packet stays in its queue until its transmission ends. The central relays uplink packets one by one,
-damaged ones too.
+A central visits its peripherals; a frame is a downlink packet, or POLL, and the uplink packet, or NULL, that
+answers it. Which peripheral is next and when a visit ends is said in `disciplines.py`, when a bridge is there
+in `bridges.py`. A packet stays in its queue until its transmission ends.
 """
 
-from btqueue.simulator.compilation import compiled
-from btqueue.simulator.host import deliver
-from btqueue.simulator.packet_queue import offer, serve
-from btqueue.simulator.radio import is_corrupted
-from btqueue.simulator.records import DATA, DOWNLINK, NEVER, NOTHING, SLOT, UPLINK
-from btqueue.simulator.timers import next_after_root, schedule
-from btqueue.simulator.token_bucket import queue_of
+import numpy as np
 
-DOWNLINK_HALF, UPLINK_HALF = 0, 1
-CENTRAL_TIMER = 0
+from btqueue.simulator import adaptation, arq, bridges, collisions, voice
+from btqueue.simulator.baseband_queue import take_from_port
+from btqueue.simulator.compilation import compiled, outlined
+from btqueue.simulator.disciplines import begin_visit, next_station, visit_is_over
+from btqueue.simulator.forwarding import arrive
+from btqueue.simulator.radio import reception_fails
+from btqueue.simulator.records import (
+    BEFORE_VISIT,
+    DOWNLINK_HALF,
+    GATED,
+    NO_STATION,
+    NOTHING,
+    PAUSE,
+    SLOT,
+    UPLINK_HALF,
+    WALK_IN,
+    State,
+)
+from btqueue.simulator.sleep import fall_asleep, settle_all
+from btqueue.simulator.timers import schedule
+from btqueue.simulator.trace import (
+    PACKET_CORRUPTED,
+    PACKET_DELIVERED,
+    PACKET_TRANSMITTED,
+    packet_event,
+)
+
+PROBE = -1
+"""Number of the frame, POLL and NULL, with which a visit to a walk-in bridge begins."""
 
 
 @compiled
-def on_turn(sim, now):
-    """A half-frame has just ended: receive what was sent, and start the next one."""
-    central = sim.central[0]
-    if central.phase == DOWNLINK_HALF:
-        packet = NOTHING
-        if central.packet != NOTHING:
-            packet = receive(sim, queue_of(sim, DOWNLINK, central.station), now)
-        # The peripheral answers with what it had ready: what this packet makes TCP send comes too late.
-        send_uplink(sim, now)
-        if packet != NOTHING:
-            deliver(sim, packet, now)
+def begin(sim, index):
+    """Begin with the first visit, at time 0; a central that is away begins when it comes back."""
+    if sim.piconets[index].away:
+        sim.piconets[index].phase = BEFORE_VISIT
     else:
-        null = central.packet == NOTHING
-        if not null:
-            relay(sim, receive(sim, queue_of(sim, UPLINK, central.station), now), now)
-        central.frame += 1
-        if (central.polled and null) or central.frame == central.limit:
-            central.station = (central.station + 1) % central.peripherals
-            central.frame = 0
-            central.visits += 1
-        send_downlink(sim, now)
+        start_visit(sim, index, 0)
 
 
-@compiled
-def send_downlink(sim, now):
-    """Start a frame with the packet at the head of the station's downlink queue, or with POLL."""
-    central = sim.central[0]
-    if central.waiting == 0 and central.frame == 0:
-        now = skip_idle_visits(sim, now)
-    central.phase = DOWNLINK_HALF
-    transmit(sim, queue_of(sim, DOWNLINK, central.station), now)
-    central.polled = central.packet == NOTHING
+@outlined
+def on_turn(sim, index, now):
+    """A half-frame of the piconet has just ended: receive what was sent, and start the next one."""
+    central = sim.piconets[index]
+    if central.phase > UPLINK_HALF:
+        go_on(sim, index, now)
+        return
+    link = sim.links[central.first_link + central.station]
+    down = central.phase == DOWNLINK_HALF
+    packet = receive(sim, index, link.down if down else link.up, link.up if down else link.down, now)
+    # The peripheral answers with what it had ready: what this packet makes it send comes too late.
+    if down:
+        send_uplink(sim, index, now)
+    if packet != NOTHING:
+        arrive(sim, packet, now)
+    if not down:
+        end_frame(sim, index, now)
 
 
-@compiled
-def send_uplink(sim, now):
-    """Go on with the packet at the head of the station's uplink queue, or with NULL."""
-    central = sim.central[0]
-    central.phase = UPLINK_HALF
-    transmit(sim, queue_of(sim, UPLINK, central.station), now)
-
-
-@compiled
-def transmit(sim, queue, now):
-    """Put the queue's head packet on the air, or POLL or NULL (one slot) if there is none."""
-    central = sim.central[0]
-    if sim.queues[queue].length == 0:
-        central.packet = NOTHING
-        duration = SLOT
+@outlined
+def go_on(sim, index, now):
+    """The central has waited long enough."""
+    central = sim.piconets[index]
+    if central.phase == PAUSE:
+        start_frame(sim, index, now)
+    elif central.phase == BEFORE_VISIT:
+        start_visit(sim, index, now)
     else:
-        central.packet = sim.queues[queue].head
-        packet_type = sim.packet_types[sim.packets[central.packet].type]
-        duration = packet_type.duration
-        central.data_slots += packet_type.slots
-    schedule(sim, CENTRAL_TIMER, now + duration)
+        next_visit(sim, index, now)
 
 
 @compiled
-def skip_idle_visits(sim, now):
-    """Return the start of the last idle visit that ends before anything else can happen.
-
-    With every queue empty a visit is POLL and NULL, two slots, until the next timer: these visits are counted
-    but not played.
-    """
-    central = sim.central[0]
-    until = next_after_root(sim)
-    if until == NEVER:
-        return now
-    visits = max(0, (until - now) // (2 * SLOT))
-    central.visits += visits
-    central.station = (central.station + visits) % central.peripherals
-    return now + visits * 2 * SLOT
-
-
-@compiled
-def receive(sim, queue, now):
-    """Take the packet just transmitted off its queue, damaged if the channel of the station says so."""
-    central = sim.central[0]
-    packet = serve(sim, queue, now)
-    central.waiting -= 1
-    index = sim.peripherals[central.station].channel
-    first_stream = len(sim.connections) + 2 * index
-    if is_corrupted(
-        sim.channels[index],
-        sim.packet_types[sim.packets[packet].type],
-        sim.streams[first_stream],
-        sim.streams[first_stream + 1],
-        now,
-    ):
-        sim.packets[packet].corrupted = True
+def receive(sim, index, port_index, answering_port, now):
+    """Take the packet just transmitted off its queue; return it, or NOTHING if the port keeps it or lost it."""
+    central = sim.piconets[index]
+    packet = NOTHING
+    if central.packet != NOTHING:
+        if sim.ports[port_index].most_transmissions > 0:
+            packet = arq.on_received(sim, port_index, now)
+        else:
+            packet = receive_unrepeated(sim, index, port_index, now)
+        if central.discipline == GATED and packet != NOTHING:
+            if central.phase == DOWNLINK_HALF:
+                central.gate_down -= 1
+            else:
+                central.gate_up -= 1
+    if sim.settings[0].lossy_feedback and central.frame != PROBE:
+        arq.on_return_packet(sim, answering_port, port_index, now)
     return packet
 
 
 @compiled
-def relay(sim, packet, now):
-    """Forward an uplink packet to the downlink queue of the peripheral where its segment goes."""
-    segment = sim.segments[sim.packets[packet].segment]
-    conn = sim.connections[segment.flow]
-    receiver = conn.destination if segment.kind == DATA else conn.source
-    offer(sim, queue_of(sim, DOWNLINK, receiver), packet, now)
-    sim.central[0].waiting += 1
+def receive_unrepeated(sim, index, port_index, now):
+    """Without ARQ a packet has one transmission, and travels on even if it was damaged."""
+    damaged = reception_fails(sim, port_index, sim.piconets[index].on_air_type, now)
+    packet = take_from_port(sim, port_index, now)
+    sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].transmissions += 1
+    if damaged:
+        sim.packets[packet].corrupted = True
+    packet_event(sim, PACKET_CORRUPTED if damaged else PACKET_DELIVERED, port_index, packet, now)
+    return packet
+
+
+@compiled
+def end_frame(sim, index, now):
+    """The frame is over: go on with the visit, or with the next one."""
+    central = sim.piconets[index]
+    place = central.first_link + central.station
+    null = central.polled and central.packet == NOTHING
+    bridge = sim.links[place].bridge
+    sim.links[place].frames += 1
+    if central.frame == PROBE:
+        central.frame = 0
+        over = not central.bridge_answered
+    else:
+        central.frame += 1
+        if not null:
+            central.carried_data = True
+            sim.links[place].data_frames += 1
+        over = visit_is_over(sim, index, null)
+        if over and bridge != NOTHING:
+            bridges.on_exchange_over(sim, place, null, now)
+    if over:
+        central.visits += 1
+        sim.links[place].visits += 1
+        next_visit(sim, index, now)
+    else:
+        start_frame(sim, index, now)
+
+
+@compiled
+def next_visit(sim, index, now):
+    """Go on to the next station, unless none is there, or the central leaves at the end of its cycle."""
+    central = sim.piconets[index]
+    cycle = central.cycle
+    if not next_station(sim, index, now):
+        central.packet = NOTHING
+        central.phase = NO_STATION
+        schedule(sim, central.timer, max(bridges.next_meeting(sim, index, now), now + 2 * SLOT))
+    elif central.bridge != NOTHING and central.cycle != cycle and bridges.on_cycle_over(sim, index, now):
+        central.packet = NOTHING
+        central.phase = BEFORE_VISIT
+    else:
+        start_visit(sim, index, now)
+
+
+@compiled
+def start_visit(sim, index, now):
+    """Begin the visit to the station chosen, or sleep if there is nothing to send anywhere."""
+    central = sim.piconets[index]
+    begin_visit(sim, index, now)
+    bridge = sim.links[central.first_link + central.station].bridge
+    if central.waiting == 0 and central.can_sleep:
+        fall_asleep(sim, index, voice.next_start(central, now))
+        return
+    if bridge != NOTHING and sim.bridges[bridge].schedule == WALK_IN:
+        central.frame = PROBE
+    start_frame(sim, index, now)
+
+
+@compiled
+def start_frame(sim, index, now):
+    """Start a frame with the packet at the head of the station's downlink queue, or with POLL."""
+    central = sim.piconets[index]
+    place = central.first_link + central.station
+    start = now
+    if central.voice_period > 0:
+        start = voice.next_start(central, now)
+    if start > now:
+        central.phase = PAUSE
+        schedule(sim, central.timer, start)
+        return
+    if central.rendezvous and not bridges.may_poll(sim, place, now):
+        # The window of a bridge ends here, and with it the visit.
+        central.packet = NOTHING
+        central.phase = NO_STATION
+        schedule(sim, central.timer, now)
+        return
+    central.phase = DOWNLINK_HALF
+    if central.frame == PROBE:
+        central.bridge_answered = bridges.is_present(sim, sim.links[place].bridge, index, now)
+        send_nothing(sim, index, now)
+    else:
+        transmit(sim, index, place, sim.links[place].down, now)
+    central.polled = central.packet == NOTHING
+
+
+@compiled
+def send_uplink(sim, index, now):
+    """Go on with the packet at the head of the station's uplink queue, or with NULL."""
+    central = sim.piconets[index]
+    place = central.first_link + central.station
+    central.phase = UPLINK_HALF
+    if central.frame == PROBE:
+        send_nothing(sim, index, now)
+    else:
+        transmit(sim, index, place, sim.links[place].up, now)
+
+
+@compiled
+def send_nothing(sim, index, now):
+    """Send POLL or NULL, one slot."""
+    central = sim.piconets[index]
+    central.packet = NOTHING
+    central.on_air_type = NOTHING
+    if sim.settings[0].colocated:
+        collisions.note_transmission(sim, index, now, now + collisions.SHORT)
+    schedule(sim, central.timer, now + SLOT)
+
+
+@compiled
+def transmit(sim, index, place, port_index, now):
+    """Put the port's head packet on the air if it is ready and ends in time; else POLL or NULL."""
+    central = sim.piconets[index]
+    queue = sim.queues[sim.ports[port_index].queue]
+    if queue.length == 0 or sim.packets[queue.head].ready_at > now:
+        send_nothing(sim, index, now)
+        return
+    packet = queue.head
+    kind = sim.packets[packet].type
+    if sim.ports[port_index].adaptive:
+        kind = adaptation.choose_type(sim, port_index, packet, room_on_air(sim, index, place, now), now)
+        central.on_air_bytes = adaptation.bytes_on_air(sim, kind, packet)
+    packet_type = sim.packet_types[kind]
+    if central.voice_period > 0 or central.rendezvous:
+        if packet_type.duration > room_on_air(sim, index, place, now):
+            send_nothing(sim, index, now)
+            return
+    central.packet = packet
+    central.on_air_type = kind
+    central.data_slots += packet_type.slots
+    sim.links[place].data_slots += packet_type.slots
+    packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
+    if sim.settings[0].colocated:
+        collisions.note_transmission(sim, index, now, now + packet_type.on_air)
+    schedule(sim, central.timer, now + packet_type.duration)
+
+
+@compiled
+def room_on_air(sim, index, place, now):
+    """Return how long (ns) a packet that starts now may last: a downlink packet leaves a slot for its answer."""
+    central = sim.piconets[index]
+    room = min(voice.room(central, now), bridges.room(sim, place, now))
+    return room - SLOT if central.phase == DOWNLINK_HALF else room
+
+
+def visits_until_now(sim: State) -> np.ndarray:
+    """Return the visits of each piconet since the statistics began, idle ones of sleepers included."""
+    settle_all(sim, sim.clock[0].now)
+    return sim.piconets.visits.copy()

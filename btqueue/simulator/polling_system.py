@@ -1,14 +1,14 @@
-"""Classical cyclic polling with no network around it: Poisson queues and one server with k-limited visits.
+"""Classical cyclic polling with no network around it: Poisson queues, and a server that visits them in turn.
 
-The same timers, packet queues and random streams as in the full simulator, and nothing else, so that these
-can be held against queueing theory, whose results are exact here. Time is counted in slots outside, in
-nanoseconds inside. The mechanism is in `cyclic_server`.
+One queue whose walk leads back to itself is a queue with multiple vacations; without walks it is an M/G/1
+queue. Queueing theory knows these systems exactly, so that the simulator's random numbers, clock and
+bookkeeping can be held against it. Time is counted in slots outside, in nanoseconds inside. The mechanism
+is in `cyclic_server`.
 """
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
@@ -21,64 +21,45 @@ from btqueue.simulator.cyclic_server import (
     start_polling,
     station_dtype,
 )
+from btqueue.simulator.independent_runs import Metrics, require_equal, run_independently
 from btqueue.simulator.random_streams import make_streams
-from btqueue.simulator.records import (
-    NEVER,
-    NOTHING,
-    SLOT,
-    clock_dtype,
-    packet_dtype,
-    queue_dtype,
-    queue_statistics_dtype,
-    timer_dtype,
-)
-from btqueue.simulator.replications import half_width
+from btqueue.simulator.random_times import NO_TIME, TimeLaw
+from btqueue.simulator.records import SLOT, UNLIMITED
 
-UNLIMITED = 2**62
-FIRST_POOL = 1024
+FIRST_RING = 64
+"""Customers that a queue has room for at first; the rings double when needed."""
+STREAMS_A_QUEUE = 3
+"""Arrivals, services, walks."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class TwoPointService:
-    """A service takes `long` slots with probability `probability_long`, else `short` slots."""
-
-    short: float
-    long: float = 0.0
-    probability_long: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExponentialService:
-    """A service takes an exponential time with this mean (slots)."""
-
-    mean: float
-
-
-Service = TwoPointService | ExponentialService
-
-
-def deterministic(slots: float) -> TwoPointService:
-    """Return the service that always takes this many slots."""
-    return TwoPointService(short=slots)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PollingSystem:
     """One server visits its queues in cyclic order and walks to the next one after every visit.
 
+    A field of the visits or the queues is one value for all queues or a list with one for each.
+
     Attributes:
-        arrival_rates: Poisson rate of each queue, customers a slot, shape (queues,).
-        services: service law of each queue, shape (queues,).
-        switch_slots: constant time of a walk; it is spent after a visit to an empty queue too.
+        arrival_rates: Poisson rate of each queue's batches, batches a slot, shape (queues,).
+        services: law of the service times.
+        walks: law of the walks after the visits to a queue; a walk is made after a visit to an empty queue
+            too.
         limit: most customers served in one visit (k-limited, "E-limited"); None serves until the queue is
-        empty. buffer: most customers in a queue, the one in service included; None for no limit.
+            empty.
+        gated: whether a visit serves only customers that it found on coming.
+        buffer: most customers in a queue, the one in service included, those beyond are lost; None for no
+            limit.
+        batch: customers that come at once.
     """
 
     arrival_rates: Sequence[float]
-    services: Sequence[Service]
-    switch_slots: float = 0.0
-    limit: int | None = None
-    buffer: int | None = None
+    services: TimeLaw | Sequence[TimeLaw]
+    walks: TimeLaw | Sequence[TimeLaw] = NO_TIME
+    limit: int | Sequence[int | None] | None = None
+    gated: bool | Sequence[bool] = False
+    buffer: int | Sequence[int | None] | None = None
+    batch: int | Sequence[int] = 1
 
     def __post_init__(self) -> None:
         """Check the parameters.
@@ -86,84 +67,106 @@ class PollingSystem:
         Raises:
             ValueError: saying which parameter is wrong.
         """
-        if not self.arrival_rates or len(self.arrival_rates) != len(self.services):
-            raise ValueError("arrival_rates and services need one entry for each queue, and at least one")
-        if min(self.arrival_rates) <= 0:
-            raise ValueError(f"arrival_rates must be positive, not {self.arrival_rates}")
-        if self.switch_slots < 0 or 0 < self.switch_slots * SLOT < 1:
-            raise ValueError(f"switch_slots must be 0, or at least 1 ns, not {self.switch_slots}")
-        if min(self.limit or 1, self.buffer or 1) < 1 or 0 in (self.limit, self.buffer):
-            raise ValueError("limit and buffer must be at least 1, or None")
+        if not self.arrival_rates or min(self.arrival_rates) <= 0:
+            raise ValueError(f"arrival_rates must be positive, one for each queue, not {self.arrival_rates}")
+        for name in ("services", "walks", "limit", "gated", "buffer", "batch"):
+            values = self.of_each(getattr(self, name))
+            if len(values) != len(self.arrival_rates):
+                raise ValueError(f"{name} needs one value, or one for each of the queues, not {values}")
+            if name in ("limit", "buffer", "batch") and min(1 if v is None else v for v in values) < 1:
+                raise ValueError(f"{name} must be at least 1, not {values}")
+
+    def of_each(self, values: Value | Sequence[Value]) -> list[Value]:
+        """Return a field's values, one for each queue."""
+        if isinstance(values, Sequence):
+            return list(values)
+        return [values] * len(self.arrival_rates)
 
 
 def new_polling_state(system: PollingSystem, *, seed: int, replication: int) -> PollingState:
     """Return the state at time 0 of one replication; it depends on these arguments only."""
-    count = len(system.services)
+    count = len(system.arrival_rates)
+    batches = system.of_each(system.batch)
     state = PollingState(
-        clock=_zeros(clock_dtype, 1),
-        timers=_zeros(timer_dtype, 1 + count),
-        heap=np.arange(1 + count),
-        streams=make_streams(seed, replication, 2 * count),
-        packets=_zeros(packet_dtype, 0),
-        queues=_zeros(queue_dtype, count),
-        queue_statistics=_zeros(queue_statistics_dtype, count),
-        server=_zeros(server_dtype, 1),
-        stations=_zeros(station_dtype, count),
+        server=np.zeros(1, server_dtype).view(np.recarray),
+        stations=np.zeros(count, station_dtype).view(np.recarray),
+        rings=np.zeros((count, max(FIRST_RING, 1 << (2 * max(batches)).bit_length())), np.int64),
+        streams=make_streams(seed, replication, STREAMS_A_QUEUE * count),
     )
-    state.clock.free_packet = NOTHING
-    state.timers.due = NEVER
-    state.timers.place = state.heap
-    state.queues.limit = system.buffer or UNLIMITED
-    state.server.limit = system.limit or UNLIMITED
-    state.server.switch = round(system.switch_slots * SLOT)
-    state.stations.mean_interarrival = SLOT / np.asarray(system.arrival_rates, np.float64)
-    for station, law in zip(state.stations, system.services, strict=True):
-        if isinstance(law, ExponentialService):
-            station.exponential, station.long = True, round(law.mean * SLOT)
-        else:
-            station.short, station.long = round(law.short * SLOT), round(law.long * SLOT)
-            station.probability_long = law.probability_long
-    state = _with_more_customers(state)
+    stations = state.stations
+    stations.mean_interarrival = SLOT / np.asarray(system.arrival_rates, np.float64)
+    stations.batch = batches
+    stations.places = [places or UNLIMITED for places in system.of_each(system.buffer)]
+    stations.limit = [limit or UNLIMITED for limit in system.of_each(system.limit)]
+    stations.gated = system.of_each(system.gated)
+    for station, service, walk in zip(
+        stations, system.of_each(system.services), system.of_each(system.walks), strict=True
+    ):
+        station.service, station.walk = service.record(), walk.record()
+    state.server.arriving = True
+    state.server.walks = any(law.mean > 0 for law in system.of_each(system.walks))
     start_polling(state)
     return state
 
 
 def advance_to(state: PollingState, slots: float) -> PollingState:
-    """Advance to this time (slots), growing the pool of customers where needed; return the state."""
+    """Advance to this time (slots), growing the rings where needed; return the state."""
     while advance_polling(state, round(slots * SLOT)) == NEEDS_SPACE:
-        state = _with_more_customers(state)
+        state = _with_longer_rings(state)
     return state
 
 
 def forget_polling_statistics(state: PollingState) -> None:
     """Start measuring now: clear every count, keep the customers (end of the warm-up)."""
-    clock, count = state.clock[0], state.queue_statistics
-    clock.statistics_since, clock.events = clock.now, 0
-    count[:] = np.zeros_like(count)
-    count.inside_at_start, count.changed_at = state.queues.length, clock.now
-    for name in ("started", "waited", "pairs_served"):
-        state.stations[name] = 0
-    state.server.visits = -_visits_of_idle_walk(state)
+    server, stations = state.server[0], state.stations
+    server.statistics_since = server.now
+    counts = ("area", "batches", "batches_cut", "offered", "refused", "started", "waited", "served")
+    for name in (*counts, "sojourn", "visits", "pairs_served"):
+        stations[name] = 0
+    stations.inside_at_start, stations.changed_at = stations.length, server.now
 
 
-def measure_polling(state: PollingState) -> dict[str, np.ndarray | float]:
+def measure_polling(state: PollingState) -> Metrics:
     """Return the metrics of one replication since its statistics began: see `simulate_polling_system`."""
-    clock, count, stations = state.clock[0], state.queue_statistics, state.stations
-    elapsed = (clock.now - clock.statistics_since) / SLOT
-    area = count.area + state.queues.length * (clock.now - count.changed_at)
-    visits = state.server[0].visits + _visits_of_idle_walk(state)
+    server, stations = state.server[0], state.stations
+    elapsed = (server.now - server.statistics_since) / SLOT
+    visits = int(stations.visits.sum())
     # Without a single visit ended (a queue too full to leave) there is no cycle to speak of.
     cycles = visits / len(stations) if visits else np.nan
     return {
         "waiting": stations.waited / SLOT / np.maximum(stations.started, 1),
-        "loss": count.refused / np.maximum(count.offered, 1),
-        "queue_length": area / SLOT / elapsed,
+        "loss": stations.refused / np.maximum(stations.offered, 1),
+        "batch_loss": stations.batches_cut / np.maximum(stations.batches, 1),
+        "queue_length": _area(state) / SLOT / elapsed,
         "pairs_served": stations.pairs_served / cycles,
         "cycle": elapsed / cycles,
-        "services": float(count.served.sum()),
-        "arrivals": float(count.offered.sum()),
-        "visits": float(visits),
+        "services": int(stations.served.sum()),
+        "arrivals": int(stations.offered.sum()),
+        "visits": visits,
     }
+
+
+def check_polling(state: PollingState) -> None:
+    """Raise `CountLost` unless customers are conserved and Little's law holds, to the nanosecond."""
+    stations = state.stations
+    require_equal(
+        stations.inside_at_start + stations.offered,
+        stations.refused + stations.served + stations.length,
+        "customers that came, and that left or are inside",
+    )
+    still_inside = [
+        sum(
+            int(
+                state.server[0].now
+                - max(ring[(station.first + place) % len(ring)], state.server[0].statistics_since)
+            )
+            for place in range(station.length)
+        )
+        for station, ring in zip(stations, state.rings, strict=True)
+    ]
+    require_equal(
+        _area(state), stations.sojourn + still_inside, "area under the length, and time spent inside"
+    )
 
 
 def simulate_polling_system(
@@ -189,52 +192,41 @@ def simulate_polling_system(
 
     Returns:
         Dataset with dimensions (replication, queue): `waiting` (mean time from arrival to start of service,
-        slots), `loss` (share of customers refused), `queue_length` (time average, the one in service
-        included), `pairs_served` (mean of N(N-1), N customers in a visit); with (replication,): `cycle` (mean
-        time of a cycle, slots), and the counts `services`, `arrivals` and `visits`. For each metric `m` of
-        the queues and for `cycle`, `m_half_width` is the half-width of Student's confidence interval of its
-        mean over the replications. `cycle` and `pairs_served` are not a number if no visit has ended.
+        slots), `loss` (share of customers refused), `batch_loss` (share of batches that lost a customer or
+        more), `queue_length` (time average, the one in service included), `pairs_served` (mean of N(N-1), N
+        customers in a visit); with (replication,): `cycle` (mean time of a cycle, slots), and the counts
+        `services`, `arrivals` and `visits`. For each metric `m` but the counts, `m_half_width` is the
+        half-width of Student's confidence interval of its mean over the replications. `cycle` and
+        `pairs_served` are not a number if no visit has ended.
+
+    Raises:
+        CountLost: the simulator lost a customer (a bug).
     """
 
-    def replicate(number: int) -> dict[str, np.ndarray | float]:
-        with np.errstate(over="ignore"):
-            state = new_polling_state(system, seed=seed, replication=number)
-            state = advance_to(state, warmup_slots)
-            forget_polling_statistics(state)
-            return measure_polling(advance_to(state, warmup_slots + duration_slots))
+    def replicate(number: int) -> Metrics:
+        state = new_polling_state(system, seed=seed, replication=number)
+        state = advance_to(state, warmup_slots)
+        forget_polling_statistics(state)
+        state = advance_to(state, warmup_slots + duration_slots)
+        check_polling(state)
+        return measure_polling(state)
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        measured = list(pool.map(replicate, range(replications)))
-    variables = {}
-    for name in measured[0]:
-        values = np.array([m[name] for m in measured])
-        variables[name] = (("replication", "queue")[: values.ndim], values)
-        if name not in ("services", "arrivals", "visits"):
-            columns = values.reshape(replications, -1).T
-            widths = np.array([half_width(column, confidence) for column in columns])
-            variables[f"{name}_half_width"] = (("queue",), widths) if values.ndim == 2 else ((), widths[0])
-    return xr.Dataset(variables, attrs={"seed": seed, "confidence": confidence, "unit_of_time": "slot"})
+    return run_independently(
+        replicate, replications=replications, threads=threads, confidence=confidence, seed=seed
+    )
 
 
-def _visits_of_idle_walk(state: PollingState) -> int:
-    """Return how many empty visits the present idle spell has seen that are not counted yet."""
-    server = state.server[0]
-    if server.idle_since == NEVER or server.switch == 0:
-        return 0
-    return (state.clock[0].now - server.idle_since) // server.switch
+def _area(state: PollingState) -> np.ndarray:
+    """Return the integral of each queue's length from the start of the statistics to now (ns)."""
+    stations = state.stations
+    return stations.area + stations.length * (state.server[0].now - stations.changed_at)
 
 
-def _with_more_customers(state: PollingState) -> PollingState:
-    """Return the state with twice the room for customers, those inside kept in place."""
-    clock, before = state.clock[0], len(state.packets)
-    packets = _zeros(packet_dtype, max(FIRST_POOL, 2 * before))
-    packets[:before] = state.packets
-    packets.next[before:] = np.arange(before + 1, len(packets) + 1)
-    packets.next[-1] = clock.free_packet
-    clock.free_packet = before
-    clock.free_packets += len(packets) - before
-    return state._replace(packets=packets)
-
-
-def _zeros(dtype: np.dtype, length: int) -> np.recarray:
-    return np.zeros(length, dtype).view(np.recarray)
+def _with_longer_rings(state: PollingState) -> PollingState:
+    """Return the state with twice the room for customers, each ring turned so that its first comes first."""
+    before = state.rings.shape[1]
+    rings = np.zeros((len(state.rings), 2 * before), np.int64)
+    for longer, ring, station in zip(rings, state.rings, state.stations, strict=True):
+        longer[:before] = np.roll(ring, -station.first)
+    state.stations.first = 0
+    return state._replace(rings=rings)

@@ -1,4 +1,4 @@
-"""Packets and segments live in pools: taken from a free list, given back when delivered or lost.
+"""Packets, segments and messages live in pools: taken from a free list, given back when delivered or lost.
 
 A queue is a chain of `next` links through the packets, so queues have no size of their own and memory follows
 what is inside the network. The event loop stops for `grow` (in `state.py`) before an event could run out.
@@ -46,3 +46,23 @@ def free_segment(sim, index):
     sim.segments[index].next = clock.free_segment
     clock.free_segment = index
     clock.free_segments += 1
+
+
+@compiled
+def take_message(sim):
+    """Return the index of a free message, now in use."""
+    clock = sim.clock[0]
+    index = clock.free_message
+    clock.free_message = sim.messages[index].next
+    clock.free_messages -= 1
+    sim.messages[index].next = NOTHING
+    return index
+
+
+@compiled
+def free_message(sim, index):
+    """Give a message back."""
+    clock = sim.clock[0]
+    sim.messages[index].next = clock.free_message
+    clock.free_message = index
+    clock.free_messages += 1

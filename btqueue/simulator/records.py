@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.simulator.flow_records import connection_dtype, flow_statistics_dtype, session_dtype
+
 NOTHING = -1
 NEVER = np.int64(2**62)
 """A time that no run reaches (ns); the due time of a timer that is not running."""
@@ -70,37 +72,43 @@ settings_dtype = np.dtype(
         ("relay_segments", np.bool_),
         ("lossy_feedback", np.bool_),
         ("colocated", np.bool_),
-        ("receive_delay", np.int64),
+        ("adapts_to_quality", np.bool_),
+        ("node_buffers", np.bool_),
     ]
 )
 """`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one by
-one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it. `receive_delay`:
-processing of a packet in the receiving baseband (ns)."""
+one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it.
+`colocated`: simulated piconets disturb each other; `adapts_to_quality`: packet types are chosen by the link
+quality, not by the true error rate; `node_buffers`: nodes have a limited buffer below IP."""
 
 # ---------------------------------------------------------------------------------------------- what travels
 
 packet_type_dtype = np.dtype(
     [
         ("duration", np.int64),
+        ("on_air", np.int64),
         ("slots", np.int64),
         ("payload", np.int64),
         ("family", np.int64),
     ]
 )
-"""`payload`: user bytes; `family`: types of one family differ in length only (DH, DM, 2-DH, ...)."""
+"""`duration`: of its slots, `on_air`: of its symbols (ns). `payload`: user bytes; `family`: types of one family
+differ in length only (DH, DM, 2-DH, ...)."""
 
 layout_dtype = np.dtype(
     [
-        ("size", np.int64),
+        ("ip_bytes", np.int64),
+        ("pdu", np.int64),
         ("application", np.int64),
         ("count", np.int64),
         ("types", np.int64, (PACKETS_A_SEGMENT,)),
         ("bytes", np.int64, (PACKETS_A_SEGMENT,)),
         ("tokens", np.int64, (PACKETS_A_SEGMENT,)),
+        ("all_tokens", np.int64),
     ]
 )
-"""How a segment of `size` bytes (all headers included) with `application` bytes of user data is cut: packet
-types in order, the bytes that each carries, and what each costs in tokens (nanobits)."""
+"""How a segment of `ip_bytes` with `application` bytes of user data is cut: packet types in order,
+the bytes that each carries, together `pdu` (the L2CAP header included), and their prices in tokens (nanobits)."""
 
 packet_dtype = np.dtype(
     [
@@ -120,7 +128,7 @@ packet_dtype = np.dtype(
 )
 """`hop`: place in `routes` of the port that the packet is in; `ready_at`: end of its processing in the baseband;
 `sent_bytes`: how much of a packet that is cut at transmission has crossed the link; `ghost`: the far side has
-the packet but its acknowledgement was lost, so it is still repeated."""
+the packet, but no acknowledgement has come, so it may be repeated; it counts as none of the flow's packets."""
 
 DATA, ACK, SYN, SYN_ACK, DATAGRAM, CONTROL = range(6)
 
@@ -141,6 +149,8 @@ segment_dtype = np.dtype(
         ("block_start", np.int64, (SACK_BLOCKS,)),
         ("block_end", np.int64, (SACK_BLOCKS,)),
         ("message", np.int64),
+        ("incarnation", np.int64),
+        ("session", np.int64),
         ("release_at", np.int64),
         ("travelling", np.int64),
         ("damaged", np.bool_),
@@ -150,7 +160,10 @@ segment_dtype = np.dtype(
 or `backward`. `number`: sequence number of DATA, in segments. `acknowledges`: `ack` is valid: the next segment
 that its sender expects, of this flow for a (backward) ACK, of the reverse flow when DATA carries it.
 `timestamp` and `echo`: TSval and TSecr (RFC 7323). Blocks are half-open ranges of segments held out of order
-(RFC 2018). `message`: kind of a CONTROL message. `hop`: place in `routes`; `travelling`: packets of this hop
+(RFC 2018). `incarnation`: of the connection that it belongs to.
+`session`: number of the CentaurusComm session; `message`: kind of a CONTROL message, about the object
+`number`; the bitmap of a PROCEED is that of the first `ack` packets received, and `echo` counts the DONE
+messages before it. `hop`: place in `routes`; `travelling`: packets of this hop
 (or path) not yet delivered or lost."""
 
 message_dtype = np.dtype([("next", np.int64), ("created_at", np.int64), ("last", np.int64)])
@@ -238,6 +251,8 @@ port_dtype = np.dtype(
         ("channel", np.int64),
         ("most_transmissions", np.int64),
         ("flush", np.int64),
+        ("received", np.bool_),
+        ("acknowledges", np.bool_),
         ("adaptive", np.bool_),
         ("baseband_delay", np.int64),
         # of an outside link
@@ -249,7 +264,8 @@ port_dtype = np.dtype(
     ]
 )
 """The sending side of one direction of a link. `kind`: UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0
-without ARQ; UNLIMITED or the limit with it."""
+without ARQ; UNLIMITED or the limit with it. `received`, `acknowledges`: with lossy feedback, the far side has
+what the head packet last sent; the ARQN bit that it sends next is ACK."""
 
 medium_dtype = np.dtype(
     [
@@ -259,6 +275,7 @@ medium_dtype = np.dtype(
         ("header", np.int64),
         ("first_port", np.int64),
         ("ports", np.int64),
+        ("next_port", np.int64),
         ("serving", np.int64),
         ("up_mean", np.float64),
         ("down_mean", np.float64),
@@ -267,7 +284,8 @@ medium_dtype = np.dtype(
     ]
 )
 """What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in bit/s;
-`serving`: the port whose head packet is on the wire. With `down_mean` above 0 it is up and down in turn."""
+`serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
+`first_port`. With `down_mean` above 0 it is up and down in turn."""
 
 channel_dtype = np.dtype(
     [
@@ -296,7 +314,9 @@ CONSTANT, TWO_STATE, ALTERNATING, TRACE = 0, 1, 2, 3
 
 # ---------------------------------------------------------------------------------------- piconets and bridges
 
-DOWNLINK_HALF, UPLINK_HALF = 0, 1
+DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
+"""What a central's timer ends: a half-frame, the wait for a free slot, or for its own return to its piconet, or
+for a time at which some station is there to be polled."""
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = np.dtype(
@@ -316,10 +336,12 @@ piconet_dtype = np.dtype(
         ("gate_down", np.int64),
         ("gate_up", np.int64),
         ("carried_data", np.bool_),
+        ("visiting", np.bool_),
         ("phase", np.int64),
         ("packet", np.int64),
         ("on_air_type", np.int64),
         ("on_air_bytes", np.int64),
+        ("hit", np.bool_),
         ("polled", np.bool_),
         # what is in the queues of its links; at 0 only POLL and NULL can follow
         ("waiting", np.int64),
@@ -331,11 +353,17 @@ piconet_dtype = np.dtype(
         ("cycle", np.int64),
         ("cycle_position", np.int64),
         ("order", np.int64, (8,)),
+        ("cycle_carried_data", np.bool_),
+        # its central or one of its links keeps to the windows of a bridge
+        ("rendezvous", np.bool_),
         # voice: slots reserved at the start of every period
         ("voice_period", np.int64),
         ("voice_reserved", np.int64),
         # a central that is a bridge itself
+        ("bridge", np.int64),
         ("away", np.bool_),
+        # a bridge among its members
+        ("bridge_answered", np.bool_),
         # what was on the air lately, for collisions with other piconets
         ("air_next", np.int64),
         ("air_start", np.int64, (AIR_HISTORY,)),
@@ -362,6 +390,7 @@ link_dtype = np.dtype(
         ("visits", np.int64),
         ("frames", np.int64),
         ("data_frames", np.int64),
+        ("data_slots", np.int64),
     ]
 )
 """A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is."""
@@ -387,11 +416,13 @@ bridge_dtype = np.dtype(
         ("offset", np.int64),
         ("seed", np.int64),
         ("switch_delay", np.bool_),
+        ("patience", np.int64),
         ("switches", np.int64),
     ]
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the central;
-`current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous."""
+`current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous; `patience`: ns
+that it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
 
 # ------------------------------------------------------------------------------------------------------ trace
 
@@ -407,9 +438,11 @@ log_dtype = np.dtype(
         ("number", np.int64),
         ("acknowledges", np.bool_),
         ("ack", np.int64),
-        ("size", np.int64),
+        ("bytes", np.int64),
         ("application", np.int64),
         ("packet_type", np.int64),
+        ("message", np.int64),
+        ("incarnation", np.int64),
         ("timestamp", np.int64),
         ("echo", np.int64),
         ("blocks", np.int64),
@@ -469,3 +502,45 @@ class State(NamedTuple):
     rtt_histogram: np.ndarray
     delay_histogram: np.ndarray
     log: np.recarray
+
+FIELDS: dict[str, tuple[np.dtype, int]] = {
+    "clock": (clock_dtype, 1),
+    "settings": (settings_dtype, 1),
+    "timers": (timer_dtype, 1),
+    "heap": (np.dtype(np.int64), 1),
+    "streams": (stream_dtype, 1),
+    "packet_types": (packet_type_dtype, 1),
+    "layouts": (layout_dtype, 1),
+    "routes": (np.dtype(np.int64), 1),
+    "packets": (packet_dtype, 1),
+    "segments": (segment_dtype, 1),
+    "messages": (message_dtype, 1),
+    "queues": (queue_dtype, 1),
+    "queue_statistics": (queue_statistics_dtype, 1),
+    "buckets": (bucket_dtype, 1),
+    "nodes": (node_dtype, 1),
+    "lines": (line_dtype, 1),
+    "ports": (port_dtype, 1),
+    "media": (medium_dtype, 1),
+    "channels": (channel_dtype, 1),
+    "error_rates": (np.dtype(np.float64), 2),
+    "trace_levels": (np.dtype(np.int64), 1),
+    "level_quality": (np.dtype(np.float64), 1),
+    "type_for_level": (np.dtype(np.int64), 1),
+    "type_for_quality": (np.dtype(np.int64), 1),
+    "piconets": (piconet_dtype, 1),
+    "links": (link_dtype, 1),
+    "bridges": (bridge_dtype, 1),
+    "connections": (connection_dtype, 1),
+    "patterns": (np.dtype(np.int64), 1),
+    "schedules": (np.dtype(np.int64), 1),
+    "out_of_order": (np.dtype(np.uint8), 2),
+    "scoreboard": (np.dtype(np.uint8), 2),
+    "sent_at": (np.dtype(np.int64), 2),
+    "sessions": (session_dtype, 1),
+    "flow_statistics": (flow_statistics_dtype, 1),
+    "rtt_histogram": (np.dtype(np.int64), 2),
+    "delay_histogram": (np.dtype(np.int64), 2),
+    "log": (log_dtype, 1),
+}
+"""Type of the entries and number of dimensions of each array of a `State`."""

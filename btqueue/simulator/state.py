@@ -1,76 +1,168 @@
-"""Build the state of a replication from a scenario; grow its pools; forget the statistics of the warm-up."""
+"""The state of a replication: built from a scenario, copied for each replication, grown when a pool runs low."""
+
+from functools import lru_cache
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, TCP_PDU_OVERHEAD_BYTES, segment
-from btqueue.channel.error_rates import packet_error_rate
 from btqueue.scenario import Scenario
-from btqueue.simulator import records
-from btqueue.simulator.engine import start
-from btqueue.simulator.polling import DOWNLINK_HALF, UPLINK_HALF
+from btqueue.scenario.topology import Topology, topology
+from btqueue.simulator import flow_records, records
+from btqueue.simulator.build_flows import add_flow_timers, build_flows, tables
+from btqueue.simulator.build_network import build_network
+from btqueue.simulator.engine import start_bridge, start_flow, start_piconet, start_session
+from btqueue.simulator.histograms import BINS
+from btqueue.simulator.numbering import Streams, Timers
+from btqueue.simulator.polling import visits_until_now
+from btqueue.simulator.radio_tables import types_of
 from btqueue.simulator.random_streams import make_streams
-from btqueue.simulator.records import NEVER, NOTHING, SECOND, SLOT, State
+from btqueue.simulator.records import NOTHING, State
 
-NANOBITS_A_BYTE = 8 * 1_000_000_000
-UNLIMITED = 2**62
 FIRST_POOL = 256
-"""Packets and segments that a pool starts with; it doubles when needed."""
+"""Packets, segments and messages that a pool starts with; it doubles when needed."""
+LOG_LENGTH = 1 << 15
+"""Records of the log between two times that Python reads it."""
+MESSAGES_RESERVED = 4
+"""More than the messages that one event writes."""
 
 
-def new_state(scenario: Scenario, replication: int) -> State:
-    """Return the state at time 0 of one replication; it depends on (scenario, seed, replication) only."""
-    peripherals = scenario.network.peripherals
-    flows = ring_flows(peripherals)
-    channels = 1 if scenario.radio.fading == "per-piconet" else peripherals
-    layouts = segment_layouts(scenario)
-    sim = State(
-        clock=_array(records.clock_dtype, 1),
-        timers=_array(records.timer_dtype, 1 + 2 * peripherals + 2 * len(flows)),
-        heap=np.arange(1 + 2 * peripherals + 2 * len(flows)),
-        streams=make_streams(scenario.run.seed, replication, len(flows) + 2 * channels + peripherals),
-        packet_types=packet_types(scenario),
-        layouts=layouts,
-        packets=_array(records.packet_dtype, 0),
-        segments=_array(records.segment_dtype, 0),
-        queues=queues(scenario),
-        queue_statistics=_array(records.queue_statistics_dtype, len(records.QUEUE_KINDS) * peripherals),
-        buckets=buckets(scenario),
-        peripherals=_array(records.peripheral_dtype, peripherals),
-        channels=_array(records.channel_dtype, channels),
-        central=_array(records.central_dtype, 1),
-        connections=connections(scenario, flows),
-        flow_statistics=_array(records.flow_statistics_dtype, len(flows)),
-    )
-    _set_up_hosts(sim, scenario)
-    _set_up_channels(sim, scenario)
-    _set_up_timers(sim)
-    _set_up_central(sim, scenario)
-    largest = int(layouts.count.max())
-    clock = sim.clock[0]
-    clock.free_packet = clock.free_segment = NOTHING
-    # One event lets a connection send at most a full window and a retransmission.
-    clock.segment_reserve = scenario.transport.receive_window_segments + 2
-    clock.packet_reserve = clock.segment_reserve * largest
+def new_state(scenario: Scenario, replication: int, *, logging: bool = False) -> State:
+    """Return the state at time 0 of one replication; it depends on (scenario, seed, replication) only.
+
+    Args:
+        scenario: what to simulate.
+        replication: number of the replication, from 0.
+        logging: write every event to `log`, which somebody has to read whenever `advance` needs space.
+
+    Raises:
+        ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
+    """
+    built = build(scenario)
+    streams = make_streams(scenario.run.seed, replication, len(built.streams))
+    sim = State(*(array.copy() for array in built._replace(streams=streams)))
+    if logging:
+        sim = sim._replace(log=_array(records.log_dtype, LOG_LENGTH))
+        sim.clock[0].logging = True
+    draw_phases(sim, scenario.run.seed, replication)
     sim = grow(sim)
-    start(sim)
+    for bridge in range(len(sim.bridges)):
+        start_bridge(sim, bridge)
+    for piconet in range(len(sim.piconets)):
+        start_piconet(sim, piconet)
+    for session in range(len(sim.sessions)):
+        start_session(sim, session)
+    for flow in range(len(sim.connections)):
+        start_flow(sim, flow)
     return sim
 
 
-def ring_flows(peripherals: int) -> list[tuple[int, int]]:
-    """Return (source, destination) of the flows of a ring: from each peripheral to the next, cyclically."""
-    return [(source, (source + 1) % peripherals) for source in range(peripherals)]
+@lru_cache(maxsize=2)
+def build(scenario: Scenario) -> State:
+    """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
+    plan = topology(scenario)
+    type_names = [kind.name for kind in types_of(scenario.link)]
+    timers, streams = Timers(), Streams()
+    flows = build_flows(scenario, plan, type_names, streams)
+    routes = paths(plan)
+    parts = build_network(scenario, plan, routes, timers, streams)
+    add_flow_timers(flows, timers)
+    ports_of_routes: list[int] = []
+    for index in range(len(plan.flows)):
+        for field, route in zip(("route", "back_route"), routes[2 * index : 2 * index + 2], strict=True):
+            flows.connections[index][field] = len(ports_of_routes)
+            ports_of_routes += [parts.port_of[step] for step in zip(route, route[1:], strict=False)]
+            ports_of_routes.append(NOTHING)
+    timer_table, heap = timers.arrays()
+    patterns, schedules = tables(flows)
+    count, ring = len(flows.connections), flows.ring
+    tables_of_radio = parts.tables
+    largest = int(flows.layouts.rows.array().count.max())
+    clock = _array(records.clock_dtype, 1)
+    clock.free_packet = clock.free_segment = clock.free_message = NOTHING
+    clock.arrived = clock.entering = clock.sending = clock.acknowledging = NOTHING
+    clock.packet_reserve = largest + 2
+    clock.segment_reserve = 2
+    clock.message_reserve = MESSAGES_RESERVED
+    settings = _array(records.settings_dtype, 1)
+    settings.relay_segments = scenario.network.relay == "segment"
+    settings.lossy_feedback = scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy"
+    settings.colocated = scenario.radio.colocated
+    settings.adapts_to_quality = scenario.link.adaptation_estimate == "link-quality"
+    settings.node_buffers = scenario.link.node_buffer_bytes is not None
+    queues = parts.queues.array()
+    return State(
+        clock=clock,
+        settings=settings,
+        timers=timer_table,
+        heap=heap,
+        streams=_array(records.stream_dtype, streams.count),
+        packet_types=tables_of_radio.packet_types,
+        layouts=flows.layouts.rows.array(),
+        routes=np.array(ports_of_routes, np.int64),
+        packets=_array(records.packet_dtype, 0),
+        segments=_array(records.segment_dtype, 0),
+        messages=_array(records.message_dtype, 0),
+        queues=queues,
+        queue_statistics=_array(records.queue_statistics_dtype, len(queues)),
+        buckets=parts.buckets.array(),
+        nodes=parts.nodes.array(),
+        lines=parts.lines.array(),
+        ports=parts.ports.array(),
+        media=parts.media.array(),
+        channels=parts.channels,
+        error_rates=tables_of_radio.error_rates,
+        trace_levels=tables_of_radio.trace_levels.astype(np.int64),
+        level_quality=tables_of_radio.level_quality.astype(np.float64),
+        type_for_level=tables_of_radio.type_for_level.astype(np.int64),
+        type_for_quality=tables_of_radio.type_for_quality.astype(np.int64),
+        piconets=parts.piconets.array(),
+        links=parts.links.array(),
+        bridges=parts.bridges.array(),
+        connections=flows.connections.array(),
+        patterns=patterns,
+        schedules=schedules,
+        out_of_order=np.zeros((count, ring), np.uint8),
+        scoreboard=np.zeros((count, ring), np.uint8),
+        sent_at=np.zeros((count, ring), np.int64),
+        sessions=flows.sessions.array(),
+        flow_statistics=_array(flow_records.flow_statistics_dtype, count),
+        rtt_histogram=np.zeros((count, BINS), np.int64),
+        delay_histogram=np.zeros((count, BINS), np.int64),
+        log=_array(records.log_dtype, 1),
+    )
+
+
+def paths(plan: Topology) -> list[list[int]]:
+    """Return the nodes on the way of each flow, there and back, in the order of the flows."""
+    both = []
+    for flow in plan.flows:
+        hops = plan.route(flow.source, flow.target)
+        there = [flow.source, *(hop.target for hop in hops)]
+        both += [there, there[::-1]]
+    return both
+
+
+def draw_phases(sim: State, seed: int, replication: int) -> None:
+    """Give every receiver's free-running clock a phase of its own."""
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1)))
+    ticking = sim.connections.ack_tick
+    phases = (generator.random(len(ticking)) * sim.connections.ack_delay).astype(np.int64)
+    sim.connections.tick_phase = np.where(ticking, phases, 0)
 
 
 def grow(sim: State) -> State:
-    """Return the state with at least twice the packets and segments, the old ones kept in place."""
+    """Return the state with larger pools where free packets, segments or messages are short, else the same."""
     clock = sim.clock[0]
-    packets = _extend(sim.packets, clock.free_packet, clock.packet_reserve)
-    segments = _extend(sim.segments, clock.free_segment, clock.segment_reserve)
-    clock.free_packets += len(packets) - len(sim.packets)
-    clock.free_segments += len(segments) - len(sim.segments)
-    clock.free_packet = len(sim.packets)
-    clock.free_segment = len(sim.segments)
-    return sim._replace(packets=packets, segments=segments)
+    pools = {}
+    for name in ("packet", "segment", "message"):
+        reserve, free = clock[f"{name}_reserve"], clock[f"free_{name}s"]
+        if free >= reserve:
+            continue
+        pool = getattr(sim, name + "s")
+        larger = _extend(pool, clock[f"free_{name}"], reserve)
+        clock[f"free_{name}s"] += len(larger) - len(pool)
+        clock[f"free_{name}"] = len(pool)
+        pools[name + "s"] = larger
+    return sim._replace(**pools)
 
 
 def _extend(pool: np.recarray, free: int, reserve: int) -> np.recarray:
@@ -83,127 +175,10 @@ def _extend(pool: np.recarray, free: int, reserve: int) -> np.recarray:
     return larger
 
 
-def packet_types(scenario: Scenario) -> np.recarray:
-    """Return the packet types of the link with their error rates in the good and in the bad state."""
-    radio = scenario.radio
-    bers = {"perfect": (0.0, 0.0), "constant": (radio.ber, radio.ber)}.get(
-        radio.model, (radio.ber_good, radio.ber_bad)
-    )
-    table = _array(records.packet_type_dtype, len(scenario.link.packets))
-    for row, name in enumerate(scenario.link.packets):
-        kind = PACKET_TYPES[name]
-        table[row].slots = kind.slots
-        table[row].duration = kind.slots * SLOT
-        table[row].per_good = packet_error_rate(kind, bers[0], bits=radio.bits)
-        table[row].per_bad = packet_error_rate(kind, bers[1], bits=radio.bits)
-    return table
-
-
-def segment_layouts(scenario: Scenario) -> np.recarray:
-    """Return how data segments and acknowledgements are cut, shape (2,)."""
-    link = scenario.link
-    types = [PACKET_TYPES[name] for name in link.packets]
-    sizes = {
-        records.DATA: scenario.traffic.message_bytes + TCP_PDU_OVERHEAD_BYTES,
-        records.ACK: TCP_PDU_OVERHEAD_BYTES,
-    }
-    layouts = _array(records.segment_layout_dtype, 2)
-    for kind, size in sizes.items():
-        pieces = segment(size, types, link.segmentation)
-        layouts[kind].count = len(pieces)
-        for position, piece in enumerate(pieces):
-            full = scenario.flow_control.charge == "payload"
-            charged = piece.packet.payload_bytes if full else piece.carried_bytes
-            layouts[kind].types[position] = link.packets.index(piece.packet.name)
-            layouts[kind].tokens[position] = charged * NANOBITS_A_BYTE
-    return layouts
-
-
-def queues(scenario: Scenario) -> np.recarray:
-    """Return the empty queues: token buffers (S), uplink queues (L) and the central's downlink queues."""
-    limits = (scenario.flow_control.buffer_packets, scenario.flow_control.baseband_packets, UNLIMITED)
-    table = _array(records.queue_dtype, len(limits) * scenario.network.peripherals)
-    table.head = table.tail = NOTHING
-    table.limit = np.repeat(limits, scenario.network.peripherals)
-    return table
-
-
-def buckets(scenario: Scenario) -> np.recarray:
-    """Return one full token bucket for each peripheral."""
-    flow_control = scenario.flow_control
-    table = _array(records.bucket_dtype, scenario.network.peripherals)
-    table.enabled = flow_control.enabled
-    table.rate = round(flow_control.token_rate_kbps * 1000)
-    table.depth = table.tokens = flow_control.bucket_bytes * NANOBITS_A_BYTE
-    table.whole_segments = flow_control.drop == "segment"
-    return table
-
-
-def connections(scenario: Scenario, flows: list[tuple[int, int]]) -> np.recarray:
-    """Return the connections, established and with nothing sent."""
-    transport, traffic = scenario.transport, scenario.traffic
-    table = _array(records.connection_dtype, len(flows))
-    table.source, table.destination = np.array(flows).T
-    table.greedy = traffic.source == "greedy"
-    table.written = UNLIMITED if traffic.source == "greedy" else 0
-    if traffic.source != "greedy":
-        table.mean_interarrival = traffic.message_bytes * 8 / (traffic.load_kbps * 1000) * SECOND
-    table.cwnd = transport.initial_window_segments
-    table.ssthresh = transport.initial_ssthresh_segments
-    table.rwnd = transport.receive_window_segments
-    table.recover = NOTHING
-    table.rto = round(transport.initial_rto_s * SECOND)
-    table.min_rto = round(transport.min_rto_s * SECOND)
-    table.max_rto = round(transport.max_rto_s * SECOND)
-    table.backoff = transport.rto_backoff
-    table.rto_deadline = NEVER
-    return table
-
-
-def _set_up_hosts(sim: State, scenario: Scenario) -> None:
-    sim.peripherals.channel = np.arange(len(sim.peripherals)) % len(sim.channels)
-    sim.peripherals.outbox_head = sim.peripherals.outbox_tail = NOTHING
-    sim.peripherals.jitter = round(scenario.run.jitter_s * SECOND)
-
-
-def _set_up_channels(sim: State, scenario: Scenario) -> None:
-    radio = scenario.radio
-    sim.channels.lossy = bool(np.any(sim.packet_types.per_good) or np.any(sim.packet_types.per_bad))
-    if radio.model == "gilbert-elliott":
-        sim.channels.stationary_good = radio.good_s / (radio.good_s + radio.bad_s)
-        sim.channels.relaxation_rate = 1 / radio.good_s + 1 / radio.bad_s
-        # The first look then draws from the stationary law: the far past has been forgotten.
-        sim.channels.sampled_at = -round(100 * SECOND * (radio.good_s + radio.bad_s))
-    else:
-        sim.channels.stationary_good = 1.0
-    sim.channels.good = True
-
-
-def _set_up_timers(sim: State) -> None:
-    hosts = [
-        (kind, host) for host in range(len(sim.peripherals)) for kind in (records.TOKENS, records.OUTBOX)
-    ]
-    flows = [
-        (kind, flow)
-        for flow in range(len(sim.connections))
-        for kind in (records.ARRIVAL, records.RETRANSMISSION)
-    ]
-    sim.timers.kind, sim.timers.owner = np.array([(records.TURN, 0), *hosts, *flows]).T
-    sim.timers.due = NEVER
-    sim.timers.place = sim.heap
-
-
-def _set_up_central(sim: State, scenario: Scenario) -> None:
-    limits = {"e-limited": scenario.polling.limit, "1-limited": 1, "exhaustive": UNLIMITED}
-    sim.central.peripherals = scenario.network.peripherals
-    sim.central.limit = limits[scenario.polling.discipline]
-    sim.central.phase = DOWNLINK_HALF
-    sim.central.packet = NOTHING
-
-
 def forget_statistics(sim: State) -> None:
     """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
     clock = sim.clock[0]
+    visits_until_now(sim)
     clock.statistics_since = clock.now
     clock.events = 0
     sim.flow_statistics[:] = np.zeros_like(sim.flow_statistics)
@@ -211,26 +186,24 @@ def forget_statistics(sim: State) -> None:
     sim.queue_statistics[:] = np.zeros_like(sim.queue_statistics)
     sim.queue_statistics.inside_at_start = sim.queues.length
     sim.queue_statistics.changed_at = clock.now
-    sim.central.visits = -visits_ahead(sim)
-    sim.central.data_slots = 0
-
-
-def visits_ahead(sim: State) -> int:
-    """Return how many idle visits are counted that lie after the present time, because they were skipped."""
-    central = sim.central[0]
-    start = sim.timers[0].due - SLOT
-    if central.packet != NOTHING or central.phase == UPLINK_HALF or start <= sim.clock[0].now:
-        return 0
-    return -((sim.clock[0].now - start) // (2 * SLOT))
+    sim.piconets.visits = sim.piconets.data_slots = 0
+    sim.links.visits = sim.links.frames = sim.links.data_frames = sim.links.data_slots = 0
+    sim.bridges.switches = 0
+    sim.rtt_histogram[:] = 0
+    sim.delay_histogram[:] = 0
 
 
 def packets_inside(sim: State) -> np.ndarray:
-    """Return the packets of each flow now in some queue, by walking the queues, shape (flows,)."""
+    """Return the packets of each flow now in some queue, by walking the queues, shape (flows,).
+
+    Ghosts are left out: the far side has counted them.
+    """
     inside = np.zeros(len(sim.connections), np.int64)
-    for line in sim.queues:
-        packet = line.head
-        for _ in range(line.length):
-            inside[sim.segments[sim.packets[packet].segment].flow] += 1
+    for index in np.flatnonzero(sim.queues.length):
+        packet = sim.queues[index].head
+        for _ in range(sim.queues[index].length):
+            if not sim.packets[packet].ghost:
+                inside[sim.segments[sim.packets[packet].segment].flow] += 1
             packet = sim.packets[packet].next
     return inside
 

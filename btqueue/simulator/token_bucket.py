@@ -1,28 +1,16 @@
 """L2CAP flow control as a token bucket (Venugopal 2006, section 1.1 and table 3.1).
 
 Packets wait in a buffer of S for tokens, which gather at a constant rate up to the bucket's depth; the packet
-at the head leaves for the uplink queue, of L packets, as soon as the bucket holds its price. A full buffer
-refuses the packet, or, if `whole_segments`, every packet of its segment; a full uplink queue refuses the
-packet.
+at the head leaves for the baseband queue of its port as soon as the bucket holds its price. A full buffer
+refuses the packet, or, if `whole_segments`, every packet of its segment; a full baseband queue refuses the
+packet. A bucket has the number of its port.
 """
 
+from btqueue.simulator.baseband_queue import enter_queue, free_node_buffer
 from btqueue.simulator.compilation import compiled
 from btqueue.simulator.l2cap import finish_packet
 from btqueue.simulator.packet_queue import offer, serve
-from btqueue.simulator.records import TOKEN_BUFFER, UPLINK
 from btqueue.simulator.timers import schedule
-
-
-@compiled
-def queue_of(sim, kind, peripheral):
-    """Return the index of a peripheral's token buffer, uplink or downlink queue."""
-    return kind * sim.central[0].peripherals + peripheral
-
-
-@compiled
-def token_timer(peripheral):
-    """Return the number of a peripheral's token timer; 0 is the central's, two belong to each peripheral."""
-    return 1 + 2 * peripheral
 
 
 @compiled
@@ -39,57 +27,58 @@ def accrue(bucket, now):
 
 
 @compiled
-def enter_baseband(sim, peripheral, packet, now):
-    """Hand a packet to the uplink queue, or lose it there."""
+def enter_baseband(sim, port, packet, now):
+    """Hand a packet to the baseband queue of the port, or lose it there."""
     flow = sim.segments[sim.packets[packet].segment].flow
     statistics = sim.flow_statistics[flow]
     statistics.offered_to_baseband += 1
-    if offer(sim, queue_of(sim, UPLINK, peripheral), packet, now):
-        sim.central[0].waiting += 1
-    else:
+    if not enter_queue(sim, port, packet, now):
         statistics.refused_at_baseband += 1
+        free_node_buffer(sim, port, sim.packets[packet].bytes)
         finish_packet(sim, packet, True)
 
 
 @compiled
-def wait_for_tokens(sim, peripheral, now):
+def wait_for_tokens(sim, port, now):
     """Set the timer for the instant at which the head packet's price will be there."""
-    bucket = sim.buckets[peripheral]
-    head = sim.queues[queue_of(sim, TOKEN_BUFFER, peripheral)].head
-    missing = sim.packets[head].tokens - bucket.tokens
-    schedule(sim, token_timer(peripheral), now + (missing + bucket.rate - 1) // bucket.rate)
+    bucket = sim.buckets[port]
+    missing = sim.packets[sim.queues[bucket.queue].head].tokens - bucket.tokens
+    schedule(sim, bucket.timer, now + (missing + bucket.rate - 1) // bucket.rate)
 
 
 @compiled
-def admit_packet(sim, peripheral, packet, now):
+def admit_packet(sim, port, packet, now):
     """Let a packet pass at once if nobody waits and the tokens are there; else it waits, or is refused."""
-    bucket = sim.buckets[peripheral]
-    flow = sim.segments[sim.packets[packet].segment].flow
-    statistics = sim.flow_statistics[flow]
+    bucket = sim.buckets[port]
+    statistics = sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow]
     statistics.offered_to_token_buffer += 1
-    if not bucket.enabled:
-        enter_baseband(sim, peripheral, packet, now)
-        return
-    buffer = queue_of(sim, TOKEN_BUFFER, peripheral)
-    nobody_waits = sim.queues[buffer].length == 0
-    if nobody_waits:
-        accrue(bucket, now)
-        if bucket.tokens >= sim.packets[packet].tokens:
-            bucket.tokens -= sim.packets[packet].tokens
-            enter_baseband(sim, peripheral, packet, now)
-            return
-    if not offer(sim, buffer, packet, now):
+    passes = not bucket.enabled
+    nobody_waits = False
+    if bucket.enabled:
+        nobody_waits = sim.queues[bucket.queue].length == 0
+        if nobody_waits:
+            accrue(bucket, now)
+            if bucket.tokens >= sim.packets[packet].tokens:
+                bucket.tokens -= sim.packets[packet].tokens
+                passes = True
+    if passes:
+        enter_baseband(sim, port, packet, now)
+    elif not offer(sim, bucket.queue, packet, now):
         statistics.refused_at_token_buffer += 1
+        free_node_buffer(sim, port, sim.packets[packet].bytes)
         finish_packet(sim, packet, True)
     elif nobody_waits:
-        wait_for_tokens(sim, peripheral, now)
+        wait_for_tokens(sim, port, now)
 
 
 @compiled
-def has_room_for(sim, peripheral, layout, now):
+def has_room_for(sim, port, layout, now):
     """Whether a segment of this layout fits as a whole: tokens for its first packets, places for the rest."""
-    bucket = sim.buckets[peripheral]
-    buffer = sim.queues[queue_of(sim, TOKEN_BUFFER, peripheral)]
+    bucket = sim.buckets[port]
+    if not bucket.enabled:
+        baseband = sim.queues[sim.ports[port].queue]
+        return layout.count <= baseband.limit - baseband.length
+    buffer = sim.queues[bucket.queue]
     passing = 0
     if buffer.length == 0:
         accrue(bucket, now)
@@ -101,15 +90,14 @@ def has_room_for(sim, peripheral, layout, now):
 
 
 @compiled
-def on_tokens(sim, peripheral, now):
+def on_tokens(sim, port, now):
     """The head packet's tokens have come: release it, and all that the rest pays for."""
-    bucket = sim.buckets[peripheral]
-    buffer = queue_of(sim, TOKEN_BUFFER, peripheral)
+    bucket = sim.buckets[port]
     accrue(bucket, now)
-    while sim.queues[buffer].length > 0:
-        head = sim.queues[buffer].head
+    while sim.queues[bucket.queue].length > 0:
+        head = sim.queues[bucket.queue].head
         if bucket.tokens < sim.packets[head].tokens:
-            wait_for_tokens(sim, peripheral, now)
+            wait_for_tokens(sim, port, now)
             return
         bucket.tokens -= sim.packets[head].tokens
-        enter_baseband(sim, peripheral, serve(sim, buffer, now), now)
+        enter_baseband(sim, port, serve(sim, bucket.queue, now), now)

@@ -4,58 +4,84 @@
     pytest validation/benchmarks/bench_simulator.py --benchmark-json=FILE  kept, with the ratios in extra_info
     python validation/benchmarks/report.py                                 a table of the ratios
 
-A ratio that is asked for fails when it is missed; on a machine that others use, look at the table instead.
+A ratio that is asked for fails when it is missed; on a machine that others use, look at the table instead. A
+comparison whose other program is not here is skipped and says what it needs (`other_programs.py`).
 """
 
 import measurements
 import pytest
+from other_programs import NotHere, compile_times
 
 pytestmark = pytest.mark.benchmark_ratio
 
-SIMPY_RATIO = 30
-THREADS_RATIO = 1.9
+
+@pytest.fixture
+def measured(benchmark):
+    """Call a measurement once, keep its numbers with the benchmark, and return them."""
+
+    def run(function, **kwargs):
+        try:
+            result = benchmark.pedantic(function, kwargs=kwargs, rounds=1)
+        except NotHere as reason:
+            pytest.skip(str(reason))
+        benchmark.extra_info.update(result)
+        return result
+
+    return run
 
 
-def test_piconet(benchmark):
-    scenario = measurements.bt.load("venugopal-2006/piconet")
-    measurements.run_piconet(scenario, 1)
-    events, _ = benchmark.pedantic(measurements.run_piconet, (scenario, 20_000), rounds=5)
-    benchmark.extra_info["events_per_s"] = events / benchmark.stats["min"]
-    benchmark.extra_info["simulated_s_per_s"] = 20_000 / benchmark.stats["min"]
-
-
-def test_seven_queues_against_simpy(benchmark):
+def test_seven_queues(benchmark):
     system = measurements.seven_queue_system()
-    benchmark.extra_info.update(measurements.seven_queues_against_simpy())
-    benchmark.pedantic(measurements.our_polling, (system, 2e7), {"visits_are_events": True}, rounds=3)
-    assert benchmark.extra_info["ratio_of_played_events"] >= SIMPY_RATIO
+    benchmark.pedantic(
+        measurements.our_polling, (system, 2e7), {"visits_are_events": True}, rounds=5, warmup_rounds=1
+    )
 
 
-def test_mm1_against_ciw(benchmark):
-    benchmark.extra_info.update(measurements.mm1_against_ciw())
-    system = measurements.mm1_system()
-    benchmark.pedantic(measurements.our_polling, (system, 5e7), {"visits_are_events": False}, rounds=3)
-    assert benchmark.extra_info["ratio"] >= SIMPY_RATIO
+def test_seven_queues_against_simpy(measured):
+    assert measured(measurements.seven_queues_against_simpy)["ratio"] >= 60
 
 
-def test_two_threads_against_one(benchmark):
-    result = benchmark.pedantic(measurements.two_threads_against_one, rounds=1)
-    benchmark.extra_info.update(result)
-    assert result["ratio"] >= THREADS_RATIO
+def test_seven_queues_against_line(measured):
+    assert measured(measurements.seven_queues_against_line)["ratio"] >= 8
 
 
-def test_memory_is_flat(benchmark):
-    result = benchmark.pedantic(measurements.memory_growth, rounds=1)
-    benchmark.extra_info.update(result)
-    assert result["long"] == result["short"]
+def test_mm1_against_ciw(measured):
+    assert measured(measurements.mm1_against_ciw)["ratio"] >= 60
 
 
-def test_cost_is_at_most_linear_in_the_number_of_devices(benchmark):
-    # Greedy sources keep the radio busy, so a simulated second holds the same number of slots whatever the
-    # number of devices: the cost may not grow faster than that number does.
+@pytest.mark.parametrize("errors", [False, True], ids=["perfect radio", "two-state radio"])
+def test_piconet_against_cpp(measured, errors):
+    assert measured(measurements.piconet_against_cpp, errors=errors)["ratio"] >= 0.7
+
+
+def test_link_against_ns3(measured):
+    assert measured(measurements.link_against_ns3)["ratio"] >= 50
+
+
+def test_cost_of_options_that_are_off(measured):
+    measured(measurements.cost_of_options)
+
+
+def test_compiling(measured):
+    seconds = measured(compile_times)
+    assert seconds["empty_cache_s"] < 30
+    assert seconds["warm_cache_s"] < 1
+
+
+def test_cost_of_a_device_does_not_grow_with_their_number(benchmark):
+    # Twice is left for caches: 8 devices fit into the nearest, 8,000 do not.
     costs = benchmark.pedantic(measurements.cost_by_devices, rounds=1)
-    benchmark.extra_info["seconds_for_a_simulated_second"] = costs
-    assert costs[7] <= costs[2] * 7 / 2
+    benchmark.extra_info["cpu_s_for_a_simulated_second_and_device"] = costs
+    assert max(costs.values()) <= 2 * costs[8]
+
+
+def test_two_threads_against_one(measured):
+    assert measured(measurements.two_threads_against_one)["ratio"] >= 1.9
+
+
+def test_memory_is_flat(measured):
+    result = measured(measurements.memory_growth)
+    assert result["long"] == result["short"]
 
 
 def test_solve(benchmark):

@@ -1,55 +1,142 @@
-"""What the benchmarks measure. Each function runs once and returns plain numbers; nothing here judges them.
+"""What the benchmarks measure. Each function runs once and returns plain numbers; nothing here judges
+them.
 
-Wall-clock times mean little on a busy machine, ratios within one run more. Of several runs the shortest
-counts, the one that was disturbed least; what is compared runs in turns, so that both sides meet the same
-disturbances.
+Times mean little on a busy machine, ratios within one run more. What runs on one thread is timed in CPU
+seconds, which others' programs disturb least, and of several runs the median counts; what is compared runs
+in turns, so that both sides meet the same disturbances.
 """
 
 import importlib
+import statistics
 import subprocess
 import sys
 import time
 
 import numpy as np
+import other_programs
+from networks import many_piconets, tcp_over_a_link
 from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
 from btqueue.simulator.engine import NEEDS_SPACE, advance
-from btqueue.simulator.polling_system import (
-    ExponentialService,
-    PollingSystem,
-    advance_to,
-    deterministic,
-    new_polling_state,
-)
-from btqueue.simulator.records import SECOND
+from btqueue.simulator.polling_system import PollingSystem, advance_to, new_polling_state
+from btqueue.simulator.random_times import ConstantTime, ExponentialTime
+from btqueue.simulator.records import SECOND, SLOT
 from btqueue.simulator.state import grow, new_state
 
 MM1_LOAD, MM1_SERVICE = 0.7, 6.0
 SEVEN_QUEUES = {"queues": 7, "arrival_rate": 0.7 / 7 / 6, "service": 6.0, "switch": 2.0, "limit": 5}
 MM1 = {"arrival_rate": MM1_LOAD / MM1_SERVICE, "service_rate": 1 / MM1_SERVICE}
+LINK = {"rate_kbps": 2000, "delay_ms": 10, "loss": 0.01}
 
 
-def timed(function, *args, **kwargs):
+def timed(function, *args, clock=time.process_time, **kwargs):
     """Return (seconds, result) of one call."""
-    start = time.perf_counter()
+    start = clock()
     result = function(*args, **kwargs)
-    return time.perf_counter() - start, result
+    return clock() - start, result
 
 
-def best_of(repeats, function, *args, **kwargs):
-    """Return (seconds, result) of the fastest of several calls."""
-    return min((timed(function, *args, **kwargs) for _ in range(repeats)), key=lambda pair: pair[0])
+def in_turns(repeats, *functions, clock=time.process_time):
+    """Return the median seconds of each of several functions that are called in turns."""
+    rounds = [[timed(function, clock=clock)[0] for function in functions] for _ in range(repeats)]
+    return [statistics.median(seconds) for seconds in zip(*rounds, strict=True)]
 
 
-def in_turns(repeats, first, second):
-    """Return (seconds, result) of the fastest call of each of two functions that are called in turns."""
-    rounds = [(timed(first), timed(second)) for _ in range(repeats)]
-    return tuple(min(calls, key=lambda pair: pair[0]) for calls in zip(*rounds, strict=True))
+def medians(repeats, *functions):
+    """Call functions that measure themselves in turns; return the median of each number that each returns."""
+    rounds = [[function() for function in functions] for _ in range(repeats)]
+    return [
+        {name: statistics.median(result[name] for result in results) for name in results[0]}
+        for results in zip(*rounds, strict=True)
+    ]
 
 
-def run_piconet(scenario, seconds):
-    """Play one replication on one thread; return the number of events."""
+# ---------------------------------------------------------------- the queueing-only mode
+
+
+def our_polling(system, slots, *, visits_are_events):
+    """Play one replication; return how many events happened, and the mean waiting time (slots)."""
+    with np.errstate(over="ignore"):
+        state = advance_to(new_polling_state(system, seed=1, replication=0), slots)
+    stations = state.stations
+    happened = int(stations.offered.sum() + stations.served.sum())
+    happened += int(stations.visits.sum()) if visits_are_events else 0
+    return {"happened": happened, "waiting": float(stations.waited.sum() / stations.started.sum() / SLOT)}
+
+
+def seven_queue_system():
+    """Return the seven-queue system: M = 5, service of 6 slots, 2 to switch, 70 % load."""
+    return PollingSystem(
+        arrival_rates=(SEVEN_QUEUES["arrival_rate"],) * SEVEN_QUEUES["queues"],
+        services=ConstantTime(slots=SEVEN_QUEUES["service"]),
+        walks=ConstantTime(slots=SEVEN_QUEUES["switch"]),
+        limit=SEVEN_QUEUES["limit"],
+    )
+
+
+def mm1_system():
+    """Return the M/M/1 queue at 70 % load."""
+    return PollingSystem(arrival_rates=(MM1["arrival_rate"],), services=ExponentialTime(mean=MM1_SERVICE))
+
+
+def _ours(system, slots, visits_are_events):
+    cpu, result = timed(our_polling, system, slots, visits_are_events=visits_are_events)
+    return {
+        "events_per_s": result["happened"] / cpu,
+        "slots_per_s": slots / cpu,
+        "waiting": result["waiting"],
+    }
+
+
+def _theirs(peer, parameters, slots):
+    cpu, counts = timed(peer, **parameters, until=slots, seed=1)
+    return {"events_per_s": counts.events / cpu, "slots_per_s": slots / cpu, "waiting": counts.mean_waiting}
+
+
+def _line(services):
+    result = other_programs.line_polling(**SEVEN_QUEUES, services=services)
+    return {"slots_per_s": result["slots"] / result["cpu_s"], "waiting": result["waiting"]}
+
+
+def _compared(system, visits_are_events, our_slots, their_run, repeats):
+    our_polling(system, 100, visits_are_events=visits_are_events)
+    ours, theirs = medians(repeats, lambda: _ours(system, our_slots, visits_are_events), their_run)
+    return {
+        "our_events_per_s": ours["events_per_s"],
+        "their_events_per_s": ours["events_per_s"] * theirs["slots_per_s"] / ours["slots_per_s"],
+        "ratio": ours["slots_per_s"] / theirs["slots_per_s"],
+        "our_waiting": ours["waiting"],
+        "their_waiting": theirs["waiting"],
+    }
+
+
+def seven_queues_against_simpy(*, our_slots=2e7, their_slots=4e5, repeats=5):
+    """Return the ratio of simulated slots a CPU second, and events a second of both."""
+    return _compared(
+        seven_queue_system(),
+        True,
+        our_slots,
+        lambda: _theirs(simpy_polling, SEVEN_QUEUES, their_slots),
+        repeats,
+    )
+
+
+def seven_queues_against_line(*, our_slots=2e7, their_services=1_000_000, repeats=5):
+    """Return the same for LINE's engine, CPU seconds of its process."""
+    return _compared(seven_queue_system(), True, our_slots, lambda: _line(their_services), repeats)
+
+
+def mm1_against_ciw(*, our_slots=2e7, their_slots=2e5, repeats=3):
+    """Return the same for M/M/1 and Ciw; events are arrivals and service completions."""
+    return _compared(mm1_system(), False, our_slots, lambda: _theirs(ciw_mm1, MM1, their_slots), repeats)
+
+
+# ---------------------------------------------------------------- the full stack
+
+
+def run_network(scenario, seconds):
+    """Play one replication on one thread; return the number of events and the bytes of the state."""
     with np.errstate(over="ignore"):
         sim = new_state(scenario, 0)
         while advance(sim, round(seconds * SECOND)) == NEEDS_SPACE:
@@ -57,82 +144,86 @@ def run_piconet(scenario, seconds):
     return int(sim.clock[0].events), sum(array.nbytes for array in sim)
 
 
-def piconet_speed(*, seconds=20_000, repeats=3, scenario="venugopal-2006/piconet", **changes):
-    """Return events and simulated seconds a second of wall clock, one thread, compiled beforehand."""
-    loaded = bt.load(scenario).with_(**changes)
-    run_piconet(loaded, 1)
-    wall, (events, _) = best_of(repeats, run_piconet, loaded, seconds)
-    return {"events_per_s": events / wall, "simulated_s_per_s": seconds / wall}
+def network_speed(scenario, *, seconds, repeats=3):
+    """Return events and simulated seconds a CPU second, one thread, compiled beforehand; set-up left out."""
+    run_network(scenario, 0)
+    (empty,) = in_turns(repeats, lambda: run_network(scenario, 0))
+    cpu, (events, _) = timed(run_network, scenario, seconds)
+    (cpu,) = in_turns(repeats, lambda: run_network(scenario, seconds))
+    return {"events_per_s": events / (cpu - empty), "simulated_s_per_s": seconds / (cpu - empty)}
 
 
-def our_polling(system, slots, *, visits_are_events):
-    """Play one replication; return how many events happened, how many were played, and the mean waiting time.
-
-    Visits to queues while the whole system is empty are counted but not played.
-    """
-    with np.errstate(over="ignore"):
-        state = advance_to(new_polling_state(system, seed=1, replication=0), slots)
-    stations, server = state.stations, state.server[0]
-    happened = int(state.queue_statistics.offered.sum() + state.queue_statistics.served.sum())
-    happened += int(server.visits) if visits_are_events else 0
-    waiting = stations.waited.sum() / stations.started.sum() / 625_000
-    return {"happened": happened, "played": int(state.clock[0].events), "waiting": float(waiting)}
-
-
-def seven_queue_system():
-    """Return the seven-queue system: M = 5, service of 6 slots, 2 to switch, 70 % load."""
-    count = SEVEN_QUEUES["queues"]
-    return PollingSystem(
-        arrival_rates=(SEVEN_QUEUES["arrival_rate"],) * count,
-        services=(deterministic(SEVEN_QUEUES["service"]),) * count,
-        switch_slots=SEVEN_QUEUES["switch"],
-        limit=SEVEN_QUEUES["limit"],
-    )
-
-
-def mm1_system():
-    """Return the M/M/1 queue at 70 % load."""
-    return PollingSystem(
-        arrival_rates=(MM1["arrival_rate"],), services=(ExponentialService(mean=MM1_SERVICE),)
-    )
-
-
-def seven_queues_against_simpy(*, our_slots=2e7, their_slots=4e5, repeats=3):
-    """Return events a second of both, and their ratios by simulated time and by events played."""
-    return _against(seven_queue_system(), True, our_slots, simpy_polling, SEVEN_QUEUES, their_slots, repeats)
-
-
-def mm1_against_ciw(*, our_slots=5e7, their_slots=2e5, repeats=3):
-    """Return the same for M/M/1 and Ciw; events are arrivals and service completions."""
-    return _against(mm1_system(), False, our_slots, ciw_mm1, MM1, their_slots, repeats)
-
-
-def _against(system, visits_are_events, our_slots, peer, parameters, their_slots, repeats):
-    our_polling(system, 100, visits_are_events=visits_are_events)
-    (wall, ours), (their_wall, theirs) = in_turns(
+def piconet_against_cpp(*, seconds=20_000, repeats=5, errors=False):
+    """Return simulated seconds a CPU second of the C++ loop, of this engine, of the earlier one, and
+    ratios."""
+    scenario = "venugopal-2006/piconet-errors" if errors else "venugopal-2006/piconet"
+    cpp, ours = medians(
         repeats,
-        lambda: our_polling(system, our_slots, visits_are_events=visits_are_events),
-        lambda: peer(**parameters, until=their_slots, seed=1),
+        lambda: _speed(other_programs.cpp_piconet(seconds=seconds, errors=errors)),
+        lambda: _speed(other_programs.one_replication(seconds, scenario=scenario)),
     )
     return {
-        "our_events_per_s": ours["happened"] / wall,
-        "our_played_events_per_s": ours["played"] / wall,
-        "their_events_per_s": theirs.events / their_wall,
-        "ratio": (our_slots / wall) / (their_slots / their_wall),
-        "ratio_of_played_events": (ours["played"] / wall) / (theirs.events / their_wall),
-        "our_waiting": ours["waiting"],
-        "their_waiting": theirs.mean_waiting,
+        "cpp_s_per_s": cpp["simulated_s_per_s"],
+        "our_s_per_s": ours["simulated_s_per_s"],
+        "our_events_per_s": ours["events_per_s"],
+        "ratio": ours["simulated_s_per_s"] / cpp["simulated_s_per_s"],
+    }
+
+
+def cost_of_options(*, seconds=20_000, repeats=5):
+    """Return what the same piconet costs now over what it cost before the options came that it does not
+    use."""
+    before, now = medians(
+        repeats,
+        lambda: _speed(other_programs.earlier_replication(seconds)),
+        lambda: _speed(other_programs.one_replication(seconds)),
+    )
+    return {"ratio": before["simulated_s_per_s"] / now["simulated_s_per_s"]}
+
+
+def _speed(result):
+    return {
+        "simulated_s_per_s": result["simulated_s"] / result["cpu_s"],
+        "events_per_s": result["events"] / result["cpu_s"],
+    }
+
+
+def link_against_ns3(*, our_seconds=20_000, their_seconds=500, repeats=3):
+    """Return events a CPU second of both for a TCP flow over a link, and the ratios by event and by time."""
+    theirs = medians(repeats, lambda: other_programs.ns3_link(**LINK, seconds=their_seconds))[0]
+    ours = network_speed(tcp_over_a_link(**LINK), seconds=our_seconds, repeats=repeats)
+    their_events = theirs["events"] / theirs["cpu_s"]
+    return {
+        "our_events_per_s": ours["events_per_s"],
+        "their_events_per_s": their_events,
+        "ratio": ours["events_per_s"] / their_events,
+        "ratio_of_simulated_time": ours["simulated_s_per_s"] * theirs["cpu_s"] / their_seconds,
+    }
+
+
+def cost_by_devices(*, device_seconds=200_000, repeats=3, devices=(8, 80, 800, 8000)):
+    """Return CPU seconds for a simulated second and device, at each number of devices."""
+    return {
+        count: 1
+        / network_speed(many_piconets(count), seconds=device_seconds / count, repeats=repeats)[
+            "simulated_s_per_s"
+        ]
+        / count
+        for count in devices
     }
 
 
 def two_threads_against_one(*, seconds=4800, replications=20, repeats=5):
-    """Return how much faster two threads finish the same replications than one."""
+    """Return how much faster two threads finish the same replications than one (wall clock)."""
     scenario = bt.load("venugopal-2006/piconet").with_(
         run__duration_s=seconds, run__replications=replications
     )
     bt.simulate(scenario.with_(run__duration_s=1, run__warmup_s=0, run__replications=1))
-    (one, _), (two, _) = in_turns(
-        repeats, lambda: bt.simulate(scenario, threads=1), lambda: bt.simulate(scenario, threads=2)
+    one, two = in_turns(
+        repeats,
+        lambda: bt.simulate(scenario, threads=1),
+        lambda: bt.simulate(scenario, threads=2),
+        clock=time.perf_counter,
     )
     return {"one_thread_s": one, "two_threads_s": two, "ratio": one / two}
 
@@ -140,19 +231,10 @@ def two_threads_against_one(*, seconds=4800, replications=20, repeats=5):
 def memory_growth(*, short=100, long=10_000):
     """Return the bytes of the state after a short and a long run of an overloaded piconet."""
     scenario = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=400)
-    return {"short": run_piconet(scenario, short)[1], "long": run_piconet(scenario, long)[1]}
+    return {"short": run_network(scenario, short)[1], "long": run_network(scenario, long)[1]}
 
 
-def cost_by_devices(*, seconds=5000, repeats=3):
-    """Return wall-clock seconds for a simulated second at 2 to 7 peripherals, sources greedy."""
-    costs = {}
-    for peripherals in range(2, 8):
-        speed = piconet_speed(
-            seconds=seconds, repeats=repeats, network__peripherals=peripherals, traffic__source="greedy"
-        )
-        costs[peripherals] = 1 / speed["simulated_s_per_s"]
-    return costs
-
+# ---------------------------------------------------------------- solve
 
 SOLVE = "import btqueue as bt; bt.solve(bt.load('venugopal-2006/piconet'))"
 
@@ -167,13 +249,15 @@ def why_no_solve():
 
 
 def solve_times(*, repeats=3):
-    """Return seconds of a solve: in a fresh process, warm in this one, and of importing jax alone."""
+    """Return wall-clock seconds of a solve: in a fresh process, warm in this one, and of importing jax
+    alone."""
     scenario = bt.load("venugopal-2006/piconet")
-    (fresh, _), (importing, _) = in_turns(
+    fresh, importing = in_turns(
         repeats,
         lambda: subprocess.run([sys.executable, "-c", SOLVE], check=True),
         lambda: subprocess.run([sys.executable, "-c", "import jax"], check=True),
+        clock=time.perf_counter,
     )
-    first, _ = timed(bt.solve, scenario)
-    warm, _ = best_of(repeats, bt.solve, scenario)
+    first, _ = timed(bt.solve, scenario, clock=time.perf_counter)
+    (warm,) = in_turns(repeats, lambda: bt.solve(scenario), clock=time.perf_counter)
     return {"fresh_process_s": fresh, "import_jax_s": importing, "first_call_s": first, "warm_call_s": warm}

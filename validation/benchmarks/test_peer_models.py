@@ -7,9 +7,11 @@ import math
 
 import measurements
 import numpy as np
+import other_programs
 import pytest
 from peer_models import ciw_mm1, simpy_polling
 
+import btqueue as bt
 from btqueue.simulator.polling_system import simulate_polling_system
 
 COMPARISONS = {
@@ -36,3 +38,16 @@ def test_both_programs_count_the_same_events(comparison):
     ours = measurements.our_polling(system(), slots, visits_are_events=visits)["happened"]
     # Arrivals and services vary by the root of their number, visits less.
     assert abs(ours - theirs) < 4.5 * math.sqrt(2 * 2 * theirs)
+
+
+@pytest.mark.parametrize(("scenario", "errors"), [("piconet", False), ("piconet-errors", True)])
+def test_the_loop_in_cpp_is_the_same_piconet(scenario, errors):
+    try:
+        theirs = other_programs.cpp_piconet(seconds=480, replications=100, errors=errors)["goodput_kbps"]
+    except other_programs.NotHere as reason:
+        pytest.skip(str(reason))
+    loaded = bt.load(f"venugopal-2006/{scenario}").with_(run__replications=40)
+    ours = bt.simulate(loaded).goodput_kbps.mean("flow").values
+    error = math.hypot(np.std(theirs, ddof=1) / 10, ours.std(ddof=1) / math.sqrt(40))
+    assert abs(np.mean(theirs) - ours.mean()) < 4.5 * error
+    assert error < 0.05 * ours.mean()

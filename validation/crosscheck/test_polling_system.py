@@ -1,162 +1,147 @@
-"""The queueing-only simulator against exact results of queueing theory.
+"""The queueing-only simulator as a machine: against a plain event list, in pieces, in threads, out of room.
 
-The formulas are written out here, from the literature; times are in slots. Each comparison is at 99 %: with a
-fresh seed one in a hundred would fail. Seeds are fixed.
+That its numbers are those of queueing theory is checked in `theory/test_queueing_limits.py`.
 """
+
+import heapq
+from collections import deque
 
 import numpy as np
 import pytest
 
+from btqueue.simulator.independent_runs import CountLost
 from btqueue.simulator.polling_system import (
-    ExponentialService,
     PollingSystem,
-    TwoPointService,
     advance_to,
-    deterministic,
+    check_polling,
+    forget_polling_statistics,
+    measure_polling,
     new_polling_state,
     simulate_polling_system,
 )
-from btqueue.simulator.replications import half_width
-
-LENGTH = {"duration_slots": 4e6, "warmup_slots": 1e5, "replications": 12}
-
-
-def run(system, **changes):
-    return simulate_polling_system(system, confidence=0.99, **{"seed": 1, **LENGTH, **changes})
-
-
-def agrees(values, exact):
-    """Whether the 99 % interval of the mean of these replications holds the exact value."""
-    values = np.asarray(values)
-    return abs(values.mean() - exact) <= half_width(values, 0.99)
-
-
-def single(arrival_rate, service, **settings):
-    return PollingSystem(arrival_rates=(arrival_rate,), services=(service,), **settings)
-
-
-# ---------------------------------------------------------------- one queue
-
-
-@pytest.mark.parametrize("load", [0.3, 0.6, 0.9])
-def test_m_d_1(load):
-    result = run(single(load / 6, deterministic(6)))
-    assert agrees(result.waiting[:, 0], load * 6 / (2 * (1 - load))), "Pollaczek and Khinchin"
-
-
-def test_m_m_1():
-    result = run(single(0.8 / 5, ExponentialService(mean=5)))
-    assert agrees(result.waiting[:, 0], 0.8 * 5 / (1 - 0.8))
-    assert agrees(result.queue_length[:, 0], 0.8 / (1 - 0.8))
-
-
-def test_m_g_1_with_two_lengths_of_service():
-    # b = 2 or 12 with probabilities 0.7 and 0.3: mean 5, second moment 46
-    result = run(single(0.14, TwoPointService(short=2, long=12, probability_long=0.3)))
-    assert agrees(result.waiting[:, 0], 0.14 * 46 / (2 * (1 - 0.7)))
-
-
-@pytest.mark.parametrize("places", [1, 3, 8])
-def test_m_m_1_with_a_finite_buffer(places):
-    load = 0.9
-    result = run(single(load / 4, ExponentialService(mean=4), buffer=places))
-    assert agrees(result.loss[:, 0], (1 - load) * load**places / (1 - load ** (places + 1)))
-
-
-def test_exhaustive_service_with_vacations():
-    # W = lambda b2 / (2 (1 - rho)) + v2 / (2 v): a walk of 10 slots after every visit is the vacation
-    result = run(single(0.05, deterministic(6), switch_slots=10))
-    assert agrees(result.waiting[:, 0], 0.05 * 36 / (2 * 0.7) + 10 / 2)
-
-
-# One customer a visit has W = v2 / (2 v) + lambda (b2 + 2 b v + v2) / (2 (1 - lambda (b + v))) = 37 slots.
-# For more the values follow from the generating function of the queue at the start of a visit and its roots
-# in the unit disc.
-@pytest.mark.parametrize(
-    ("limit", "exact"), [(1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)]
+from btqueue.simulator.random_streams import exponential, make_streams
+from btqueue.simulator.random_times import (
+    ConstantTime,
+    ErlangTime,
+    ExponentialTime,
+    GeometricTime,
+    TwoPointTime,
+    UniformTime,
+    draw_time,
+    law_dtype,
 )
-def test_limited_service_with_vacations(limit, exact):
-    result = run(single(0.05, deterministic(6), switch_slots=10, limit=limit))
-    assert agrees(result.waiting[:, 0], exact)
+from btqueue.simulator.records import SLOT
+from btqueue.simulator.server_group import ServerGroup, simulate_server_group
+from btqueue.simulator.token_gate import TokenGate, simulate_token_gate
+
+RATES = (0.05, 0.08, 0.1)
+SERVICES = (
+    ConstantTime(slots=2),
+    ExponentialTime(mean=3),
+    TwoPointTime(short=1, long=4, probability_long=1 / 3),
+)
+WALKS = (ErlangTime(mean=2, phases=2), UniformTime(least=1, most=2), GeometricTime(mean=1.5))
 
 
-# ---------------------------------------------------------------- several queues
+def three_queues(**settings):
+    return PollingSystem(**{"arrival_rates": RATES, "services": SERVICES, "walks": WALKS, **settings})
 
-ASYMMETRIC = {
-    "arrival_rates": (0.05, 0.08, 0.1),
-    "services": (
-        deterministic(2),
-        ExponentialService(mean=3),
-        TwoPointService(short=1, long=4, probability_long=1 / 3),
+
+SYSTEMS = {
+    "exhaustive": three_queues(),
+    "gated": three_queues(gated=True),
+    "one, two and all": three_queues(limit=(1, 2, None)),
+    "gated, limited, short of room, batches": three_queues(
+        gated=(True, False, True), limit=2, buffer=(3, None, 4), batch=(2, 1, 3)
     ),
-    "switch_slots": 1.5,
+    "no walks": three_queues(walks=ConstantTime(slots=0)),
 }
-MEANS, SECONDS = np.array([2, 3, 2]), np.array([4, 18, 6])
-RATES = np.array(ASYMMETRIC["arrival_rates"])
-LOADS = RATES * MEANS
-LOAD, WALKS = LOADS.sum(), 3 * 1.5
 
 
-def pseudo_conservation_law():
-    """Return the sum of rho_i W_i for exhaustive service, constant walks (Boxma and Groenendijk 1987)."""
-    return (
-        LOAD * (RATES * SECONDS).sum() / (2 * (1 - LOAD))
-        + LOAD * WALKS / 2
-        + WALKS * (LOAD**2 - (LOADS**2).sum()) / (2 * (1 - LOAD))
-    )
+class EventList:
+    """The same system, written as one would with an event list: every arrival is played when it happens."""
 
-
-def test_the_pseudo_conservation_law_of_exhaustive_polling():
-    result = run(PollingSystem(**ASYMMETRIC))
-    assert agrees((result.waiting.values * LOADS).sum(axis=1), pseudo_conservation_law())
-
-
-@pytest.mark.parametrize("limit", [1, 2, 4])
-def test_the_pseudo_conservation_law_of_limited_polling(limit):
-    # Two terms more, with E[N (N - 1)] for the N customers of a visit; for a limit of 1 it is 0 and the law
-    # closed.
-    result = run(PollingSystem(**ASYMMETRIC, limit=limit))
-    weights = LOADS * (1 - RATES * WALKS / (limit * (1 - LOAD)))
-    left = (result.waiting.values * weights).sum(axis=1)
-    served_in_excess = (result.pairs_served.values * MEANS * (1 - LOADS) / (2 * limit)).sum(axis=1)
-    right = pseudo_conservation_law() + (LOADS**2).sum() * WALKS / (limit * (1 - LOAD))
-    assert agrees(left + served_in_excess, right)
-
-
-@pytest.mark.parametrize("limit", [None, 2])
-def test_the_mean_cycle_depends_on_load_and_walks_only(limit):
-    result = run(PollingSystem(**ASYMMETRIC, limit=limit))
-    assert agrees(result.cycle, WALKS / (1 - LOAD))
-
-
-def test_symmetric_exhaustive_polling_in_closed_form():
-    # W = delta^2/(2 r) + (n lambda b2 + r (n - rho)) / (2 (1 - rho)), constant walk r, rho in all (Takagi
-    # 1986)
-    queues, walk, rate = 7, 2, 1 / 60
-    result = run(
-        PollingSystem(
-            arrival_rates=(rate,) * queues, services=(deterministic(6),) * queues, switch_slots=walk
+    def __init__(self, system, seed):
+        count = len(system.arrival_rates)
+        self.streams = make_streams(seed, 0, 3 * count)
+        self.means = [SLOT / rate for rate in system.arrival_rates]
+        self.services, self.walks = (
+            [np.array([law.record()], law_dtype).view(np.recarray)[0] for law in system.of_each(laws)]
+            for laws in (system.services, system.walks)
         )
-    )
-    load = queues * rate * 6
-    exact = (queues * rate * 36 + walk * (queues - load)) / (2 * (1 - load))
-    assert agrees(result.waiting.values.mean(axis=1), exact)
+        self.walking_takes_time = any(law.mean > 0 for law in system.of_each(system.walks))
+        self.limits = [limit or 10**9 for limit in system.of_each(system.limit)]
+        self.places = [places or 10**9 for places in system.of_each(system.buffer)]
+        self.gated, self.batches = system.of_each(system.gated), system.of_each(system.batch)
+        self.lines = [deque() for _ in range(count)]
+        self.waited, self.started, self.offered, self.refused, self.visits = np.zeros((5, count), np.int64)
+        self.events = []
+        for queue in range(count):
+            self.expect(queue, 0)
+        self.arrive(0, 0)
+
+    def expect(self, queue, now):
+        gap = int(exponential(self.streams[3 * queue], self.means[queue]))
+        heapq.heappush(self.events, (now + gap, queue, "arrival"))
+
+    def schedule_server(self, time, what):
+        heapq.heappush(self.events, (time, len(self.lines), what))
+
+    def arrive(self, queue, now):
+        self.queue, self.served = queue, 0
+        present = len(self.lines[queue])
+        self.allowance = min(self.limits[queue], present) if self.gated[queue] else self.limits[queue]
+        self.go_on(now)
+
+    def go_on(self, now):
+        queue = self.queue
+        if self.lines[queue] and self.served < self.allowance:
+            self.started[queue] += 1
+            self.waited[queue] += now - self.lines[queue][0]
+            self.schedule_server(now + draw_time(self.services[queue], self.streams[3 * queue + 1]), "served")
+            return
+        self.visits[queue] += 1
+        self.queue = (queue + 1) % len(self.lines)
+        if self.walking_takes_time:
+            walk = draw_time(self.walks[queue], self.streams[3 * queue + 2])
+            self.schedule_server(now + walk, "arrived")
+        elif any(self.lines):
+            self.arrive(self.queue, now)
+        else:
+            self.schedule_server(self.events[0][0], "arrived")  # when somebody comes
+
+    def run(self, until):
+        while self.events[0][0] <= until:
+            now, queue, what = heapq.heappop(self.events)
+            if what == "arrival":
+                for _ in range(self.batches[queue]):
+                    self.offered[queue] += 1
+                    if len(self.lines[queue]) < self.places[queue]:
+                        self.lines[queue].append(now)
+                    else:
+                        self.refused[queue] += 1
+                self.expect(queue, now)
+            elif what == "arrived":
+                self.arrive(self.queue, now)
+            else:
+                self.lines[self.queue].popleft()
+                self.served += 1
+                self.go_on(now)
 
 
-def test_littles_law_between_length_and_time_in_the_system():
-    result = run(PollingSystem(**ASYMMETRIC, limit=2), replications=2)
-    seconds_inside = result.waiting.values + MEANS
-    # Both sides are counted in the same run; they differ by who is inside at the ends: 1 in 200,000
-    # customers.
-    served_rate = result.queue_length.values / seconds_inside
-    np.testing.assert_allclose(served_rate, np.broadcast_to(RATES, (2, 3)), rtol=0.01)
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_the_same_customers_wait_the_same_times_as_with_an_event_list(system):
+    with np.errstate(over="ignore"):
+        state = advance_to(new_polling_state(system, seed=5, replication=0), 4000)
+        reference = EventList(system, seed=5)
+        reference.run(4000 * SLOT)
+    for name in ("offered", "refused", "started", "waited", "visits"):
+        np.testing.assert_array_equal(state.stations[name], getattr(reference, name), name)
+    np.testing.assert_array_equal(state.stations.length, [len(line) for line in reference.lines])
 
 
-# ---------------------------------------------------------------- the machine
-
-
-def test_walking_on_in_pieces_changes_nothing():
-    system = PollingSystem(**ASYMMETRIC, limit=2, buffer=4)
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_advancing_in_pieces_changes_nothing(system):
     with np.errstate(over="ignore"):
         whole = advance_to(new_polling_state(system, seed=3, replication=0), 5000)
         pieces = new_polling_state(system, seed=3, replication=0)
@@ -166,28 +151,97 @@ def test_walking_on_in_pieces_changes_nothing():
         assert records.tobytes() == getattr(pieces, name).tobytes(), name
 
 
-def test_results_do_not_depend_on_the_number_of_threads():
-    results = [run(PollingSystem(**ASYMMETRIC), duration_slots=1e4, threads=threads) for threads in (1, 2, 5)]
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS.keys())
+def test_customers_are_conserved_and_littles_law_is_exact(system):
+    with np.errstate(over="ignore"):
+        state = advance_to(new_polling_state(system, seed=2, replication=0), 1234.5)
+        forget_polling_statistics(state)
+        state = advance_to(state, 9876.5)
+    check_polling(state)
+    assert measure_polling(state)["services"] > 500, "and something happened"
+
+
+@pytest.mark.parametrize("field", ["served", "refused", "sojourn", "area"])
+def test_a_lost_count_is_noticed(field):
+    with np.errstate(over="ignore"):
+        state = advance_to(new_polling_state(three_queues(), seed=2, replication=0), 1000)
+    check_polling(state)
+    state.stations[field][1] += 1
+    with pytest.raises(CountLost):
+        check_polling(state)
+
+
+SIMULATIONS = {
+    "polling": (simulate_polling_system, three_queues()),
+    "servers": (simulate_server_group, ServerGroup(arrival_rate=0.5, service=SERVICES[1], servers=2)),
+    "bucket": (
+        simulate_token_gate,
+        TokenGate(batch_rate=0.01, batch=5, token_slots=10, depth=9, service=SERVICES[1]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("simulate", "system"), SIMULATIONS.values(), ids=SIMULATIONS.keys())
+def test_results_do_not_depend_on_the_number_of_threads(simulate, system):
+    results = [simulate(system, duration_slots=1e4, threads=threads) for threads in (1, 2, 5)]
     assert results[0].identical(results[1])
     assert results[0].identical(results[2])
 
 
-def test_an_overloaded_unlimited_queue_grows_its_pool():
-    result = run(single(0.5, deterministic(4)), duration_slots=2e5, warmup_slots=0, replications=2)
+def test_an_overloaded_unlimited_queue_finds_room():
+    system = PollingSystem(arrival_rates=(0.5,), services=ConstantTime(slots=4))
+    result = simulate_polling_system(system, duration_slots=2e5, replications=2)
     # Half of the customers are served; the queue grows by a quarter of a customer a slot.
     assert float(result.queue_length.mean()) == pytest.approx(0.25 * 2e5 / 2, rel=0.05)
+
+
+def test_one_replication_has_no_interval():
+    result = simulate_polling_system(three_queues(), duration_slots=1e3, replications=1)
+    assert np.isnan(result.waiting_half_width).all()
+    assert np.isnan(result.cycle_half_width)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arrival_rates": (0.1,)}, "one entry for each queue"),
+        ({"arrival_rates": (0.1,)}, "services needs one value"),
         ({"arrival_rates": (0.1, 0.1, 0.0)}, "arrival_rates must be positive"),
-        ({"switch_slots": -1.0}, "switch_slots"),
-        ({"limit": 0}, "limit and buffer"),
-        ({"buffer": -2}, "limit and buffer"),
+        ({"limit": 0}, "limit must be at least 1"),
+        ({"limit": (1, None)}, "limit needs one value"),
+        ({"buffer": -2}, "buffer must be at least 1"),
+        ({"batch": 0}, "batch must be at least 1"),
     ],
 )
 def test_wrong_parameters_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
-        PollingSystem(**{**ASYMMETRIC, **changes})
+        three_queues(**changes)
+
+
+@pytest.mark.parametrize(
+    ("law", "parameters"),
+    [
+        (ConstantTime, {"slots": -1}),
+        (ConstantTime, {"slots": 1e-9}),
+        (TwoPointTime, {"short": 1, "long": 2, "probability_long": 1.5}),
+        (ErlangTime, {"mean": 3, "phases": 0}),
+        (UniformTime, {"least": 3, "most": 2}),
+        (GeometricTime, {"mean": 1}),
+    ],
+)
+def test_wrong_laws_are_refused(law, parameters):
+    with pytest.raises(ValueError):
+        law(**parameters)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: ServerGroup(arrival_rate=0, service=SERVICES[0], servers=1),
+        lambda: ServerGroup(arrival_rate=1, service=SERVICES[0], servers=1, waiting_places=-1),
+        lambda: TokenGate(batch_rate=1, batch=1, token_slots=0, depth=1, service=SERVICES[0]),
+        lambda: TokenGate(batch_rate=1, batch=1, token_slots=1, depth=0, service=SERVICES[0]),
+    ],
+)
+def test_wrong_groups_and_buckets_are_refused(build):
+    with pytest.raises(ValueError):
+        build()

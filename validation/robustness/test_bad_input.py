@@ -18,6 +18,11 @@ def error_of(changes: dict[str, object]) -> ScenarioError:
     return caught.value
 
 
+LAN = {"name": "lan", "from": "host", "to": "c1"}
+CUSTOM = {"network.topology": "custom", "network.flows": [{"from": "x", "to": "y"}]}
+PLANS = "network.piconet_list"
+A = {"name": "A", "central": "a", "peripherals": ["x", "y"]}
+
 # changes, key that must be named, words that must appear
 BAD = [
     ({"polling.limit": 0}, "polling.limit", ["[polling] limit = 0", "whole number of at least 1"]),
@@ -51,7 +56,7 @@ BAD = [
     ({"link.adaptation_thresholds": [0.2, 0.1, 0.3]}, "link.adaptation_thresholds", ["must increase"]),
     ({"link.flush_timeout_s": 1}, "link.flush_timeout_s", ["link.arq"]),
     ({"network.peripherals": 8}, "network.peripherals", ["8", "at most 7"]),
-    ({"network.topology": "scatternet", "network.peripherals": 7}, "network.peripherals", ["bridges"]),
+    ({"network.topology": "scatternet", "network.peripherals": 7}, "network.peripherals", ["bridge"]),
     ({"network.topology": "scatternet", "network.piconets": 1}, "network.piconets", ["at least 2"]),
     ({"network.piconets": 2}, "network.piconets", ["scatternet"]),
     (
@@ -59,14 +64,23 @@ BAD = [
         "network.topology",
         ["piconet_list"],
     ),
-    ({"network.flows": "pairs"}, "network.flows", ["scatternet"]),
+    ({"network.flows": "end-to-end"}, "network.flows", ["chain"]),
+    ({"network.flows": "pairs", "network.peripherals": 1}, "network.flows", ["at least 2"]),
+    ({"network.topology": "chain", "network.flows": "ring"}, "network.flows", ['"piconet" or "scatternet"']),
+    ({"network.topology": "chain", "network.active_flows": 2}, "network.active_flows", ["one flow"]),
     ({"network.flows": "rong"}, "network.flows", ['did you mean "ring"']),
-    ({"network.flows": [3]}, "network.flows[1]", ["{ from, to }"]),
+    ({"network.flows": [3]}, "network.flows[1]", ["{ from, to, law"]),
     ({"network.flows": [{"from": "p1.1"}]}, "network.flows[1].to", ["missing"]),
     ({"network.flows": [{"from": "p1.1", "to": "p1.9"}]}, "network.flows[1].to", ["c1, p1.1, p1.2"]),
     ({"network.flows": [{"from": "c1", "to": "c1"}]}, "network.flows[1].to", ["cannot end where it starts"]),
     ({"transport.min_rto_s": 65}, "transport.min_rto_s", ["max_rto_s = 64"]),
-    ({"transport.receive_window_segments": 65}, "transport.receive_window_segments", ["at most 64"]),
+    (
+        {"transport.receive_window_segments": 65_536},
+        "transport.receive_window_segments",
+        ["at most 65,535"],
+    ),
+    ({"transport.sack_blocks": 5}, "transport.sack_blocks", ["at most 4"]),
+    ({"transport.vegas_adjustment": "per-rt"}, "transport.vegas_adjustment", ['did you mean "per-rtt"']),
     ({"transport.initial_window_segments": 9}, "transport.initial_window_segments", ["= 8"]),
     ({"transport.alpha": 4}, "transport.alpha", ["beta = 3"]),
     ({"voice.packet": "HV1", "voice.links": 2}, "voice.links", ["at most 1 HV1"]),
@@ -75,6 +89,112 @@ BAD = [
     ({"run.seed": -1}, "run.seed", ["at least 0"]),
     ({"run.duration_s": 0}, "run.duration_s", ["above 0"]),
     ({"run.precision": 1}, "run.precision", ["below 1"]),
+    ({"run.warmup_s": "autom"}, "run.warmup_s", ['"auto"']),
+    ({"run.warmup_s": -1}, "run.warmup_s", ["at least 0", '"auto"']),
+    ({"run.intervals": "batches"}, "run.intervals", ['"batch-means"']),
+    ({"network.relay": "packets"}, "network.relay", ['did you mean "packet"']),
+    ({"network.relay": "packet", "link.adaptation": "best"}, "network.relay", ['use relay = "segment"']),
+    ({"network.relay": "packet", "network.outside_links": [LAN]}, "network.relay", ['use relay = "segment"']),
+    (
+        {"network.outside_links": [LAN, LAN | {"name": "second"}]},
+        "network.outside_links",
+        ["joined already"],
+    ),
+    (
+        {"network.outside_links": [{"name": "x", "from": "c1", "to": "p1.1"}]},
+        "network.outside_links",
+        ["joined already"],
+    ),
+    (
+        {
+            "network.outside_links": [
+                LAN | {"medium": "m"},
+                LAN | {"name": "b", "from": "d", "medium": "m", "rate_kbps": 5},
+            ]
+        },
+        "network.outside_links",
+        ["rate_kbps = 5: must be 10000", '"lan"'],
+    ),
+    (
+        {"network.outside_links": [LAN | {"medium": "m", "half_duplex": False}]},
+        "network.outside_links",
+        ["shared by both directions"],
+    ),
+    (
+        CUSTOM | {"network.piconet_list": [A, A | {"name": "B", "peripherals": ["z"]}]},
+        PLANS,
+        ["one piconet only"],
+    ),
+    (
+        CUSTOM | {"network.piconet_list": [A, {"name": "B", "central": "x", "peripherals": ["a"]}]},
+        PLANS,
+        ["the other way round"],
+    ),
+    (
+        {"network.flows": [{"from": "p1.1", "to": "c1", "law": "file"}]},
+        "network.flows[1].law",
+        ["arrival_file"],
+    ),
+    (
+        {"network.flows": [{"from": "p1.1", "to": "c1", "law": "poison"}]},
+        "network.flows[1].law",
+        ['did you mean "poisson"'],
+    ),
+    (
+        {
+            "network.flows": [{"from": "p1.1", "to": "c1", "receive_window_segments": 2}],
+            "transport.initial_window_segments": 3,
+        },
+        "network.flows[1].receive_window_segments",
+        ["initial_window_segments = 3"],
+    ),
+    (
+        {"radio.links": [{"node": "p1.3", "model": "perfect"}]},
+        "radio.links[1].node",
+        ["p1.1, p1.2", "did you mean"],
+    ),
+    ({"radio.links": [{"node": "p1.1", "ber": 0.1}]}, "radio.links[1].ber", ["perfect radio"]),
+    (
+        {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 0.1, "per": 0.1}]},
+        "radio.links[1].per",
+        ["not both"],
+    ),
+    ({"radio.links": [{"node": "p1.1", "model": "trace"}]}, "radio.links[1].model", ["needs trace_file"]),
+    (
+        {"radio.links": [{"node": "p1.1", "model": "gilbert-elliott", "ber_bad": 0}]},
+        "radio.links[1].ber_bad",
+        ["worse"],
+    ),
+    (
+        {"radio.links": [{"node": "p1.1"}, {"node": "p1.1", "direction": "up"}]},
+        "radio.links[2].node",
+        ["earlier entry"],
+    ),
+    ({"radio.interferers": -1}, "radio.interferers", ["at least 0"]),
+    ({"link.arq_feedback": "lossy"}, "link.arq_feedback", ["link.arq"]),
+    ({"traffic.application_timeout_s": 5}, "traffic.application_timeout_s", ["request-reply"]),
+    (
+        {"traffic.source": "request-reply", "transport.connection_per_session": True},
+        "transport.connection_per_session",
+        ["handshake"],
+    ),
+    ({"voice.packet": "HV3"}, "link.packets", ["DH5", "6 slots", "1 HV3 link leaves 4", "DM3"]),
+    ({"voice.packet": "HV1", "link.packets": ["DH1"]}, "voice.links", ["1 HV1 link leaves no slot"]),
+    (
+        {"voice.packet": "HV3", "voice.links": 2, "link.packets": ["DH1", "DM3"]},
+        "link.packets",
+        ["2 HV3 links leave 2", "DM1"],
+    ),
+    (
+        {
+            "voice.packet": "HV3",
+            "link.packets": ["DH3"],
+            "link.adaptation": "best",
+            "link.adaptation_packets": ["DM5"],
+        },
+        "link.adaptation_packets",
+        ["DM5"],
+    ),
 ]
 
 

@@ -38,7 +38,15 @@ BAD_INPUT = [
     (["simulate", NAME, "--set", "polling.limt=3"], ["polling.limt", "polling.limit"]),
     (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
     (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
-    (["simulate", NAME, "--set", "network.topology=scatternet"], ["network", "not built yet"]),
+    (["solve", NAME, "--set", "network.topology=scatternet"], ["network", "not built yet in the model"]),
+    (["compare", NAME, "--set", "transport.variant=tahoe"], ["variant", "not built yet in the model"]),
+    (
+        [
+            *("simulate", NAME, "--set", "network.topology=scatternet"),
+            *("--set", "polling.bridge_schedule=lcs"),
+        ],
+        ["not built yet"],
+    ),
     (["compare", NAME, "--set", "transport.variant=vegas"], ["vegas", "not built yet"]),
     (["solve", NAME, "--set", "traffic.source=ibp"], ["ibp", "not built yet"]),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),

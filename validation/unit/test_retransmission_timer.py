@@ -12,7 +12,7 @@ SECOND = 1000 * MS
 @pytest.fixture
 def connection(plain):
     def make(*, min_rto=0, max_rto=64 * SECOND, rto=3 * SECOND, backoff=True):
-        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
         conn.rto, conn.min_rto, conn.max_rto, conn.backoff = rto, min_rto, max_rto, backoff
         conn.rto_deadline = plain.records.NEVER
         return conn
@@ -53,9 +53,18 @@ def test_the_timeout_stays_between_its_bounds(plain, connection):
     assert conn.rto == 64 * SECOND
 
 
+def test_the_timeout_exceeds_the_average_by_at_least_the_clock_granularity(plain, connection):
+    # 2.2, 2.3: RTO = SRTT + max(G, 4 RTTVAR)
+    conn = connection()
+    conn.granularity = 50 * MS
+    for _ in range(200):
+        plain.retransmission_timer.measure(conn, 400 * MS)
+    assert conn.rto == pytest.approx(450 * MS, rel=1e-9)
+
+
 @given(samples=st.lists(st.integers(1, 10**12), min_size=1, max_size=30))
 def test_the_average_stays_between_the_extreme_samples(plain, samples):
-    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
     conn.max_rto = 64 * SECOND
     for sample in samples:
         plain.retransmission_timer.measure(conn, sample)
@@ -119,3 +128,32 @@ def test_a_new_sample_ends_the_back_off(plain, connection):
     assert conn.rto == 32 * SECOND
     plain.retransmission_timer.measure(conn, 200 * MS)
     assert conn.rto == SECOND
+
+
+def test_an_acknowledgement_ends_the_back_off_only_on_request(plain, connection):
+    # without a sample (Karn) the doubled timeout stays, 5.7; `ack_ends_backoff` does as ns-3 does
+    for ends, rto in ((False, 4 * SECOND), (True, SECOND)):
+        conn = connection(rto=SECOND, min_rto=SECOND)
+        conn.ack_ends_backoff = ends
+        plain.retransmission_timer.measure(conn, 200 * MS)
+        expiries(plain, conn, 2)
+        conn.snd_una, conn.snd_max = 4, 5
+        plain.retransmission_timer.on_new_ack(conn, 12 * SECOND)
+        assert conn.rto_deadline == 12 * SECOND + rto
+
+
+def test_an_impatient_sender_restarts_the_timer_at_the_first_partial_acknowledgement_only(plain, connection):
+    conn = connection(rto=SECOND)
+    conn.impatient, conn.in_recovery = True, True
+    conn.snd_una, conn.snd_max = 4, 9
+    deadlines = []
+    for now in (10, 11, 12):
+        plain.retransmission_timer.on_new_ack(conn, now * SECOND)
+        deadlines.append(int(conn.rto_deadline) // SECOND)
+    assert deadlines == [11, 11, 11]
+    conn.in_recovery = False
+    plain.retransmission_timer.on_new_ack(conn, 13 * SECOND)
+    assert conn.rto_deadline == 14 * SECOND
+    conn.in_recovery = True
+    plain.retransmission_timer.on_new_ack(conn, 15 * SECOND)
+    assert conn.rto_deadline == 16 * SECOND, "another recovery"

@@ -27,7 +27,7 @@ from btqueue.scenario import (
     models_folder,
     require_built,
 )
-from btqueue.scenario.capability import AVAILABLE_VALUES
+from btqueue.scenario.capability import SIMULATE_VALUES, SOLVE_VALUES
 
 MODELS = list_models()
 
@@ -114,6 +114,54 @@ def test_defaults_follow_the_topology_until_they_are_given():
     assert downlink.network.flows == "downlink"
 
 
+LAN = {"name": "lan", "from": "host", "to": "c1"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"network.topology": "chain"}, {"network.outside_links": [LAN]}, {"link.adaptation": "best"}],
+)
+def test_relays_pass_packets_unless_segments_are_cut_anew(changes):
+    s = Scenario()
+    assert s.network.relay == "packet"
+    changed = s.changed(changes)
+    assert changed.network.relay == "segment"
+    assert "relay" not in changed.to_dict(resolved=False).get("network", {})
+    assert changed.changed(dict.fromkeys(changes)) == s
+    assert Scenario.from_dict(changed.to_dict()) == changed
+    assert s.changed({"network.relay": "segment"}).network.relay == "segment"
+    assert s.network.relay == "packet"
+
+
+def test_a_link_has_the_common_radio_but_for_its_own_keys():
+    own = [
+        {"node": "p1.1", "ber": 1e-3},
+        {"node": "p1.2", "direction": "up", "model": "gilbert-elliott", "good_s": 2},
+        {"node": "p1.2", "direction": "down", "model": "perfect"},
+    ]
+    s = Scenario.from_dict({"radio": {"model": "constant", "per": 0.1, "good_s": 7, "links": own}})
+    first, second, third = (link.applied_to(s.radio) for link in s.radio.links)
+    assert (first.model, first.ber, first.per, first.links) == ("constant", 1e-3, None, ())
+    assert (second.model, second.good_s, second.bad_s, second.per) == ("gilbert-elliott", 2, 0.0558, None)
+    assert third.model == "perfect"
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    back = Scenario.from_dict(
+        {"radio": {"model": "constant", "ber": 0.1, "links": [{"node": "p1.1", "per": 0}]}}
+    )
+    assert (back.radio.links[0].applied_to(back.radio).ber, back.radio.ber) == (0, 0.1)
+
+
+def test_links_on_a_medium_share_it_in_both_directions():
+    shared = [{**LAN, "medium": "ether"}, {"name": "two", "from": "host", "to": "p1.1", "medium": "ether"}]
+    links = Scenario.from_dict({"network": {"outside_links": shared}}).network.outside_links
+    assert [x.half_duplex for x in links] == [True, True]
+    assert not Scenario.from_dict({"network": {"outside_links": [LAN]}}).network.outside_links[0].half_duplex
+
+
+def test_the_warm_up_may_be_found_by_itself():
+    assert apply_sets(Scenario(), ["run.warmup_s=auto"]).run.warmup_s == "auto"
+
+
 def test_settings_are_read_as_toml_and_texts_need_no_quotes():
     s = apply_sets(
         Scenario(),
@@ -179,24 +227,41 @@ NOT_BUILT = [
     {"network.topology": "scatternet"},
     {"network.topology": "chain"},
     {"network.flows": "downlink"},
+    {"network.flows": "pairs"},
     {"network.active_flows": 1},
+    {"network.relay": "segment"},
     {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
     {"radio.model": "alternating"},
     {"radio.model": "trace", "radio.trace_file": "t.txt"},
     {"radio.model": "constant", "radio.per": 0.1},
+    {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-4}]},
+    {"radio.interferers": 3},
+    {"radio.colocated": True},
     {"link.arq": "unlimited"},
+    {"link.arq": "unlimited", "link.arq_feedback": "lossy"},
+    {"link.quality_memory_s": 0.5},
     {"link.arq": 3},
     {"link.adaptation": "best"},
     {"link.node_buffer_bytes": 9000},
     {"link.baseband_delay_s": 0.001},
     {"flow_control.central_buffer_packets": 10},
     {"polling.discipline": "gated"},
-    {"voice.packet": "HV3"},
+    {"polling.bridge_patience_s": 1},
+    {"voice.packet": "HV3", "link.packets": ["DH3"]},
     {"traffic.source": "ibp"},
+    {"traffic.two_way": True},
+    {"traffic.start_s": 2},
     {"traffic.load_schedule": [{"at_s": 60, "load_kbps": 120}]},
     {"traffic.message_bytes": 1461},
     {"transport.protocol": "centaurus"},
     {"transport.variant": "sack"},
+    {"transport.limited_transmit": True},
+    {"transport.rate_reduction": True},
+    {"transport.window_limited_growth": True},
+    {"transport.hold_ssthresh": True},
+    {"transport.clock_granularity_s": 0.1},
+    {"transport.handshake": True},
+    {"transport.receive_window_segments": 65},
     {"transport.delayed_ack": True},
     {"transport.timestamps": False},
     {"transport.ack_path": "direct"},
@@ -205,16 +270,35 @@ NOT_BUILT = [
 
 
 @pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
-def test_valid_scenarios_that_the_engines_cannot_run_are_refused_by_name(changes):
+def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
     s = Scenario().changed(changes)
     with pytest.raises(NotBuiltYet) as caught:
         require_built(s)
-    # every named key is one that was changed, or a default that follows the changed topology
+    # every named key is one that was changed, or a default that follows a changed one
     named = {problem.key for problem in caught.value.problems}
     assert named & set(changes)
-    assert named <= {*changes, "network.flows"}
-    assert "not built yet; available today:" in str(caught.value)
+    assert named <= {*changes, "network.flows", "network.relay"}
+    assert "not built yet in the model; available today:" in str(caught.value)
     assert isinstance(caught.value, ScenarioError)
+    require_built(s, engine="simulate")
+
+
+def test_what_the_simulator_cannot_run_is_refused_by_name():
+    s = Scenario().with_(network__topology="scatternet", polling__bridge_schedule="lcs")
+    with pytest.raises(NotBuiltYet, match=r"bridge_schedule.*not built yet in the simulator") as caught:
+        require_built(s, "simulate")
+    assert caught.value.key == "polling.bridge_schedule"
+
+
+def test_a_simulated_device_is_in_at_most_eight_piconets():
+    def star(piconets: int) -> Scenario:
+        plans = [{"name": f"c{k}", "central": f"c{k}", "peripherals": ["hub"]} for k in range(piconets)]
+        flows = [{"from": "c0", "to": "c1"}]
+        return Scenario.from_dict({"network": {"topology": "custom", "piconet_list": plans, "flows": flows}})
+
+    require_built(star(8), "simulate")
+    with pytest.raises(NotBuiltYet, match=r'"hub".*at most 8 piconets, not in 9'):
+        require_built(star(9), "simulate")
 
 
 BUILT = [
@@ -237,8 +321,13 @@ def test_what_the_engines_can_run_is_let_through(changes):
     require_built(Scenario().changed(changes))
 
 
+def test_the_default_of_every_key_is_within_both_tables():
+    require_built(Scenario(), "solve")
+    require_built(Scenario(), "simulate")
+
+
 def test_every_key_of_the_capability_table_exists():
-    for key in AVAILABLE_VALUES:
+    for key in (*SOLVE_VALUES, *SIMULATE_VALUES):
         table, _, name = key.partition(".")
         assert hasattr(getattr(Scenario(), table), name), key
 
@@ -246,7 +335,7 @@ def test_every_key_of_the_capability_table_exists():
 def test_the_json_schema_knows_every_table_and_alias():
     schema = json_schema()
     assert set(schema["properties"]) == set(Scenario.model_fields)
-    assert {"from", "to"} == set(schema["$defs"]["Flow"]["properties"])
+    assert {"from", "to", "law"} < set(schema["$defs"]["Flow"]["properties"])
     json.dumps(schema)
 
 

@@ -5,19 +5,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+RING = 128
+
 
 class Receiver:
     """Segments in; for each one (acknowledgement, echoed timestamp, segments that become readable) out."""
 
-    def __init__(self, plain, rwnd=8):
-        self.tcp = plain.tcp_receiver
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    def __init__(self, plain, rwnd=8, **options):
+        self.tcp, self.records = plain.tcp_receiver, plain.records
+        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.out_of_order = np.zeros(RING, np.uint8)
         self.conn.rwnd = rwnd
+        for name, value in options.items():
+            setattr(self.conn, name, value)
+
+    def take(self, number, timestamp=0):
+        """Receive a segment; return how many become readable."""
+        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        segment.number, segment.timestamp = number, timestamp
+        return int(self.tcp.on_segment(self.conn, self.out_of_order, self.statistics, segment, 0))
+
+    def answer(self):
+        """Return the acknowledgement that leaves now."""
+        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, segment, 0)
+        return segment
 
     def receive(self, number, timestamp=0):
-        readable = self.tcp.on_segment(self.conn, number, timestamp)
-        ack = self.tcp.acknowledge(self.conn)
-        return int(ack), int(self.conn.ts_recent), int(readable)
+        readable = self.take(number, timestamp)
+        assert self.conn.ack_now
+        answer = self.answer()
+        assert answer.acknowledges
+        assert not self.conn.ack_now
+        return int(answer.ack), int(answer.echo), readable
 
     def acks(self, *numbers):
         return [self.receive(number)[0] for number in numbers]
@@ -55,6 +76,11 @@ def test_beyond_the_receive_window_nothing_is_kept(receiver):
     assert receiver.acks(8, 7) == [0, 0], "the window is 0 to 7"
     assert receiver.acks(0, 1, 2, 3, 4, 5, 6) == [1, 2, 3, 4, 5, 6, 8]
     assert receiver.acks(8) == [9]
+
+
+def test_what_arrives_twice_is_counted(receiver):
+    receiver.acks(0, 0, 2, 2, 9)
+    assert receiver.statistics.duplicates_received == 2, "9 is beyond the window: refused, not a duplicate"
 
 
 # RFC 7323, section 4.3, gives three cases for the timestamp to echo:
@@ -95,7 +121,8 @@ def test_any_order_within_the_window_is_put_right(plain, order):
         readable += new
         assert ack == readable == next(n for n in range(9) if n not in arrived)
     assert readable == 8
-    assert not tcp.conn.out_of_order.any()
+    assert not tcp.out_of_order.any()
+    assert tcp.conn.held == 0
 
 
 @given(numbers=st.lists(st.integers(0, 30), max_size=120))

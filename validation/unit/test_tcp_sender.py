@@ -10,40 +10,57 @@ MS = 1_000_000
 SECOND = 1000 * MS
 
 
+RING = 128
+
+
 class Sender:
     """A connection with its statistics; every call happens at a given millisecond."""
 
-    def __init__(self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0):
+    def __init__(
+        self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
+    ):
         self.tcp = plain.tcp_sender
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
-        self.nothing = plain.records.NOTHING
-        self.never = plain.records.NEVER
+        self.records, self.flow_records = plain.records, plain.flow_records
+        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
+        self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
+        conn.variant, conn.timestamps, conn.backoff = plain.flow_records.NEWRENO, True, True
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.recover = -1
         conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
-        conn.backoff = True
-        conn.rto_deadline = 3 * SECOND if in_flight else self.never
+        conn.rto_deadline = 3 * SECOND if in_flight else plain.records.NEVER
+        for name, value in options.items():
+            setattr(conn, name, value)
 
     def send(self, at=0):
         """Send all that may be sent; return the numbers of the segments."""
         sent = []
-        while (number := self.tcp.next_segment(self.conn, at * MS)) != self.nothing:
+        while True:
+            number = self.tcp.next_segment(self.conn, self.board, self.sent_at, self.statistics, at * MS)
+            if number == self.records.NOTHING:
+                return sent
             sent.append(int(number))
-        return sent
 
-    def ack(self, number, at=100, echo=0):
+    def ack(self, number, at=100, echo=0, blocks=(), kind=None):
         """Receive an acknowledgement that asks for `number`, then send; return what was sent."""
-        self.tcp.on_ack(self.conn, self.statistics, number, echo * MS, at * MS)
+        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        segment.kind = self.records.ACK if kind is None else kind
+        segment.ack, segment.echo, segment.blocks = number, echo * MS, len(blocks)
+        for place, (start, end) in enumerate(blocks):
+            segment.block_start[place], segment.block_end[place] = start, end
+        self.tcp.on_ack(
+            self.conn, self.board, self.sent_at, self.statistics, self.histogram, segment, at * MS
+        )
         return self.send(at)
 
     def acks(self, *numbers, at=100):
         return [self.ack(number, at) for number in numbers]
 
     def timeout(self, at):
-        self.tcp.on_timeout(self.conn, self.statistics, at * MS)
+        self.tcp.on_timeout(self.conn, self.board, self.statistics, at * MS)
         return self.send(at)
 
 
@@ -244,7 +261,167 @@ def test_a_second_timeout_in_a_row_leaves_ssthresh_at_two(sender):
     assert tcp.conn.ssthresh == 2.0, "one segment was in flight"
 
 
+def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_it_further(sender):
+    # RFC 5681, section 3.1: "the value of ssthresh is held constant"
+    tcp = sender(cwnd=16.0, snd_una=10, in_flight=16, hold_ssthresh=True)
+    tcp.timeout(3000)
+    assert tcp.conn.ssthresh == 8.0
+    tcp.timeout(9000)
+    assert tcp.conn.ssthresh == 8.0
+    tcp.ack(26, at=9100)
+    tcp.acks(*range(27, 40), at=9200)
+    flight = tcp.conn.snd_nxt - tcp.conn.snd_una
+    tcp.timeout(20000)
+    assert tcp.conn.ssthresh == flight / 2, "another segment, sent once"
+
+
+# ---------------------------------------------------------------- Tahoe and Reno
+
+
+def test_tahoe_starts_slowly_after_a_fast_retransmit(sender, plain):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.TAHOE)
+    assert tcp.acks(10, 10, 10) == [[], [], [10]]
+    assert (tcp.conn.cwnd, tcp.conn.ssthresh) == (1.0, 4.0)
+    assert tcp.acks(10, 10) == [[], []], "no inflation"
+    assert tcp.ack(18) == [18, 19], "what had arrived is not sent again"
+
+
+def test_tahoe_ignores_the_duplicates_of_what_it_sends_twice(sender, plain):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.TAHOE)
+    tcp.acks(10, 10, 10)
+    assert tcp.ack(11) == [11, 12]
+    assert tcp.acks(11, 11, 11) == [[], [], []]
+    assert tcp.statistics.fast_retransmits == 1
+
+
+def test_reno_leaves_recovery_at_the_first_new_acknowledgement(sender, plain):
+    # 10 and 13 are lost
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.RENO)
+    tcp.acks(10, 10, 10, 10, 10, 10)
+    assert tcp.ack(13) == [], "no retransmission of 13; flight 7, window 4"
+    assert not tcp.conn.in_recovery
+    assert tcp.conn.cwnd == 4.0
+
+
+def test_reno_halves_again_for_the_second_hole(sender, plain):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.RENO)
+    tcp.acks(10, 10, 10, 10, 10, 10, 13)
+    flight = tcp.conn.snd_nxt - 13
+    assert tcp.acks(13, 13, 13)[-1] == [13]
+    assert tcp.statistics.fast_retransmits == 2
+    assert tcp.conn.ssthresh == flight / 2
+
+
+# ---------------------------------------------------------------- RFC 3042: limited transmit
+
+
+def test_limited_transmit_sends_a_new_segment_for_each_of_the_first_two_duplicates(sender):
+    tcp = sender(cwnd=4.0, snd_una=10, in_flight=4, limited_transmit=True)
+    assert tcp.acks(10, 10) == [[14], [15]]
+    assert tcp.conn.cwnd == 4.0, "cwnd itself does not grow"
+    assert tcp.ack(10) == [10]
+
+
+def test_limited_transmit_lets_a_small_window_recover_without_a_timeout(sender):
+    tcp = sender(cwnd=2.0, ssthresh=2.0, snd_una=10, in_flight=2, limited_transmit=True)
+    assert tcp.ack(10) == [12], "11 has arrived"
+    assert tcp.ack(10) == [13], "12 has arrived"
+    assert tcp.ack(10) == [10, 14], "13 has arrived: the third; window 2 + 3, flight 4"
+    assert tcp.conn.ssthresh == 2.0
+
+
+def test_limited_transmit_is_left_out_of_the_flight_that_is_halved(sender):
+    # RFC 5681, section 3.2, step 2
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, limited_transmit=True)
+    tcp.acks(10, 10, 10)
+    assert tcp.conn.snd_max == 20
+    assert tcp.conn.ssthresh == 4.0
+
+
+def test_limited_transmit_respects_the_receive_window_and_the_application(sender):
+    assert sender(cwnd=4.0, rwnd=4, snd_una=10, in_flight=4, limited_transmit=True).ack(10) == []
+    assert sender(cwnd=4.0, written=14, snd_una=10, in_flight=4, limited_transmit=True).ack(10) == []
+
+
+# ---------------------------------------------------------------- growth only when the window limits
+
+
+def test_with_window_limited_growth_an_unused_window_does_not_grow(sender):
+    tcp = sender(cwnd=8.0, ssthresh=4.0, rwnd=4, in_flight=4, window_limited_growth=True)
+    tcp.acks(1, 2, 3)
+    assert tcp.conn.cwnd == 8.0
+    full = sender(cwnd=4.0, ssthresh=4.0, in_flight=4, window_limited_growth=True)
+    full.ack(1)
+    assert full.conn.cwnd == 4.25
+
+
+def test_with_window_limited_growth_slow_start_needs_half_of_the_window_used(sender):
+    tcp = sender(cwnd=8.0, in_flight=4, window_limited_growth=True)
+    tcp.ack(1)
+    assert tcp.conn.cwnd == 8.0
+    tcp = sender(cwnd=8.0, in_flight=5, window_limited_growth=True)
+    tcp.ack(1)
+    assert tcp.conn.cwnd == 9.0
+
+
 # ---------------------------------------------------------------- what is measured
+
+
+def test_an_acknowledgement_on_data_is_no_duplicate(sender, plain):
+    # RFC 5681, section 2: "(b) the incoming acknowledgment carries no data"
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8)
+    for _ in range(4):
+        tcp.ack(10, kind=plain.records.DATA)
+    assert tcp.conn.duplicate_acks == 0
+    assert tcp.statistics.duplicate_acks_received == 0
+    tcp.ack(11, kind=plain.records.DATA)
+    assert tcp.conn.snd_una == 11
+
+
+def test_retransmissions_and_duplicates_are_counted(sender):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8)
+    tcp.acks(10, 10, 10, 10)
+    assert tcp.statistics.duplicate_acks_received == 4
+    assert tcp.statistics.segments_retransmitted == 1
+    tcp.timeout(3000)
+    tcp.ack(11, at=3100)
+    assert tcp.statistics.segments_retransmitted == 1 + 1 + 2
+
+
+def test_the_spread_of_round_trip_times_is_kept(sender):
+    tcp = sender(cwnd=8.0, in_flight=8)
+    for number, echo in enumerate((10, 60, 30), start=1):
+        tcp.ack(number, at=200, echo=echo)
+    statistics = tcp.statistics
+    assert (statistics.rtt_least, statistics.rtt_most) == (140 * MS, 190 * MS)
+    assert statistics.rtt_squares == (190**2 + 140**2 + 170**2) * float(MS) ** 2
+    assert tcp.histogram.sum() == 3
+
+
+def test_without_timestamps_only_segments_sent_once_are_timed(sender):
+    # Karn's algorithm (RFC 6298, section 3)
+    tcp = sender(cwnd=2.0, ssthresh=2.0, timestamps=False)
+    assert tcp.send(at=10) == [0, 1]
+    tcp.ack(1, at=130)
+    assert (tcp.statistics.rtt_samples, tcp.statistics.rtt_sum) == (1, 120 * MS)
+    assert tcp.timeout(2000) == [1]
+    assert tcp.ack(2, at=2100) == [2, 3]
+    assert tcp.statistics.rtt_samples == 1, "of the first or the second transmission of 1?"
+    tcp.ack(3, at=2180)
+    assert tcp.statistics.rtt_samples == 1, "2 had been sent before the timeout as well"
+    tcp.ack(4, at=2190)
+    assert tcp.statistics.rtt_sum == (120 + 90) * MS, "3 was sent once"
+
+
+def test_without_timestamps_a_filled_gap_gives_no_sample(sender):
+    tcp = sender(cwnd=8.0, timestamps=False)
+    assert tcp.send(at=0) == list(range(8))
+    tcp.ack(1, at=100)
+    tcp.ack(2, at=100)
+    tcp.acks(2, 2, 2, at=110)
+    samples = tcp.statistics.rtt_samples
+    tcp.ack(8, at=210)
+    assert tcp.statistics.rtt_samples == samples
 
 
 def test_round_trip_times_are_taken_from_echoed_timestamps(sender):

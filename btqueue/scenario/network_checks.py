@@ -1,0 +1,150 @@
+"""Checks of the network and its flows: what needs more than one key, or all names at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from btqueue.scenario.errors import Problem, bad_value, conflict
+from btqueue.scenario.network import MOST_PERIPHERALS, Network, OutsideLink
+from btqueue.scenario.problems import closest
+
+if TYPE_CHECKING:
+    from btqueue.scenario.scenario import Scenario
+
+TOPOLOGIES_OF_PATTERN = {
+    "ring": ("piconet", "scatternet"),
+    "pairs": ("piconet", "scatternet"),
+    "downlink": ("piconet", "scatternet"),
+    "uplink": ("piconet", "scatternet"),
+    "end-to-end": ("chain",),
+}
+"""Where each pattern of flows makes sense."""
+
+SAME_ON_A_MEDIUM = ("rate_kbps", "header_bytes", "up_s", "down_s")
+"""Keys that all links on one medium must agree on."""
+
+
+def network(s: Scenario) -> Iterator[Problem]:
+    """Check the shape of the network."""
+    n = s.network
+    if n.topology == "piconet" and n.piconets != 1:
+        why = 'a piconet is one piconet; use topology = "scatternet" for several'
+        yield conflict("network.piconets", n.piconets, why)
+    if n.topology == "scatternet":
+        yield from _scatternet(n)
+    if n.topology == "custom" and not n.piconet_list:
+        yield conflict("network.topology", n.topology, "a custom network needs a piconet_list")
+    if n.topology != "custom" and n.piconet_list:
+        yield conflict("network.topology", n.topology, 'a piconet_list goes with topology = "custom"')
+    yield from _custom(n)
+    yield from _outside(n)
+    if n.relay == "packet" and n.outside_links:
+        why = 'outside links carry whole segments; use relay = "segment"'
+        yield conflict("network.relay", n.relay, why, allowed='"segment"')
+    if n.relay == "packet" and s.link.adaptation != "fixed":
+        why = (
+            f'link.adaptation = "{s.link.adaptation}" cuts segments anew on each link; use relay = "segment"'
+        )
+        yield conflict("network.relay", n.relay, why, allowed='"segment"')
+
+
+def _scatternet(n: Network) -> Iterator[Problem]:
+    if n.piconets < 2:
+        yield conflict("network.piconets", n.piconets, "a scatternet has at least 2 piconets")
+    bridges = 1 if n.piconets == 2 or n.bridge == "MS" else 2
+    if n.peripherals + bridges > MOST_PERIPHERALS:
+        among = "1 of them is a bridge" if bridges == 1 else f"{bridges} of them are bridges"
+        why = f"a piconet has at most {MOST_PERIPHERALS} active peripherals, and {among} here"
+        yield conflict("network.peripherals", n.peripherals, why)
+
+
+def _custom(n: Network) -> Iterator[Problem]:
+    key = "network.piconet_list"
+    for name in _repeated(p.name for p in n.piconet_list):
+        yield conflict(key, name, "two piconets have this name")
+    for name in _repeated(p.central for p in n.piconet_list):
+        yield conflict(key, name, "a device can be the central of one piconet only; a peripheral of others")
+    joined: set[frozenset[str]] = set()
+    for p in n.piconet_list:
+        members = [p.central, *p.peripherals]
+        if len(set(members)) != len(members):
+            yield conflict(key, p.name, "a device is listed twice in this piconet")
+            continue
+        for name in p.peripherals:
+            if frozenset((p.central, name)) in joined:
+                why = f'"{p.central}" and "{name}" are joined in another piconet already, the other way round'
+                yield conflict(key, p.name, why)
+            joined.add(frozenset((p.central, name)))
+
+
+def _outside(n: Network) -> Iterator[Problem]:
+    key = "network.outside_links"
+    for name in _repeated(x.name for x in n.outside_links):
+        yield conflict(key, name, "two links have this name")
+    joined = {frozenset((p.central, name)) for p in n.piconet_names for name in p.members}
+    first_on_medium: dict[str, OutsideLink] = {}
+    for x in n.outside_links:
+        ends = frozenset((x.source, x.target))
+        if x.source == x.target:
+            yield conflict(key, x.name, "the link ends where it starts")
+        elif ends in joined:
+            why = f'"{x.source}" and "{x.target}" are joined already; one of the two ways would never be used'
+            yield conflict(key, x.name, why)
+        joined.add(ends)
+        if (x.up_s > 0) != (x.down_s > 0):
+            yield conflict(key, x.name, "interruptions need both up_s and down_s above 0")
+        if x.medium is None:
+            continue
+        if not x.half_duplex:
+            why = f'the medium "{x.medium}" is shared by both directions, so half_duplex cannot be false'
+            yield conflict(key, x.name, why)
+        first = first_on_medium.setdefault(x.medium, x)
+        for name in SAME_ON_A_MEDIUM:
+            here, there = getattr(x, name), getattr(first, name)
+            if here != there:
+                why = f'{name} = {here:g}: must be {there:g} as in "{first.name}" on the same medium'
+                yield conflict(key, x.name, why)
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def flows(s: Scenario) -> Iterator[Problem]:
+    """Check who sends to whom, and what single flows override."""
+    n = s.network
+    if n.topology == "custom" and not n.piconet_list:  # reported already; no name can be known
+        return
+    if isinstance(n.flows, str):
+        wants = TOPOLOGIES_OF_PATTERN[n.flows]
+        if n.topology == "custom":
+            why = "a custom network needs its flows as a list of { from, to }"
+            yield conflict("network.flows", n.flows, why)
+        elif n.topology not in wants:
+            where = " or ".join(f'"{shape}"' for shape in wants)
+            yield conflict("network.flows", n.flows, f'goes with topology = {where}, not "{n.topology}"')
+        elif n.flows == "pairs" and n.topology == "piconet" and n.peripherals < 2:
+            yield conflict("network.flows", n.flows, "a pair needs at least 2 peripherals")
+        elif n.topology == "chain" and isinstance(n.active_flows, int) and n.active_flows > 1:
+            yield conflict("network.active_flows", n.active_flows, "a chain has one flow, end to end")
+        return
+    names = n.node_names
+    known = frozenset(names)
+    for i, flow in enumerate(n.flows, start=1):
+        for side, name in (("from", flow.source), ("to", flow.target)):
+            if name not in known:
+                some = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+                key = f"network.flows[{i}].{side}"
+                yield bad_value(key, name, f"a node of the network ({some})", guess=closest(name, names))
+        if flow.source == flow.target:
+            yield conflict(f"network.flows[{i}].to", flow.target, "a flow cannot end where it starts")
+        if flow.law == "file" and s.traffic.arrival_file is None:
+            yield conflict(f"network.flows[{i}].law", flow.law, "needs traffic.arrival_file")
+        window, start = flow.receive_window_segments, s.transport.initial_window_segments
+        if window is not None and window < start:
+            why = f"must not be smaller than transport.initial_window_segments = {start}"
+            yield conflict(f"network.flows[{i}].receive_window_segments", window, why)
+    if isinstance(n.active_flows, int) and n.active_flows > len(n.flows):
+        yield conflict("network.active_flows", n.active_flows, f"there are only {len(n.flows)} flows")

@@ -1,0 +1,239 @@
+"""The network as a plain graph: who hears whom, in which piconet, and which way the flows take.
+
+A description only, shared by both engines: it knows nothing of queues, polling or time. Nodes are numbered in
+the order of `Network.node_names`; piconets and outside links in the order of the scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.network import Flow, OutsideLink
+from btqueue.scenario.problems import closest
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from btqueue.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class PiconetPlan:
+    """A piconet: its central and its members in the order of the polling cycle."""
+
+    name: str
+    central: int
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BridgePlan:
+    """A device in several piconets, a member or the central of each."""
+
+    node: int
+    piconets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OutsidePlan:
+    """An outside link between two nodes."""
+
+    link: OutsideLink
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """One direction of data.
+
+    Attributes:
+        source: the sending node.
+        target: the receiving node.
+        reverse: the flow in the opposite direction of the same connection; reverse flows stand after all
+            others, so that the smaller of the two numbers is the flow that the scenario names.
+        spec: the entry of `network.flows` with its overrides; None for a flow of a pattern.
+    """
+
+    source: int
+    target: int
+    reverse: int | None
+    spec: Flow | None
+
+
+class Hop(NamedTuple):
+    """One step of a route: over piconet `index`, or over outside link `index`."""
+
+    kind: Literal["bluetooth", "outside"]
+    index: int
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Nodes, piconets, bridges, outside links and flows of a scenario."""
+
+    nodes: tuple[str, ...]
+    piconets: tuple[PiconetPlan, ...]
+    bridges: tuple[BridgePlan, ...]
+    outside: tuple[OutsidePlan, ...]
+    flows: tuple[FlowPlan, ...]
+
+    def graph(self) -> nx.Graph:
+        """Return a new graph of node names.
+
+        Nodes have a `role` ("central", "peripheral", "bridge" or "host"), edges a `kind`: "bluetooth" with
+        the index of the `piconet`, or "outside" with the index of the `outside` link.
+        """
+        import networkx as nx
+
+        roles = dict.fromkeys(self.nodes, "host")
+        roles.update((self.nodes[member], "peripheral") for p in self.piconets for member in p.members)
+        roles.update((self.nodes[bridge.node], "bridge") for bridge in self.bridges)
+        roles.update((self.nodes[p.central], "central") for p in self.piconets)
+        graph = nx.Graph()
+        graph.add_nodes_from((name, {"role": roles[name]}) for name in self.nodes)
+        graph.add_edges_from(
+            (self.nodes[source], self.nodes[target], {"kind": kind, _INDEX[kind]: index})
+            for (source, target), (kind, index) in self._edges.items()
+        )
+        return graph
+
+    def route(self, source: int, target: int) -> tuple[Hop, ...]:
+        """Return the shortest way from one node to another, over the fewest hops; the way back is the same.
+
+        Among equally short ways the choice is fixed by the order of piconets and links. A node reaches itself
+        by its central and back.
+
+        Raises:
+            ScenarioError: if the two nodes are not connected.
+        """
+        if (source, target) not in self._routes:
+            forth = self._search(min(source, target), max(source, target))
+            back = tuple(Hop(hop.kind, hop.index, hop.target, hop.source) for hop in reversed(forth))
+            self._routes[min(source, target), max(source, target)] = forth
+            self._routes[max(source, target), min(source, target)] = back
+        return self._routes[source, target]
+
+    def connected(self, source: int, target: int) -> bool:
+        """Return whether there is any way from one node to another."""
+        return self._parts[source] == self._parts[target]
+
+    def _search(self, source: int, target: int) -> tuple[Hop, ...]:
+        import networkx as nx
+
+        if not self.connected(source, target):
+            raise ScenarioError(_not_connected(self, "network.flows", source, target))
+        if source == target:
+            path = [source, next(iter(self._plain_graph[source])), source]
+        else:
+            # From both ends at once: a way inside a piconet never looks at the rest of the network.
+            path = nx.bidirectional_shortest_path(self._plain_graph, source, target)
+        steps = pairwise(path)
+        return tuple(Hop(*self._edges[min(a, b), max(a, b)], a, b) for a, b in steps)
+
+    @cached_property
+    def _routes(self) -> dict[tuple[int, int], tuple[Hop, ...]]:
+        return {}
+
+    @cached_property
+    def _edges(self) -> dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]]:
+        """Kind and index of what joins two nodes, the smaller number first."""
+        edges: dict[tuple[int, int], tuple[Literal["bluetooth", "outside"], int]] = {}
+        for index, piconet in enumerate(self.piconets):
+            for member in piconet.members:
+                edges[min(piconet.central, member), max(piconet.central, member)] = ("bluetooth", index)
+        for index, link in enumerate(self.outside):
+            edges[min(link.source, link.target), max(link.source, link.target)] = ("outside", index)
+        return edges
+
+    @cached_property
+    def _plain_graph(self) -> nx.Graph:
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(range(len(self.nodes)))
+        graph.add_edges_from(self._edges)
+        return graph
+
+    @cached_property
+    def _parts(self) -> dict[int, int]:
+        """For each node the number of the connected part of the network that it is in."""
+        import networkx as nx
+
+        parts = nx.connected_components(self._plain_graph)
+        return {node: number for number, part in enumerate(parts) for node in part}
+
+
+_INDEX = {"bluetooth": "piconet", "outside": "outside"}
+
+
+def topology(scenario: Scenario) -> Topology:
+    """Return the graph of *scenario* with its active flows, and a reverse flow where data goes both ways.
+
+    Raises:
+        ScenarioError: for every flow whose two ends are not connected.
+    """
+    network = scenario.network
+    nodes = network.node_names
+    number = {name: i for i, name in enumerate(nodes)}
+    piconets = tuple(
+        PiconetPlan(p.name, number[p.central], tuple(number[name] for name in p.members))
+        for p in network.piconet_names
+    )
+    outside = tuple(OutsidePlan(x, number[x.source], number[x.target]) for x in network.outside_links)
+    plan = Topology(nodes, piconets, _bridges(piconets), outside, _flows(scenario, number))
+    if lost := [
+        _not_connected(plan, f"network.flows[{i}].to", flow.source, flow.target)
+        for i, flow in enumerate(plan.flows, start=1)
+        if (flow.reverse is None or flow.reverse >= i) and not plan.connected(flow.source, flow.target)
+    ]:
+        raise ScenarioError(lost)
+    return plan
+
+
+def _bridges(piconets: Iterable[PiconetPlan]) -> tuple[BridgePlan, ...]:
+    of_node: dict[int, list[int]] = {}
+    for index, piconet in enumerate(piconets):
+        for node in (piconet.central, *piconet.members):
+            of_node.setdefault(node, []).append(index)
+    return tuple(BridgePlan(node, tuple(of_node[node])) for node in sorted(of_node) if len(of_node[node]) > 1)
+
+
+def _flows(scenario: Scenario, number: Mapping[str, int]) -> tuple[FlowPlan, ...]:
+    """Return the active flows, then their reverse flows in the same order."""
+    network, traffic = scenario.network, scenario.traffic
+    flows = flows_of(network)
+    if isinstance(network.active_flows, int):
+        flows = flows[: network.active_flows]
+    specs = [flow if not isinstance(network.flows, str) else None for flow in flows]
+    ends = [(number[flow.source], number[flow.target]) for flow in flows]
+    laws = [flow.law or traffic.source for flow in flows]
+    two_way = [i for i, law in enumerate(laws) if traffic.two_way or law == "request-reply"]
+    reverse_of = {i: len(ends) + place for place, i in enumerate(two_way)}
+    forth = [FlowPlan(source, target, reverse_of.get(i), specs[i]) for i, (source, target) in enumerate(ends)]
+    back = [FlowPlan(ends[i][1], ends[i][0], i, specs[i]) for i in two_way]
+    return (*forth, *back)
+
+
+def _not_connected(plan: Topology, key: str, source: int, target: int) -> Problem:
+    """Describe a flow without a way, with the nearest name among the nodes that its source can reach."""
+    start, end = plan.nodes[source], plan.nodes[target]
+    reachable = [
+        name for i, name in enumerate(plan.nodes) if i != source and plan.connected(source, i)
+    ]  # fmt: skip
+    guess = closest(end, reachable)
+    some = ", ".join(reachable[:12]) + (", ..." if len(reachable) > 12 else "")
+    hint = f'; did you mean "{guess}"?' if guess else ""
+    message = (
+        f"{bracketed(key)} = {shown(end)}: no way leads there from {shown(start)}, which reaches "
+        f"{some or 'no other node'}; join the two by a bridge or an outside link{hint}"
+    )
+    return Problem(message, key=key, value=end, allowed=some, guess=guess)

@@ -1,0 +1,109 @@
+"""What runs in processes of its own: the C++ loop, LINE, ns-3, an earlier btqueue, a fresh interpreter.
+
+LINE (PyPI `line-solver`, its engine is a native program in the wheel) and ns-3 (PyPI `ns3`) pin other
+libraries than btqueue and live in environments of their own, whose interpreters are named by environment
+variables:
+
+    python -m venv line && line/bin/pip install line-solver && export BTQUEUE_LINE_PYTHON=line/bin/python
+    python -m venv ns3 && ns3/bin/pip install ns3 && export BTQUEUE_NS3_PYTHON=ns3/bin/python
+
+Where a variable is not set, or there is no C++ compiler, that comparison is left out and says why.
+"""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BEFORE_FULL_STACK = "c0b04a7"
+"""The last commit whose engine knew one piconet only, without the options that came later."""
+
+
+class NotHere(RuntimeError):
+    """A program that a comparison needs is not on this machine; the text says which and how to get it."""
+
+
+def answer_of(*command, **environment):
+    """Run a program and return the JSON object that it printed last."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def interpreter(variable):
+    """Return the interpreter that an environment variable names."""
+    if not os.environ.get(variable):
+        raise NotHere(f"{variable} is not set; see validation/benchmarks/other_programs.py")
+    return os.environ[variable]
+
+
+def line_polling(*, queues, arrival_rate, service, switch, limit, services):
+    """Return what LINE needs for the polling system: CPU seconds, slots, mean waiting time."""
+    numbers = (queues, arrival_rate, service, switch, limit, services)
+    return answer_of(interpreter("BTQUEUE_LINE_PYTHON"), HERE / "line_polling.py", *numbers)
+
+
+def ns3_link(*, rate_kbps, delay_ms, loss, seconds):
+    """Return what ns-3 needs for a TCP flow over a link: CPU seconds, events, goodput."""
+    numbers = (rate_kbps, delay_ms, loss, seconds)
+    return answer_of(interpreter("BTQUEUE_NS3_PYTHON"), HERE / "ns3_link.py", *numbers)
+
+
+@functools.cache
+def compiled_piconet():
+    """Compile piconet.cpp for this machine and return the program; it stays until this process ends."""
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        raise NotHere("no C++ compiler")
+    folder = tempfile.TemporaryDirectory()
+    program = Path(folder.name) / "piconet"
+    subprocess.run([compiler, "-std=c++20", "-O3", "-o", program, HERE / "piconet.cpp"], check=True)
+    return folder, program
+
+
+def cpp_piconet(*, seconds, replications=1, seed=1, load_kbps=160, errors=False):
+    """Return what the C++ loop printed: goodputs, events, CPU seconds, simulated seconds."""
+    _, program = compiled_piconet()
+    return answer_of(program, seconds, replications, seed, load_kbps, int(errors))
+
+
+@functools.cache
+def earlier_sources():
+    """Return a folder with the sources of the commit `BEFORE_FULL_STACK`."""
+    folder = tempfile.TemporaryDirectory()
+    archive = subprocess.run(
+        ["git", "-C", HERE.parents[1], "archive", BEFORE_FULL_STACK, "btqueue", "models"], capture_output=True
+    )
+    if archive.returncode:
+        raise NotHere(f"commit {BEFORE_FULL_STACK} is not in this checkout")
+    subprocess.run(["tar", "-x", "-C", folder.name], input=archive.stdout, check=True)
+    return folder
+
+
+def one_replication(seconds, *, scenario="venugopal-2006/piconet", sources=None, **environment):
+    """Return the cost of one replication in a process of its own; `sources` is another version's folder."""
+    if sources is not None:
+        environment["PYTHONPATH"] = str(sources)
+    return answer_of(sys.executable, HERE / "one_replication.py", seconds, scenario, **environment)
+
+
+def earlier_replication(seconds):
+    """Return the cost of one replication with the earlier engine."""
+    return one_replication(seconds, sources=earlier_sources().name)
+
+
+def compile_times():
+    """Return wall-clock seconds of the first call with an empty cache, and with the cache that it left."""
+    with tempfile.TemporaryDirectory() as cache:
+        cold, warm = (one_replication(1, BTQUEUE_CACHE_DIR=cache)["first_call_s"] for _ in range(2))
+    return {"empty_cache_s": cold, "warm_cache_s": warm}

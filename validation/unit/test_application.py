@@ -1,0 +1,173 @@
+"""Applications: when sources begin, what does not fit the send buffer, and the fate of every message."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+NEVER, UNLIMITED = 2**62, 2**62
+NOTHING = -1
+MS = 1_000_000
+POOL = 50
+
+
+def new_flow(plain, application="POISSON", schedule=(), **fields):
+    """A flow with an empty list of messages and the arrival timer 0."""
+    records, flow_records = plain.records, plain.flow_records
+    sim = SimpleNamespace(
+        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
+        timers=np.zeros(1, records.timer_dtype).view(np.recarray),
+        heap=np.arange(1),
+        streams=plain.random_streams.make_streams(1, 0, 1),
+        messages=np.zeros(POOL, records.message_dtype).view(np.recarray),
+        connections=np.zeros(1, flow_records.connection_dtype).view(np.recarray),
+        flow_statistics=np.zeros(1, flow_records.flow_statistics_dtype).view(np.recarray),
+        delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
+        schedules=np.array(schedule, np.int64),
+    )
+    sim.clock.free_messages = POOL
+    sim.messages.next = [*range(1, POOL), NOTHING]
+    sim.timers.due = NEVER
+    conn = sim.connections[0]
+    conn.application = getattr(flow_records, application)
+    conn.mean_gap, conn.message_segments = 10.0 * MS, 1
+    conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING
+    for name, value in fields.items():
+        conn[name] = value
+    return sim
+
+
+def play(plain, sim, until):
+    """Start the flow and play its arrivals; return the times (ns) of the timer."""
+    plain.application.start_application(sim, 0)
+    times = []
+    while (now := int(sim.timers[0].due)) <= until:
+        times.append(now)
+        plain.timers.cancel(sim, 0)
+        plain.application.on_arrival(sim, 0, now)
+    return times
+
+
+def test_a_greedy_source_has_data_at_once(plain):
+    sim = new_flow(plain, "GREEDY")
+    plain.application.start_application(sim, 0)
+    assert sim.connections[0].written == UNLIMITED
+    assert sim.timers[0].due == NEVER
+
+
+def test_a_greedy_source_that_starts_later_has_none_before(plain):
+    sim = new_flow(plain, "GREEDY", start_at=7)
+    plain.application.start_application(sim, 0)
+    assert sim.connections[0].written == 0
+    assert play(plain, sim, 1000) == [7]
+    assert sim.connections[0].written == UNLIMITED
+    assert sim.connections[0].message_head == NOTHING, "greedy data are no messages"
+
+
+@pytest.mark.parametrize("application", ["REQUESTER", "RESPONDER"])
+def test_the_ends_of_a_session_are_begun_by_the_session(plain, application):
+    sim = new_flow(plain, application)
+    plain.application.start_application(sim, 0)
+    assert sim.connections[0].written == 0
+    assert sim.timers[0].due == NEVER
+
+
+def test_a_poisson_source_counts_its_first_gap_from_its_start(plain):
+    sim = new_flow(plain, start_at=500 * MS)
+    gap = int(plain.random_streams.exponential(sim.streams.copy()[0], 10.0 * MS))
+    times = play(plain, sim, 2000 * MS)
+    assert times[0] == 500 * MS + gap
+    assert sim.connections[0].written == sim.flow_statistics[0].messages == len(times) > 20
+
+
+def test_a_periodic_source_begins_at_its_start(plain):
+    sim = new_flow(plain, "PERIODIC", start_at=3, mean_gap=10.4, message_segments=4)
+    assert play(plain, sim, 40) == [3, 13, 23, 33]
+    assert sim.connections[0].written == 16
+
+
+def test_a_periodic_source_that_is_silent_at_first_begins_one_gap_after_the_step(plain):
+    sim = new_flow(plain, "PERIODIC", [20, 5], schedule_length=1, mean_gap=0.0)
+    assert play(plain, sim, 40) == [25, 30, 35, 40]
+
+
+def test_a_step_of_the_load_before_the_start_counts(plain):
+    sim = new_flow(plain, "PERIODIC", [0, 5], schedule_length=1, start_at=10)
+    assert play(plain, sim, 22) == [10, 15, 20]
+    silent_at_first = new_flow(plain, "PERIODIC", [5, 0, 20, 5], schedule_length=2, start_at=10)
+    assert play(plain, silent_at_first, 32) == [25, 30]
+
+
+def test_a_file_gives_times_and_sizes(plain):
+    sim = new_flow(plain, "FROM_FILE", [4, 9, 2, 3], schedule_length=2, file_period=20)
+    assert play(plain, sim, 25) == [4, 9, 24]
+    assert sim.connections[0].written == 2 + 3 + 2
+
+
+def test_a_message_that_does_not_fit_the_send_buffer_is_refused_whole(plain):
+    sim = new_flow(plain, send_buffer=5)
+    conn, statistics = sim.connections[0], sim.flow_statistics[0]
+    for segments, written in [(3, 3), (3, 3), (2, 5), (1, 5)]:
+        plain.application.write_message(sim, 0, segments, 0)
+        assert conn.written == written
+    assert (statistics.messages, statistics.messages_refused) == (4, 2)
+    conn.snd_una = 1
+    plain.application.write_message(sim, 0, 1, 0)
+    assert conn.written == 6, "an acknowledged segment makes room"
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["write", "deliver", "acknowledge"]), st.integers(1, 4), st.integers(0, 100)),
+    max_size=40,
+)
+
+
+@given(operations=operations)
+def test_every_message_is_delivered_and_acknowledged_once_with_its_delay(plain, operations):
+    sim = new_flow(plain)
+    conn, statistics = sim.connections[0], sim.flow_statistics[0]
+    messages, now = [], 0  # (created, last segment)
+    delivered: list[int] = []
+    acknowledged: list[int] = []
+    for operation, amount, pause in operations:
+        now += pause
+        if operation == "write":
+            messages.append((now, int(conn.written) + amount - 1))
+            plain.application.write_message(sim, 0, amount, now)
+        elif operation == "deliver":
+            conn.rcv_nxt = min(conn.rcv_nxt + amount, conn.written)
+            plain.application.on_delivered(sim, 0, now)
+        else:
+            conn.last_ack_sent = min(conn.last_ack_sent + amount, conn.rcv_nxt)
+            plain.application.on_acknowledged(sim, 0, now)
+        for done, edge in ((delivered, conn.rcv_nxt), (acknowledged, conn.last_ack_sent)):
+            finished = sum(last < edge for _, last in messages)
+            done.extend(now - created for created, _ in messages[len(done) : finished])
+        assert sim.clock[0].free_messages == POOL - len(messages) + len(acknowledged)
+    assert statistics.messages_delivered == len(delivered) == sim.delay_histogram.sum()
+    assert statistics.delay_sum == sum(delivered)
+    assert statistics.delay_squares == sum(delay**2 for delay in delivered)
+    assert statistics.messages_acknowledged == len(acknowledged)
+    assert statistics.acknowledged_delay_sum == sum(acknowledged)
+    assert statistics.acknowledged_delay_squares == sum(delay**2 for delay in acknowledged)
+
+
+def test_the_delay_is_counted_in_its_bin(plain):
+    sim = new_flow(plain)
+    plain.application.write_message(sim, 0, 1, 5 * MS)
+    sim.connections[0].rcv_nxt = 1
+    plain.application.on_delivered(sim, 0, 25 * MS)
+    edges = plain.histograms.edges()
+    place = int(sim.delay_histogram[0].argmax())
+    assert edges[place] <= 20 * MS < edges[place + 1]
+
+
+def test_a_message_is_not_forgotten_before_it_is_delivered(plain):
+    sim = new_flow(plain)
+    plain.application.write_message(sim, 0, 1, 0)
+    sim.connections[0].last_ack_sent = 1
+    plain.application.on_acknowledged(sim, 0, 1)
+    assert sim.flow_statistics[0].messages_acknowledged == 0
+    assert sim.clock[0].free_messages == POOL - 1

@@ -1,0 +1,91 @@
+"""Datagrams: each segment leaves once, and a message counts when all of its segments have come."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOTHING = -1
+POOL = 100
+
+
+def pool(dtype):
+    records = np.zeros(POOL, dtype).view(np.recarray)
+    records.next = [*range(1, POOL), NOTHING]
+    return records
+
+
+def new_flow(plain):
+    """A flow without transport; its segments have the layouts 0 and 1 in turn, of 1000 and 100 user bytes."""
+    records, flow_records = plain.records, plain.flow_records
+    sim = SimpleNamespace(
+        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
+        layouts=np.zeros(2, records.layout_dtype).view(np.recarray),
+        patterns=np.array([-1, 0, 1]),
+        segments=pool(records.segment_dtype),
+        messages=pool(records.message_dtype),
+        connections=np.zeros(1, flow_records.connection_dtype).view(np.recarray),
+        flow_statistics=np.zeros(1, flow_records.flow_statistics_dtype).view(np.recarray),
+        delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
+    )
+    sim.clock.free_segments = sim.clock.free_messages = POOL
+    sim.layouts.application = 1000, 100
+    conn = sim.connections[0]
+    conn.protocol, conn.pattern, conn.pattern_length = flow_records.NO_TRANSPORT, 1, 2
+    conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING
+    return sim
+
+
+def send(plain, sim, segments, now):
+    """Write a message and return the indices of the segments that leave."""
+    plain.application.write_message(sim, 0, segments, now)
+    left = []
+    while (index := plain.datagram.next_output(sim, 0, now)) != NOTHING:
+        left.append(index)
+    return left
+
+
+def test_every_segment_written_leaves_at_once_and_only_once(plain):
+    sim = new_flow(plain)
+    left = [sim.segments[index] for index in send(plain, sim, 3, 40) + send(plain, sim, 2, 70)]
+    assert [segment.number for segment in left] == [0, 1, 2, 3, 4]
+    assert [segment.layout for segment in left] == [0, 1, 0, 1, 0]
+    assert [segment.timestamp for segment in left] == [40, 40, 40, 70, 70], "when its message was written"
+    assert {int(segment.kind) for segment in left} == {plain.records.DATAGRAM}
+    assert plain.datagram.next_output(sim, 0, 100) == NOTHING
+
+
+def test_nothing_waits_in_the_send_buffer(plain):
+    sim = new_flow(plain)
+    sim.connections[0].send_buffer = 2
+    for now in range(5):
+        send(plain, sim, 2, now)
+    assert sim.flow_statistics[0].messages_refused == 0
+    assert sim.connections[0].message_head == sim.connections[0].message_undelivered == NOTHING
+    assert sim.clock[0].free_messages == POOL
+
+
+@given(
+    messages=st.lists(st.integers(1, 4), max_size=12),
+    lost=st.sets(st.integers(0, 48)),
+    travel=st.integers(0, 10_000),
+)
+def test_a_message_counts_when_none_of_its_segments_is_lost(plain, messages, lost, travel):
+    sim = new_flow(plain)
+    first, whole, received = 0, 0, []
+    for now, segments in enumerate(messages):
+        whole += not lost & set(range(first, first + segments))
+        first += segments
+        for index in send(plain, sim, segments, now):
+            segment = sim.segments[index]
+            if int(segment.number) not in lost:
+                received.append(int(segment.layout))
+                plain.datagram.on_segment(sim, 0, segment, now + travel)
+    statistics = sim.flow_statistics[0]
+    assert statistics.messages == len(messages)
+    assert statistics.delivered_in_order == len(received)
+    assert statistics.bytes_delivered == sum(100 if layout else 1000 for layout in received)
+    assert statistics.messages_delivered == sim.delay_histogram.sum() == whole
+    assert statistics.delay_sum == whole * travel
+    assert statistics.delay_squares == whole * travel**2

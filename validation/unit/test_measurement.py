@@ -1,0 +1,253 @@
+"""Metrics from counts that are set by hand: values, units, and what is left out or not a number."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import METRICS
+from btqueue.simulator import flow_records, measurement, records
+from btqueue.simulator.histograms import BINS, count, edges
+from btqueue.simulator.measurement import jain_index, measure
+from btqueue.simulator.records import DOWNLINK, NOTHING, OUTSIDE, SECOND, TOKEN_BUFFER, UNLIMITED, UPLINK
+
+MS = 1_000_000
+TEN_SECONDS = 10 * SECOND
+
+
+@pytest.fixture(autouse=True)
+def every_visit_is_counted(monkeypatch):
+    """No piconet sleeps here: what sleeping ones skip is the business of the poller's own tests."""
+    monkeypatch.setattr(measurement, "visits_until_now", lambda sim: sim.piconets.visits.copy())
+
+
+def zeros(dtype, length):
+    return np.zeros(length, dtype).view(np.recarray)
+
+
+def network(
+    flows=2, piconets=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLINK), ports=(UPLINK,)
+) -> Any:
+    """A network that was measured from 5 s to 15 s and in which nothing happened."""
+    sim = SimpleNamespace(
+        clock=zeros(records.clock_dtype, 1),
+        settings=zeros(records.settings_dtype, 1),
+        connections=zeros(flow_records.connection_dtype, flows),
+        flow_statistics=zeros(flow_records.flow_statistics_dtype, flows),
+        sessions=zeros(flow_records.session_dtype, 0),
+        rtt_histogram=np.zeros((flows, BINS), np.int64),
+        delay_histogram=np.zeros((flows, BINS), np.int64),
+        ports=zeros(records.port_dtype, len(ports)),
+        queues=zeros(records.queue_dtype, len(queues)),
+        queue_statistics=zeros(records.queue_statistics_dtype, len(queues)),
+        piconets=zeros(records.piconet_dtype, piconets),
+        links=zeros(records.link_dtype, piconets * links),
+        bridges=zeros(records.bridge_dtype, 0),
+    )
+    sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
+    sim.connections.protocol, sim.connections.application = flow_records.TCP, flow_records.POISSON
+    sim.connections.session = NOTHING
+    sim.ports.kind = ports
+    sim.queues.kind, sim.queues.limit = queues, UNLIMITED
+    sim.queue_statistics.changed_at = 5 * SECOND
+    sim.piconets.links = links
+    sim.links.piconet = np.repeat(np.arange(piconets), links)
+    return sim
+
+
+def measured(sim) -> dict[str, Any]:
+    return measure(sim, Scenario())
+
+
+def test_rates_are_per_second_of_the_measured_time():
+    sim = network()
+    flow = sim.flow_statistics
+    flow.bytes_delivered, flow.bytes_sent = [12_500, 0], [25_000, 1250]
+    flow.timeouts, flow.fast_retransmits, flow.segments_retransmitted = [5, 0], [0, 10], [20, 1]
+    metrics = measured(sim)
+    assert metrics["goodput_kbps"].tolist() == [10.0, 0.0]
+    assert metrics["throughput_kbps"].tolist() == [20.0, 1.0]
+    assert metrics["timeouts_per_s"].tolist() == [0.5, 0.0]
+    assert metrics["fast_retransmits_per_s"].tolist() == [0.0, 1.0]
+    assert metrics["retransmissions_per_s"].tolist() == [2.0, 0.1]
+    assert metrics["fairness"] == 0.5
+
+
+def fill(samples, sim, histogram, name, count_of):
+    """Count samples (ns) of the first flow as the simulator does."""
+    flow = sim.flow_statistics[0]
+    for sample in samples:
+        count(histogram[0], sample)
+    flow[count_of] = len(samples)
+    flow[f"{name}_sum"] = sum(samples)
+    flow[f"{name}_squares"] = sum(float(sample) ** 2 for sample in samples)
+
+
+def test_round_trips_of_one_flow_and_none_of_the_other():
+    sim = network()
+    samples = [40 * MS, 60 * MS, 60 * MS, 200 * MS]
+    fill(samples, sim, sim.rtt_histogram, "rtt", "rtt_samples")
+    sim.flow_statistics[0].rtt_least, sim.flow_statistics[0].rtt_most = 40 * MS, 200 * MS
+    metrics = measured(sim)
+    assert metrics["rtt_s"][0] == pytest.approx(0.09)
+    assert metrics["rtt_sd_s"][0] == pytest.approx(np.std(samples) / 1e9)
+    assert (metrics["rtt_min_s"][0], metrics["rtt_max_s"][0]) == (0.04, 0.2)
+    assert metrics["rtt_p50_s"][0] == pytest.approx(0.06, rel=1 / 16)
+    # the bin of the largest sample reaches beyond it; the percentile does not
+    assert np.max(edges()[edges() <= 200 * MS]) / 1e9 <= metrics["rtt_p99_s"][0] <= 0.2
+    for name, value in metrics.items():
+        if name.startswith("rtt_"):
+            assert np.isnan(value[1]), name
+
+
+def test_delays_until_delivery_and_until_acknowledged():
+    sim = network()
+    delays, later = [10 * MS, 30 * MS], [20 * MS, 20 * MS, 50 * MS]
+    fill(delays, sim, sim.delay_histogram, "delay", "messages_delivered")
+    fill(later, sim, np.zeros((2, BINS)), "acknowledged_delay", "messages_acknowledged")
+    sim.flow_statistics.messages, sim.flow_statistics.messages_refused = [10, 0], [4, 0]
+    metrics = measured(sim)
+    assert metrics["delay_s"][0] == pytest.approx(0.02)
+    assert metrics["delay_scv"][0] == pytest.approx(0.25)
+    assert metrics["acknowledged_delay_s"][0] == pytest.approx(0.03)
+    assert metrics["acknowledged_delay_scv"][0] == pytest.approx(200 / 900)
+    assert metrics["delay_p95_s"][0] == pytest.approx(0.03, rel=1 / 16)
+    assert metrics["messages_refused"][0] == 0.4
+    assert np.isnan(metrics["delay_s"][1])
+    assert np.isnan(metrics["delay_scv"][1])
+    assert np.isnan(metrics["messages_refused"][1])
+
+
+def test_equal_delays_do_not_vary():
+    sim = network()
+    fill([123_456_789] * 3, sim, sim.delay_histogram, "delay", "messages_delivered")
+    assert measured(sim)["delay_scv"][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_what_a_scenario_does_not_have_is_left_out():
+    present = set(measured(network()))
+    greedy = network()
+    greedy.connections.application = flow_records.GREEDY
+    assert present - set(measured(greedy)) == {
+        name for name in present if "delay" in name or name == "messages_refused"
+    }
+    plain = network()
+    plain.connections.protocol = flow_records.NO_TRANSPORT
+    gone = present - set(measured(plain))
+    assert {"rtt_s", "cwnd_segments", "timeouts_per_s", "acknowledged_delay_s"} <= gone
+    assert {"delay_s", "segment_loss", "goodput_kbps"} <= set(measured(plain))
+    absent = {"loss_arq", "loss_outside", "loss_relay", "loss_node_buffer", "session_time_s"}
+    assert not absent & present
+
+
+def test_greedy_flows_among_others_have_no_delay():
+    sim = network()
+    sim.connections.application = [flow_records.POISSON, flow_records.GREEDY]
+    fill([10 * MS], sim, sim.delay_histogram, "delay", "messages_delivered")
+    assert np.isnan(measured(sim)["delay_s"]).tolist() == [False, True]
+
+
+def test_sessions_stand_at_the_requester():
+    sim = network()
+    sim.sessions = zeros(flow_records.session_dtype, 1)
+    sim.sessions.requester, sim.sessions.responder = 1, 0
+    sim.connections.session = 0
+    flow = sim.flow_statistics[1]
+    flow.sessions, flow.session_time_sum, flow.sessions_lost = 4, 8 * SECOND, 1
+    flow.session_time_squares = 2 * (float(SECOND) ** 2 + (3.0 * SECOND) ** 2)
+    metrics = measured(sim)
+    for name, expected in {
+        "sessions_per_s": 0.4, "session_time_s": 2.0, "session_time_sd_s": 1.0, "sessions_lost": 0.2,
+    }.items():  # fmt: skip
+        assert np.isnan(metrics[name][0])
+        assert metrics[name][1] == pytest.approx(expected)
+
+
+def test_losses_are_shares_of_what_was_offered_there():
+    sim = network(ports=(UPLINK, OUTSIDE))
+    sim.settings.node_buffers = True
+    sim.ports.most_transmissions = [3, 0]
+    flow = sim.flow_statistics
+    flow.packets_sent = 200
+    flow.offered_to_token_buffer, flow.refused_at_token_buffer = 160, 40
+    flow.offered_to_baseband, flow.refused_at_baseband = 120, 12
+    flow.packets_delivered, flow.packets_corrupted = 100, 5
+    flow.segments_finished, flow.segments_damaged = 20, 3
+    flow.given_up, flow.refused_at_node, flow.lost_outside, flow.refused_on_the_way = 2, 4, 6, 8
+    flow.acks_sent, flow.acks_piggybacked = 30, 10
+    expected = {
+        "loss_token_buffer": 0.25,
+        "loss_baseband_buffer": 0.1,
+        "loss_radio": 0.05,
+        "segment_loss": 0.15,
+        "loss_arq": 0.01,
+        "loss_node_buffer": 0.02,
+        "loss_outside": 0.03,
+        "loss_relay": 0.04,
+        "piggybacked_acks": 0.25,
+    }
+    metrics = measured(sim)
+    for name, share in expected.items():
+        assert metrics[name].tolist() == pytest.approx([share, share]), name
+
+
+def test_transmissions_of_a_packet_are_counted_over_radio_hops():
+    sim = network(ports=(UPLINK, DOWNLINK, OUTSIDE))
+    sim.ports.queue = [0, 2, 3]
+    sim.ports.most_transmissions = [UNLIMITED, UNLIMITED, 0]
+    sim.queue_statistics.served = [60, 0, 40, 1000]
+    sim.flow_statistics.transmissions = [100, 50]
+    assert measured(sim)["transmissions_per_packet"] == 1.5
+
+
+def test_queue_lengths_are_means_over_the_queues_of_a_kind():
+    sim = network(queues=(UPLINK, TOKEN_BUFFER, UPLINK, OUTSIDE))
+    sim.queue_statistics.area = np.array([1, 8, 2, 0]) * TEN_SECONDS
+    sim.queues.length[0], sim.queue_statistics.changed_at[0] = 4, 10 * SECOND  # 4 packets for 5 s more
+    assert measurement.queue_kinds(sim) == [TOKEN_BUFFER, UPLINK, OUTSIDE]
+    assert measured(sim)["queue_packets"].tolist() == [8.0, 2.5, 0.0]
+
+
+def test_polling_of_several_piconets():
+    sim = network(piconets=2, links=2, flows=2)
+    sim.piconets.visits = [200, 50]
+    sim.piconets.data_slots = [4000, 0]
+    sim.links.visits = [150, 50, 25, 25]
+    sim.links.data_slots = [3000, 1000, 0, 0]
+    metrics = measured(sim)
+    assert metrics["polls_per_s"].tolist() == [15.0, 5.0, 2.5, 2.5]
+    assert metrics["slot_share"] == pytest.approx([3000 / 16_000, 1000 / 16_000, 0, 0])
+    # cycles of 0.1 s and 0.4 s; 4000 of 16 000 slots and none
+    assert metrics["cycle_s"] == pytest.approx(0.25)
+    assert metrics["slot_utilisation"] == pytest.approx(0.125)
+
+
+def test_a_network_without_piconets_has_no_polling():
+    sim = network(piconets=0, queues=(OUTSIDE,), ports=(OUTSIDE,))
+    metrics = measured(sim)
+    assert not {"cycle_s", "slot_utilisation", "polls_per_s", "loss_radio"} & set(metrics)
+    assert metrics["queue_packets"].tolist() == [0.0]
+
+
+def test_a_run_without_a_visit_has_no_cycle():
+    assert np.isnan(measured(network())["cycle_s"])
+
+
+@pytest.mark.parametrize(
+    ("rates", "index"), [([5.0, 5.0], 1.0), ([5.0, 0.0], 0.5), ([0.0, 0.0], 1.0), ([1.0, 2.0, 3.0], 36 / 42)]
+)
+def test_fairness(rates, index):
+    assert jain_index(np.array(rates)) == pytest.approx(index)
+
+
+def test_every_metric_is_in_the_vocabulary():
+    sim = network(ports=(UPLINK, OUTSIDE))
+    sim.settings.node_buffers = True
+    sim.ports.most_transmissions = 2
+    sim.sessions = zeros(flow_records.session_dtype, 1)
+    sim.connections.session = 0
+    metrics = measured(sim)
+    assert set(metrics) == set(METRICS)
+    assert set(metrics) >= measurement.LINK_METRICS

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from btqueue.simulator.histograms import BINS, edges
+from btqueue.simulator.quantiles import quantile
+
+LAWS = {
+    "exponential": lambda random, size: random.exponential(0.05, size),
+    "lognormal": lambda random, size: random.lognormal(-3, 1, size),
+    "two peaks": lambda random, size: (
+        np.where(random.random(size) < 0.7, 0.01, 1.0) * random.gamma(20, 0.05, size)
+    ),
+}
+
+
+def counted(times_s):
+    return np.histogram(times_s * 1e9, edges())[0]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("law", LAWS)
+def test_quantiles_agree_with_those_of_the_sample_within_a_bin(law, share):
+    times = LAWS[law](np.random.default_rng(4), 20_000)
+    exact = np.quantile(times, share) * 1e9
+    limits = edges()
+    place = np.searchsorted(limits, exact) - 1
+    # the sample's quantile may lie at an edge: then the neighbour's bin is as good
+    assert limits[place - 1] <= quantile(counted(times), share) <= limits[place + 2]
+
+
+def test_within_a_bin_times_are_spread_evenly():
+    limits = edges()
+    histogram = np.zeros(BINS, np.int64)
+    histogram[100] = 4
+    histogram[200] = 4
+    assert quantile(histogram, 0.25) == pytest.approx((limits[100] + limits[101]) / 2)
+    assert quantile(histogram, 0.5) == pytest.approx(limits[101])
+    assert quantile(histogram, 0.625) == pytest.approx(limits[200] + (limits[201] - limits[200]) / 4)
+    assert quantile(histogram, 1.0) == pytest.approx(limits[201])
+    assert quantile(histogram, 0.0) == limits[100]
+
+
+def test_flows_are_independent_and_an_empty_one_has_no_quantile():
+    histograms = np.zeros((3, BINS), np.int64)
+    histograms[0, 50] = 10
+    histograms[2, 60] = 10
+    found = quantile(histograms, 0.5)
+    limits = edges()
+    assert limits[50] < found[0] < limits[51]
+    assert np.isnan(found[1])
+    assert limits[60] < found[2] < limits[61]

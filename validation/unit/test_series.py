@@ -1,0 +1,88 @@
+"""Time series of short runs, against the state at their end and against another way of stepping."""
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario
+
+SECOND = 1_000_000_000
+
+
+def scenario(**changes):
+    return Scenario().with_(
+        traffic__source="greedy", run__duration_s=2.0, run__warmup_s=1.0, run__seed=7, **changes
+    )
+
+
+def state_at(plain, time_s):
+    sim = plain.state.new_state(scenario(), 0)
+    while plain.engine.advance(sim, round(time_s * SECOND)) == plain.engine.NEEDS_SPACE:
+        sim = plain.state.grow(sim)
+    return sim
+
+
+@pytest.fixture(scope="module")
+def series(plain):
+    with np.errstate(over="ignore"):
+        return plain.series.time_series(scenario(), step_s=0.25)
+
+
+def test_steps_cover_the_run_with_its_warm_up(series):
+    assert series.time.values.tolist() == [0.25 * step for step in range(1, 13)]
+    assert series.flow.values.tolist() == [1, 2]
+    assert series.time.attrs["units"] == "s"
+
+
+@pytest.mark.parametrize("time_s", [0.5, 3.0])
+def test_each_look_shows_the_state_at_its_time(plain, series, time_s):
+    sim = state_at(plain, time_s)
+    seen = series.sel(time=time_s)
+    conn = sim.connections
+    assert seen.cwnd_segments.values.tolist() == conn.cwnd.tolist()
+    assert seen.ssthresh_segments.values.tolist() == conn.ssthresh.tolist()
+    assert seen.srtt_s.values == pytest.approx(conn.srtt / SECOND)
+    assert seen.flight_segments.values.tolist() == (conn.snd_nxt - conn.snd_una).tolist()
+    assert seen.outstanding_segments.values.tolist() == (conn.snd_max - conn.snd_una).tolist()
+    assert seen.queue_packets.values.tolist() == sim.queues.length.tolist()
+
+
+def test_goodputs_of_the_steps_add_up(plain, series):
+    bits = state_at(plain, 3.0).flow_statistics.bytes_delivered * 8
+    assert (series.goodput_kbps.sum("time") * 1000 * 0.25).values == pytest.approx(bits)
+    assert np.all(bits > 0)
+
+
+def test_queues_are_named_by_port_and_kind(series):
+    names = series.queue.values.tolist()
+    assert len(set(names)) == len(names)
+    assert {"p1.1>c1 uplink", "c1>p1.2 downlink", "p1.1>c1 token_buffer"} <= set(names)
+
+
+def test_a_choice_of_flows_changes_nothing_else(plain, series):
+    chosen = plain.series.time_series(scenario(), step_s=0.25, flows=[2])
+    assert chosen.flow.values.tolist() == [2]
+    assert chosen.sel(flow=2).equals(series.sel(flow=2))
+
+
+def test_before_the_first_sample_there_is_no_round_trip_time(plain):
+    short = scenario().with_(run__duration_s=0.002, run__warmup_s=0)
+    early = plain.series.time_series(short, step_s=0.001).isel(time=0)
+    assert np.all(np.isnan(early.srtt_s))
+
+
+def test_another_replication_is_another_run(plain):
+    noisy = scenario(radio__model="constant", radio__ber=2e-5)
+    runs = [plain.series.time_series(noisy, number, 1.0).goodput_kbps.values.tolist() for number in (0, 1)]
+    assert runs[0] != runs[1]
+
+
+@pytest.mark.parametrize("step_s", [0.0, -1.0, 3.5, float("nan")])
+def test_a_step_must_fit(plain, step_s):
+    with pytest.raises(ValueError, match="a step must"):
+        plain.series.time_series(scenario(), step_s=step_s)
+
+
+@pytest.mark.parametrize("flows", [[0], [3], []])
+def test_unknown_flows_are_refused(plain, flows):
+    with pytest.raises(ValueError, match="numbered from 1 to 2"):
+        plain.series.time_series(scenario(), step_s=1.0, flows=flows)

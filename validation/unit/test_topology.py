@@ -1,0 +1,317 @@
+"""Topologies: piconets, bridges, flows and routes of the standard shapes, of lists and of graphs."""
+
+import tomllib
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networkx.classes.coreviews import AdjacencyView
+
+from btqueue.scenario import Flow, Scenario, ScenarioError, scenario_from_graph
+from btqueue.scenario.topology import Topology, topology
+
+
+def plan_of(network: dict, **tables: dict) -> Topology:
+    return topology(Scenario.from_dict({"network": network, **tables}))
+
+
+def piconets_of(plan: Topology) -> list[tuple[str, list[str]]]:
+    return [(plan.nodes[p.central], [plan.nodes[m] for m in p.members]) for p in plan.piconets]
+
+
+def bridges_of(plan: Topology) -> list[tuple[str, tuple[int, ...]]]:
+    return [(plan.nodes[bridge.node], bridge.piconets) for bridge in plan.bridges]
+
+
+def flows_of(plan: Topology) -> list[tuple[str, str]]:
+    return [(plan.nodes[flow.source], plan.nodes[flow.target]) for flow in plan.flows]
+
+
+def way(plan: Topology, source: str, target: str) -> list[str]:
+    """Return the names of the nodes on a route, and make sure that its hops are joined."""
+    hops = plan.route(plan.nodes.index(source), plan.nodes.index(target))
+    assert all(a.target == b.source for a, b in pairwise(hops))
+    return [plan.nodes[hop.source] for hop in hops] + [plan.nodes[hops[-1].target]]
+
+
+def test_a_piconet_is_a_star():
+    plan = plan_of({"peripherals": 3})
+    assert piconets_of(plan) == [("c1", ["p1.1", "p1.2", "p1.3"])]
+    assert bridges_of(plan) == []
+    assert flows_of(plan) == [("p1.1", "p1.2"), ("p1.2", "p1.3"), ("p1.3", "p1.1")]
+    assert [(hop.kind, hop.index) for hop in plan.route(1, 2)] == [("bluetooth", 0)] * 2
+    assert way(plan, "p1.1", "p1.2") == ["p1.1", "c1", "p1.2"]
+    assert way(plan, "c1", "p1.2") == ["c1", "p1.2"]
+
+
+@pytest.mark.parametrize(
+    ("network", "flows"),
+    [
+        ({"peripherals": 1}, [("p1.1", "p1.1")]),
+        (
+            {"peripherals": 5, "flows": "pairs"},
+            [("p1.1", "p1.2"), ("p1.2", "p1.1"), ("p1.3", "p1.4"), ("p1.4", "p1.3")],
+        ),
+        ({"flows": "downlink"}, [("c1", "p1.1"), ("c1", "p1.2")]),
+        ({"flows": "uplink"}, [("p1.1", "c1"), ("p1.2", "c1")]),
+        (
+            {"topology": "scatternet"},
+            [("p1.1", "p2.1"), ("p2.1", "p1.1"), ("p1.2", "p2.2"), ("p2.2", "p1.2")],
+        ),
+        (
+            {"topology": "scatternet", "piconets": 3, "peripherals": 1},
+            [("p1.1", "p3.1"), ("p3.1", "p1.1")],
+        ),
+        (
+            {"topology": "scatternet", "flows": "ring"},
+            [("p1.1", "p1.2"), ("p1.2", "p1.1"), ("p2.1", "p2.2"), ("p2.2", "p2.1")],
+        ),
+        (
+            {"topology": "scatternet", "peripherals": 1, "bridge": "MS", "flows": "uplink"},
+            [("p1.1", "c1"), ("p2.1", "c2")],
+        ),
+        ({"topology": "chain", "hops": 5}, [("n0", "n5")]),
+    ],
+)
+def test_flows_of_a_pattern(network, flows):
+    assert flows_of(plan_of(network)) == flows
+
+
+def test_a_lone_peripheral_reaches_itself_by_its_central():
+    assert way(plan_of({"peripherals": 1}), "p1.1", "p1.1") == ["p1.1", "c1", "p1.1"]
+
+
+def test_bridges_between_two_peripherals_are_polled_last():
+    plan = plan_of({"topology": "scatternet", "piconets": 3})
+    assert piconets_of(plan) == [
+        ("c1", ["p1.1", "p1.2", "b1"]),
+        ("c2", ["p2.1", "p2.2", "b1", "b2"]),
+        ("c3", ["p3.1", "p3.2", "b2"]),
+    ]
+    assert bridges_of(plan) == [("b1", (0, 1)), ("b2", (1, 2))]
+    assert way(plan, "p1.1", "p3.1") == ["p1.1", "c1", "b1", "c2", "b2", "c3", "p3.1"]
+
+
+def test_a_central_is_the_bridge_to_the_piconet_before():
+    plan = plan_of({"topology": "scatternet", "piconets": 3, "bridge": "MS", "peripherals": 6})
+    assert [members[-1] for _, members in piconets_of(plan)] == ["c2", "c3", "p3.6"]
+    assert bridges_of(plan) == [("c2", (0, 1)), ("c3", (1, 2))]
+    assert way(plan, "p1.1", "p3.1") == ["p1.1", "c1", "c2", "c3", "p3.1"]
+
+
+@pytest.mark.parametrize(
+    ("hops", "piconets", "bridges"),
+    [
+        (1, [("n1", ["n0"])], []),
+        (2, [("n1", ["n0", "n2"])], []),
+        (3, [("n1", ["n0", "n2"]), ("n3", ["n2"])], [("n2", (0, 1))]),
+        (4, [("n1", ["n0", "n2"]), ("n3", ["n2", "n4"])], [("n2", (0, 1))]),
+    ],
+)
+def test_a_chain_alternates_peripherals_and_centrals(hops, piconets, bridges):
+    plan = plan_of({"topology": "chain", "hops": hops})
+    assert piconets_of(plan) == piconets
+    assert bridges_of(plan) == bridges
+    assert way(plan, "n0", f"n{hops}") == [f"n{i}" for i in range(hops + 1)]
+
+
+def test_in_a_chain_of_ms_bridges_every_node_is_the_central_of_the_one_before():
+    plan = plan_of({"topology": "chain", "hops": 3, "bridge": "MS"})
+    assert piconets_of(plan) == [("n1", ["n0"]), ("n2", ["n1"]), ("n3", ["n2"])]
+    assert bridges_of(plan) == [("n1", (0, 1)), ("n2", (1, 2))]
+
+
+CUSTOM = {
+    "topology": "custom",
+    "piconet_list": [
+        {"name": "office", "central": "desk", "peripherals": ["mouse", "gateway"]},
+        {"name": "hall", "central": "printer", "peripherals": ["gateway", "phone"]},
+    ],
+    "outside_links": [{"name": "lan", "from": "gateway", "to": "server"}],
+    "flows": [
+        {"from": "mouse", "to": "server", "load_kbps": 5},
+        {"from": "phone", "to": "mouse"},
+        {"from": "server", "to": "phone", "law": "greedy"},
+    ],
+}
+
+
+def test_a_custom_network():
+    plan = plan_of(CUSTOM)
+    assert plan.nodes == ("desk", "printer", "mouse", "gateway", "phone", "server")
+    assert bridges_of(plan) == [("gateway", (0, 1))]
+    assert [(x.link.name, plan.nodes[x.source], plan.nodes[x.target]) for x in plan.outside] == [
+        ("lan", "gateway", "server")
+    ]
+    assert way(plan, "mouse", "server") == ["mouse", "desk", "gateway", "server"]
+    hops = plan.route(plan.nodes.index("mouse"), plan.nodes.index("server"))
+    assert [(hop.kind, hop.index) for hop in hops] == [("bluetooth", 0), ("bluetooth", 0), ("outside", 0)]
+    assert [flow.spec and flow.spec.load_kbps for flow in plan.flows] == [5, None, None]
+    assert all(flow.reverse is None for flow in plan.flows)
+
+
+def test_the_graph_has_roles_and_kinds():
+    graph = plan_of(CUSTOM).graph()
+    roles = {"desk": "central", "printer": "central", "mouse": "peripheral", "gateway": "bridge"}
+    assert dict(graph.nodes(data="role")) == {**roles, "phone": "peripheral", "server": "host"}
+    assert graph.edges["phone", "printer"] == {"kind": "bluetooth", "piconet": 1}
+    assert graph.edges["gateway", "server"] == {"kind": "outside", "outside": 0}
+    assert graph.number_of_edges() == 5
+    graph.clear()  # a copy: the plan is untouched
+    assert way(plan_of(CUSTOM), "phone", "server") == ["phone", "printer", "gateway", "server"]
+
+
+def test_only_the_first_flows_carry_traffic_and_all_members_stay():
+    plan = plan_of({"peripherals": 4, "active_flows": 2})
+    assert flows_of(plan) == [("p1.1", "p1.2"), ("p1.2", "p1.3")]
+    assert len(plan.piconets[0].members) == 4
+
+
+def test_two_way_traffic_adds_a_reverse_flow_to_each():
+    plan = plan_of({"active_flows": 2, "peripherals": 3}, traffic={"two_way": True})
+    assert flows_of(plan) == [("p1.1", "p1.2"), ("p1.2", "p1.3"), ("p1.2", "p1.1"), ("p1.3", "p1.2")]
+    assert [flow.reverse for flow in plan.flows] == [2, 3, 0, 1]
+
+
+def test_a_reply_needs_a_reverse_flow():
+    assert [f.reverse for f in plan_of({}, traffic={"source": "request-reply"}).flows] == [2, 3, 0, 1]
+    flows = [{"from": "p1.1", "to": "c1"}, {"from": "p1.2", "to": "c1", "law": "request-reply"}]
+    plan = plan_of({"flows": flows})
+    assert [flow.reverse for flow in plan.flows] == [None, 2, 1]
+    assert plan.flows[2].spec == plan.flows[1].spec
+
+
+def test_ends_that_are_not_connected_are_named_with_what_could_be_meant():
+    piconets = [
+        {"name": "A", "central": "a", "peripherals": ["phone"]},
+        {"name": "B", "central": "b", "peripherals": ["phone2"]},
+    ]
+    flows = [{"from": "a", "to": "phone"}, {"from": "a", "to": "phone2"}, {"from": "b", "to": "a"}]
+    network = {"topology": "custom", "piconet_list": piconets, "flows": flows}
+    with pytest.raises(ScenarioError) as caught:
+        plan_of(network, traffic={"two_way": True})
+    first, second = caught.value.problems  # one for each flow, none for its reverse
+    assert (first.key, first.value, first.guess) == ("network.flows[2].to", "phone2", "phone")
+    assert '"a", which reaches phone;' in first.message and "bridge or an outside link" in first.message
+    assert second.key == "network.flows[3].to"
+
+
+def ring_of_piconets(count: int) -> Scenario:
+    graph = nx.Graph()
+    for k in range(count):
+        graph.add_node(f"c{k}", role="central")
+    for k in range(count):
+        nx.add_path(graph, [f"c{k}", f"b{k}", f"c{(k + 1) % count}"])
+    return scenario_from_graph(graph, [("c0", f"c{count // 2}"), (f"c{count // 2}", "c0")])
+
+
+def test_equally_short_ways_give_the_same_way_each_time_and_back():
+    first, second = (topology(ring_of_piconets(6)) for _ in range(2))
+    there = first.route(first.flows[0].source, first.flows[0].target)
+    back = first.route(first.flows[1].source, first.flows[1].target)
+    assert [(hop.index, hop.target, hop.source) for hop in reversed(there)] == [hop[1:] for hop in back]
+    # asked in the other order
+    assert second.route(second.flows[1].source, second.flows[1].target) == back
+    assert second.route(second.flows[0].source, second.flows[0].target) == there
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_routes_are_as_short_as_networkx_finds_them(seed):
+    graph = nx.random_labeled_tree(20, seed=seed)
+    centrals = {node for node, depth in nx.single_source_shortest_path_length(graph, 0).items() if depth % 2}
+    nx.set_node_attributes(graph, {node: "central" for node in centrals}, "role")
+    if any(graph.degree(node) > 7 for node in centrals):
+        return
+    scenario = scenario_from_graph(graph, [(0, 1)])
+    plan = topology(scenario)
+    for a in range(20):
+        for b in range(20):
+            if a != b:
+                assert way(plan, str(a), str(b)) == [str(n) for n in nx.shortest_path(graph, a, b)]
+
+
+def test_local_routes_do_not_walk_the_whole_network(monkeypatch):
+    plan = plan_of({"topology": "scatternet", "piconets": 1000, "peripherals": 5, "flows": "ring"})
+    assert len(plan.flows) == 5000
+    looked_at: list[int] = []
+    look = AdjacencyView.__getitem__
+
+    def look_and_count(view: AdjacencyView, node: int) -> object:
+        looked_at.append(node)
+        return look(view, node)
+
+    monkeypatch.setattr(AdjacencyView, "__getitem__", look_and_count)
+    for flow in plan.flows:
+        assert len(plan.route(flow.source, flow.target)) == 2
+    assert len(plan.flows) <= len(looked_at) <= 4 * len(plan.flows)
+
+
+# ------------------------------------------------------------------------------------------------ from graphs
+
+
+def example_graph() -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(["desk", "hall"], role="central")
+    graph.add_edges_from([("mouse", "desk"), ("hall", "desk"), ("hall", "phone")])
+    graph.add_edge("hall", "server", rate_kbps=500, delay_s=0.01, weight=3)
+    return graph
+
+
+def test_a_graph_becomes_a_custom_scenario_that_survives_writing():
+    flows = [("mouse", "server"), {"from": "server", "to": "phone", "law": "greedy"}]
+    s = scenario_from_graph(example_graph(), flows, run={"seed": 5}, network={"relay": "segment"})
+    assert [(p.central, p.peripherals) for p in s.network.piconet_list] == [
+        ("desk", ("hall", "mouse")),
+        ("hall", ("phone",)),
+    ]
+    (link,) = s.network.outside_links
+    assert (link.name, link.rate_kbps, link.delay_s) == ("hall-server", 500, 0.01)
+    assert s.run.seed == 5
+    assert s.network.flows[1] == Flow(source="server", target="phone", law="greedy")
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
+    plan = topology(s)
+    assert bridges_of(plan) == [("hall", (0, 1))]
+    assert way(plan, "mouse", "server") == ["mouse", "desk", "hall", "server"]
+
+
+@pytest.mark.parametrize(
+    "network", [{"topology": "scatternet", "piconets": 4}, {"topology": "chain", "hops": 5}]
+)
+def test_the_graph_of_a_topology_is_that_topology_again(network):
+    plan = plan_of(network)
+    again = topology(scenario_from_graph(plan.graph(), flows_of(plan)))
+    assert sorted((central, sorted(members)) for central, members in piconets_of(again)) == sorted(
+        (central, sorted(members)) for central, members in piconets_of(plan)
+    )
+    assert flows_of(again) == flows_of(plan)
+
+
+def test_a_graph_that_is_no_scatternet_is_refused():
+    def refused(graph: nx.Graph, words: str) -> None:
+        with pytest.raises(ScenarioError, match=words):
+            scenario_from_graph(graph, [(0, 1)])
+
+    star = nx.star_graph(8)
+    star.nodes[0]["role"] = "central"
+    refused(star, '"0" has 8 peripherals: a piconet has at most 7')
+    refused(nx.path_graph(2), 'between "0" and "1" joins no central: give one of them role = "central"')
+    refused(nx.DiGraph(), "undirected")
+    refused(nx.MultiGraph(), "at most one edge")
+    same = nx.Graph([(1, "1")])
+    refused(same, 'two nodes of the graph are named "1"')
+
+
+def test_flows_and_links_of_a_graph_are_checked_as_in_a_file():
+    with pytest.raises(ScenarioError, match='did you mean "mouse"'):
+        scenario_from_graph(example_graph(), [("mousse", "server")])
+    with pytest.raises(ScenarioError, match="a pair"):
+        scenario_from_graph(example_graph(), [("mouse", "desk", "server")])  # type: ignore[list-item]
+    graph = example_graph()
+    graph.edges["hall", "server"]["rate_kbps"] = -1
+    with pytest.raises(ScenarioError) as caught:
+        scenario_from_graph(graph, [("mouse", "server")])
+    assert caught.value.key == "network.outside_links[1].rate_kbps"
