@@ -70,7 +70,8 @@ class Layouts:
             )
         full = flow_control.charge == "payload"
         prices = [
-            NANOBITS_A_BYTE * (piece.packet.payload_bytes if full else piece.carried_bytes) for piece in pieces
+            NANOBITS_A_BYTE * (piece.packet.payload_bytes if full else piece.carried_bytes)
+            for piece in pieces
         ]
         padding = [0] * (records.PACKETS_A_SEGMENT - len(pieces))
         return self.rows.add(

@@ -123,7 +123,9 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             links=[NOTHING] * records.PICONETS_A_BRIDGE,
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
-            window=max(4 * records.SLOT, round(polling.rendezvous_s / count * SECOND / records.SLOT) * records.SLOT),
+            window=max(
+                4 * records.SLOT, round(polling.rendezvous_s / count * SECOND / records.SLOT) * records.SLOT
+            ),
             seed=index,
             switch_delay=polling.switch_delay,
             patience=round(polling.bridge_patience_s * SECOND),
@@ -174,7 +176,9 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         down_limit = UNLIMITED if central_limit is None else central_limit
         parts.links[link] |= {
             "up": add_radio_port(parts, scenario, link, member, piconet.central, records.UPLINK, up_limit),
-            "down": add_radio_port(parts, scenario, link, piconet.central, member, records.DOWNLINK, down_limit),
+            "down": add_radio_port(
+                parts, scenario, link, piconet.central, member, records.DOWNLINK, down_limit
+            ),
         }
 
 

@@ -14,12 +14,28 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
+from numba.core.compiler import Compiler
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
 numba's run-time memory management nothing can be allocated in the event loop, and passing the state from
 function to function costs no reference counts; together with inlining this made the loop thirty times
 faster."""
+
+
+class PartCompiler(Compiler):
+    """Compile a function that only compiled code calls: no machine code and no wrapper of its own.
+
+    It is linked into the entry points, which are the only ones that are made executable. That halves the time
+    that the simulator takes to compile.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        """Set the flags before the passes begin."""
+        flags: Any = self.state.flags
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        return super().define_pipelines()
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,7 +76,7 @@ def compiled(function: Function) -> Function:
 
     Under `NUMBA_DISABLE_JIT=1` the function stays plain Python.
     """
-    return cast(Function, numba.njit(**OPTIONS, forceinline=True)(function))
+    return part(function, forceinline=True)
 
 
 def outlined(function: Function) -> Function:
@@ -68,7 +84,22 @@ def outlined(function: Function) -> Function:
 
     For large functions and rare ones: they are compiled once and keep the event loop small.
     """
-    return cast(Function, numba.njit(**OPTIONS)(function))
+    return part(function, forceinline=False)
+
+
+def part(function: Function, *, forceinline: bool) -> Function:
+    """Compile a function for other compiled functions only."""
+    dispatcher: Any = numba.njit(**OPTIONS, forceinline=forceinline, pipeline_class=PartCompiler)(function)
+    if dispatcher is not function:  # it is with compilation switched off
+
+        def add_overload(result: Any) -> None:
+            # Callers find the function by a key of its own instead of the address that it does not have.
+            key = object()
+            dispatcher.targetctx.insert_user_function(key, result.fndesc, [result.library])
+            dispatcher.overloads[tuple(result.signature.args)] = result._replace(entry_point=key)
+
+        dispatcher.add_overload = add_overload
+    return cast(Function, dispatcher)
 
 
 def entry_point(function: Function) -> Function:

@@ -1,6 +1,14 @@
 """Records of the flows: the two ends of a connection, its application, and what is counted of it."""
 
+from typing import Any
+
 import numpy as np
+
+
+def record_type(fields: list[Any]) -> np.dtype:
+    """Return the type of a record whose fields lie where a processor reads them fastest."""
+    return np.dtype(fields, align=True)
+
 
 TCP, CENTAURUS, NO_TRANSPORT = 0, 1, 2
 TAHOE, RENO, NEWRENO, SACK, VEGAS = range(5)
@@ -9,13 +17,13 @@ PER_ACK, PER_RTT = 0, 1
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
 HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
-"""What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what is
-estimated to be in the network, or cwnd less one segment (what ns-3's NewReno with SACK and its Vegas do)."""
+"""What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what
+is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas)."""
 
 # Bits of a segment's entry in the sender's scoreboard (RFC 6675).
 SACKED, RETRANSMITTED = 1, 2
 
-connection_dtype = np.dtype(
+connection_dtype = record_type(
     [
         ("source", np.int64),
         ("destination", np.int64),
@@ -129,9 +137,10 @@ connection_dtype = np.dtype(
         ("ack_direct", np.bool_),
     ]
 )
-"""One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are counted
-from 0; windows are in segments. `session`: index of the CentaurusComm or request-reply session, or NOTHING;
-`incarnation`: how often the connection has been opened anew; segments of another incarnation are ignored."""
+"""One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are
+counted from 0; windows are in segments. `held`: segments kept out of order. `session`: index of the
+CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often the connection has been opened
+anew; segments of another incarnation are ignored."""
 
 # Phases of a request-reply-goodbye session, as its client sees it.
 PAUSING, CONNECTING, REQUEST, REPLY, GOODBYE = range(5)
@@ -143,7 +152,7 @@ DEADLINES = 8
 # Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
 POLL, OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(7)
 
-session_dtype = np.dtype(
+session_dtype = record_type(
     [
         ("requester", np.int64),
         ("responder", np.int64),
@@ -205,7 +214,7 @@ bitmap describes. `incoming`: the object announced last; `collecting`: the objec
 bitmap describes, of which it has `received` packets; `accepted`: the newest object that it has whole.
 `done_sent`, `done_received`: DONE messages of this session."""
 
-flow_statistics_dtype = np.dtype(
+flow_statistics_dtype = record_type(
     [
         # application
         ("messages", np.int64),

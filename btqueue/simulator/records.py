@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.flow_records import connection_dtype, flow_statistics_dtype, session_dtype
+from btqueue.simulator.flow_records import (
+    connection_dtype,
+    flow_statistics_dtype,
+    record_type,
+    session_dtype,
+)
 
 NOTHING = -1
 NEVER = np.int64(2**62)
@@ -34,11 +39,11 @@ AIR_HISTORY = 8
 # centrals come first, then those of hosts and links, then those of flows.
 TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION = range(9)
 
-timer_dtype = np.dtype([("due", np.int64), ("place", np.int64), ("kind", np.int64), ("owner", np.int64)])
+timer_dtype = record_type([("due", np.int64), ("place", np.int64), ("kind", np.int64), ("owner", np.int64)])
 
-stream_dtype = np.dtype([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
+stream_dtype = record_type([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
 
-clock_dtype = np.dtype(
+clock_dtype = record_type(
     [
         ("now", np.int64),
         ("events", np.int64),
@@ -67,7 +72,7 @@ clock_dtype = np.dtype(
 port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
 receiver may have an acknowledgement to send. One event leaves at most one of each."""
 
-settings_dtype = np.dtype(
+settings_dtype = record_type(
     [
         ("relay_segments", np.bool_),
         ("lossy_feedback", np.bool_),
@@ -83,7 +88,7 @@ quality, not by the true error rate; `node_buffers`: nodes have a limited buffer
 
 # ---------------------------------------------------------------------------------------------- what travels
 
-packet_type_dtype = np.dtype(
+packet_type_dtype = record_type(
     [
         ("duration", np.int64),
         ("on_air", np.int64),
@@ -95,7 +100,7 @@ packet_type_dtype = np.dtype(
 """`duration`: of its slots, `on_air`: of its symbols (ns). `payload`: user bytes; `family`: types of one family
 differ in length only (DH, DM, 2-DH, ...)."""
 
-layout_dtype = np.dtype(
+layout_dtype = record_type(
     [
         ("ip_bytes", np.int64),
         ("pdu", np.int64),
@@ -110,7 +115,7 @@ layout_dtype = np.dtype(
 """How a segment of `ip_bytes` with `application` bytes of user data is cut: packet types in order,
 the bytes that each carries, together `pdu` (the L2CAP header included), and their prices in tokens (nanobits)."""
 
-packet_dtype = np.dtype(
+packet_dtype = record_type(
     [
         ("next", np.int64),
         ("segment", np.int64),
@@ -132,7 +137,7 @@ the packet, but no acknowledgement has come, so it may be repeated; it counts as
 
 DATA, ACK, SYN, SYN_ACK, DATAGRAM, CONTROL = range(6)
 
-segment_dtype = np.dtype(
+segment_dtype = record_type(
     [
         ("next", np.int64),
         ("flow", np.int64),
@@ -166,19 +171,19 @@ that its sender expects, of this flow for a (backward) ACK, of the reverse flow 
 messages before it. `hop`: place in `routes`; `travelling`: packets of this hop
 (or path) not yet delivered or lost."""
 
-message_dtype = np.dtype([("next", np.int64), ("created_at", np.int64), ("last", np.int64)])
+message_dtype = record_type([("next", np.int64), ("created_at", np.int64), ("last", np.int64)])
 """A message that an application has written: `last` is the number of its last segment."""
 
 # ---------------------------------------------------------------------------------------- nodes, links, ports
 
-queue_dtype = np.dtype(
+queue_dtype = record_type(
     [("head", np.int64), ("tail", np.int64), ("length", np.int64), ("limit", np.int64), ("kind", np.int64)]
 )
 
 TOKEN_BUFFER, UPLINK, DOWNLINK, OUTSIDE = 0, 1, 2, 3
 QUEUE_KINDS = ("token_buffer", "uplink", "downlink", "outside")
 
-queue_statistics_dtype = np.dtype(
+queue_statistics_dtype = record_type(
     [
         ("offered", np.int64),
         ("refused", np.int64),
@@ -191,7 +196,7 @@ queue_statistics_dtype = np.dtype(
 )
 """`area`: integral of the length (packet ns) up to `changed_at`; `sojourn`: time inside of served packets."""
 
-bucket_dtype = np.dtype(
+bucket_dtype = record_type(
     [
         ("enabled", np.bool_),
         ("queue", np.int64),
@@ -206,7 +211,7 @@ bucket_dtype = np.dtype(
 """The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: `rate` bit/s times ns is a
 whole number of them, so nothing is rounded."""
 
-node_dtype = np.dtype(
+node_dtype = record_type(
     [
         ("outbox", np.int64),
         ("inbox", np.int64),
@@ -219,7 +224,7 @@ node_dtype = np.dtype(
 
 OUTBOX, INBOX, PROPAGATION = 0, 1, 2
 
-line_dtype = np.dtype(
+line_dtype = record_type(
     [
         ("purpose", np.int64),
         ("timer", np.int64),
@@ -240,7 +245,7 @@ line_dtype = np.dtype(
 """Segments that take time and keep their order: a delay, then two servers in a row that take one segment every
 `interval_1` and `interval_2`, then a random delay (uniform up to `jitter`, or exponential with that mean)."""
 
-port_dtype = np.dtype(
+port_dtype = record_type(
     [
         ("kind", np.int64),
         ("node", np.int64),
@@ -267,7 +272,7 @@ port_dtype = np.dtype(
 without ARQ; UNLIMITED or the limit with it. `received`, `acknowledges`: with lossy feedback, the far side has
 what the head packet last sent; the ARQN bit that it sends next is ACK."""
 
-medium_dtype = np.dtype(
+medium_dtype = record_type(
     [
         ("timer", np.int64),
         ("stream", np.int64),
@@ -287,7 +292,7 @@ medium_dtype = np.dtype(
 `serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
 `first_port`. With `down_mean` above 0 it is up and down in turn."""
 
-channel_dtype = np.dtype(
+channel_dtype = record_type(
     [
         ("model", np.int64),
         ("lossy", np.bool_),
@@ -319,7 +324,7 @@ DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
 for a time at which some station is there to be polled."""
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
-piconet_dtype = np.dtype(
+piconet_dtype = record_type(
     [
         ("timer", np.int64),
         ("stream", np.int64),
@@ -374,7 +379,7 @@ piconet_dtype = np.dtype(
     ]
 )
 
-link_dtype = np.dtype(
+link_dtype = record_type(
     [
         ("piconet", np.int64),
         ("node", np.int64),
@@ -398,7 +403,7 @@ link_dtype = np.dtype(
 VISIT, WHOLE_CYCLES, COMPLETE = 0, 1, 2
 WALK_IN, SNIFF, PSEUDO_RANDOM = 0, 1, 2
 
-bridge_dtype = np.dtype(
+bridge_dtype = record_type(
     [
         ("node", np.int64),
         ("timer", np.int64),
@@ -426,7 +431,7 @@ that it waits to be polled, at least, before it goes on unserved; 0 stands for e
 
 # ------------------------------------------------------------------------------------------------------ trace
 
-log_dtype = np.dtype(
+log_dtype = record_type(
     [
         ("time", np.int64),
         ("event", np.int64),
@@ -502,6 +507,7 @@ class State(NamedTuple):
     rtt_histogram: np.ndarray
     delay_histogram: np.ndarray
     log: np.recarray
+
 
 FIELDS: dict[str, tuple[np.dtype, int]] = {
     "clock": (clock_dtype, 1),

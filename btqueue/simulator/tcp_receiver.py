@@ -7,7 +7,7 @@ segment of each of the last blocks that grew, the latest first; a number up to `
 
 from btqueue.simulator.compilation import compiled
 from btqueue.simulator.delayed_ack import on_segment_in_order
-from btqueue.simulator.records import SACK_BLOCKS
+from btqueue.simulator.records import DATA, SACK_BLOCKS
 
 
 @compiled
@@ -102,7 +102,11 @@ def fill_blocks(conn, out_of_order, segment):
 
 @compiled
 def fill_acknowledgement(conn, out_of_order, segment, now):
-    """Write the acknowledgement into a segment that leaves now; nothing waits to be acknowledged after it."""
+    """Write the acknowledgement into a segment that leaves now; nothing waits to be acknowledged after it.
+
+    Without selective acknowledgements one on a data segment does not count as a duplicate (RFC 5681, section
+    2), so while there is a gap an acknowledgement that is due still leaves on its own.
+    """
     segment.acknowledges = True
     segment.ack = conn.rcv_nxt
     segment.echo = conn.ts_recent
@@ -111,4 +115,5 @@ def fill_acknowledgement(conn, out_of_order, segment, now):
         fill_blocks(conn, out_of_order, segment)
     conn.last_ack_sent = conn.rcv_nxt
     conn.unacknowledged = 0
-    conn.ack_now = False
+    if segment.kind != DATA or conn.sack or conn.held == 0:
+        conn.ack_now = False

@@ -1,11 +1,12 @@
 """What runs in processes of its own: the C++ loop, LINE, ns-3, an earlier btqueue, a fresh interpreter.
 
-LINE (PyPI `line-solver`, its engine is a native program in the wheel) and ns-3 (PyPI `ns3`) pin other
-libraries than btqueue and live in environments of their own, whose interpreters are named by environment
-variables:
+LINE (PyPI `line-solver`; its engine is a native program in the wheel) needs an older pandas than our
+constraints name, and ns-3 (PyPI `ns3`) brings a C++ interpreter; they live in environments of their own,
+whose interpreters are named by environment variables:
 
-    python -m venv line && line/bin/pip install line-solver && export BTQUEUE_LINE_PYTHON=line/bin/python
-    python -m venv ns3 && ns3/bin/pip install ns3 && export BTQUEUE_NS3_PYTHON=ns3/bin/python
+    python -m venv line && line/bin/pip install line-solver==3.0.8.0 export
+    BTQUEUE_LINE_PYTHON=$PWD/line/bin/python python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
+    export BTQUEUE_NS3_PYTHON=$PWD/ns3/bin/python
 
 Where a variable is not set, or there is no C++ compiler, that comparison is left out and says why.
 """

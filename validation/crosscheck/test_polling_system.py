@@ -9,6 +9,7 @@ from collections import deque
 import numpy as np
 import pytest
 
+from btqueue.simulator.compilation import entry_point
 from btqueue.simulator.independent_runs import CountLost
 from btqueue.simulator.polling_system import (
     PollingSystem,
@@ -58,6 +59,18 @@ SYSTEMS = {
 }
 
 
+@entry_point
+def next_gap(stream, mean):
+    """Draw a gap: the simulator's parts are compiled for compiled callers only."""
+    return int(exponential(stream, mean))
+
+
+@entry_point
+def next_time(law, stream):
+    """Draw a service or a walk."""
+    return draw_time(law, stream)
+
+
 class EventList:
     """The same system, written as one would with an event list: every arrival is played when it happens."""
 
@@ -81,7 +94,7 @@ class EventList:
         self.arrive(0, 0)
 
     def expect(self, queue, now):
-        gap = int(exponential(self.streams[3 * queue], self.means[queue]))
+        gap = next_gap(self.streams[3 * queue], self.means[queue])
         heapq.heappush(self.events, (now + gap, queue, "arrival"))
 
     def schedule_server(self, time, what):
@@ -98,12 +111,12 @@ class EventList:
         if self.lines[queue] and self.served < self.allowance:
             self.started[queue] += 1
             self.waited[queue] += now - self.lines[queue][0]
-            self.schedule_server(now + draw_time(self.services[queue], self.streams[3 * queue + 1]), "served")
+            self.schedule_server(now + next_time(self.services[queue], self.streams[3 * queue + 1]), "served")
             return
         self.visits[queue] += 1
         self.queue = (queue + 1) % len(self.lines)
         if self.walking_takes_time:
-            walk = draw_time(self.walks[queue], self.streams[3 * queue + 2])
+            walk = next_time(self.walks[queue], self.streams[3 * queue + 2])
             self.schedule_server(now + walk, "arrived")
         elif any(self.lines):
             self.arrive(self.queue, now)

@@ -1,8 +1,8 @@
 """One TCP flow over one point-to-point link: the set-up that the ns-3 peer results were made with.
 
-Both directions have the same rate and delay and a drop-tail queue of packets that does not count the one on the
-wire. Data packets are lost independently at the far end; acknowledgements only in a full queue. All protocol
-behaviour is the simulator's own: this file moves packets.
+Both directions have the same rate and delay and a drop-tail queue of packets that does not count the one on
+the wire. Data packets are lost independently at the far end; acknowledgements only in a full queue. All
+protocol behaviour is the simulator's own: this file moves packets.
 """
 
 from typing import NamedTuple

@@ -1,9 +1,10 @@
 """TCP beside ns-3.44: 1000 s of bulk transfer over one link, 247 set-ups (README.md).
 
 A row agrees if goodput is within 3 % and retransmissions are within 10 %, or the difference is less than both
-95 % half-widths together. The half-widths of single rows are wide where loss is 20 %, so a share of all rows is
-asked for and not each. Seeds are fixed; had both programs the same means, a row would disagree by chance with
-probability 0.006 at most (normal law, two equal standard errors: 2 * 1.96 / sqrt(2) = 2.77 of their own).
+95 % half-widths together. Seeds are fixed. Had both programs the same means, one of the two numbers of a row
+would disagree by chance with a probability of about 0.006 (normal law and equal standard errors: the
+half-widths together are 2 * 1.96 / sqrt(2) = 2.77 standard errors of the difference) where the intervals are
+wider than 3 % and 10 %, else of less.
 """
 
 import json
@@ -23,20 +24,20 @@ TABLE = json.loads((Path(__file__).parent / "ns3_tcp.json").read_text())
 ROWS = [dict(zip(TABLE["columns"], row, strict=True)) for row in TABLE["rows"]]
 
 RULES_3_AND_4 = (
-    "NextSeg, rules 3 and 4 of RFC 6675: with the receive window used up, segments not yet reported are sent again"
-    " here; ns-3 sends nothing then. Without these rules here the row agrees."
+    "NextSeg, rules 3 and 4 of RFC 6675: with the receive window used up, segments not yet reported are sent"
+    " again here; ns-3 sends nothing then. Without these rules here the row agrees."
 )
 EXPLAINED = {
     ("Vegas", 700000, 100, 5, 0.01, 8, 1): RULES_3_AND_4,
     ("Vegas", 700000, 100, 5, 0.05, 8, 1): RULES_3_AND_4,
     ("Vegas", 700000, 100, 5, 0.05, 0, 0): (
-        "Without SACK ns-3 guesses which segments have arrived and sends the first hole again in the same recovery:"
-        " a fifth of its retransmissions are of segments that had arrived. In twelve runs of our own ns-3 has"
-        " 318 kbit/s, 2 % more than here."
+        "Without SACK ns-3 guesses which segments have arrived and sends the first hole again in the same"
+        " recovery: a fifth of its retransmissions are of segments that had arrived. In twelve more runs ns-3"
+        " has 318 kbit/s (standard error 3), 2 % more than here."
     ),
     ("Vegas", 700000, 5, 25, 0.05, 0, 1): (
-        "3.2 % instead of 3 %. In ns-3 the acknowledgement that ends slow start after a timeout does not open the"
-        " window; with that rule here the row agrees."
+        "3.2 % instead of 3 %. In ns-3 the acknowledgement that ends slow start after a timeout does not open"
+        " the window; with that rule here the row agrees."
     ),
 }
 """Rows that disagree, and why."""

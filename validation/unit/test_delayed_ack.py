@@ -31,6 +31,7 @@ class Receiver:
 
     def leave(self):
         segment = self.segment()
+        segment.kind = self.records.ACK
         self.tcp.fill_acknowledgement(self.conn, self.out_of_order, segment, 0)
         return int(segment.ack)
 

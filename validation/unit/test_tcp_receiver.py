@@ -26,9 +26,10 @@ class Receiver:
         segment.number, segment.timestamp = number, timestamp
         return int(self.tcp.on_segment(self.conn, self.out_of_order, self.statistics, segment, 0))
 
-    def answer(self):
+    def answer(self, kind=None):
         """Return the acknowledgement that leaves now."""
         segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        segment.kind = self.records.ACK if kind is None else kind
         self.tcp.fill_acknowledgement(self.conn, self.out_of_order, segment, 0)
         return segment
 
@@ -81,6 +82,26 @@ def test_beyond_the_receive_window_nothing_is_kept(receiver):
 def test_what_arrives_twice_is_counted(receiver):
     receiver.acks(0, 0, 2, 2, 9)
     assert receiver.statistics.duplicates_received == 2, "9 is beyond the window: refused, not a duplicate"
+
+
+def test_data_carries_an_acknowledgement_but_not_a_duplicate(receiver):
+    # RFC 5681, section 2 (b): only one without data counts as a duplicate at the sender
+    data = receiver.records.DATA
+    receiver.take(0)
+    receiver.answer(data)
+    assert not receiver.conn.ack_now
+    receiver.take(2)
+    receiver.answer(data)
+    assert receiver.conn.ack_now, "the gap has to be told"
+    receiver.answer()
+    assert not receiver.conn.ack_now
+
+
+def test_with_sack_data_carries_a_duplicate_too(plain):
+    tcp = Receiver(plain, sack=True, sack_blocks=3)
+    tcp.take(2)
+    assert tcp.answer(tcp.records.DATA).blocks == 1
+    assert not tcp.conn.ack_now
 
 
 # RFC 7323, section 4.3, gives three cases for the timestamp to echo:

@@ -364,6 +364,48 @@ def test_with_window_limited_growth_slow_start_needs_half_of_the_window_used(sen
     assert tcp.conn.cwnd == 9.0
 
 
+# ---------------------------------------------------------------- rules of Linux and ns-3, off by default
+
+
+def test_byte_counting_opens_by_what_has_arrived(sender):
+    tcp = sender(cwnd=4.0, in_flight=4, byte_counting=True)
+    tcp.ack(4)
+    assert tcp.conn.cwnd == 8.0, "slow start: one for each of the four"
+    tcp = sender(cwnd=4.0, ssthresh=6.0, in_flight=4, byte_counting=True)
+    tcp.ack(4)
+    assert tcp.conn.cwnd == 6.0, "slow start ends at ssthresh"
+
+
+def test_byte_counting_opens_by_whole_segments_in_congestion_avoidance(sender):
+    tcp = sender(cwnd=4.0, ssthresh=4.0, in_flight=4, byte_counting=True)
+    windows = []
+    for number in (1, 2, 3, 4, 6, 8, 9):
+        tcp.ack(number)
+        windows.append(float(tcp.conn.cwnd))
+    assert windows == [4, 4, 4, 5, 5, 5, 6], "after 4, then after 5 more"
+
+
+def test_with_exit_grows_the_acknowledgement_that_ends_recovery_opens_the_window(sender):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, exit_grows=True)
+    tcp.acks(10, 10, 10)
+    tcp.ack(18)
+    assert tcp.conn.cwnd == 4.0 + 1 / 4
+
+
+def test_with_inflate_by_one_the_third_duplicate_counts_once(sender):
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, inflate_by_one=True)
+    tcp.acks(10, 10, 10)
+    assert tcp.conn.cwnd == 4.0 + 1
+
+
+@pytest.mark.parametrize(("reduction", "ssthresh"), [(0, 4.0), (1, 5.0), (2, 3.5), (3, 9.0)])
+def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh):
+    # flight 8, cwnd 10; by the third duplicate one segment counts as departed
+    tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, reduction=reduction)
+    tcp.acks(10, 10, 10)
+    assert tcp.conn.ssthresh == ssthresh
+
+
 # ---------------------------------------------------------------- what is measured
 
 

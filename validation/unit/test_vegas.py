@@ -162,6 +162,17 @@ def test_per_round_with_few_samples_grows_as_newreno(path):
     assert tcp.conn.cwnd == before + 1 / before
 
 
+def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
+    tcp = path(adjustment=PER_RTT, cwnd=8.0, ssthresh=2.0, vegas_on_srtt=True)
+    tcp.run(4)
+    assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
+    tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
+    tcp.vegas.observe(tcp.conn, 50 * MS, tcp.now)
+    assert tcp.conn.base_rtt == tcp.conn.round_rtt == int(tcp.conn.srtt)
+    tcp.vegas.observe(tcp.conn, tcp.records.NOTHING, tcp.now)
+    assert tcp.conn.round_samples == 2, "also when there is no sample"
+
+
 def test_per_round_grows_as_newreno_after_a_timeout(path):
     tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
     tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.statistics, SECOND)
