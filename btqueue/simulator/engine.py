@@ -27,8 +27,8 @@ from btqueue.simulator.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE = 0, 1
 """Why `advance` returned: it came to the time asked for, or a pool or the log is nearly full."""
-LOG_RESERVE = 64
-"""Most log entries that one piece of work writes."""
+LOG_RESERVE = 1024
+"""More log entries than one event or piece of work writes."""
 
 
 @compiled
@@ -135,21 +135,20 @@ def advance(sim, until):
             if not on_retransmission_timer(sim, owner, now):
                 clock.events -= 1
             continue
-        if kind == ARRIVAL:
-            on_arrival(sim, owner, now)
-            clock.sending = owner
+        cancel(sim, timer)
+        if kind == TOKENS:
+            on_tokens(sim, owner, now)
         elif kind == LINE:
             on_line(sim, owner, now)
+        elif kind == ARRIVAL:
+            on_arrival(sim, owner, now)
+            clock.sending = owner
         elif kind == MEDIUM:
             medium.on_timer(sim, owner, now)
+        elif kind == DELAYED_ACK:
+            delayed_ack.on_timer(sim.connections[owner])
+            clock.acknowledging = owner
+        elif kind == BRIDGE:
+            bridges.on_timer(sim, owner, now)
         else:
-            cancel(sim, timer)
-            if kind == TOKENS:
-                on_tokens(sim, owner, now)
-            elif kind == DELAYED_ACK:
-                delayed_ack.on_timer(sim.connections[owner])
-                clock.acknowledging = owner
-            elif kind == BRIDGE:
-                bridges.on_timer(sim, owner, now)
-            else:
-                sessions.on_timer(sim, owner, now)
+            sessions.on_timer(sim, owner, now)
