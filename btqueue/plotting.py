@@ -9,8 +9,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -167,3 +169,47 @@ def surface_key() -> list[Any]:
         Line2D([], [], color=MODEL, linewidth=0.9, label="model"),
         Line2D([], [], color="black", marker="*", markersize=10, linestyle="", label="published"),
     ]
+
+
+def series_figure(series: xr.Dataset, title: str = "") -> Figure:
+    """Return a figure of how a run develops: windows, round-trip times and queues over time.
+
+    At most as many flows and queues as there are colours are drawn: the first flows, and the queues that are
+    longest in the mean; the legend says how many there are. Where ssthresh lies far above every window it is
+    cut off.
+
+    Args:
+        series: what `btqueue.simulator.series.time_series` returns.
+        title: heading.
+    """
+    figure = Figure(figsize=(8.0, 7.0), layout="constrained")
+    windows, times, queues = figure.subplots(3, 1, sharex=True)
+    flows = series["flow"].values[: len(PALETTE)]
+    for colour, flow in zip(PALETTE, flows, strict=False):
+        one = series.sel(flow=flow)
+        windows.plot(one["time"], one["cwnd_segments"], color=colour, linewidth=0.9, label=f"flow {flow}")
+        windows.plot(
+            one["time"], one["ssthresh_segments"], color=colour, linewidth=0.8, linestyle=(0, (4, 2))
+        )
+        times.plot(one["time"], one["srtt_s"], color=colour, linewidth=0.9)
+    highest = float(series["cwnd_segments"].sel(flow=flows).max())
+    windows.set_ylim(0, 1.1 * max(highest, 1.0))
+    windows.set_ylabel("cwnd; ssthresh dashed\n(segments)")
+    times.set_ylabel("smoothed round-trip\ntime (s)")
+    times.set_ylim(bottom=0)
+    means = series["queue_packets"].mean("time")
+    longest = np.sort(np.argsort(-means.values, kind="stable")[: len(PALETTE)])
+    for colour, place in zip(PALETTE, longest, strict=False):
+        one = series["queue_packets"].isel(queue=place)
+        queues.plot(
+            one["time"], one, color=colour, linewidth=0.9, label=str(one["queue"].item()).replace("_", " ")
+        )
+    queues.set_ylabel("queue (packets)")
+    queues.set_ylim(bottom=0)
+    queues.set_xlabel("time (s)")
+    windows.set_title(title)
+    for axes, drawn, dimension in ((windows, len(flows), "flow"), (queues, len(longest), "queue")):
+        count = series.sizes[dimension]
+        heading = f"{drawn} of {count} {dimension}s" if drawn < count else None
+        axes.legend(title=heading, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, title_fontsize=8)
+    return figure

@@ -7,12 +7,12 @@ inside it, so that `btqueue --help` answers at once.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from btqueue import __version__
-from btqueue.cli.exits import NOT_BUILT, BadInput, Commands, say
+from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, say
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -43,6 +43,7 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
 ]
+Every = Annotated[bool, typer.Option("--all", help="Show every metric, percentiles too.")]
 Threads = Annotated[
     int | None,
     typer.Option(
@@ -72,7 +73,12 @@ def main(
 
 @app.command()
 def solve(
-    scenario: Name, set_: Sets = None, as_json: AsJson = False, out: Out = None, quiet: Quiet = False
+    scenario: Name,
+    set_: Sets = None,
+    as_json: AsJson = False,
+    out: Out = None,
+    every: Every = False,
+    quiet: Quiet = False,
 ) -> None:
     """Solve a scenario with Markov chains and queueing theory."""
     from btqueue.cli.engines import run_solver
@@ -85,7 +91,7 @@ def solve(
     if as_json:
         _print_json(wanted, solved=solved, quiet=quiet)
     else:
-        solved_table(_heading(scenario, wanted), solved)
+        solved_table(_heading(scenario, wanted), solved, every=every)
 
 
 @app.command()
@@ -94,21 +100,62 @@ def simulate(
     set_: Sets = None,
     as_json: AsJson = False,
     out: Out = None,
+    every: Every = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.parquet", help="Play one replication; write all its events to a table."),
+    ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.pcap", help="Play one replication; write a host's segments for Wireshark."
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="Host of --pcap; default: the source of the first flow."),
+    ] = None,
+    series: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play one replication; write windows and queues over time (.csv, .nc, .png, .svg).",
+        ),
+    ] = None,
+    step: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Simulated time between two values of --series.")
+    ] = 0.1,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate a scenario event by event, with confidence intervals."""
-    from btqueue.cli.engines import run_simulator
-    from btqueue.cli.tables import simulated_table
+    """Simulate a scenario event by event, with confidence intervals.
 
-    wanted, target = _wanted(scenario, set_), _target(out)
+    Ctrl-C ends it with what was measured by then, marked as interrupted; a second one stops at once.
+    """
+    from btqueue.cli.engines import run_simulator
+    from btqueue.cli.recordings import Recordings
+    from btqueue.cli.tables import recordings_table, simulated_table
+
+    wanted = _wanted(scenario, set_)
+    recordings = Recordings.checked(wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step)
+    if recordings is not None:
+        if out is not None:
+            raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
+        recordings.make(quiet=quiet)
+        if as_json:
+            _print_json(wanted, files=recordings.written, quiet=quiet)
+        else:
+            recordings_table(_heading(scenario, wanted), recordings.written)
+        return
+    target = _target(out)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     if target:
-        target.write(simulated.dataset, wanted)
+        target.write(simulated.marked(), wanted)
     if as_json:
         _print_json(wanted, simulated=simulated, quiet=quiet)
     else:
-        simulated_table(_heading(scenario, wanted), wanted, simulated)
+        simulated_table(_heading(scenario, wanted), wanted, simulated, every=every)
+    _end(simulated)
 
 
 @app.command()
@@ -117,6 +164,7 @@ def compare(
     set_: Sets = None,
     as_json: AsJson = False,
     out: Out = None,
+    every: Every = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -130,11 +178,12 @@ def compare(
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     comparison = side_by_side(wanted, solved.dataset, simulated.dataset)
     if target:
-        target.write(comparison, wanted)
+        target.write(simulated.marked(comparison), wanted)
     if as_json:
         _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
     else:
-        comparison_table(_heading(scenario, wanted), wanted, comparison, solved, simulated)
+        comparison_table(_heading(scenario, wanted), wanted, comparison, solved, simulated, every=every)
+    _end(simulated)
 
 
 @app.command()
@@ -197,22 +246,24 @@ def _target(out: Path | None) -> Target | None:
     return Target.checked(out)
 
 
-def _print_json(
-    scenario: Scenario, *, solved: Answer | None = None, simulated: Answer | None = None, quiet: bool
-) -> None:
+def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
     import json
 
     from btqueue.cli.documents import document
 
-    content = document(
-        scenario,
-        solved=solved.dataset if solved else None,
-        simulated=simulated.dataset if simulated else None,
-    )
+    content = document(scenario, **parts)
     typer.echo(json.dumps(content, allow_nan=False))
-    for warning in content.get("solve", {}).get("warnings", ()):
-        if not quiet:
-            say(f"the model warns: {warning}")
+    for part, who in (("solve", "the model"), ("simulate", "the simulation")):
+        for warning in content.get(part, {}).get("warnings", ()):
+            if not quiet:
+                say(f"{who} warns: {warning}")
+
+
+def _end(simulated: Answer) -> None:
+    """Leave with the exit code of an interrupted command if the simulation was."""
+    if simulated.interrupted:
+        say(f"interrupted: {simulated.interrupted}")
+        raise typer.Exit(INTERRUPTED)
 
 
 def _heading(name: str, scenario: Scenario) -> str:

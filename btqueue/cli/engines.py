@@ -13,16 +13,23 @@ from pathlib import Path
 
 import xarray as xr
 
-from btqueue.cli.exits import say
+from btqueue.cli.exits import INTERRUPTED, say
+from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.scenario import Scenario, require_built
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an engine returned, and the seconds that it took."""
+    """What an engine returned, the seconds that it took, and how far it came if it was interrupted."""
 
     dataset: xr.Dataset
     wall_s: float
+    interrupted: str = ""
+
+    def marked(self, dataset: xr.Dataset | None = None) -> xr.Dataset:
+        """Return the dataset (or another one made from it) to be written, marked if it was interrupted."""
+        written = self.dataset if dataset is None else dataset
+        return written.assign_attrs({INTERRUPTED_MARK: self.interrupted}) if self.interrupted else written
 
 
 def run_solver(scenario: Scenario) -> Answer:
@@ -48,19 +55,73 @@ def keep_compiled_models() -> None:
 
 
 def run_simulator(scenario: Scenario, *, threads: int | None, quiet: bool) -> Answer:
-    """Compile the simulator if that was not done yet, then simulate; the time is without compilation."""
-    require_built(scenario)
+    """Compile the simulator if that was not done yet, then simulate; the time is without compilation.
+
+    After Ctrl-C the answer holds what was measured by then, if anything was, and says so in `interrupted`.
+    """
+    require_built(scenario, engine="simulate")
     from btqueue.simulator import simulate
 
+    prepare_simulator(scenario, quiet=quiet)
+    begin = time.perf_counter()
+    try:
+        with second_interrupt_ends_all(), progress_bar(scenario, quiet=quiet) as progress:
+            dataset = simulate(scenario, threads=threads, progress=progress)
+    except KeyboardInterrupt as interruption:
+        partial = getattr(interruption, "partial", None)
+        if partial is None:
+            raise
+        return Answer(partial, time.perf_counter() - begin, how_far(partial))
+    return Answer(dataset, time.perf_counter() - begin)
+
+
+def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
+    """Compile the simulator if that was not done yet."""
     if not is_compiled():
         if not quiet:
-            say("compiling the simulator, once for this version: about 15 s")
+            say("compiling the simulator, once for this version: about half a minute")
         with interrupt_held():
             compile_now(scenario)
-    with progress_bar(scenario, quiet=quiet) as progress:
-        begin = time.perf_counter()
-        dataset = simulate(scenario, threads=threads, progress=progress)
-        return Answer(dataset, time.perf_counter() - begin)
+
+
+def how_far(partial: xr.Dataset) -> str:
+    """Say in words how much an interrupted simulation has measured."""
+    wanted, finished = partial.attrs["wanted"], partial.attrs["finished"]
+    what = "batches" if partial.attrs["intervals"] == "batch-means" else "replications"
+    if finished:
+        return f"{finished} of {wanted} {what}"
+    measured = partial["measured_s"].values
+    return (
+        f"none of {wanted} {what}; {len(measured)} cut short, {measured.min():.3g} to {measured.max():.3g} s"
+    )
+
+
+@contextmanager
+def second_interrupt_ends_all() -> Iterator[None]:
+    """Let Ctrl-C stop the simulation where it can be stopped, and a second one the whole process at once.
+
+    Threads notice the first one between two chunks of simulated time, which in a large network can take
+    seconds.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, end)
+        if sys.stderr.isatty():
+            say("stopping; Ctrl-C again stops at once and keeps nothing")
+        raise KeyboardInterrupt
+
+    def end(number: int, frame: object) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h")  # the progress bar has hidden the cursor
+        say("interrupted")
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_compiled() -> bool:
@@ -102,17 +163,25 @@ def interrupt_held() -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(scenario: Scenario, *, quiet: bool) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function that advances a bar on standard error; None if it is no terminal or *quiet*."""
+def progress_bar(
+    scenario: Scenario, *, quiet: bool, runs: int | None = None
+) -> Iterator[Callable[[float], None] | None]:
+    """Yield a function that advances a bar on standard error; None if it is no terminal or *quiet*.
+
+    Its end is that of *runs* replications, by default as many as the scenario asks for; how many a wanted
+    precision takes is not known beforehand, so the bar then has no end.
+    """
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from btqueue.simulator.results import uses_batch_means
+
+    if runs is None and scenario.run.precision is None:
+        runs = 1 if uses_batch_means(scenario) else scenario.run.replications
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    # How many replications a wanted precision takes is not known beforehand: the bar then has no end.
-    total = None if scenario.run.precision else scenario.run.replications
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=total)
+        task = bar.add_task("simulating", total=runs)
         yield lambda share: bar.advance(task, share)

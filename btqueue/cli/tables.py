@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import xarray as xr
 from rich import box
@@ -17,30 +17,54 @@ from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, summarise
 from btqueue.study.comparison import long_name
 
+GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
+"""First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
+
+DETAILS = frozenset(
+    {
+        "rtt_min_s",
+        "rtt_max_s",
+        "rtt_sd_s",
+        *(f"{time}_p{percent}_s" for time in ("rtt", "delay") for percent in (50, 90, 95, 99)),
+        "delay_scv",
+        "acknowledged_delay_scv",
+        "session_time_sd_s",
+        "retransmissions_per_s",
+        "piggybacked_acks",
+        "polls_per_s",
+        "slot_share",
+    }
+)
+"""Metrics that tables show with `--all` only."""
+
 PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
 
 
-def solved_table(heading: str, solved: Answer) -> None:
+def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
     """Print the metrics of a solution."""
-    _print(heading, _metric_table(solved.dataset, "value"), [_model_line(solved), *_warnings(solved)])
+    footer = [_model_line(solved), *_warnings("model", solved)]
+    _print(heading, _metric_table(solved.dataset, "value", every), footer)
 
 
-def simulated_table(heading: str, scenario: Scenario, simulated: Answer) -> None:
+def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
     """Print the metrics of a simulation with their intervals."""
-    _print(
-        heading,
-        _metric_table(simulated.dataset, "mean ± 95 % interval"),
-        [_simulation_line(scenario, simulated)],
-    )
+    table = _metric_table(simulated.dataset, "mean ± 95 % interval", every)
+    _print(heading, table, [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)])
 
 
 def comparison_table(
-    heading: str, scenario: Scenario, comparison: xr.Dataset, solved: Answer, simulated: Answer
+    heading: str,
+    scenario: Scenario,
+    comparison: xr.Dataset,
+    solved: Answer,
+    simulated: Answer,
+    *,
+    every: bool = False,
 ) -> None:
     """Print model and simulation side by side."""
     table = _table("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
-    for name in comparison["metric"].values:
+    for name in _shown(list(comparison["metric"].values), every, table):
         row = comparison.sel(metric=name)
         model, mean, ci95, difference = (
             float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference")
@@ -53,7 +77,19 @@ def comparison_table(
             "–" if math.isnan(difference) else f"{difference:+.1%}",
             _verdict(model, mean, ci95, bool(row["inside"])),
         )
-    _print(heading, table, [_simulation_line(scenario, simulated), _model_line(solved), *_warnings(solved)])
+    lines = [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)]
+    _print(heading, table, [*lines, _model_line(solved), *_warnings("model", solved)])
+
+
+def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:
+    """Print which files were written."""
+    table = _table("file", "what is in it")
+    for column in table.columns:
+        column.justify = "left"
+    words = {"trace": "{events:,} events", "pcap": "segments of {host}", "series": "{steps:,} steps"}
+    for name, facts in written.items():
+        table.add_row(Text(str(facts["path"])), words[name].format(**facts))
+    _print(heading, table, [])
 
 
 def models_table(titles: Mapping[str, str]) -> None:
@@ -76,7 +112,7 @@ def number(value: float) -> str:
 def with_interval(estimate: Estimate) -> str:
     """Return mean ± half-width, the latter with two significant digits, the mean to match."""
     mean, ci95 = estimate.mean, estimate.ci95
-    if math.isnan(mean) or math.isnan(ci95):
+    if not (math.isfinite(mean) and math.isfinite(ci95)):
         return number(mean)
     if ci95 == 0:
         return f"{number(mean)} ± 0"
@@ -96,14 +132,33 @@ def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
     return Text("✓ inside", style="green") if inside else Text("outside", style="yellow")
 
 
-def _metric_table(dataset: xr.Dataset, column: str) -> Table:
+def _metric_table(dataset: xr.Dataset, column: str, every: bool) -> Table:
     table = _table("metric", "unit", column)
-    for name, summary in summarise(dataset).items():
-        rows = summary.per_queue or (("", summary.total),)
+    summaries = summarise(dataset)
+    for name in _shown(list(summaries), every, table):
+        rows = summaries[name].per_queue or (("", summaries[name].total),)
         for queue, estimate in rows:
             title = long_name(f"{name}[{queue}]" if queue else name)
             table.add_row(title, METRICS[name].unit, with_interval(estimate))
     return table
+
+
+def _shown(rows: list[str], every: bool, table: Table) -> Iterator[str]:
+    """Yield the rows to be shown, and put a gap into the table before each group but the first."""
+    group = ""
+    for row in rows:
+        metric = row.partition("[")[0]
+        if not every and metric in DETAILS:
+            continue
+        begun = next((first for first in reversed(GROUPS) if _order(first) <= _order(metric)), "")
+        if group and begun != group:
+            table.add_row()
+        group = begun
+        yield row
+
+
+def _order(metric: str) -> int:
+    return list(METRICS).index(metric)
 
 
 def _model_line(solved: Answer) -> str:
@@ -114,13 +169,24 @@ def _model_line(solved: Answer) -> str:
 
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
-    count, run = simulated.dataset.sizes["replication"], scenario.run
-    runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s after {run.warmup_s:g} s"
-    return f"simulation: {runs}; {simulated.dataset.attrs['events']:,} events in {_seconds(simulated.wall_s)}"
+    """Return how the simulation was made: how much of it, after which warm-up, at what cost."""
+    attrs, run = simulated.dataset.attrs, scenario.run
+    count = simulated.dataset.sizes["replication"]
+    if attrs.get("intervals") == "batch-means":
+        length_s = float(simulated.dataset["measured_s"].sum())
+        runs = f"1 replication of {length_s:g} s in {count} batches"
+    else:
+        runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s"
+    if simulated.interrupted:
+        runs = f"INTERRUPTED, {simulated.interrupted}"
+    warmup_s = attrs.get("warmup_s", run.warmup_s)
+    found = " (found by MSER-5)" if run.warmup_s == "auto" else ""
+    cost = f"{attrs['events']:,} events in {_seconds(simulated.wall_s)}"
+    return f"simulation: {runs} after {warmup_s:g} s{found}; {cost}"
 
 
-def _warnings(solved: Answer) -> list[str]:
-    return [f"model warns: {warning}" for warning in solved.dataset.attrs["warnings"]]
+def _warnings(side: str, answer: Answer) -> list[str]:
+    return [f"{side} warns: {warning}" for warning in answer.dataset.attrs.get("warnings", ())]
 
 
 def _seconds(value: float) -> str:

@@ -13,7 +13,7 @@ _HOME = {"InvariantViolated": "invariants", "simulate": "replications"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for, so that one mechanism can be read without compiling the rest."""
+    """Import a public name when it is asked for: a single mechanism can be used without the rest."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"btqueue.simulator.{_HOME[name]}"), name)

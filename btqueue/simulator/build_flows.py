@@ -1,4 +1,4 @@
-"""From a scenario's flows to records: how segments are cut, what applications write, both ends of a connection."""
+"""From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
 from itertools import pairwise
@@ -9,6 +9,7 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.errors import conflict
 from btqueue.scenario.topology import Topology
 from btqueue.simulator import arrival_processes, flow_records, records
 from btqueue.simulator.numbering import Rows, Streams, Timers
@@ -65,8 +66,8 @@ class Layouts:
         pieces = segment(pdu, [PACKET_TYPES[name] for name in link.packets], link.segmentation)
         if len(pieces) > records.PACKETS_A_SEGMENT:
             raise ScenarioError(
-                f"a segment of {pdu} bytes needs {len(pieces)} packets of {', '.join(link.packets)}; "
-                f"at most {records.PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or longer packets"
+                f"a segment of {pdu} bytes needs {len(pieces)} packets of {', '.join(link.packets)}, but at "
+                f"most {records.PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or longer packets"
             )
         full = flow_control.charge == "payload"
         prices = [
@@ -127,13 +128,31 @@ def spec_of(scenario: Scenario, own: object | None) -> FlowSpec:
     )
 
 
+def require_protocol_of(scenario: Scenario, spec: FlowSpec) -> None:
+    """Make sure that the transport protocol carries what the flow's application writes.
+
+    Raises:
+        ScenarioError: nothing would limit the flow, or nobody would open or answer it.
+    """
+    protocol, session = scenario.transport.protocol, spec.law == "request-reply"
+    if protocol == "none" and (session or spec.law == "greedy"):
+        why = f'"{spec.law}" needs a transport protocol that answers; set protocol = "tcp"'
+        raise ScenarioError(conflict("transport.protocol", protocol, why))
+    if protocol == "centaurus" and not session:
+        why = f'it carries sessions: traffic.source = "request-reply", not "{spec.law}"'
+        raise ScenarioError(conflict("transport.protocol", protocol, why))
+    if scenario.transport.handshake and not session:
+        why = f'only a session opens its connection: traffic.source = "request-reply", not "{spec.law}"'
+        raise ScenarioError(conflict("transport.handshake", True, why))
+
+
 def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
 
-    Streams 0, 1, ... are those of the flows' applications. Routes are filled in by the builder of the network.
+    Streams 0, 1, ... are those of the flows' applications. The builder of the state fills in the routes.
 
     Raises:
-        ScenarioError: a message or an arrival file that cannot be sent.
+        ScenarioError: a message or an arrival file that cannot be sent, or not by this transport protocol.
     """
     flows = Flows(
         Rows(flow_records.connection_dtype),
@@ -145,6 +164,7 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
     )
     for index, flow in enumerate(plan.flows):
         spec = spec_of(scenario, flow.spec)
+        require_protocol_of(scenario, spec)
         conn = flows.connections.add(
             source=flow.source,
             destination=flow.target,
@@ -175,7 +195,7 @@ def add_flow_timers(flows: Flows, timers: Timers) -> None:
 
 
 def ring_length(scenario: Scenario, plan: Topology) -> int:
-    """Return for how many segments each flow remembers something: a power of two beyond the largest window."""
+    """Return how many segments each flow remembers: a power of two beyond the largest window."""
     largest = max(spec_of(scenario, flow.spec).window for flow in plan.flows)
     if scenario.transport.protocol == "centaurus":
         traffic = scenario.traffic
@@ -303,12 +323,12 @@ def application_fields(
     steps = scenario.traffic.load_schedule
     fields |= {"schedule": len(flows.schedules), "schedule_length": len(steps)}
     for step in steps:
-        flows.schedules += [round(step.at_s * SECOND), round(bits / (step.load_kbps * 1000) * SECOND)]
+        flows.schedules.extend([round(step.at_s * SECOND), round(bits / (step.load_kbps * 1000) * SECOND)])
     return fields
 
 
 def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -> dict[str, object]:
-    """Return the application fields of one direction of a request-reply session; the client makes the session."""
+    """Return the application fields of one direction of a session; the client's makes the session."""
     traffic, transport = scenario.traffic, scenario.transport
     if reverse < index:
         sizes = [traffic.reply_bytes]
@@ -347,8 +367,8 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
         "schedule_length": len(times),
         "file_period": round((period or 0) * SECOND),
     }
-    flows.schedules += [round(time * SECOND) for time in times]
-    flows.schedules += [len(pieces_of(scenario, size)) for size in sizes]
+    flows.schedules.extend(round(time * SECOND) for time in times)
+    flows.schedules.extend(len(pieces_of(scenario, size)) for size in sizes)
     return fields | add_pattern(flows, scenario, sizes)
 
 

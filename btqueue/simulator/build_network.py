@@ -3,6 +3,7 @@
 Ports are numbered: uplinks and downlinks of all memberships, then the two directions of each outside link.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,7 @@ def build_network(
     return parts._replace(channels=channels)
 
 
-# ------------------------------------------------------------------------------------------ piconets and bridges
+# ------------------------------------------------------------------------------------ piconets and bridges
 
 
 def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
@@ -145,11 +146,13 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
     period, reserved = voice.reservation(scenario.voice.packet, scenario.voice.links)
     cyclic = DISCIPLINES[polling.discipline] <= records.GATED
+    windows = polling.bridge_schedule != "walk-in"
     parts.piconets.add(
         timer=timers.add(records.TURN, index),
         node=piconet.central,
         first_link=len(parts.links),
         links=len(piconet.members),
+        plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
         discipline=DISCIPLINES[polling.discipline],
         limit=limit,
         max_weight=polling.max_weight,
@@ -180,6 +183,20 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
                 parts, scenario, link, piconet.central, member, records.DOWNLINK, down_limit
             ),
         }
+
+
+def is_plain(scenario: Scenario) -> bool:
+    """Whether half-frames need none of the rarer options of links and polling."""
+    link = scenario.link
+    return (
+        link.arq == "none"
+        and link.adaptation == "fixed"
+        and link.baseband_delay_s == 0
+        and link.node_buffer_bytes is None
+        and scenario.voice.packet == "none"
+        and scenario.polling.discipline != "gated"
+        and not scenario.radio.colocated
+    )
 
 
 def add_radio_port(
@@ -213,7 +230,7 @@ def add_port(parts: Parts, **fields: object) -> int:
     return parts.ports.add(**fields)
 
 
-# ----------------------------------------------------------------------------------------------- radio channels
+# ----------------------------------------------------------------------------------------- radio channels
 
 
 def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tuple[int, str], int]]:
@@ -254,7 +271,7 @@ def add_channels(
     return np.array(rows, records.channel_dtype).view(np.recarray)
 
 
-# -------------------------------------------------------------------------------------------------------- hosts
+# -------------------------------------------------------------------------------------------------- hosts
 
 
 def add_hosts(
@@ -265,11 +282,11 @@ def add_hosts(
     timers: Timers,
     streams: Streams,
 ) -> None:
-    """Give token buckets to the ports that segments enter, and delay lines to the hosts at the ends of routes."""
+    """Give token buckets to the ports that segments enter, and delay lines to the hosts of routes."""
     hosts = {route[0] for route in routes} | {route[-1] for route in routes}
     entered: dict[int, None] = {}
     for route in routes:
-        steps = list(zip(route, route[1:], strict=False))
+        steps = list(itertools.pairwise(route))
         for step in steps if scenario.network.relay == "segment" else steps[:1]:
             entered[parts.port_of[step]] = None
     ports_of_node: dict[int, list[int]] = {}
@@ -305,8 +322,8 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
     """Add the lines that stand for the time that a host's layers take, where they take any.
 
     Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
-    2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at a
-    time; what TCP takes could as well come last, because it is the same for every segment.
+    2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at
+    a time; what TCP takes could as well come last, because it is the same for every segment.
     """
     link, transport = scenario.link, scenario.transport
     tcp, ip = round(transport.tcp_delay_s * SECOND), round(transport.ip_delay_s * SECOND)
@@ -334,7 +351,7 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
         parts.nodes[node]["inbox"] = line
 
 
-# -------------------------------------------------------------------------------------------------- outside links
+# -------------------------------------------------------------------------------------------- outside links
 
 
 def add_outside_ports(parts: Parts, scenario: Scenario, plan: Topology) -> None:

@@ -11,16 +11,16 @@ from btqueue.simulator.records import (
     ARRIVAL,
     BRIDGE,
     DELAYED_ACK,
+    INBOX,
     LINE,
     MEDIUM,
     NOTHING,
-    INBOX,
     OUTBOX,
     RETRANSMISSION,
     TOKENS,
     TURN,
 )
-from btqueue.simulator.state_type import STATE_TYPE
+from btqueue.simulator.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
 from btqueue.simulator.timers import cancel
 from btqueue.simulator.token_bucket import on_tokens
 from btqueue.simulator.trace import SEGMENT_SENT, segment_event
@@ -33,7 +33,7 @@ LOG_RESERVE = 1024
 
 @compiled
 def space_is_short(sim):
-    """Whether the next piece of work could need more packets, segments, messages or log entries than are free."""
+    """Whether a pool or the log has less free than the next piece of work could need."""
     clock = sim.clock[0]
     return (
         clock.free_packets < clock.packet_reserve
@@ -43,9 +43,17 @@ def space_is_short(sim):
     )
 
 
+@compiled
+def has_work(sim):
+    """Whether the event has left something to do; a copy made by ARQ counts, for it took space."""
+    clock = sim.clock[0]
+    nothing = clock.entering & clock.arrived & clock.sending & clock.acknowledging == NOTHING
+    return not nothing or sim.settings[0].lossy_feedback
+
+
 @outlined
 def work_off(sim, now):
-    """Do what an event has left to do, piece by piece; return whether it is done or space ran short before."""
+    """Do what an event has left to do, piece by piece; return REACHED when done, or NEEDS_SPACE."""
     clock = sim.clock[0]
     while True:
         if space_is_short(sim):
@@ -88,28 +96,20 @@ def on_line(sim, line, now):
 
 
 @entry_point
-def start_piconet(sim, index):
-    """Let a central begin, at time 0; one that is away begins when it comes back."""
-    disciplines.start(sim, index)
-    begin(sim, index)
+def start(sim):
+    """Let everything begin, at time 0: bridges first, for a central may be away, then centrals, then flows.
 
-
-@entry_point
-def start_bridge(sim, index):
-    """Let a bridge begin, at time 0; bridges begin before the centrals."""
-    bridges.start(sim, index)
-
-
-@entry_point
-def start_session(sim, index):
-    """Let a session begin, at time 0; sessions begin before their flows."""
-    sessions.start(sim, index)
-
-
-@entry_point
-def start_flow(sim, flow):
-    """Let the application of a flow begin, at time 0: it has its first arrival in `advance`."""
-    start_application(sim, flow)
+    What applications send leaves in `advance`: they have their first arrivals there.
+    """
+    for bridge in range(len(sim.bridges)):
+        bridges.start(sim, bridge)
+    for piconet in range(len(sim.piconets)):
+        disciplines.start(sim, piconet)
+        begin(sim, piconet)
+    for session in range(len(sim.sessions)):
+        sessions.start(sim, session)
+    for flow in range(len(sim.connections)):
+        start_application(sim, flow)
 
 
 @entry_point
@@ -117,7 +117,7 @@ def advance(sim, until):
     """Play all events up to and including time `until` (ns); return REACHED or NEEDS_SPACE."""
     clock = sim.clock[0]
     while True:
-        if work_off(sim, clock.now) == NEEDS_SPACE:
+        if has_work(sim) and work_off(sim, clock.now) == NEEDS_SPACE:
             return NEEDS_SPACE
         timer = sim.heap[0]
         now = sim.timers[timer].due

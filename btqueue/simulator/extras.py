@@ -4,15 +4,19 @@ import importlib
 from typing import Any
 
 
+class MissingPackage(ImportError):
+    """A package of `btqueue[trace]` is not installed; the message says how to install it."""
+
+
 def require(package: str, purpose: str) -> Any:
     """Return the package, or say how to install it.
 
     Raises:
-        ImportError: it is not installed.
+        MissingPackage: it is not installed.
     """
     try:
         return importlib.import_module(package)
     except ImportError:
-        raise ImportError(
+        raise MissingPackage(
             f"{purpose} need the package {package}: pip install 'btqueue[trace]'", name=package
         ) from None

@@ -2,7 +2,8 @@
 
 A route is a row of ports. A segment enters a port, is cut into packets, and the packets cross the link. At a
 node on the way they are passed on one by one, damaged ones too (Venugopal 2006, section 4.1.1), or put
-together into the segment, which then enters the next port as if it were new (`relay_segments`: IP forwarding).
+together into the segment, which then enters the next port as if it were new (`relay_segments`: IP
+forwarding).
 """
 
 from btqueue.simulator import delay_line, medium
@@ -50,10 +51,7 @@ def enter_port(sim, index, now):
     if refused and not no_bytes:
         free_node_buffer(sim, port_index, layout.pdu)
     for position in range(count):
-        if port.adaptive:
-            packet = whole_packet(sim, index, layout.pdu)
-        else:
-            packet = new_packet(sim, index, position)
+        packet = whole_packet(sim, index, layout.pdu) if port.adaptive else new_packet(sim, index, position)
         if not refused:
             admit_packet(sim, port_index, packet, now)
             continue

@@ -18,7 +18,7 @@ from btqueue.simulator.compilation import compiled, outlined
 from btqueue.simulator.flow_records import TCP
 from btqueue.simulator.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.pool import free_segment
-from btqueue.simulator.records import ACK, DATA, NEVER, NOTHING, SYN, SYN_ACK
+from btqueue.simulator.records import ACK, CONTROL, DATA, NEVER, NOTHING, SYN, SYN_ACK
 from btqueue.simulator.timers import cancel, schedule
 from btqueue.simulator.trace import (
     FAST_RETRANSMIT,
@@ -177,14 +177,14 @@ def next_message(sim, flow, now):
         index = datagram.next_output(sim, flow, now)
     else:
         index = centaurus.next_output(sim, flow, now)
-    if index != NOTHING:
+    if index != NOTHING and sim.segments[index].kind != CONTROL:
         count_sent(sim, flow, index)
     return index
 
 
 @compiled
 def count_sent(sim, flow, index):
-    """Count a segment of the flow that leaves its source."""
+    """Count a segment with user data that leaves its source."""
     statistics = sim.flow_statistics[flow]
     statistics.segments_sent += 1
     statistics.bytes_sent += sim.layouts[sim.segments[index].layout].application

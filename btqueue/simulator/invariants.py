@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from btqueue.simulator.census import messages_listed, packets_inside, segments_inside, sojourn_inside
 from btqueue.simulator.records import NOTHING, QUEUE_KINDS, State
-from btqueue.simulator.state import packets_inside
 
 
 class InvariantViolated(RuntimeError):
@@ -13,10 +13,10 @@ class InvariantViolated(RuntimeError):
 def check_invariants(sim: State) -> None:
     """Raise `InvariantViolated` unless packets are conserved and Little's law holds exactly.
 
-    For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each queue:
-    inside at the start + offered = refused + served + inside now, and the area under the queue length is the
-    sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds, so
-    equality is exact). Every packet, segment and message in use is in some queue, line or list.
+    For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
+    queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
+    is the sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds,
+    so equality is exact). Every packet, segment and message in use is in some queue, line or list.
     """
     check_flows(sim)
     check_queues(sim)
@@ -55,18 +55,6 @@ def check_queues(sim: State) -> None:
     require(area, count.sojourn + sojourn_inside(sim), "Little's law fails in queue {}")
 
 
-def sojourn_inside(sim: State) -> np.ndarray:
-    """Return the time (ns) that the packets inside each queue have spent there since the statistics began."""
-    now, since = sim.clock[0].now, sim.clock[0].statistics_since
-    spent = np.zeros(len(sim.queues), np.int64)
-    for index in np.flatnonzero(sim.queues.length):
-        packet = sim.queues[index].head
-        for _ in range(sim.queues[index].length):
-            spent[index] += now - max(sim.packets[packet].enqueued_at, since)
-            packet = sim.packets[packet].next
-    return spent
-
-
 def check_piconets(sim: State) -> None:
     """Check that every central's count of waiting packets is what its queues hold."""
     waiting = np.zeros(len(sim.piconets), np.int64)
@@ -77,48 +65,11 @@ def check_piconets(sim: State) -> None:
 
 def check_pools(sim: State) -> None:
     """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
-    packets, segments = packets_and_segments(sim)
-    segments |= segments_in_lines(sim)
     clock = sim.clock[0]
-    require_number(len(sim.packets) - clock.free_packets, packets, "packets")
-    require_number(len(sim.segments) - clock.free_segments, len(segments), "segments")
+    segments = segments_inside(sim, np.zeros(len(sim.segments), np.int64))
+    require_number(len(sim.packets) - clock.free_packets, int(sim.queues.length.sum()), "packets")
+    require_number(len(sim.segments) - clock.free_segments, segments, "segments")
     require_number(len(sim.messages) - clock.free_messages, messages_listed(sim), "messages")
-
-
-def packets_and_segments(sim: State) -> tuple[int, set[int]]:
-    """Return the number of packets in queues, and the segments that they belong to.
-
-    The segment of a ghost may be gone already.
-    """
-    segments = set()
-    for index in np.flatnonzero(sim.queues.length):
-        packet = sim.queues[index].head
-        for _ in range(sim.queues[index].length):
-            if not sim.packets[packet].ghost:
-                segments.add(int(sim.packets[packet].segment))
-            packet = sim.packets[packet].next
-    return int(sim.queues.length.sum()), segments
-
-
-def segments_in_lines(sim: State) -> set[int]:
-    """Return the segments in delay lines."""
-    segments = set()
-    for line in sim.lines:
-        index = line.head
-        for _ in range(line.length):
-            segments.add(int(index))
-            index = sim.segments[index].next
-    return segments
-
-
-def messages_listed(sim: State) -> int:
-    """Return the number of messages that are not yet acknowledged, over all flows."""
-    count = 0
-    for index in sim.connections.message_head[sim.connections.message_head != NOTHING]:
-        while index != NOTHING:
-            count += 1
-            index = sim.messages[index].next
-    return count
 
 
 def require(left: np.ndarray, right: np.ndarray, message: str) -> None:

@@ -169,7 +169,7 @@ def polling_metrics(sim: State, seconds: float) -> Metrics:
         "polls_per_s": sim.links.visits / seconds,
         "slot_share": sim.links.data_slots * SLOT / SECOND / seconds,
         "cycle_s": float(cycles.mean()),
-        "slot_utilisation": float((sim.piconets.data_slots * SLOT / SECOND / seconds).mean()),
+        "slot_utilisation": float(sim.links.data_slots.sum() * SLOT / SECOND / seconds / len(sim.piconets)),
     }
 
 

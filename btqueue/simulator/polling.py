@@ -12,7 +12,8 @@ from btqueue.simulator.baseband_queue import take_from_port
 from btqueue.simulator.compilation import compiled, outlined
 from btqueue.simulator.disciplines import begin_visit, next_station, visit_is_over
 from btqueue.simulator.forwarding import arrive
-from btqueue.simulator.radio import reception_fails
+from btqueue.simulator.packet_queue import serve
+from btqueue.simulator.radio import is_hit, reception_fails
 from btqueue.simulator.records import (
     BEFORE_VISIT,
     DOWNLINK_HALF,
@@ -80,7 +81,22 @@ def go_on(sim, index, now):
 
 @compiled
 def receive(sim, index, port_index, answering_port, now):
-    """Take the packet just transmitted off its queue; return it, or NOTHING if the port keeps it or lost it."""
+    """Take the packet just transmitted off its queue and return it; NOTHING if it stays or is lost."""
+    central = sim.piconets[index]
+    if not central.plain:
+        return receive_with_options(sim, index, port_index, answering_port, now)
+    if central.packet == NOTHING:
+        return NOTHING
+    packet = serve(sim, sim.ports[port_index].queue, now)
+    central.waiting -= 1
+    if is_hit(sim, port_index, central.on_air_type, now):
+        sim.packets[packet].corrupted = True
+    return packet
+
+
+@outlined
+def receive_with_options(sim, index, port_index, answering_port, now):
+    """Receive where there may be ARQ, collisions, gated service, limited buffers or a log."""
     central = sim.piconets[index]
     packet = NOTHING
     if central.packet != NOTHING:
@@ -103,7 +119,6 @@ def receive_unrepeated(sim, index, port_index, now):
     """Without ARQ a packet has one transmission, and travels on even if it was damaged."""
     damaged = reception_fails(sim, port_index, sim.piconets[index].on_air_type, now)
     packet = take_from_port(sim, port_index, now)
-    sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].transmissions += 1
     if damaged:
         sim.packets[packet].corrupted = True
     packet_event(sim, PACKET_CORRUPTED if damaged else PACKET_DELIVERED, port_index, packet, now)
@@ -219,7 +234,26 @@ def send_nothing(sim, index, now):
 
 @compiled
 def transmit(sim, index, place, port_index, now):
-    """Put the port's head packet on the air if it is ready and ends in time; else POLL or NULL."""
+    """Put the port's head packet on the air, or POLL or NULL (one slot) if there is none."""
+    central = sim.piconets[index]
+    if not central.plain:
+        transmit_with_options(sim, index, place, port_index, now)
+        return
+    queue = sim.queues[sim.ports[port_index].queue]
+    if queue.length == 0:
+        central.packet = NOTHING
+        schedule(sim, central.timer, now + SLOT)
+        return
+    central.packet = queue.head
+    central.on_air_type = sim.packets[queue.head].type
+    packet_type = sim.packet_types[central.on_air_type]
+    sim.links[place].data_slots += packet_type.slots
+    schedule(sim, central.timer, now + packet_type.duration)
+
+
+@outlined
+def transmit_with_options(sim, index, place, port_index, now):
+    """Transmit where the packet may not be ready yet, or has to be cut, or to end in time."""
     central = sim.piconets[index]
     queue = sim.queues[sim.ports[port_index].queue]
     if queue.length == 0 or sim.packets[queue.head].ready_at > now:
@@ -231,13 +265,11 @@ def transmit(sim, index, place, port_index, now):
         kind = adaptation.choose_type(sim, port_index, packet, room_on_air(sim, index, place, now), now)
         central.on_air_bytes = adaptation.bytes_on_air(sim, kind, packet)
     packet_type = sim.packet_types[kind]
-    if central.voice_period > 0 or central.rendezvous:
-        if packet_type.duration > room_on_air(sim, index, place, now):
-            send_nothing(sim, index, now)
-            return
+    if packet_type.duration > room_on_air(sim, index, place, now):
+        send_nothing(sim, index, now)
+        return
     central.packet = packet
     central.on_air_type = kind
-    central.data_slots += packet_type.slots
     sim.links[place].data_slots += packet_type.slots
     packet_event(sim, PACKET_TRANSMITTED, port_index, packet, now)
     if sim.settings[0].colocated:
@@ -247,7 +279,7 @@ def transmit(sim, index, place, port_index, now):
 
 @compiled
 def room_on_air(sim, index, place, now):
-    """Return how long (ns) a packet that starts now may last: a downlink packet leaves a slot for its answer."""
+    """Return how long (ns) a packet may last that starts now; one down leaves a slot for its answer."""
     central = sim.piconets[index]
     room = min(voice.room(central, now), bridges.room(sim, place, now))
     return room - SLOT if central.phase == DOWNLINK_HALF else room

@@ -68,8 +68,8 @@ clock_dtype = record_type(
         ("log_length", np.int64),
     ]
 )
-"""`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the next
-port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
+"""`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the
+next port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
 receiver may have an acknowledgement to send. One event leaves at most one of each."""
 
 settings_dtype = record_type(
@@ -81,8 +81,8 @@ settings_dtype = record_type(
         ("node_buffers", np.bool_),
     ]
 )
-"""`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one by
-one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it.
+"""`relay_segments`: nodes on the way put segments together and cut them anew, else they pass packets on one
+by one. `lossy_feedback`: a lost packet takes the acknowledgement bit that it carries with it.
 `colocated`: simulated piconets disturb each other; `adapts_to_quality`: packet types are chosen by the link
 quality, not by the true error rate; `node_buffers`: nodes have a limited buffer below IP."""
 
@@ -97,8 +97,8 @@ packet_type_dtype = record_type(
         ("family", np.int64),
     ]
 )
-"""`duration`: of its slots, `on_air`: of its symbols (ns). `payload`: user bytes; `family`: types of one family
-differ in length only (DH, DM, 2-DH, ...)."""
+"""`duration`: of its slots, `on_air`: of its symbols (ns). `payload`: user bytes; `family`: types of one
+family differ in length only (DH, DM, 2-DH, ...)."""
 
 layout_dtype = record_type(
     [
@@ -113,7 +113,8 @@ layout_dtype = record_type(
     ]
 )
 """How a segment of `ip_bytes` with `application` bytes of user data is cut: packet types in order,
-the bytes that each carries, together `pdu` (the L2CAP header included), and their prices in tokens (nanobits)."""
+the bytes that each carries, together `pdu` (the L2CAP header included), and their prices in tokens
+(nanobits)."""
 
 packet_dtype = record_type(
     [
@@ -131,9 +132,10 @@ packet_dtype = record_type(
         ("ghost", np.bool_),
     ]
 )
-"""`hop`: place in `routes` of the port that the packet is in; `ready_at`: end of its processing in the baseband;
-`sent_bytes`: how much of a packet that is cut at transmission has crossed the link; `ghost`: the far side has
-the packet, but no acknowledgement has come, so it may be repeated; it counts as none of the flow's packets."""
+"""`hop`: place in `routes` of the port that the packet is in; `ready_at`: end of its processing in the
+baseband; `sent_bytes`: how much of a packet that is cut at transmission has crossed the link; `ghost`: the
+far side has the packet, but no acknowledgement has come, so it may be repeated; it counts as none of the
+flow's packets."""
 
 DATA, ACK, SYN, SYN_ACK, DATAGRAM, CONTROL = range(6)
 
@@ -161,11 +163,11 @@ segment_dtype = record_type(
         ("damaged", np.bool_),
     ]
 )
-"""A segment on its way. `flow` is the flow it belongs to; it travels from the flow's source to its destination,
-or `backward`. `number`: sequence number of DATA, in segments. `acknowledges`: `ack` is valid: the next segment
-that its sender expects, of this flow for a (backward) ACK, of the reverse flow when DATA carries it.
-`timestamp` and `echo`: TSval and TSecr (RFC 7323). Blocks are half-open ranges of segments held out of order
-(RFC 2018). `incarnation`: of the connection that it belongs to.
+"""A segment on its way. `flow` is the flow it belongs to; it travels from the flow's source to its
+destination, or `backward`. `number`: sequence number of DATA, in segments. `acknowledges`: `ack` is valid:
+the next segment that its sender expects, of this flow for a (backward) ACK, of the reverse flow when DATA
+carries it. `timestamp` and `echo`: TSval and TSecr (RFC 7323). Blocks are half-open ranges of segments held
+out of order (RFC 2018). `incarnation`: of the connection that it belongs to.
 `session`: number of the CentaurusComm session; `message`: kind of a CONTROL message, about the object
 `number`; the bitmap of a PROCEED is that of the first `ack` packets received, and `echo` counts the DONE
 messages before it. `hop`: place in `routes`; `travelling`: packets of this hop
@@ -208,8 +210,8 @@ bucket_dtype = record_type(
         ("whole_segments", np.bool_),
     ]
 )
-"""The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: `rate` bit/s times ns is a
-whole number of them, so nothing is rounded."""
+"""The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: `rate` bit/s times ns is
+a whole number of them, so nothing is rounded."""
 
 node_dtype = record_type(
     [
@@ -220,7 +222,8 @@ node_dtype = record_type(
         ("buffer_used", np.int64),
     ]
 )
-"""`outbox`, `inbox`: delay lines of its layers, or NOTHING if they take no time; `buffer_*`: bytes below IP."""
+"""`outbox`, `inbox`: delay lines of its layers, or NOTHING if they take no time; `buffer_*`: bytes below
+IP."""
 
 OUTBOX, INBOX, PROPAGATION = 0, 1, 2
 
@@ -242,8 +245,9 @@ line_dtype = record_type(
         ("exponential", np.bool_),
     ]
 )
-"""Segments that take time and keep their order: a delay, then two servers in a row that take one segment every
-`interval_1` and `interval_2`, then a random delay (uniform up to `jitter`, or exponential with that mean)."""
+"""Segments that take time and keep their order: a delay, then two servers in a row that take one segment
+every `interval_1` and `interval_2`, then a random delay (uniform up to `jitter`, or exponential with that
+mean)."""
 
 port_dtype = record_type(
     [
@@ -288,8 +292,8 @@ medium_dtype = record_type(
         ("changes_at", np.int64),
     ]
 )
-"""What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in bit/s;
-`serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
+"""What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in
+bit/s; `serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
 `first_port`. With `down_mean` above 0 it is up and down in turn."""
 
 channel_dtype = record_type(
@@ -317,11 +321,11 @@ average of the link quality, forgotten with the time constant `quality_memory` (
 
 CONSTANT, TWO_STATE, ALTERNATING, TRACE = 0, 1, 2, 3
 
-# ---------------------------------------------------------------------------------------- piconets and bridges
+# ---------------------------------------------------------------------------------- piconets and bridges
 
 DOWNLINK_HALF, UPLINK_HALF, PAUSE, BEFORE_VISIT, NO_STATION = range(5)
-"""What a central's timer ends: a half-frame, the wait for a free slot, or for its own return to its piconet, or
-for a time at which some station is there to be polled."""
+"""What a central's timer ends: a half-frame, the wait for a free slot, or for its own return to its piconet,
+or for a time at which some station is there to be polled."""
 E_LIMITED, EXHAUSTIVE, GATED, FEP, LWRR, PRC_LWRR, SLQ, LDQ = range(8)
 
 piconet_dtype = record_type(
@@ -331,6 +335,7 @@ piconet_dtype = record_type(
         ("node", np.int64),
         ("first_link", np.int64),
         ("links", np.int64),
+        ("plain", np.bool_),
         ("discipline", np.int64),
         ("limit", np.int64),
         ("max_weight", np.int64),
@@ -375,9 +380,10 @@ piconet_dtype = record_type(
         ("air_end", np.int64, (AIR_HISTORY,)),
         # statistics
         ("visits", np.int64),
-        ("data_slots", np.int64),
     ]
 )
+"""`plain`: none of the rarer options is in use, so a half-frame takes the short way: no ARQ, adaptation,
+voice, windows, gated service, baseband delay, limited node buffers, collisions or log."""
 
 link_dtype = record_type(
     [
@@ -425,9 +431,9 @@ bridge_dtype = record_type(
         ("switches", np.int64),
     ]
 )
-"""A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the central;
-`current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous; `patience`: ns
-that it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
+"""A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
+central; `current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous;
+`patience`: ns that it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
 
 # ------------------------------------------------------------------------------------------------------ trace
 
@@ -462,11 +468,11 @@ log_dtype = record_type(
 class State(NamedTuple):
     """One replication: arrays of records, one array for each kind of entity.
 
-    `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments, repeated
-    cyclically. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
-    `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`, `scoreboard`,
-    `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of segments.
-    Histograms are [flow, bin].
+    `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
+    repeated cyclically. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
+    `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
+    `scoreboard`, `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of
+    segments. Histograms are [flow, bin].
     """
 
     clock: np.recarray

@@ -1,11 +1,15 @@
-"""`simulate`: independent replications on all cores, with progress, interruption and run-until-precision."""
+"""`simulate`: independent replications on all cores, or one long run in batches, until they are enough.
+
+Ctrl-C stops between two chunks of a run, so that what was measured by then can still be used.
+"""
 
 import math
 import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,23 +17,23 @@ from scipy import stats
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import require_built
-from btqueue.scenario.metrics import describe
-from btqueue.simulator.batch_means import batch_observations, interval
+from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.simulator.engine import NEEDS_SPACE, advance
 from btqueue.simulator.invariants import check_invariants
-from btqueue.simulator.measurement import LINK_METRICS, measure, queue_kinds
-from btqueue.simulator.records import QUEUE_KINDS, SECOND, State
+from btqueue.simulator.measurement import measure, queue_kinds
+from btqueue.simulator.records import SECOND, State
+from btqueue.simulator.results import Replication, label, uses_batch_means
 from btqueue.simulator.state import build, forget_statistics, grow, new_state
 from btqueue.simulator.warmup import find_warm_up
 
 CHUNK_S = 20.0
-"""Simulated seconds between two looks at the progress bar and at Ctrl-C."""
-MOST_REPLICATIONS = 1000
-"""Where run-until-precision gives up."""
+"""Simulated seconds of one piconet between two looks at the progress bar and at Ctrl-C."""
+MOST_OBSERVATIONS = 1000
+"""Replications or batches at which run-until-precision gives up."""
 PILOT_STEPS = 1000
-"""Observations of the goodput in the pilot run that finds the warm-up."""
-BATCH_OBSERVATIONS = 1024
-"""Observations that batch means are made of."""
+"""Observations in the pilot run that finds the warm-up."""
+BATCHES = 30
+"""Batches that a run's length is cut into; more gain nothing (Schmeiser, Operations Research 30, 1982)."""
 
 Progress = Callable[[float], None]
 """Called with the share of the work done since the last call, in replications."""
@@ -44,15 +48,6 @@ class Interrupted(KeyboardInterrupt):
         self.partial = partial
 
 
-class Replication(NamedTuple):
-    """What one replication measured, over how many simulated seconds, and whether it came to its end."""
-
-    metrics: dict[str, Any]
-    events: int
-    measured_s: float
-    complete: bool
-
-
 def simulate(
     scenario: Scenario, *, threads: int | None = None, progress: Progress | None = None
 ) -> xr.Dataset:
@@ -64,35 +59,47 @@ def simulate(
         progress: called with the share of a replication that was finished.
 
     Returns:
-        Dataset with dimensions (replication, flow); metrics of the whole network have (replication,), those of
-        single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
-        "batch-means", or a single replication, the dimension replication counts the batches of one long run.
-        Attributes: events, seed, warmup_s, complete, and the relative half-width of the goodput's interval.
+        Dataset with dimensions (replication, flow); metrics of the whole network have (replication,), those
+        of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
+        "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
+        long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
+        mean of the batches' means. Further attributes: events, seed, warmup_s, complete, warnings, the
+        relative half-width of the goodput's interval, and the `autocorrelation` of the batches.
 
     Raises:
         NotBuiltYet: the scenario asks for something that the simulator cannot do yet.
-        ScenarioError: a file that the scenario names cannot be used.
+        ScenarioError: a file that the scenario names cannot be used, or no warm-up was found.
         InvariantViolated: the simulator lost count (a bug).
-        Interrupted: by Ctrl-C; threads have stopped, and `partial` holds what was measured till then.
+        Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
+            or, if there are none, what those under way had measured; its attribute `complete` is 0.
     """
     require_built(scenario, engine="simulate")
     threads = threads or os.cpu_count() or 1
-    build(scenario)
+    build(scenario)  # pyright: ignore[reportArgumentType]
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
+    batches = uses_batch_means(scenario)
+    long_run = LongRun(scenario, warmup_s) if batches else None
     measured: list[Replication] = []
-    wanted = scenario.run.replications
+    wanted = BATCHES if batches else scenario.run.replications
     while True:
-        batch = range(len(measured), wanted)
-        done = run_replications(scenario, batch, threads, warmup_s, progress)
-        measured += [replication for replication in done if replication is not None]
-        if len(done) < len(batch) or not all(r is not None and r.complete for r in done):
-            raise Interrupted(label(measured, scenario, warmup_s) if measured else None)
-        width = relative_half_width([r.metrics["goodput_kbps"] for r in measured])
+        numbers = range(len(measured), wanted)
+        if long_run is not None:
+            done = long_run.batches(len(numbers), progress)
+        else:
+            done = run_replications(scenario, numbers, threads, warmup_s, progress)
+        measured += [one for one in done if one is not None]
+        if len(done) < len(numbers) or not all(one is not None and one.complete for one in done):
+            raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None)
+        width = relative_half_width([one.metrics["goodput_kbps"] for one in measured])
         precision = scenario.run.precision
-        if precision is None or width <= precision or len(measured) >= MOST_REPLICATIONS:
+        if precision is None or width <= precision or len(measured) >= MOST_OBSERVATIONS:
             break
-        wanted = min(MOST_REPLICATIONS, next_target(len(measured), width, precision))
-    return label(measured, scenario, warmup_s)
+        wanted = min(MOST_OBSERVATIONS, next_target(len(measured), width, precision))
+    result = label(measured, scenario, warmup_s, wanted)
+    result.attrs["relative_half_width"] = width
+    if precision is not None and width > precision:
+        result.attrs["warnings"].append(f"the precision was not reached: the interval is {width:.2g} wide")
+    return result
 
 
 def run_replications(
@@ -100,15 +107,20 @@ def run_replications(
 ) -> list[Replication | None]:
     """Run the replications of these numbers, `threads` at a time, and return them in order.
 
-    After Ctrl-C: those that were finished, and what the others had measured by then (None before the end of the
-    warm-up); those not begun are left out.
+    After Ctrl-C: those that were finished, and what the others had measured by then (None before the end of
+    the warm-up); those not begun are left out.
     """
+    return in_threads([partial(run_replication, scenario, n, warmup_s, progress) for n in numbers], threads)
+
+
+def in_threads(jobs: list[Callable[[threading.Event], Any]], threads: int) -> list[Any]:
+    """Return what the jobs return, in order; Ctrl-C sets the event that each gets, and drops the rest."""
     stop = threading.Event()
-    futures: list[Future[Replication | None]] = []
+    futures: list[Future[Any]] = []
     with ThreadPoolExecutor(threads) as pool:
-        try:  # Ctrl-C may come while replications are still handed out
-            for number in numbers:
-                futures.append(pool.submit(run_replication, scenario, number, warmup_s, progress, stop))  # noqa: PERF401
+        try:  # Ctrl-C may come while jobs are still handed out
+            for job in jobs:
+                futures.append(pool.submit(job, stop))  # noqa: PERF401
             return [future.result() for future in futures]
         except KeyboardInterrupt:
             stop.set()
@@ -129,29 +141,72 @@ def run_replication(
 ) -> Replication | None:
     """Run one replication and return what it measured; None if it was stopped in its warm-up."""
     warmup_s = float(scenario.run.warmup_s) if warmup_s is None else warmup_s
+    total_s = warmup_s + scenario.run.duration_s
     with np.errstate(over="ignore"):
-        sim = new_state(scenario, number)
-        total_s = warmup_s + scenario.run.duration_s
-        sim, complete = run_until(sim, warmup_s, total_s, progress, stop)
+        sim, complete = run_until(new_state(scenario, number), warmup_s, total_s, progress, stop)
         if not complete:
             return None
-        forget_statistics(sim)
-        sim, complete = run_until(sim, total_s, total_s, progress, stop)
+        return observe(sim, scenario, total_s, total_s, progress, stop)[1]
+
+
+class LongRun:
+    """The first replication, measured in batches that follow each other; `batches` can be called again."""
+
+    def __init__(self, scenario: Scenario, warmup_s: float) -> None:
+        """Start with an empty network."""
+        self.scenario = scenario
+        self.warmup_s = warmup_s
+        with np.errstate(over="ignore"):
+            self.sim = new_state(scenario, 0)
+        self.measured = 0
+
+    def batches(self, count: int, progress: Progress | None) -> list[Replication]:
+        """Return the next batches; fewer after Ctrl-C, the last of which may be cut short."""
+        results = in_threads([partial(self._batches, count, progress)], threads=1)
+        return results[0] if results else []
+
+    def _batches(self, count: int, progress: Progress | None, stop: threading.Event) -> list[Replication]:
+        duration_s = self.scenario.run.duration_s
+        total_s = self.warmup_s + duration_s
+        found: list[Replication] = []
+        with np.errstate(over="ignore"):
+            self.sim, complete = run_until(self.sim, self.warmup_s, total_s, progress, stop)
+            for _ in range(count if complete else 0):
+                self.measured += 1
+                end_s = self.warmup_s + duration_s * self.measured / BATCHES
+                self.sim, batch = observe(self.sim, self.scenario, end_s, total_s, progress, stop)
+                if batch is not None:
+                    found.append(batch)
+                if batch is None or not batch.complete:
+                    break
+        return found
+
+
+def observe(
+    sim: State,
+    scenario: Scenario,
+    end_s: float,
+    total_s: float,
+    progress: Progress | None,
+    stop: threading.Event | None,
+) -> tuple[State, Replication | None]:
+    """Measure from now until `end_s`; None if it was stopped at once."""
+    forget_statistics(sim)
+    sim, complete = run_until(sim, end_s, total_s, progress, stop)
     clock = sim.clock[0]
     check_invariants(sim)
     measured_s = float(clock.now - clock.statistics_since) / SECOND
     if measured_s == 0:
-        return None
-    return Replication(
-        {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}, int(clock.events), measured_s, complete
-    )
+        return sim, None
+    metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
+    return sim, Replication(metrics, int(clock.events), measured_s, complete)
 
 
 def run_until(
     sim: State, end_s: float, total_s: float, progress: Progress | None, stop: threading.Event | None
 ) -> tuple[State, bool]:
-    """Advance to `end_s`, chunk by chunk, growing the pools where needed; return the state and whether it came there."""
-    for until in _chunks(sim.clock[0].now / SECOND, end_s):
+    """Advance to `end_s` in chunks, growing the pools; return the state and whether it came there."""
+    for until in _chunks(sim.clock[0].now / SECOND, end_s, CHUNK_S / max(1, len(sim.piconets))):
         if stop is not None and stop.is_set():
             return sim, False
         before = sim.clock[0].now
@@ -162,20 +217,37 @@ def run_until(
     return sim, True
 
 
-def _chunks(start_s: float, end_s: float) -> Iterator[float]:
-    count = max(1, math.ceil((end_s - start_s) / CHUNK_S))
+def _chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
+    count = max(1, math.ceil((end_s - start_s) / chunk_s))
     return (start_s + (end_s - start_s) * step / count for step in range(1, count + 1))
 
 
 def find_warmup(scenario: Scenario) -> float:
-    """Return the warm-up (s) that MSER-5 finds in the total goodput of a pilot run as long as the measurement."""
+    """Return the warm-up (s) that MSER-5 finds in a pilot run as long as the measurement.
+
+    It is the longer one of those of the total goodput and of the number of packets in all queues.
+
+    Raises:
+        ScenarioError: one of the two has no stationary part.
+    """
     step_s = scenario.run.duration_s / PILOT_STEPS
-    sim = new_state(scenario, 0)
-    delivered = [0]
-    for step in range(1, PILOT_STEPS + 1):
-        sim, _ = run_until(sim, step * step_s, scenario.run.duration_s, None, None)
-        delivered.append(int(sim.flow_statistics.bytes_delivered.sum()))
-    return find_warm_up(np.diff(delivered).astype(float), step_s).length_s
+    looks = []
+    with np.errstate(over="ignore"):
+        sim = new_state(scenario, 0)
+        for step in range(1, PILOT_STEPS + 1):
+            sim, _ = run_until(sim, step * step_s, scenario.run.duration_s, None, None)
+            looks.append((sim.flow_statistics.bytes_delivered.sum(), sim.queues.length.sum()))
+    delivered, waiting = np.array(looks, float).T
+    ends = []
+    for what, series in (("goodput", np.diff(delivered, prepend=0.0)), ("queues", waiting)):
+        end_s = find_warm_up(series, step_s).end_s
+        if end_s is None:
+            why = f"the {what} did not become stationary in a run of duration_s = {scenario.run.duration_s:g}"
+            raise ScenarioError(
+                conflict("run.warmup_s", "auto", f"{why}; make it longer, or give warmup_s in seconds")
+            )
+        ends.append(end_s)
+    return max(ends)
 
 
 def relative_half_width(goodputs: list[np.ndarray]) -> float:
@@ -186,7 +258,7 @@ def relative_half_width(goodputs: list[np.ndarray]) -> float:
     means = np.array([np.mean(values) for values in goodputs])
     if len(means) < 2 or means.mean() == 0:
         return math.inf
-    return half_width(means) / abs(means.mean())
+    return float(half_width(means) / abs(means.mean()))
 
 
 def half_width(values: np.ndarray, confidence: float = 0.95) -> float:
@@ -202,36 +274,3 @@ def next_target(done: int, width: float, precision: float) -> int:
     if not math.isfinite(width):
         return done + 2
     return min(4 * done, max(done + 1, math.ceil(done * (width / precision) ** 2)))
-
-
-def label(measured: list[Replication], scenario: Scenario, warmup_s: float) -> xr.Dataset:
-    """Put names, units and provenance on the replications' metrics."""
-    variables = {}
-    first = measured[0].metrics
-    for name in first:
-        if name == "queue_kinds":
-            continue
-        values = np.array([replication.metrics[name] for replication in measured])
-        inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
-        variables[name] = (("replication", inner)[: values.ndim], values)
-    coordinates: dict[str, Any] = {
-        "replication": np.arange(len(measured)),
-        "flow": np.arange(1, len(first["goodput_kbps"]) + 1),
-        "queue": [QUEUE_KINDS[kind] for kind in first["queue_kinds"]],
-    }
-    if "polls_per_s" in first:
-        coordinates["link"] = np.arange(1, len(first["polls_per_s"]) + 1)
-    dataset = xr.Dataset(
-        variables,
-        coords=coordinates,
-        attrs={
-            "answered_by": "simulation",
-            "events": sum(replication.events for replication in measured),
-            "seed": scenario.run.seed,
-            "warmup_s": warmup_s,
-            "complete": int(all(replication.complete for replication in measured)),
-            "measured_s": sum(replication.measured_s for replication in measured),
-            "relative_half_width": relative_half_width([r.metrics["goodput_kbps"] for r in measured]),
-        },
-    )
-    return describe(dataset)

@@ -1,6 +1,8 @@
-"""The state of a replication: built from a scenario, copied for each replication, grown when a pool runs low."""
+"""The state of a replication: built from a scenario, copied for each one, grown when a pool runs low."""
 
+import itertools
 from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -9,7 +11,8 @@ from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator import flow_records, records
 from btqueue.simulator.build_flows import add_flow_timers, build_flows, tables
 from btqueue.simulator.build_network import build_network
-from btqueue.simulator.engine import start_bridge, start_flow, start_piconet, start_session
+from btqueue.simulator.census import packets_inside
+from btqueue.simulator.engine import start
 from btqueue.simulator.histograms import BINS
 from btqueue.simulator.numbering import Streams, Timers
 from btqueue.simulator.polling import visits_until_now
@@ -36,22 +39,17 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     Raises:
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
     """
-    built = build(scenario)
+    built = build(cast(Any, scenario))  # frozen models are hashable, though a type checker cannot know
     streams = make_streams(scenario.run.seed, replication, len(built.streams))
-    sim = State(*(array.copy() for array in built._replace(streams=streams)))
+    copies: Any = (array.copy() for array in built._replace(streams=streams))
+    sim = State(*copies)
     if logging:
         sim = sim._replace(log=_array(records.log_dtype, LOG_LENGTH))
         sim.clock[0].logging = True
+        sim.piconets.plain = False
     draw_phases(sim, scenario.run.seed, replication)
     sim = grow(sim)
-    for bridge in range(len(sim.bridges)):
-        start_bridge(sim, bridge)
-    for piconet in range(len(sim.piconets)):
-        start_piconet(sim, piconet)
-    for session in range(len(sim.sessions)):
-        start_session(sim, session)
-    for flow in range(len(sim.connections)):
-        start_flow(sim, flow)
+    start(sim)
     return sim
 
 
@@ -69,7 +67,7 @@ def build(scenario: Scenario) -> State:
     for index in range(len(plan.flows)):
         for field, route in zip(("route", "back_route"), routes[2 * index : 2 * index + 2], strict=True):
             flows.connections[index][field] = len(ports_of_routes)
-            ports_of_routes += [parts.port_of[step] for step in zip(route, route[1:], strict=False)]
+            ports_of_routes += [parts.port_of[step] for step in itertools.pairwise(route)]
             ports_of_routes.append(NOTHING)
     timer_table, heap = timers.arrays()
     patterns, schedules = tables(flows)
@@ -150,7 +148,7 @@ def draw_phases(sim: State, seed: int, replication: int) -> None:
 
 
 def grow(sim: State) -> State:
-    """Return the state with larger pools where free packets, segments or messages are short, else the same."""
+    """Return the state with larger pools where free packets, segments or messages are short."""
     clock = sim.clock[0]
     pools = {}
     for name in ("packet", "segment", "message"):
@@ -186,26 +184,11 @@ def forget_statistics(sim: State) -> None:
     sim.queue_statistics[:] = np.zeros_like(sim.queue_statistics)
     sim.queue_statistics.inside_at_start = sim.queues.length
     sim.queue_statistics.changed_at = clock.now
-    sim.piconets.visits = sim.piconets.data_slots = 0
+    sim.piconets.visits = 0
     sim.links.visits = sim.links.frames = sim.links.data_frames = sim.links.data_slots = 0
     sim.bridges.switches = 0
     sim.rtt_histogram[:] = 0
     sim.delay_histogram[:] = 0
-
-
-def packets_inside(sim: State) -> np.ndarray:
-    """Return the packets of each flow now in some queue, by walking the queues, shape (flows,).
-
-    Ghosts are left out: the far side has counted them.
-    """
-    inside = np.zeros(len(sim.connections), np.int64)
-    for index in np.flatnonzero(sim.queues.length):
-        packet = sim.queues[index].head
-        for _ in range(sim.queues[index].length):
-            if not sim.packets[packet].ghost:
-                inside[sim.segments[sim.packets[packet].segment].flow] += 1
-            packet = sim.packets[packet].next
-    return inside
 
 
 def _array(dtype: np.dtype, length: int) -> np.recarray:

@@ -1,4 +1,4 @@
-"""From a dataset with one value for each replication, flow or queue to one number for each metric."""
+"""From a dataset with one value for each replication, flow, link or queue to one number for each metric."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ class MetricSummary:
     """One metric of a dataset, in the metric's unit.
 
     Attributes:
-        total: over flows (or queues) and replications.
+        total: over flows (or links, or queues) and replications.
         per_flow: mean of each flow over the replications, NaN where a flow has no observation; empty for a
-            metric of the whole piconet.
+            metric that is none of flows.
+        per_link: the same for the links between centrals and peripherals.
         per_queue: by the name of the queue, for `queue_packets`.
     """
 
     total: Estimate
     per_flow: tuple[float, ...] = ()
+    per_link: tuple[float, ...] = ()
     per_queue: tuple[tuple[str, Estimate], ...] = ()
 
 
 def summarise(dataset: xr.Dataset) -> dict[str, MetricSummary]:
     """Return the summary of each metric in *dataset*, in the order of `METRICS`.
 
-    Metrics have dimensions (flow,), (queue,) or none, with a leading `replication` in a simulation. Flows of
-    one replication share a piconet and are not independent, so the interval is over replications, of the mean
-    over flows. A metric that is absent, or without a single observation, is left out.
+    Metrics have dimensions (flow,), (link,), (queue,) or none, with a leading `replication` in a simulation.
+    Flows of one replication share a network and are not independent, so the interval is over replications, of
+    the mean over flows. A metric that is absent, or without a single observation, is left out.
     """
     return {
         name: _summary(dataset[name])
@@ -51,10 +53,12 @@ def summarise(dataset: xr.Dataset) -> dict[str, MetricSummary]:
 
 
 def _summary(values: xr.DataArray) -> MetricSummary:
-    total = _estimate(values.mean([dim for dim in ("flow", "queue") if dim in values.dims]))
+    total = _estimate(values.mean([dim for dim in ("flow", "link", "queue") if dim in values.dims]))
+    means = values.mean("replication") if "replication" in values.dims else values
     if "flow" in values.dims:
-        means = values.mean("replication") if "replication" in values.dims else values
         return MetricSummary(total, per_flow=tuple(float(value) for value in means))
+    if "link" in values.dims:
+        return MetricSummary(total, per_link=tuple(float(value) for value in means))
     if "queue" in values.dims:
         names = [str(name) for name in values["queue"].values]
         return MetricSummary(total, per_queue=tuple((q, _estimate(values.sel(queue=q))) for q in names))

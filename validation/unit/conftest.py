@@ -6,6 +6,7 @@ copy that other tests use stays as it is. That both copies compute the same is c
 """
 
 import importlib
+import pkgutil
 import sys
 from types import SimpleNamespace
 
@@ -28,8 +29,9 @@ def plain():
     before = config.DISABLE_JIT  # pyright: ignore[reportAttributeAccessIssue]
     config.DISABLE_JIT = 1  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        importlib.import_module(PACKAGE)
-        importlib.import_module(PACKAGE + ".polling_system")
+        package = importlib.import_module(PACKAGE)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{PACKAGE}.{module.name}")
     finally:
         config.DISABLE_JIT = before  # pyright: ignore[reportAttributeAccessIssue]
         plain_copy = take_modules()

@@ -9,7 +9,7 @@ import pytest
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS
 from btqueue.simulator import flow_records, measurement, records
-from btqueue.simulator.histograms import BINS, count, edges
+from btqueue.simulator.histograms import BINS, edges
 from btqueue.simulator.measurement import jain_index, measure
 from btqueue.simulator.records import DOWNLINK, NOTHING, OUTSIDE, SECOND, TOKEN_BUFFER, UNLIMITED, UPLINK
 
@@ -75,20 +75,20 @@ def test_rates_are_per_second_of_the_measured_time():
     assert metrics["fairness"] == 0.5
 
 
-def fill(samples, sim, histogram, name, count_of):
+def fill(plain, samples, sim, histogram, name, count_of):
     """Count samples (ns) of the first flow as the simulator does."""
     flow = sim.flow_statistics[0]
     for sample in samples:
-        count(histogram[0], sample)
+        plain.histograms.count(histogram[0], sample)
     flow[count_of] = len(samples)
     flow[f"{name}_sum"] = sum(samples)
     flow[f"{name}_squares"] = sum(float(sample) ** 2 for sample in samples)
 
 
-def test_round_trips_of_one_flow_and_none_of_the_other():
+def test_round_trips_of_one_flow_and_none_of_the_other(plain):
     sim = network()
     samples = [40 * MS, 60 * MS, 60 * MS, 200 * MS]
-    fill(samples, sim, sim.rtt_histogram, "rtt", "rtt_samples")
+    fill(plain, samples, sim, sim.rtt_histogram, "rtt", "rtt_samples")
     sim.flow_statistics[0].rtt_least, sim.flow_statistics[0].rtt_most = 40 * MS, 200 * MS
     metrics = measured(sim)
     assert metrics["rtt_s"][0] == pytest.approx(0.09)
@@ -102,11 +102,11 @@ def test_round_trips_of_one_flow_and_none_of_the_other():
             assert np.isnan(value[1]), name
 
 
-def test_delays_until_delivery_and_until_acknowledged():
+def test_delays_until_delivery_and_until_acknowledged(plain):
     sim = network()
     delays, later = [10 * MS, 30 * MS], [20 * MS, 20 * MS, 50 * MS]
-    fill(delays, sim, sim.delay_histogram, "delay", "messages_delivered")
-    fill(later, sim, np.zeros((2, BINS)), "acknowledged_delay", "messages_acknowledged")
+    fill(plain, delays, sim, sim.delay_histogram, "delay", "messages_delivered")
+    fill(plain, later, sim, np.zeros((2, BINS)), "acknowledged_delay", "messages_acknowledged")
     sim.flow_statistics.messages, sim.flow_statistics.messages_refused = [10, 0], [4, 0]
     metrics = measured(sim)
     assert metrics["delay_s"][0] == pytest.approx(0.02)
@@ -120,9 +120,9 @@ def test_delays_until_delivery_and_until_acknowledged():
     assert np.isnan(metrics["messages_refused"][1])
 
 
-def test_equal_delays_do_not_vary():
+def test_equal_delays_do_not_vary(plain):
     sim = network()
-    fill([123_456_789] * 3, sim, sim.delay_histogram, "delay", "messages_delivered")
+    fill(plain, [123_456_789] * 3, sim, sim.delay_histogram, "delay", "messages_delivered")
     assert measured(sim)["delay_scv"][0] == pytest.approx(0, abs=1e-12)
 
 
@@ -142,10 +142,10 @@ def test_what_a_scenario_does_not_have_is_left_out():
     assert not absent & present
 
 
-def test_greedy_flows_among_others_have_no_delay():
+def test_greedy_flows_among_others_have_no_delay(plain):
     sim = network()
     sim.connections.application = [flow_records.POISSON, flow_records.GREEDY]
-    fill([10 * MS], sim, sim.delay_histogram, "delay", "messages_delivered")
+    fill(plain, [10 * MS], sim, sim.delay_histogram, "delay", "messages_delivered")
     assert np.isnan(measured(sim)["delay_s"]).tolist() == [False, True]
 
 

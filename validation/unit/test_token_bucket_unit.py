@@ -8,6 +8,8 @@ from btqueue.scenario import Scenario
 MS = 1_000_000
 BYTE = 8 * 1_000_000_000  # nanobits
 DH5, DH3 = 339, 183  # payload bytes
+PORT = 0
+"""The uplink of peripheral 0, where flow 0 begins."""
 
 
 class Gate:
@@ -24,21 +26,24 @@ class Gate:
             flow_control__baseband_packets=L,
         )
         self.sim = plain.state.new_state(scenario, 0)
-        self.sim.buckets[0].tokens = tokens * BYTE
         self.plain = plain
-        self.segment = plain.l2cap.new_segment(self.sim, 0, plain.records.DATA, 0, 0)
+        self.bucket = self.sim.buckets[PORT]
+        self.bucket.tokens = tokens * BYTE
+        self.layout = self.sim.patterns[self.sim.connections[0].pattern]
+        self.segment = plain.l2cap.new_segment(self.sim, 0, plain.records.DATA, False, self.layout, 0)
+        self.sim.segments[self.segment].travelling = 1000
 
     @property
     def tokens(self):
-        return self.sim.buckets[0].tokens / BYTE
+        return self.bucket.tokens / BYTE
 
     @property
     def waiting(self):
-        return int(self.sim.queues[0].length)
+        return int(self.sim.queues[self.bucket.queue].length)
 
     @property
     def uplink(self):
-        return int(self.sim.queues[len(self.sim.peripherals)].length)
+        return int(self.sim.queues[self.sim.ports[PORT].queue].length)
 
     @property
     def refused(self):
@@ -48,20 +53,20 @@ class Gate:
     @property
     def due(self):
         """When the token timer fires (ns), None if it is not running."""
-        due = int(self.sim.timers[self.bucket_of.token_timer(0)].due)
+        due = int(self.sim.timers[self.bucket.timer].due)
         return None if due == self.records.NEVER else due
 
     def offer(self, *positions, at=0):
         """Offer packets of a data segment; positions 0 to 3 are DH5, 4 is the DH3."""
         for position in positions:
             packet = self.plain.l2cap.new_packet(self.sim, self.segment, position)
-            self.bucket_of.admit_packet(self.sim, 0, packet, at)
+            self.bucket_of.admit_packet(self.sim, PORT, packet, at)
 
     def fire(self):
         """Let the token timer fire when it is due; return that time (ns)."""
         now = self.due
-        self.plain.timers.cancel(self.sim, self.bucket_of.token_timer(0))
-        self.bucket_of.on_tokens(self.sim, 0, now)
+        self.plain.timers.cancel(self.sim, self.bucket.timer)
+        self.bucket_of.on_tokens(self.sim, PORT, now)
         return now
 
 
@@ -101,7 +106,8 @@ def test_looking_often_gives_the_same_tokens_as_looking_once(plain):
 
 def test_the_bucket_starts_full(plain):
     sim = plain.state.new_state(Scenario(), 0)
-    assert (sim.buckets.tokens == 3000 * BYTE).all()
+    assert sim.buckets.enabled.sum() == 2, "where the two flows begin"
+    assert (sim.buckets.tokens[sim.buckets.enabled] == 3000 * BYTE).all()
 
 
 def test_a_packet_passes_at_once_if_its_tokens_are_there(gate):
@@ -122,8 +128,7 @@ def test_a_packet_waits_exactly_until_its_tokens_are_there(gate):
 
 def test_the_timer_fires_at_the_first_nanosecond_at_which_the_tokens_are_there(gate):
     flow = gate(tokens=300)
-    bucket = flow.sim.buckets[0]
-    bucket.rate = 333_333  # divides no packet's price
+    flow.bucket.rate = 333_333  # divides no packet's price
     flow.offer(0)
     missing = (DH5 - 300) * BYTE
     assert 333_333 * (flow.due - 1) < missing <= 333_333 * flow.due
@@ -145,8 +150,8 @@ def test_a_cheap_packet_does_not_overtake_a_dear_one(gate):
 def test_one_expiry_releases_all_that_the_tokens_pay_for(gate):
     flow = gate(tokens=0)
     flow.offer(4, 4)
-    flow.sim.buckets[0].tokens = 400 * BYTE
-    flow.bucket_of.on_tokens(flow.sim, 0, 0)
+    flow.bucket.tokens = 400 * BYTE
+    flow.bucket_of.on_tokens(flow.sim, PORT, 0)
     assert (flow.waiting, flow.uplink, flow.tokens) == (0, 2, 400 - 2 * DH3)
 
 
@@ -181,23 +186,24 @@ def test_without_flow_control_packets_go_straight_to_the_uplink_queue(gate):
 def test_whether_a_whole_segment_fits(gate, tokens, waiting, fits):
     flow = gate(tokens=0, S=5)
     flow.offer(*range(waiting))
-    flow.sim.buckets[0].tokens = tokens * BYTE
-    layout = flow.sim.layouts[flow.records.DATA]
-    assert flow.bucket_of.has_room_for(flow.sim, 0, layout, 0) == fits
+    flow.bucket.tokens = tokens * BYTE
+    layout = flow.sim.layouts[flow.layout]
+    assert flow.bucket_of.has_room_for(flow.sim, PORT, layout, 0) == fits
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(DH5 - 1, False), (DH5, True)])
 def test_packets_that_pass_at_once_need_no_place(gate, tokens, fits):
     flow = gate(tokens=tokens, S=4)
-    assert flow.bucket_of.has_room_for(flow.sim, 0, flow.sim.layouts[flow.records.DATA], 0) == fits
+    assert flow.bucket_of.has_room_for(flow.sim, PORT, flow.sim.layouts[flow.layout], 0) == fits
 
 
 def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):
     scenario = Scenario().with_(flow_control__drop="segment", flow_control__buffer_packets=4)
     sim = plain.state.new_state(scenario, 0)
-    sim.buckets[0].tokens = 0
-    segment = plain.l2cap.new_segment(sim, 0, plain.records.DATA, 0, 0)
-    plain.host.enter_l2cap(sim, 0, segment, 0)
+    sim.buckets[PORT].tokens = 0
+    layout = sim.patterns[sim.connections[0].pattern]
+    segment = plain.l2cap.new_segment(sim, 0, plain.records.DATA, False, layout, 0)
+    plain.forwarding.enter_port(sim, segment, 0)
     assert sim.flow_statistics[0].refused_at_token_buffer == 5
     assert sim.queues.length.sum() == 0
     assert sim.flow_statistics[0].segments_damaged == 1

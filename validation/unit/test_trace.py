@@ -27,7 +27,7 @@ def network(plain, log_length=4, logging=True):
     sim.clock.logging = logging
     sim.connections.source, sim.connections.destination, sim.connections.cwnd = 5, 6, 2.5
     sim.connections.incarnation = 8
-    sim.layouts["size"], sim.layouts.application = 1500, 1448
+    sim.layouts.ip_bytes, sim.layouts.application = 1500, 1448
     sim.ports.node, sim.ports.peer = 6, 7
     sim.packets.segment, sim.packets.bytes, sim.packets.type = SEGMENT, 339, 1
     segment = sim.segments[SEGMENT]

@@ -1,0 +1,296 @@
+"""The newer parts of the simulator, in whole networks small enough for paper and pencil. Times in slots."""
+
+import numpy as np
+import pytest
+from whole_network import go_on, play
+
+from btqueue.scenario import Scenario
+from btqueue.simulator.records import SECOND, SLOT
+from btqueue.simulator.state import new_state
+
+QUIET = {"flow_control__enabled": False, "network__peripherals": 1}
+ONE_WAY = {"network__flows": [{"from": "p1.1", "to": "c1"}]}
+
+
+def arrivals(tmp_path, *lines):
+    """Write an arrival file of these (time in s, bytes) and return the settings that use it."""
+    file = tmp_path / "arrivals.txt"
+    file.write_text("\n".join(f"{time} {size}" for time, size in lines))
+    return {"traffic__source": "file", "traffic__arrival_file": str(file)}
+
+
+def delivery_times(scenario, flow=0, until_s=1.0, step=SLOT // 5):
+    """Return when each segment of a flow was delivered in order (in slots; looked at every fifth of one)."""
+    sim, times, seen = new_state(scenario, 0), [], 0
+    for now in range(0, round(until_s * SECOND), step):
+        with np.errstate(over="ignore"):
+            sim = go_on(sim, now)
+        delivered = int(sim.flow_statistics[flow].delivered_in_order)
+        times += [now / SLOT] * (delivered - seen)
+        seen = delivered
+    return times
+
+
+# ------------------------------------------------------------------------------------------------------- ARQ
+
+
+def lone_packet(tmp_path, **changes):
+    """A datagram that fits into one DH1, from the peripheral to the central, ready before the first POLL ends."""
+    return Scenario().with_(
+        **QUIET,
+        **ONE_WAY,
+        **arrivals(tmp_path, (0.0, 1)),
+        link__packets=["DH1"],
+        link__l2cap_header_bytes=0,
+        link__arq="unlimited",
+        transport__protocol="none",
+        **changes,
+    )
+
+
+def test_an_error_free_packet_takes_the_frame_that_polls_for_it(tmp_path):
+    # 28 bytes of UDP and IP and one of data are two packets: POLL and DH1, POLL and DH1
+    assert delivery_times(lone_packet(tmp_path), until_s=0.1) == [4.0]
+
+
+def test_each_error_costs_exactly_one_frame_more(tmp_path):
+    """A packet that is hit is sent again in the next frame: POLL and DH1, two slots later."""
+    scenario = lone_packet(tmp_path, radio__model="constant", radio__per=0.5)
+    seen = set()
+    for seed in range(20):
+        times = delivery_times(scenario.with_(run__seed=seed), until_s=0.1)
+        sim = play(scenario.with_(run__seed=seed), 0.1)
+        errors = int(sim.flow_statistics[0].transmissions) - 2
+        # POLL and NULL have no payload of their own; a lost POLL does not matter to this model
+        assert times == [4.0 + 2 * errors]
+        seen.add(errors)
+    assert {0, 1, 2} <= seen
+
+
+def test_a_packet_of_three_slots_costs_four_more_for_each_error(tmp_path):
+    scenario = Scenario().with_(
+        **QUIET,
+        **ONE_WAY,
+        **arrivals(tmp_path, (0.0, 100)),
+        link__packets=["DH3"],
+        link__arq="unlimited",
+        transport__protocol="none",
+        radio__model="constant",
+        radio__per=0.5,
+    )
+    for seed in range(12):
+        times = delivery_times(scenario.with_(run__seed=seed), until_s=0.2)
+        errors = int(play(scenario.with_(run__seed=seed), 0.2).flow_statistics[0].transmissions) - 1
+        assert times == [4.0 + 4 * errors]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_the_limit_counts_all_transmissions(tmp_path, limit):
+    scenario = lone_packet(tmp_path, radio__model="constant", radio__per=1.0).with_(link__arq=limit)
+    count = play(scenario, 1.0).flow_statistics[0]
+    # the second packet of the segment is given up with the first
+    assert (count.transmissions, count.given_up, count.segments_damaged) == (limit, 2, 1)
+
+
+# -------------------------------------------------------------------------------------------------- outside links
+
+
+LAN = {"name": "lan", "from": "c1", "to": "h", "rate_kbps": 8000.0, "delay_s": 0.003, "header_bytes": 60}
+
+
+def test_ten_segments_through_a_wired_link(tmp_path):
+    """1500 bytes with their header take 1.5 ms at 8 Mbit/s, 3 ms on the way; the window is never full.
+
+    An acknowledgement is 40 + 60 bytes, 0.1 ms. Slow start from one segment (T = 1.5 ms): the first arrives
+    at T + 3 ms, its acknowledgement at T + 6.1 ms; then two leave, and so on; in each later round they come
+    T apart, and so do their acknowledgements, which is less than the 7.6 ms of the round trip: rounds of 1,
+    2 and 4 segments, then three of the eight that the window would allow.
+    """
+    scenario = Scenario().with_(
+        network__outside_links=[LAN | {"half_duplex": False}],
+        network__flows=[{"from": "c1", "to": "h"}],
+        flow_control__enabled=False,
+        transport__mss_bytes=1400,
+        transport__receive_window_segments=20,
+        **arrivals(tmp_path, (0.0, 14_000)),
+    )
+    ms = SECOND // 1000
+    transmission, way, ack = 1.5, 3.0, 0.1
+    round_trip = transmission + way + ack + way
+    expected = []
+    for number, segments in enumerate((1, 2, 4, 3)):
+        first = number * round_trip + transmission + way
+        expected += [first + place * transmission for place in range(segments)]
+    times = delivery_times(scenario, until_s=0.1, step=ms // 20)
+    np.testing.assert_allclose(np.array(times) * SLOT / ms, expected, atol=1e-9)
+
+
+def test_a_half_duplex_link_lets_an_acknowledgement_go_between_two_segments(tmp_path):
+    """With a window of 2 the acknowledgement of the first segment waits for the end of the second, if any."""
+    scenario = Scenario().with_(
+        network__outside_links=[LAN | {"half_duplex": True, "delay_s": 0.0}],
+        network__flows=[{"from": "c1", "to": "h"}],
+        flow_control__enabled=False,
+        transport__mss_bytes=1400,
+        transport__initial_window_segments=2,
+        transport__receive_window_segments=2,
+        **arrivals(tmp_path, (0.0, 1400 * 4)),
+    )
+    ms = SECOND // 1000
+    # 0 to 1.5 segment 0, to 3.0 segment 1 (it waited already), to 3.1 ACK of 0 (its turn), to 4.6 segment 2
+    # (in turn, though ACK 1 waits: ports alternate), or ACK 1 first: segment 2 was not yet there at 3.1.
+    # At 3.1 ACK 0 reaches the sender; the medium takes the ACK of 1, which waits since 3.0: to 3.2.
+    # Segment 2 to 4.7, then segment 3, made at 3.2, is on the other port alone until ACK 2 comes at 4.7.
+    times = np.array(delivery_times(scenario, until_s=0.1, step=ms // 20)) * SLOT / ms
+    np.testing.assert_allclose(times, [1.5, 3.0, 4.7, 6.3], atol=1e-9)
+
+
+def test_a_gateway_hands_segments_on_when_they_are_whole(tmp_path):
+    """Up: DH5 in 5 frames of 6 slots less the last one's, then the wire; nothing is cut through."""
+    scenario = Scenario().with_(
+        network__peripherals=1,
+        network__outside_links=[LAN | {"half_duplex": False}],
+        network__flows=[{"from": "p1.1", "to": "h"}],
+        flow_control__enabled=False,
+        transport__protocol="none",
+        link__packets=["DH5"],
+        link__l2cap_header_bytes=0,
+        **arrivals(tmp_path, (0.0, 1460)),
+    )
+    # 1488 bytes are 5 DH5, each after a POLL: 30 slots; then 1548 bytes at 8 Mbit/s and 3 ms
+    wire = (1548 * 8 / 8_000_000 + 0.003) * SECOND
+    times = delivery_times(scenario, until_s=0.1, step=1000)
+    assert times == [pytest.approx(30 + wire / SLOT, abs=1000 / SLOT)]
+
+
+# ---------------------------------------------------------------------------------------------------------- chains
+
+
+@pytest.mark.parametrize("packets", [1, 3])
+def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path, packets):
+    """n0 is polled first and needs a frame of 6 slots for each DH5; then the central sends to n2.
+
+    The visit to n0 ends with the limit or with POLL and NULL; the downlink packet to n2 comes next. Its first
+    packet is then on the air for 5 slots, and each further one follows after the NULL of n2.
+    """
+    scenario = Scenario().with_(
+        network__topology="chain",
+        network__hops=2,
+        flow_control__enabled=False,
+        transport__protocol="none",
+        link__packets=["DH5"],
+        link__l2cap_header_bytes=0,
+        polling__limit=5,
+        **arrivals(tmp_path, (0.0, 339 * packets - 28)),
+    )
+    up = 6 * packets
+    idle = 2  # POLL and NULL end the visit to n0
+    down = 6 * (packets - 1) + 5
+    assert delivery_times(scenario, until_s=0.2) == [float(up + idle + down)]
+
+
+# ------------------------------------------------------------------------------------------------ acknowledgements
+
+
+def echo(tmp_path, **changes):
+    """Two hosts on a wire of 10 ms that write one segment each, at the same times."""
+    return Scenario().with_(
+        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
+        network__flows=[{"from": "c1", "to": "h"}],
+        flow_control__enabled=False,
+        traffic__two_way=True,
+        **arrivals(tmp_path, *((0.1 * k, 1000) for k in range(10))),
+        **changes,
+    )
+
+
+def test_without_piggybacking_every_segment_is_acknowledged_on_its_own(tmp_path):
+    count = play(echo(tmp_path), 2.0).flow_statistics
+    assert count.acks_sent.tolist() == [10, 10]
+    assert count.acks_piggybacked.tolist() == [0, 0]
+
+
+def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
+    """The segments of both ends cross; each waits 0.1 s less the way for the next one, which carries the ACK.
+
+    That is within the 0.2 s that an acknowledgement may wait, and only the last of ten finds no data to ride.
+    """
+    scenario = echo(tmp_path, transport__delayed_ack=True, transport__piggyback=True)
+    count = play(scenario, 2.0).flow_statistics
+    assert count.acks_piggybacked.tolist() == [9, 9]
+    assert count.acks_sent.tolist() == [1, 1]
+    assert count.timeouts.tolist() == [0, 0]
+
+
+def one_way(tmp_path, *lines, **changes):
+    """Segments over a wire of 10 ms, with delayed acknowledgements."""
+    return Scenario().with_(
+        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
+        network__flows=[{"from": "c1", "to": "h"}],
+        flow_control__enabled=False,
+        transport__delayed_ack=True,
+        transport__initial_window_segments=4,
+        **arrivals(tmp_path, *lines),
+        **changes,
+    )
+
+
+def round_trip(sim):
+    count = sim.flow_statistics[0]
+    assert count.rtt_samples == 1
+    return int(count.rtt_sum)
+
+
+def test_a_delayed_acknowledgement_of_a_lone_segment_leaves_with_its_timer(tmp_path):
+    sim = play(one_way(tmp_path, (0.0, 1000), transport__ack_delay_s=0.2), 1.0)
+    data, ack = 1_100_000, 100_000  # 1000 + 40 + 60 bytes, and 40 + 60, at 1 byte a microsecond
+    assert round_trip(sim) == data + ack + round(0.02 * SECOND) + round(0.2 * SECOND)
+
+
+def test_the_second_segment_releases_the_acknowledgement(tmp_path):
+    sim = play(one_way(tmp_path, (0.0, 2000), transport__mss_bytes=1000), 1.0)
+    data, ack = 1_100_000, 100_000
+    assert sim.flow_statistics[0].acks_sent == 1
+    assert round_trip(sim) == 2 * data + ack + round(0.02 * SECOND)
+
+
+def test_the_acknowledgement_leaves_at_the_tick_of_the_receivers_clock(tmp_path):
+    period = round(0.2 * SECOND)
+    waits = set()
+    for replication in range(5):
+        scenario = one_way(tmp_path, (0.0, 1000), transport__ack_clock="tick")
+        sim = play(scenario, 1.0, replication=replication)
+        ack = 100_000 + round(0.01 * SECOND)
+        left_at = round_trip(sim) - ack
+        assert left_at % period == sim.connections[0].tick_phase
+        arrived = 1_100_000 + round(0.01 * SECOND)
+        assert arrived < left_at <= arrived + period
+        waits.add(left_at - arrived)
+    assert len(waits) == 5, "every run has a clock of its own"
+
+
+# ---------------------------------------------------------------------------------------------------- token buckets
+
+
+def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
+    """From the wire into the piconet: the bucket holds 678 bytes, two DH5; each further one waits for 339 tokens.
+
+    At 33.9 kbit/s they take 80 ms. Five packets: two at once, then at 80, 160 and 240 ms.
+    """
+    scenario = Scenario().with_(
+        network__peripherals=1,
+        network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.0, "header_bytes": 0}],
+        network__flows=[{"from": "h", "to": "p1.1"}],
+        flow_control__token_rate_kbps=33.9,
+        flow_control__bucket_bytes=678,
+        transport__protocol="none",
+        link__packets=["DH5"],
+        link__l2cap_header_bytes=0,
+        **arrivals(tmp_path, (0.0, 339 * 5 - 28)),
+    )
+    wire = round(339 * 5 * 8 / 8_000_000 * SECOND)
+    released = wire + 3 * round(0.08 * SECOND)
+    # the central is idle then: the visit that is on its way ends, or POLL is over, and the packet takes 5 slots
+    (delivered,) = delivery_times(scenario, until_s=0.5, step=1000)
+    start = -(-released // (2 * SLOT)) * 2
+    assert delivered == start + 5

@@ -1,0 +1,166 @@
+"""Replications and batch means: what an observation is, when there are enough, warm-up, interruption."""
+
+import math
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
+from btqueue.simulator.results import autocorrelation, look_at_batches
+
+LIGHT = Scenario().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
+"""A piconet with little to do: every message is delivered long before the run ends."""
+
+
+def test_a_single_replication_is_measured_in_batches_of_equal_length():
+    result = simulate(LIGHT)
+    assert result.sizes["replication"] == BATCHES
+    assert result.attrs["intervals"] == "batch-means"
+    np.testing.assert_allclose(result["measured_s"], 60 / BATCHES, rtol=1e-9)
+    whole = run_replication(LIGHT, 0)
+    assert whole is not None
+    assert result.attrs["events"] == whole.events, "the batches are the run"
+    for rate in ("goodput_kbps", "throughput_kbps", "slot_utilisation", "polls_per_s", "queue_packets"):
+        np.testing.assert_allclose(result[rate].mean("replication"), whole.metrics[rate], rtol=1e-6)
+
+
+def test_who_wants_a_single_value_gets_it():
+    result = simulate(LIGHT.with_(run__intervals="replications"))
+    assert result.sizes["replication"] == 1
+    assert result.attrs["intervals"] == "replications"
+    assert math.isinf(result.attrs["relative_half_width"])
+
+
+def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications():
+    batches = simulate(LIGHT.with_(run__intervals="batch-means", run__replications=10))
+    assert batches.equals(simulate(LIGHT))
+
+
+def test_the_interval_of_batch_means_covers_the_mean_as_often_as_it_says():
+    runs, load, factor = 150, 20.0, stats.t.ppf(0.975, BATCHES - 1) / math.sqrt(BATCHES)
+    truth = simulate(LIGHT.with_(run__duration_s=5_000, run__replications=4, run__seed=99))
+    delay = float(truth["delay_s"].mean())  # its own error is a fortieth of a single run's interval
+    covered = np.zeros(2)
+    for seed in range(runs):
+        result = simulate(LIGHT.with_(run__seed=seed, run__duration_s=150))
+        for place, (name, mean) in enumerate((("goodput_kbps", load), ("delay_s", delay))):
+            values = result[name].mean("flow").values
+            covered[place] += abs(values.mean() - mean) <= factor * values.std(ddof=1)
+    # false-alarm rate 0.1 % for each of the two if the coverage is 95 %
+    low, high = stats.binom.interval(0.999, runs, 0.95)
+    assert np.all((low <= covered) & (covered <= high)), covered
+
+
+def test_run_until_precision_goes_on_with_further_batches():
+    wider = simulate(LIGHT)
+    narrow = simulate(LIGHT.with_(run__precision=0.03))
+    assert wider.attrs["relative_half_width"] > 0.03
+    assert narrow.attrs["relative_half_width"] <= 0.03
+    assert narrow.sizes["replication"] > BATCHES
+    xr.testing.assert_equal(narrow["goodput_kbps"].isel(replication=slice(BATCHES)), wider["goodput_kbps"])
+
+
+def test_a_precision_that_is_out_of_reach_is_said_not_to_be_reached(monkeypatch):
+    monkeypatch.setattr("btqueue.simulator.replications.MOST_OBSERVATIONS", 5)
+    result = simulate(LIGHT.with_(run__precision=1e-6, run__replications=3, run__duration_s=5))
+    assert result.sizes["replication"] == 5
+    assert any("precision was not reached" in warning for warning in result.attrs["warnings"])
+
+
+def test_autocorrelation_by_hand():
+    # around the mean 2: -1, 0, 1, 0; products of neighbours 0, 0, 0
+    assert autocorrelation(np.array([1.0, 2.0, 3.0, 2.0])) == 0.0
+    assert autocorrelation(np.array([1.0, -1.0, 1.0, -1.0])) == pytest.approx(-3 / 4)
+    assert autocorrelation(np.arange(5.0)) == pytest.approx((2 + 0 + 0 + 2) / 10)
+    assert math.isnan(autocorrelation(np.ones(4)))
+
+
+@pytest.mark.parametrize(("values", "warned"), [(np.tile([1.0, 2.0], 15), False), (np.arange(30.0), True)])
+def test_correlated_batches_are_warned_of(values, warned):
+    dataset = xr.Dataset({"rtt_s": (("replication", "flow"), values[:, None])}, attrs={"warnings": []})
+    look_at_batches(dataset)
+    assert list(dataset.attrs["autocorrelation"]) == ["rtt_s"]
+    assert any("rtt_s" in warning for warning in dataset.attrs["warnings"]) == warned
+
+
+def test_flows_and_links_have_the_names_of_their_nodes():
+    shape = {"topology": "scatternet", "piconets": 2, "peripherals": 1, "bridge": "MS"}
+    scenario = Scenario.from_dict({"network": shape}).with_(run__duration_s=5, run__warmup_s=1)
+    result = simulate(scenario.with_(run__replications=2))
+    assert result["flow_name"].values.tolist() == ["p1.1>p2.1", "p2.1>p1.1"]
+    assert result["link_name"].values.tolist() == ["c1-p1.1", "c1-c2", "c2-p2.1"]
+    assert result["polls_per_s"].dims == ("replication", "link")
+
+
+def test_the_warm_up_is_found_where_the_scenario_leaves_it_open():
+    # windows grow for some seconds: nothing is dropped only if that were not noticed
+    result = simulate(LIGHT.with_(traffic__load_kbps=160, run__warmup_s="auto", run__replications=2))
+    assert 0 < result.attrs["warmup_s"] <= 30
+    assert result.attrs["complete"]
+
+
+def test_a_run_that_never_becomes_stationary_is_refused():
+    schedule = ({"at_s": 45.0, "load_kbps": 100.0},)
+    with pytest.raises(ScenarioError, match=r"goodput did not become stationary.*give warmup_s") as error:
+        simulate(LIGHT.with_(traffic__load_schedule=schedule, run__warmup_s="auto"))
+    assert error.value.key == "run.warmup_s"
+
+
+def interrupting(calls):
+    """A progress function that sends Ctrl-C at that call, and then gives the main thread time to notice."""
+    seen = []
+
+    def progress(share):
+        seen.append(share)
+        if len(seen) == calls:
+            os.kill(os.getpid(), signal.SIGINT)
+        if len(seen) >= calls:
+            time.sleep(0.2)
+
+    return progress
+
+
+def test_an_interruption_keeps_the_replications_that_came_to_their_end():
+    scenario = LIGHT.with_(run__duration_s=5, run__warmup_s=1, run__replications=1000)
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, threads=1, progress=interrupting(6))  # two calls a replication
+    partial = interruption.value.partial
+    assert partial is not None
+    assert not partial.attrs["complete"]
+    assert 3 <= partial.attrs["finished"] < 1000
+    assert partial.attrs["wanted"] == 1000
+    assert partial.sizes["replication"] == partial.attrs["finished"]
+    np.testing.assert_allclose(partial["measured_s"], 5)
+
+
+def test_an_interruption_before_any_end_keeps_what_was_measured():
+    scenario = LIGHT.with_(run__duration_s=1e7, run__warmup_s=1, run__replications=2)
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, threads=1, progress=interrupting(4))
+    partial = interruption.value.partial
+    assert partial is not None
+    assert (partial.attrs["finished"], partial.sizes["replication"]) == (0, 1)
+    assert 0 < float(partial["measured_s"][0]) < 1e7
+
+
+def test_an_interruption_in_the_warm_up_leaves_nothing():
+    scenario = LIGHT.with_(run__warmup_s=1e7)
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, progress=interrupting(2))
+    assert interruption.value.partial is None
+
+
+def test_an_interrupted_long_run_keeps_its_whole_batches():
+    scenario = LIGHT.with_(run__duration_s=30 * 15, run__warmup_s=1)
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, progress=interrupting(5))  # the warm-up and four batches
+    partial = interruption.value.partial
+    assert partial is not None
+    assert 4 <= partial.attrs["finished"] < BATCHES
+    np.testing.assert_allclose(partial["measured_s"], 15)
