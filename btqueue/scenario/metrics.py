@@ -82,6 +82,23 @@ METRICS: Final = MappingProxyType(
             "deviation of the session time",
             "standard deviation of the duration of sessions, per requesting flow",
         ),
+        "session_time_p50_s": Metric(
+            "s", "session time, 50 %", "50 % of the sessions are shorter, per requesting flow"
+        ),
+        "session_time_p90_s": Metric(
+            "s", "session time, 90 %", "90 % of the sessions are shorter, per requesting flow"
+        ),
+        "session_time_p95_s": Metric(
+            "s", "session time, 95 %", "95 % of the sessions are shorter, per requesting flow"
+        ),
+        "session_time_p99_s": Metric(
+            "s", "session time, 99 %", "99 % of the sessions are shorter, per requesting flow"
+        ),
+        "connect_time_s": Metric(
+            "s",
+            "connection time",
+            "mean time from the SYN to the opening of a connection, per requesting flow",
+        ),
         "sessions_per_s": Metric(
             "1/s", "sessions", "request-reply sessions completed per second, per requesting flow"
         ),

@@ -18,6 +18,7 @@ from btqueue.simulator.histograms import count
 from btqueue.simulator.pool import free_message, take_message
 from btqueue.simulator.records import NOTHING, UNLIMITED
 from btqueue.simulator.timers import schedule
+from btqueue.simulator.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
 
 
 @outlined
@@ -74,6 +75,7 @@ def write_message(sim, flow, segments, now):
     conn.message_tail = index
     if conn.message_undelivered == NOTHING:
         conn.message_undelivered = index
+    flow_event(sim, MESSAGE_WRITTEN, flow, now)
 
 
 @compiled
@@ -85,6 +87,7 @@ def on_delivered(sim, flow, now):
         if message.last >= conn.rcv_nxt:
             break
         count_delivered(sim, flow, now - message.created_at)
+        flow_event(sim, MESSAGE_DELIVERED, flow, now)
         conn.message_undelivered = message.next
 
 
@@ -95,7 +98,8 @@ def count_delivered(sim, flow, delay):
     statistics.messages_delivered += 1
     statistics.delay_sum += delay
     statistics.delay_squares += float(delay) * float(delay)
-    count(sim.delay_histogram[flow], delay)
+    if sim.connections[flow].session == NOTHING:  # else the histogram is that of the sessions' times
+        count(sim.delay_histogram[flow], delay)
 
 
 @compiled

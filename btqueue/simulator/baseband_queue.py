@@ -7,6 +7,7 @@ it has one.
 from btqueue.simulator.compilation import compiled
 from btqueue.simulator.packet_queue import offer, serve
 from btqueue.simulator.sleep import wake
+from btqueue.simulator.trace import PACKET_ENQUEUED, PACKET_REFUSED, packet_event
 
 
 @compiled
@@ -14,7 +15,9 @@ def enter_queue(sim, port_index, packet, now):
     """Append the packet to the port's queue; return False, with nothing changed, when the queue is full."""
     port = sim.ports[port_index]
     if not offer(sim, port.queue, packet, now):
+        packet_event(sim, PACKET_REFUSED, port_index, packet, now)
         return False
+    packet_event(sim, PACKET_ENQUEUED, port_index, packet, now)
     sim.packets[packet].ready_at = now + port.baseband_delay
     central = sim.piconets[port.piconet]
     central.waiting += 1

@@ -20,13 +20,7 @@ from btqueue.simulator.l2cap import count_end_of_travel, new_segment
 from btqueue.simulator.pool import free_segment
 from btqueue.simulator.records import ACK, CONTROL, DATA, NEVER, NOTHING, SYN, SYN_ACK
 from btqueue.simulator.timers import cancel, schedule
-from btqueue.simulator.trace import (
-    FAST_RETRANSMIT,
-    SEGMENT_RECEIVED,
-    TIMEOUT,
-    flow_event,
-    segment_event,
-)
+from btqueue.simulator.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
 
 
 @outlined
@@ -73,7 +67,7 @@ def receive_tcp(sim, index, now):
 @compiled
 def take_acknowledgement(sim, flow, segment, now):
     """The flow's sender takes an acknowledgement; then it may send."""
-    before = sim.flow_statistics[flow].fast_retransmits
+    cwnd, fast_retransmits = sim.connections[flow].cwnd, sim.flow_statistics[flow].fast_retransmits
     tcp_sender.on_ack(
         sim.connections[flow],
         sim.scoreboard[flow],
@@ -83,8 +77,7 @@ def take_acknowledgement(sim, flow, segment, now):
         segment,
         now,
     )
-    if sim.flow_statistics[flow].fast_retransmits != before:
-        flow_event(sim, FAST_RETRANSMIT, flow, now)
+    window_event(sim, flow, cwnd, fast_retransmits, now)
     sim.clock[0].sending = flow
 
 

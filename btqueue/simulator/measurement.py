@@ -101,7 +101,9 @@ def application_metrics(sim: State, seconds: float) -> Metrics:
             "delay_s": _ratio(flow.delay_sum, flow.messages_delivered) / SECOND,
             "delay_scv": scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
             **{
-                f"delay_p{percent}_s": quantile(sim.delay_histogram, percent / 100) / SECOND
+                f"delay_p{percent}_s": np.where(
+                    conn.session == NOTHING, quantile(sim.delay_histogram, percent / 100) / SECOND, np.nan
+                )
                 for percent in PERCENTILES
             },
             "messages_refused": _ratio(flow.messages_refused, flow.messages),
@@ -124,6 +126,13 @@ def session_metrics(sim: State, seconds: float) -> Metrics:
         "sessions_per_s": np.where(requests, flow.sessions / seconds, np.nan),
         "session_time_s": _ratio(flow.session_time_sum, flow.sessions) / SECOND,
         "session_time_sd_s": np.sqrt(spread) / SECOND,
+        **{
+            f"session_time_p{percent}_s": np.where(
+                requests, quantile(sim.delay_histogram, percent / 100) / SECOND, np.nan
+            )
+            for percent in PERCENTILES
+        },
+        "connect_time_s": _ratio(flow.connect_time_sum, flow.connects) / SECOND,
         "sessions_lost": np.where(
             requests, _ratio(flow.sessions_lost, flow.sessions + flow.sessions_lost), np.nan
         ),

@@ -17,6 +17,13 @@ from btqueue.simulator.packet_queue import offer_up_to, serve
 from btqueue.simulator.random_streams import exponential, uniform
 from btqueue.simulator.records import NOTHING, SECOND
 from btqueue.simulator.timers import schedule
+from btqueue.simulator.trace import (
+    PACKET_DELIVERED,
+    PACKET_LOST,
+    PACKET_REFUSED,
+    PACKET_TRANSMITTED,
+    packet_event,
+)
 
 
 @outlined
@@ -27,6 +34,7 @@ def enter(sim, port_index, packet_index, now):
     on_wire = 1 if medium.serving == port_index else 0
     if not offer_up_to(sim, port.queue, packet_index, sim.queues[port.queue].limit + on_wire, now):
         flow = sim.segments[sim.packets[packet_index].segment].flow
+        packet_event(sim, PACKET_REFUSED, port_index, packet_index, now)
         sim.flow_statistics[flow].refused_on_the_way += 1
         finish_packet(sim, packet_index, True)
     elif medium.serving == NOTHING:
@@ -47,9 +55,11 @@ def on_timer(sim, medium_index, now):
     statistics = sim.flow_statistics[sim.segments[segment_index].flow]
     if is_lost(sim, port, size_on_wire(sim, medium_index, packet_index)):
         statistics.lost_outside += 1
+        packet_event(sim, PACKET_LOST, port_index, packet_index, now)
         finish_packet(sim, packet_index, True)
         return
     statistics.packets_delivered += 1
+    packet_event(sim, PACKET_DELIVERED, port_index, packet_index, now)
     finish_packet(sim, packet_index, False)
     if port.line == NOTHING:
         on_segment_crossed(sim, segment_index, now)
@@ -71,6 +81,7 @@ def start_next(sim, medium_index, now):
     medium.serving = port_index
     medium.next_port = (port_index - medium.first_port + 1) % medium.ports
     packet_index = sim.queues[sim.ports[port_index].queue].head
+    packet_event(sim, PACKET_TRANSMITTED, port_index, packet_index, now)
     bits = 8 * size_on_wire(sim, medium_index, packet_index)
     schedule(sim, medium.timer, now + int(bits * SECOND / medium.rate + 0.5))
 

@@ -44,7 +44,7 @@ def time_series(
     Raises:
         ValueError: the step is not positive or longer than the run, or there is no such flow.
     """
-    require_built(scenario)
+    require_built(scenario, engine="simulate")
     warmup_s = scenario.run.warmup_s
     end_s = scenario.run.duration_s + (warmup_s if not isinstance(warmup_s, str) else 0.0)
     if not 0 < step_s <= end_s:

@@ -11,6 +11,7 @@ from btqueue.simulator.compilation import compiled
 from btqueue.simulator.l2cap import finish_packet
 from btqueue.simulator.packet_queue import offer, serve
 from btqueue.simulator.timers import schedule
+from btqueue.simulator.trace import PACKET_BUFFERED, PACKET_REFUSED_BY_BUFFER, packet_event
 
 
 @compiled
@@ -64,11 +65,14 @@ def admit_packet(sim, port, packet, now):
     if passes:
         enter_baseband(sim, port, packet, now)
     elif not offer(sim, bucket.queue, packet, now):
+        packet_event(sim, PACKET_REFUSED_BY_BUFFER, port, packet, now)
         statistics.refused_at_token_buffer += 1
         free_node_buffer(sim, port, sim.packets[packet].bytes)
         finish_packet(sim, packet, True)
-    elif nobody_waits:
-        wait_for_tokens(sim, port, now)
+    else:
+        packet_event(sim, PACKET_BUFFERED, port, packet, now)
+        if nobody_waits:
+            wait_for_tokens(sim, port, now)
 
 
 @compiled

@@ -53,7 +53,7 @@ def record(
         ImportError: `parquet` needs pyarrow, `pcap` needs dpkt; the message says how to install them.
         ValueError: there is no node `at`.
     """
-    require_built(scenario)
+    require_built(scenario, engine="simulate")
     with ExitStack() as files, np.errstate(over="ignore"):
         sim = new_state(scenario, replication, logging=True)
         sinks: list[Sink] = []

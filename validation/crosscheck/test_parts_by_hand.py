@@ -1,4 +1,4 @@
-"""The newer parts of the simulator, in whole networks small enough for paper and pencil. Times in slots."""
+"""The newer parts of the simulator, in networks small enough for paper and pencil."""
 
 import numpy as np
 import pytest
@@ -19,23 +19,24 @@ def arrivals(tmp_path, *lines):
     return {"traffic__source": "file", "traffic__arrival_file": str(file)}
 
 
-def delivery_times(scenario, flow=0, until_s=1.0, step=SLOT // 5):
-    """Return when each segment of a flow was delivered in order (in slots; looked at every fifth of one)."""
-    sim, times, seen = new_state(scenario, 0), [], 0
-    for now in range(0, round(until_s * SECOND), step):
-        with np.errstate(over="ignore"):
+def delivery_times(scenario, until_s=1.0):
+    """Return when each segment of flow 0 was delivered in order (ns), event by event."""
+    times, seen = [], 0
+    with np.errstate(over="ignore"):
+        sim = new_state(scenario, 0)
+        while (now := int(sim.timers[sim.heap[0]].due)) < until_s * SECOND:
             sim = go_on(sim, now)
-        delivered = int(sim.flow_statistics[flow].delivered_in_order)
-        times += [now / SLOT] * (delivered - seen)
-        seen = delivered
+            delivered = int(sim.flow_statistics[0].delivered_in_order)
+            times += [now] * (delivered - seen)
+            seen = delivered
     return times
 
 
-# ------------------------------------------------------------------------------------------------------- ARQ
+# -------------------------------------------------------------------------------------------------------- ARQ
 
 
 def lone_packet(tmp_path, **changes):
-    """A datagram that fits into one DH1, from the peripheral to the central, ready before the first POLL ends."""
+    """A datagram that fits into two DH1, from the peripheral to the central, there from the start."""
     return Scenario().with_(
         **QUIET,
         **ONE_WAY,
@@ -50,7 +51,7 @@ def lone_packet(tmp_path, **changes):
 
 def test_an_error_free_packet_takes_the_frame_that_polls_for_it(tmp_path):
     # 28 bytes of UDP and IP and one of data are two packets: POLL and DH1, POLL and DH1
-    assert delivery_times(lone_packet(tmp_path), until_s=0.1) == [4.0]
+    assert delivery_times(lone_packet(tmp_path), until_s=0.1) == [4 * SLOT]
 
 
 def test_each_error_costs_exactly_one_frame_more(tmp_path):
@@ -62,7 +63,7 @@ def test_each_error_costs_exactly_one_frame_more(tmp_path):
         sim = play(scenario.with_(run__seed=seed), 0.1)
         errors = int(sim.flow_statistics[0].transmissions) - 2
         # POLL and NULL have no payload of their own; a lost POLL does not matter to this model
-        assert times == [4.0 + 2 * errors]
+        assert times == [(4 + 2 * errors) * SLOT]
         seen.add(errors)
     assert {0, 1, 2} <= seen
 
@@ -81,7 +82,7 @@ def test_a_packet_of_three_slots_costs_four_more_for_each_error(tmp_path):
     for seed in range(12):
         times = delivery_times(scenario.with_(run__seed=seed), until_s=0.2)
         errors = int(play(scenario.with_(run__seed=seed), 0.2).flow_statistics[0].transmissions) - 1
-        assert times == [4.0 + 4 * errors]
+        assert times == [(4 + 4 * errors) * SLOT]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -92,7 +93,7 @@ def test_the_limit_counts_all_transmissions(tmp_path, limit):
     assert (count.transmissions, count.given_up, count.segments_damaged) == (limit, 2, 1)
 
 
-# -------------------------------------------------------------------------------------------------- outside links
+# ---------------------------------------------------------------------------------------------- outside links
 
 
 LAN = {"name": "lan", "from": "c1", "to": "h", "rate_kbps": 8000.0, "delay_s": 0.003, "header_bytes": 60}
@@ -114,19 +115,22 @@ def test_ten_segments_through_a_wired_link(tmp_path):
         transport__receive_window_segments=20,
         **arrivals(tmp_path, (0.0, 14_000)),
     )
-    ms = SECOND // 1000
-    transmission, way, ack = 1.5, 3.0, 0.1
+    transmission, way, ack = 1_500_000, 3_000_000, 100_000
     round_trip = transmission + way + ack + way
     expected = []
     for number, segments in enumerate((1, 2, 4, 3)):
         first = number * round_trip + transmission + way
         expected += [first + place * transmission for place in range(segments)]
-    times = delivery_times(scenario, until_s=0.1, step=ms // 20)
-    np.testing.assert_allclose(np.array(times) * SLOT / ms, expected, atol=1e-9)
+    assert delivery_times(scenario) == expected
 
 
-def test_a_half_duplex_link_lets_an_acknowledgement_go_between_two_segments(tmp_path):
-    """With a window of 2 the acknowledgement of the first segment waits for the end of the second, if any."""
+def test_the_directions_of_a_half_duplex_link_take_turns(tmp_path):
+    """The next transmission is chosen at the end of the last, before what that brought is answered.
+
+    Segments (1.5 ms) 0 and 1 go first, to 1.5 and 3.0 ms. The acknowledgement of 0 (0.1 ms) waits since 1.5,
+    to 3.1; that of 1 since 3.0, to 3.2. Segment 2 was made at 3.1, to 4.7; segment 3 at 3.2: when 2 ends it
+    alone is waiting: to 6.2 ms.
+    """
     scenario = Scenario().with_(
         network__outside_links=[LAN | {"half_duplex": True, "delay_s": 0.0}],
         network__flows=[{"from": "c1", "to": "h"}],
@@ -136,13 +140,7 @@ def test_a_half_duplex_link_lets_an_acknowledgement_go_between_two_segments(tmp_
         transport__receive_window_segments=2,
         **arrivals(tmp_path, (0.0, 1400 * 4)),
     )
-    ms = SECOND // 1000
-    # 0 to 1.5 segment 0, to 3.0 segment 1 (it waited already), to 3.1 ACK of 0 (its turn), to 4.6 segment 2
-    # (in turn, though ACK 1 waits: ports alternate), or ACK 1 first: segment 2 was not yet there at 3.1.
-    # At 3.1 ACK 0 reaches the sender; the medium takes the ACK of 1, which waits since 3.0: to 3.2.
-    # Segment 2 to 4.7, then segment 3, made at 3.2, is on the other port alone until ACK 2 comes at 4.7.
-    times = np.array(delivery_times(scenario, until_s=0.1, step=ms // 20)) * SLOT / ms
-    np.testing.assert_allclose(times, [1.5, 3.0, 4.7, 6.3], atol=1e-9)
+    assert delivery_times(scenario) == [1_500_000, 3_000_000, 4_700_000, 6_200_000]
 
 
 def test_a_gateway_hands_segments_on_when_they_are_whole(tmp_path):
@@ -158,12 +156,10 @@ def test_a_gateway_hands_segments_on_when_they_are_whole(tmp_path):
         **arrivals(tmp_path, (0.0, 1460)),
     )
     # 1488 bytes are 5 DH5, each after a POLL: 30 slots; then 1548 bytes at 8 Mbit/s and 3 ms
-    wire = (1548 * 8 / 8_000_000 + 0.003) * SECOND
-    times = delivery_times(scenario, until_s=0.1, step=1000)
-    assert times == [pytest.approx(30 + wire / SLOT, abs=1000 / SLOT)]
+    assert delivery_times(scenario) == [30 * SLOT + 1_548_000 + 3_000_000]
 
 
-# ---------------------------------------------------------------------------------------------------------- chains
+# ----------------------------------------------------------------------------------------------------- chains
 
 
 @pytest.mark.parametrize("packets", [1, 3])
@@ -186,10 +182,10 @@ def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path,
     up = 6 * packets
     idle = 2  # POLL and NULL end the visit to n0
     down = 6 * (packets - 1) + 5
-    assert delivery_times(scenario, until_s=0.2) == [float(up + idle + down)]
+    assert delivery_times(scenario) == [(up + idle + down) * SLOT]
 
 
-# ------------------------------------------------------------------------------------------------ acknowledgements
+# ------------------------------------------------------------------------------------------- acknowledgements
 
 
 def echo(tmp_path, **changes):
@@ -214,8 +210,14 @@ def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
     """The segments of both ends cross; each waits 0.1 s less the way for the next one, which carries the ACK.
 
     That is within the 0.2 s that an acknowledgement may wait, and only the last of ten finds no data to ride.
+    (From a window of one segment both ends would wait for each other's acknowledgement.)
     """
-    scenario = echo(tmp_path, transport__delayed_ack=True, transport__piggyback=True)
+    scenario = echo(
+        tmp_path,
+        transport__delayed_ack=True,
+        transport__piggyback=True,
+        transport__initial_window_segments=4,
+    )
     count = play(scenario, 2.0).flow_statistics
     assert count.acks_piggybacked.tolist() == [9, 9]
     assert count.acks_sent.tolist() == [1, 1]
@@ -269,13 +271,15 @@ def test_the_acknowledgement_leaves_at_the_tick_of_the_receivers_clock(tmp_path)
     assert len(waits) == 5, "every run has a clock of its own"
 
 
-# ---------------------------------------------------------------------------------------------------- token buckets
+# ---------------------------------------------------------------------------------------------- token buckets
 
 
 def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
-    """From the wire into the piconet: the bucket holds 678 bytes, two DH5; each further one waits for 339 tokens.
+    """From the wire into the piconet: the bucket holds 678 bytes, two DH5.
 
-    At 33.9 kbit/s they take 80 ms. Five packets: two at once, then at 80, 160 and 240 ms.
+    The 339 tokens of a further one take 80 ms at 33.9 kbit/s. Of four packets two pass at once, one after 80
+    ms, one after 160 ms. By then the central is idle: POLL and NULL in turn, so that the last packet goes out
+    at the next even slot and takes five.
     """
     scenario = Scenario().with_(
         network__peripherals=1,
@@ -286,11 +290,8 @@ def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
         transport__protocol="none",
         link__packets=["DH5"],
         link__l2cap_header_bytes=0,
-        **arrivals(tmp_path, (0.0, 339 * 5 - 28)),
+        **arrivals(tmp_path, (0.0, 339 * 4 - 28)),
     )
-    wire = round(339 * 5 * 8 / 8_000_000 * SECOND)
-    released = wire + 3 * round(0.08 * SECOND)
-    # the central is idle then: the visit that is on its way ends, or POLL is over, and the packet takes 5 slots
-    (delivered,) = delivery_times(scenario, until_s=0.5, step=1000)
-    start = -(-released // (2 * SLOT)) * 2
-    assert delivered == start + 5
+    released = 339 * 4 * 1000 + 160_000_000
+    starts = -(-released // (2 * SLOT)) * 2 * SLOT
+    assert delivery_times(scenario) == [starts + 5 * SLOT]
