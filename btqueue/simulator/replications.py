@@ -116,20 +116,28 @@ def run_replications(
 def in_threads(jobs: list[Callable[[threading.Event], Any]], threads: int) -> list[Any]:
     """Return what the jobs return, in order; Ctrl-C sets the event that each gets, and drops the rest."""
     stop = threading.Event()
-    futures: list[Future[Any]] = []
+    futures: list[Future[None]] = []
+    # Not read from the futures: Ctrl-C may come between the start of a job and the note of its future.
+    results: dict[int, Any] = {}
+
+    def work(place: int) -> None:
+        results[place] = jobs[place](stop)
+
     with ThreadPoolExecutor(threads) as pool:
-        try:  # Ctrl-C may come while jobs are still handed out
-            for job in jobs:
-                futures.append(pool.submit(job, stop))  # noqa: PERF401
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
+        try:
+            for place in range(len(jobs)):
+                futures.append(pool.submit(work, place))  # noqa: PERF401
+            for future in futures:
+                future.result()
+        except BaseException as error:
             stop.set()
             pool.shutdown(cancel_futures=True)
-            return [future.result() for future in futures if not future.cancelled()]
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            for future in futures:
+                if not future.cancelled():
+                    future.result()
+    return [results[place] for place in sorted(results)]
 
 
 def run_replication(
@@ -170,8 +178,11 @@ class LongRun:
         total_s = self.warmup_s + duration_s
         found: list[Replication] = []
         with np.errstate(over="ignore"):
-            self.sim, complete = run_until(self.sim, self.warmup_s, total_s, progress, stop)
-            for _ in range(count if complete else 0):
+            if not self.measured:
+                self.sim, complete = run_until(self.sim, self.warmup_s, total_s, progress, stop)
+                if not complete:
+                    return found
+            for _ in range(count):
                 self.measured += 1
                 end_s = self.warmup_s + duration_s * self.measured / BATCHES
                 self.sim, batch = observe(self.sim, self.scenario, end_s, total_s, progress, stop)

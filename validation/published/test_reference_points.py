@@ -27,7 +27,14 @@ def piconet_references():
 
 def simulated(reference, replications):
     scenario = bt.load(reference["scenario"]).with_sets(reference.get("set", []))
-    return bt.simulate(scenario.with_(run__replications=replications, run__duration_s=480, run__warmup_s=60))
+    return bt.simulate(
+        scenario.with_(
+            run__replications=replications,
+            run__intervals="replications",
+            run__duration_s=480,
+            run__warmup_s=60,
+        )
+    )
 
 
 def outside(reference, result: xr.Dataset):

@@ -9,14 +9,17 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
 import btqueue
 from btqueue.cli import app
-from btqueue.cli.tables import number, with_interval
-from btqueue.scenario import Scenario, list_models
+from btqueue.cli.engines import how_far
+from btqueue.cli.tables import DETAILS, GROUPS, number, with_interval
+from btqueue.plotting import PALETTE, series_figure
+from btqueue.scenario import METRICS, Scenario, describe, list_models
 from btqueue.study import Estimate
 
 NAME = "venugopal-2006/piconet"
@@ -37,7 +40,11 @@ def json_of(*arguments: str) -> dict:
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    """Run Python with the simulator uncompiled."""
+    env = os.environ | {
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60)
 
 
@@ -126,6 +133,7 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
         (1e-9, 2e-10, "1e-09 ± 2.0e-10"),
         (3.14159, float("nan"), "3.142"),
         (float("nan"), float("nan"), "–"),
+        (2.0, float("inf"), "2"),
     ],
 )
 def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
@@ -196,3 +204,184 @@ def test_figures_are_listed():
     text = run("figures")
     assert "venugopal-2006/fig_6_1" in text
     assert "two peripherals on a perfect radio" in text
+
+
+# ------------------------------------------------------------------- what the simulator measures, and marks
+
+
+def rich_result(scenario: Scenario, **attrs: object) -> xr.Dataset:
+    """A simulation with metrics of links and queues, batches, and a metric that was never observed."""
+    shape = (4, 3)
+    variables = {
+        "goodput_kbps": (("replication", "flow"), np.full((4, 2), 50.0)),
+        "delay_s": (("replication", "flow"), np.full((4, 2), np.nan)),
+        "rtt_p95_s": (("replication", "flow"), np.full((4, 2), 0.5)),
+        "polls_per_s": (("replication", "link"), np.arange(12.0).reshape(shape)),
+        "slot_utilisation": ("replication", np.full(4, 0.5)),
+    }
+    coords = {"link_name": ("link", ["a", "b", "c"]), "measured_s": ("replication", np.full(4, 2.0))}
+    known = {"events": 9, "warmup_s": 12.5, "intervals": "batch-means", "warnings": ["short batches"]}
+    correlation = {"autocorrelation": {"goodput_kbps": float("nan")}}
+    return describe(xr.Dataset(variables, coords, {**known, **correlation, **attrs}))
+
+
+def test_batches_links_and_a_warm_up_that_was_found(engines):
+    engines.simulator.simulate = lambda scenario, **_: rich_result(scenario)
+    text = run("simulate", NAME, "--set", "run.warmup_s=auto")
+    assert "1 replication of 8 s in 4 batches after 12.5 s (found by MSER-5)" in text
+    assert "simulation warns: short batches" in text
+    assert "message delay" not in text
+    assert "visits" not in text
+    every = run("simulate", NAME, "--all")
+    assert "visits" in every
+    assert "round-trip time, 95 %" in every
+    result = json_of("simulate", NAME)["simulate"]
+    assert (result["complete"], result["replications"], result["batches"]) == (True, 1, 4)
+    assert result["autocorrelation"] == {"goodput_kbps": None}
+    assert (result["warmup_s"], result["warnings"]) == (12.5, ["short batches"])
+    assert result["links"] == ["a", "b", "c"]
+    assert result["metrics"]["polls_per_s"]["per_link"] == [4.5, 5.5, 6.5]
+    assert result["metrics"]["polls_per_s"]["mean"] == 5.5
+    assert "delay_s" not in result["metrics"]
+
+
+def test_every_metric_has_a_place_in_the_tables():
+    assert set(METRICS) >= DETAILS
+    assert [metric for metric in METRICS if metric in GROUPS] == list(GROUPS)
+    assert next(iter(METRICS)) == GROUPS[0]
+
+
+class Stopped(KeyboardInterrupt):
+    """Stands for the simulator's exception."""
+
+    def __init__(self, partial: xr.Dataset | None) -> None:
+        self.partial = partial
+
+
+@pytest.fixture
+def interrupted(engines):
+    def simulate(scenario: Scenario, **_: object) -> None:
+        raise Stopped(rich_result(scenario, complete=0, wanted=10, finished=4, intervals="replications"))
+
+    engines.simulator.simulate = simulate
+
+
+def stopped(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 130, result.output
+    assert result.stderr.splitlines()[-1] == "btqueue: interrupted: 4 of 10 replications"
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_an_interrupted_simulation_prints_what_it_has_and_says_so(interrupted, command):
+    text = stopped(command, NAME)
+    assert "simulation: INTERRUPTED, 4 of 10 replications after 12.5 s" in text
+    assert "50" in text
+    result = json.loads(stopped(command, NAME, "--json"))["simulate"]
+    assert (result["complete"], result["interrupted"]) == (False, "4 of 10 replications")
+
+
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, command):
+    stopped(command, NAME, "--out", str(tmp_path / "a.nc"))
+    with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as dataset:
+        assert dataset.attrs["interrupted"] == "4 of 10 replications"
+    stopped(command, NAME, "--out", str(tmp_path / "a.csv"))
+    with (tmp_path / "a.csv").open() as lines:
+        marks = [row["interrupted"] for row in csv.DictReader(lines)]
+    assert set(marks) == {"4 of 10 replications"}
+
+
+def test_words_for_replications_that_were_all_cut_short():
+    attrs = {"wanted": 10, "finished": 0, "intervals": "replications"}
+    partial = xr.Dataset(coords={"measured_s": ("replication", [120.0, 131.4])}, attrs=attrs)
+    assert how_far(partial) == "none of 10 replications; 2 cut short, 120 to 131 s"
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    code = (
+        "import os, signal, sys, time, btqueue.simulator.replications as r\n"
+        "from btqueue.cli import app\n"
+        "def advance(sim, until):\n"  # a thread that notices nothing
+        "    for pause in (1, 1, 1000):\n"
+        "        time.sleep(pause); os.kill(os.getpid(), signal.SIGINT)\n"
+        "r.advance = advance\n"
+        "app(['simulate', sys.argv[1], '--threads', '1'])"
+    )
+    done = python("-c", code, NAME)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "btqueue: interrupted\n"
+
+
+# ---------------------------------------------------------------------------- traces and time series
+
+SHORT = ("--set", "run.duration_s=2", "--set", "run.warmup_s=0.5")
+
+
+def test_one_replication_as_trace_capture_and_series(tmp_path):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("dpkt")
+    names = {"trace": "t.parquet", "pcap": "t.pcap", "series": "t.csv"}
+    options = [part for option, name in names.items() for part in (f"--{option}", str(tmp_path / name))]
+    done = python(
+        "-m", "btqueue", "simulate", NAME, *SHORT, *options, "--at", "p1.2", "--step", "0.5", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    files = json.loads(done.stdout)["files"]
+    assert {name: Path(facts["path"]).name for name, facts in files.items()} == names
+    assert files["pcap"]["host"] == "p1.2"
+    assert files["series"]["steps"] == 5
+    import pyarrow.parquet
+
+    assert pyarrow.parquet.read_metadata(tmp_path / "t.parquet").num_rows == files["trace"]["events"] > 0
+    assert (tmp_path / "t.pcap").stat().st_size > 1000
+    with (tmp_path / "t.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["time"] for row in rows if (row["metric"], row["flow"]) == ("srtt_s", "1")][-1] == "2.5"
+    assert sorted(os.listdir(tmp_path)) == sorted(names.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pcap", "t.pcap", "--at", "p1.3"], "did you mean 'p1.2'"),
+        (["--pcap", "t.pcap", "--at", "zzz"], "the nodes are c1, p1.1, p1.2"),
+        (["--at", "p1.1"], "names the host of --pcap"),
+        (["--trace", "t.csv"], "must end in .parquet (Parquet)"),
+        (["--pcap", "missing/t.pcap"], "there is no folder"),
+        (["--series", "t.pdf"], ".png (picture)"),
+        (["--series", "t.csv", "--step", "0"], "must be above 0"),
+        (["--trace", "t.parquet", "--out", "t.nc"], "play a single one"),
+    ],
+)
+def test_recordings_that_cannot_be_made(tmp_path, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["simulate", NAME, *options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("option", "package"), [("--trace=t.parquet", "pyarrow"), ("--pcap=t.pcap", "dpkt")])
+def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, monkeypatch, option, package):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    result = CliRunner().invoke(app, ["simulate", NAME, option])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"need the package {package}: pip install 'btqueue[trace]'" in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("flows", [2, 9])
+def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
+    times, queues = np.arange(1.0, 6.0), ["a uplink", "b token_buffer"]
+    values = {name: (("time", "flow"), np.ones((5, flows))) for name in ("cwnd_segments", "srtt_s")}
+    values["ssthresh_segments"] = (("time", "flow"), np.full((5, flows), 1e6))
+    values["queue_packets"] = (("time", "queue"), np.ones((5, 2)))
+    series = xr.Dataset(values, {"time": times, "flow": np.arange(1, flows + 1), "queue": queues})
+    windows, _, lengths = series_figure(series, "a run").axes
+    assert len(windows.lines) == 2 * min(flows, len(PALETTE))
+    assert windows.get_ylim()[1] == pytest.approx(1.1)  # not the threshold's million
+    assert [text.get_text() for text in lengths.get_legend().get_texts()] == ["a uplink", "b token buffer"]
+    assert windows.get_legend().get_title().get_text() == ("7 of 9 flows" if flows == 9 else "")

@@ -12,7 +12,7 @@ SLOT = 625_000
 
 
 class Piconet:
-    """A piconet whose queues are filled by hand; its own sources are silent for hours, and it never sleeps."""
+    """A piconet whose queues are filled by hand; its sources are silent for hours, and it never sleeps."""
 
     def __init__(self, plain, *, peripherals=2, limit=5, **changes):
         self.plain = plain

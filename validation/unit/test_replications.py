@@ -43,12 +43,13 @@ def test_batches_of_one_run_can_be_asked_for_whatever_the_number_of_replications
 
 
 def test_the_interval_of_batch_means_covers_the_mean_as_often_as_it_says():
-    runs, load, factor = 150, 20.0, stats.t.ppf(0.975, BATCHES - 1) / math.sqrt(BATCHES)
-    truth = simulate(LIGHT.with_(run__duration_s=5_000, run__replications=4, run__seed=99))
-    delay = float(truth["delay_s"].mean())  # its own error is a fortieth of a single run's interval
+    load, runs, factor = 80.0, 100, stats.t.ppf(0.975, BATCHES - 1) / math.sqrt(BATCHES)
+    scenario = LIGHT.with_(traffic__load_kbps=load, run__duration_s=480)  # a batch has some 200 messages
+    truth = simulate(scenario.with_(run__duration_s=20_000, run__seed=999))
+    delay = float(truth["delay_s"].mean())  # its own error is a sixth of that of a run
     covered = np.zeros(2)
     for seed in range(runs):
-        result = simulate(LIGHT.with_(run__seed=seed, run__duration_s=150))
+        result = simulate(scenario.with_(run__seed=seed))
         for place, (name, mean) in enumerate((("goodput_kbps", load), ("delay_s", delay))):
             values = result[name].mean("flow").values
             covered[place] += abs(values.mean() - mean) <= factor * values.std(ddof=1)
@@ -106,9 +107,9 @@ def test_the_warm_up_is_found_where_the_scenario_leaves_it_open():
 
 
 def test_a_run_that_never_becomes_stationary_is_refused():
-    schedule = ({"at_s": 45.0, "load_kbps": 100.0},)
+    schedule = ({"at_s": 42.0, "load_kbps": 5.0},)  # what follows varies so little that MSER-5 starts there
     with pytest.raises(ScenarioError, match=r"goodput did not become stationary.*give warmup_s") as error:
-        simulate(LIGHT.with_(traffic__load_schedule=schedule, run__warmup_s="auto"))
+        simulate(LIGHT.with_(traffic__load_kbps=150, traffic__load_schedule=schedule, run__warmup_s="auto"))
     assert error.value.key == "run.warmup_s"
 
 
@@ -140,17 +141,17 @@ def test_an_interruption_keeps_the_replications_that_came_to_their_end():
 
 
 def test_an_interruption_before_any_end_keeps_what_was_measured():
-    scenario = LIGHT.with_(run__duration_s=1e7, run__warmup_s=1, run__replications=2)
+    scenario = LIGHT.with_(run__duration_s=1e6, run__warmup_s=1, run__replications=2)
     with pytest.raises(Interrupted) as interruption:
         simulate(scenario, threads=1, progress=interrupting(4))
     partial = interruption.value.partial
     assert partial is not None
     assert (partial.attrs["finished"], partial.sizes["replication"]) == (0, 1)
-    assert 0 < float(partial["measured_s"][0]) < 1e7
+    assert 0 < float(partial["measured_s"][0]) < 1e6
 
 
 def test_an_interruption_in_the_warm_up_leaves_nothing():
-    scenario = LIGHT.with_(run__warmup_s=1e7)
+    scenario = LIGHT.with_(run__warmup_s=1e6)
     with pytest.raises(Interrupted) as interruption:
         simulate(scenario, progress=interrupting(2))
     assert interruption.value.partial is None

@@ -1,0 +1,305 @@
+"""The simulator at the edges of its settings: nothing hangs, nothing is miscounted, Ctrl-C loses nothing."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.invariants import check_invariants
+from btqueue.simulator.records import SECOND
+from btqueue.simulator.replications import Interrupted, run_replication, simulate
+from btqueue.simulator.state import grow, new_state
+
+SHORT = {"run__duration_s": 20, "run__warmup_s": 0}
+LAN = {"name": "lan", "from": "c1", "to": "h", "buffer_packets": 1}
+
+
+def play(scenario, until_s):
+    """Play a network from the start, check its counts, and return its state."""
+    with np.errstate(over="ignore"):
+        sim = new_state(scenario, 0)
+        while advance(sim, round(until_s * SECOND)) == NEEDS_SPACE:
+            sim = grow(sim)
+    check_invariants(sim)
+    return sim
+
+
+def goodput(scenario):
+    measured = run_replication(scenario, 0)
+    assert measured is not None
+    assert measured.complete
+    return measured.metrics["goodput_kbps"]
+
+
+# ------------------------------------------------------------------------------------------- small and large
+
+BUFFERS_OF_ONE = {
+    "flow_control__buffer_packets": 1,
+    "flow_control__baseband_packets": 1,
+    "flow_control__central_buffer_packets": 1,
+    "polling__bridge_buffer_packets": 1,
+}
+PLACES = {
+    "piconet": {},
+    "scatternet": {"network__topology": "scatternet"},
+    "chain": {"network__topology": "chain", "network__hops": 3},
+    "gateway": {"network__outside_links": [LAN], "network__flows": [{"from": "p1.1", "to": "h"}]},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_segments_of_one_packet_pass_buffers_of_one(place):
+    scenario = Scenario().with_(
+        **SHORT,
+        **PLACES[place],
+        **BUFFERS_OF_ONE,
+        traffic__load_kbps=5,
+        traffic__message_bytes=100,
+        transport__mss_bytes=100,
+    )
+    assert (goodput(scenario) > 1).all()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_segments_of_several_packets_never_pass_buffers_of_one(place):
+    # 1,504 bytes are 5 packets that come to the first queue at once
+    scenario = Scenario().with_(
+        **SHORT, **PLACES[place], **BUFFERS_OF_ONE, flow_control__enabled=False, traffic__load_kbps=5
+    )
+    assert not goodput(scenario).any()
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
+@pytest.mark.parametrize("delayed", [False, True])
+def test_a_window_of_one_sends_a_segment_at_a_time(variant, delayed):
+    scenario = Scenario().with_(
+        **SHORT,
+        transport__variant=variant,
+        transport__delayed_ack=delayed,
+        transport__receive_window_segments=1,
+        traffic__source="greedy",
+        radio__model="gilbert-elliott",
+    )
+    sim = play(scenario, 20)
+    assert (sim.connections.snd_max - sim.connections.snd_una <= 1).all()
+    assert (sim.flow_statistics.bytes_delivered > 0).all()
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
+def test_the_largest_window(variant):
+    """The whole memory of the connection is in use: the buffers hold what the window allows."""
+    scenario = Scenario().with_(
+        transport__variant=variant,
+        transport__receive_window_segments=65_535,
+        transport__initial_window_segments=1000,
+        transport__mss_bytes=100,
+        traffic__source="greedy",
+        network__active_flows=1,
+        flow_control__enabled=False,
+        flow_control__baseband_packets=100_000,
+        radio__model="constant",
+        radio__per=0.001,
+    )
+    sim = play(scenario, 30)
+    assert sim.scoreboard.shape[1] == 65_536
+    assert sim.flow_statistics.bytes_delivered[0] > 0
+
+
+def test_three_hundred_flows_share_a_path():
+    flows = [{"from": "p1.1", "to": "p1.2"}] * 300
+    scenario = Scenario().with_(
+        **SHORT, network__flows=flows, traffic__load_kbps=0.1, traffic__message_bytes=100
+    )
+    sim = play(scenario, 20)
+    assert len(sim.connections) == 300
+    # 0.1 kbit/s are 2.5 messages in 20 s: e^-2.5 = 8 % of the flows have none
+    assert (sim.flow_statistics.messages_delivered > 0).mean() > 0.8
+
+
+@pytest.mark.parametrize("duration_s", [1e-9, 1e-6, 6.25e-4])
+def test_a_run_of_next_to_no_time(duration_s):
+    scenario = Scenario().with_(run__duration_s=duration_s, run__warmup_s=0, run__replications=2)
+    result = simulate(scenario)
+    assert result.attrs["complete"] == 1
+    assert not result.goodput_kbps.any()
+    assert result.attrs["measured_s"] == pytest.approx(2 * duration_s)
+
+
+# ------------------------------------------------------------------------------- what never delivers anything
+
+DEAD = {"radio__model": "constant", "radio__per": 1.0, "run__duration_s": 300, "run__warmup_s": 0}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"link__arq": "unlimited"},
+        {"link__arq": "unlimited", "link__arq_feedback": "lossy"},
+        {"link__arq": 3},
+        {"link__arq": "unlimited", "link__flush_timeout_s": 0.05},
+        {"link__arq": "unlimited", "link__adaptation": "best"},
+        {"transport__variant": "sack", "traffic__source": "greedy"},
+    ],
+    ids=["no ARQ", "ARQ", "lossy feedback", "limited ARQ", "flush", "adaptation", "greedy SACK"],
+)
+def test_a_dead_link_delivers_nothing_and_the_timer_backs_off(changes):
+    """Timeouts of 3 s, 6, ..., 48, 64, 64, ... end 3, 9, 21, 45, 93, 157, 221, 285 s after the first segment.
+
+    That one comes within 15 s: sources write 14 messages a second.
+    """
+    scenario = Scenario().with_(**DEAD, **changes)
+    sim = play(scenario, 300)
+    assert not sim.flow_statistics.bytes_delivered.any()
+    assert sim.flow_statistics.timeouts.tolist() == [8, 8]
+
+
+def test_on_a_dead_link_unlimited_repetition_never_ends():
+    scenario = Scenario().with_(**DEAD, link__arq="unlimited", network__active_flows=1)
+    sim = play(scenario, 10)
+    # A cycle is five frames of POLL and DH5, and an idle visit: 32 slots for five transmissions.
+    # The first segment comes within a second.
+    assert sim.flow_statistics.transmissions[0] > 9 / (32 * 625e-6) * 5
+    assert sim.flow_statistics.given_up[0] == 0
+
+
+RING = {
+    "network__topology": "custom",
+    "network__piconet_list": [
+        {"name": "A", "central": "a", "peripherals": ["x", "b"]},
+        {"name": "B", "central": "b", "peripherals": ["y", "c"]},
+        {"name": "C", "central": "c", "peripherals": ["z", "a"]},
+    ],
+    "network__flows": [{"from": "x", "to": "y"}, {"from": "y", "to": "z"}, {"from": "z", "to": "x"}],
+    "traffic__load_kbps": 20,
+}
+
+
+def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
+    """Three centrals, each a walk-in bridge in the next piconet: all leave, and nobody is there to poll."""
+    sim = play(Scenario().with_(**RING), 300)
+    assert sim.piconets.away.all()
+    before = sim.flow_statistics.bytes_delivered.copy()
+    with np.errstate(over="ignore"):
+        while advance(sim, 600 * SECOND) == NEEDS_SPACE:
+            sim = grow(sim)
+    check_invariants(sim)
+    assert (sim.flow_statistics.bytes_delivered == before).all()
+
+
+def test_patience_ends_the_deadlock():
+    scenario = Scenario().with_(**RING, run__duration_s=60, run__warmup_s=0, polling__bridge_patience_s=0.02)
+    assert (goodput(scenario) > 0).all()
+
+
+def test_a_link_that_is_down_almost_always():
+    link = LAN | {"up_s": 1e-6, "down_s": 10.0, "buffer_packets": 1000}
+    scenario = Scenario().with_(
+        **SHORT, network__outside_links=[link], network__flows=[{"from": "p1.1", "to": "h"}]
+    )
+    sim = play(scenario, 100)
+    assert sim.flow_statistics.timeouts[0] > 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transport__protocol": "none", "traffic__source": "greedy"},
+        {"transport__protocol": "none", "traffic__source": "request-reply"},
+        {"transport__protocol": "centaurus"},
+        {"transport__handshake": True},
+    ],
+)
+def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
+    with pytest.raises(ScenarioError, match=r"\[transport\] (protocol|handshake)"):
+        new_state(Scenario().with_(**changes), 0)
+
+
+def test_control_messages_are_no_throughput():
+    """CentaurusComm without a radio error: what is sent and what is delivered are the same messages."""
+    scenario = Scenario().with_(
+        transport__protocol="centaurus",
+        traffic__source="request-reply",
+        traffic__pause_s=1,
+        network__active_flows=1,
+    )
+    sim = play(scenario, 100.5)
+    count = sim.flow_statistics
+    assert count.sessions[0] > 50
+    assert (count.bytes_sent - count.bytes_delivered <= 1024).all(), "at most one message is on its way"
+
+
+# ----------------------------------------------------------------------------------------- long and cut short
+
+
+@pytest.mark.long
+def test_a_hundred_million_events_without_a_wrong_count():
+    scenario = Scenario().with_(
+        network__topology="scatternet",
+        network__piconets=4,
+        network__peripherals=5,
+        radio__model="gilbert-elliott",
+        link__arq=4,
+    )
+    sim = new_state(scenario, 0)
+    until = 0
+    while sim.clock[0].events < 10**8:
+        until += 1000 * SECOND
+        with np.errstate(over="ignore"):
+            while advance(sim, until) == NEEDS_SPACE:
+                sim = grow(sim)
+        check_invariants(sim)
+        assert len(sim.packets) < 100_000
+
+
+def press_ctrl_c():
+    """Interrupt the main thread, wherever it waits, as the keyboard does."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 5, 9])
+def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
+    """A replication calls for the first time at the end of the warm-up; two run at once."""
+    made = 0
+
+    def progress(share):
+        nonlocal made
+        made += 1
+        if made == calls:
+            press_ctrl_c()
+
+    scenario = Scenario().with_(run__duration_s=100_000, run__warmup_s=10, run__replications=3)
+    with pytest.raises(Interrupted) as caught:
+        simulate(scenario, threads=2, progress=progress)
+    partial = caught.value.partial
+    if partial is None:
+        assert calls <= 2, "still in the warm-up"
+        return
+    assert partial.attrs["complete"] == 0
+    assert partial.attrs["measured_s"] > 0
+    assert partial.attrs["events"] > 0
+    assert np.isfinite(partial.goodput_kbps).all()
+    assert 1 <= partial.sizes["replication"] <= 3
+
+
+def test_an_interrupted_run_until_precision_keeps_the_finished_replications():
+    made = 0
+
+    def progress(share):
+        nonlocal made
+        made += 1
+        if made == 60:
+            press_ctrl_c()
+
+    scenario = Scenario().with_(run__duration_s=20, run__warmup_s=0, run__replications=3, run__precision=1e-5)
+    with pytest.raises(Interrupted) as caught:
+        simulate(scenario, threads=2, progress=progress)
+    partial = caught.value.partial
+    assert partial is not None
+    assert partial.attrs["complete"] == 0
+    assert partial.sizes["replication"] >= 3
