@@ -195,7 +195,7 @@ def series_figure(series: xr.Dataset, title: str = "") -> Figure:
     highest = float(series["cwnd_segments"].sel(flow=flows).max())
     windows.set_ylim(0, 1.1 * max(highest, 1.0))
     windows.set_ylabel("cwnd; ssthresh dashed\n(segments)")
-    times.set_ylabel("smoothed round-trip\ntime (s)")
+    times.set_ylabel("smoothed RTT (s)")
     times.set_ylim(bottom=0)
     means = series["queue_packets"].mean("time")
     longest = np.sort(np.argsort(-means.values, kind="stable")[: len(PALETTE)])

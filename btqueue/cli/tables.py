@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -25,7 +26,7 @@ DETAILS = frozenset(
         "rtt_min_s",
         "rtt_max_s",
         "rtt_sd_s",
-        *(f"{time}_p{percent}_s" for time in ("rtt", "delay") for percent in (50, 90, 95, 99)),
+        *(metric for metric in METRICS if re.search(r"_p\d+_s$", metric)),
         "delay_scv",
         "acknowledged_delay_scv",
         "session_time_sd_s",
@@ -36,6 +37,9 @@ DETAILS = frozenset(
     }
 )
 """Metrics that tables show with `--all` only."""
+
+ROUNDING = 1e-12
+"""Relative half-width of an interval that is nothing but rounding."""
 
 PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
@@ -114,7 +118,7 @@ def with_interval(estimate: Estimate) -> str:
     mean, ci95 = estimate.mean, estimate.ci95
     if not (math.isfinite(mean) and math.isfinite(ci95)):
         return number(mean)
-    if ci95 == 0:
+    if ci95 <= ROUNDING * abs(mean):
         return f"{number(mean)} ± 0"
     decimals = max(0, 1 - math.floor(math.log10(ci95)))
     if decimals > 6:

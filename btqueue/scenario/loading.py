@@ -28,7 +28,8 @@ def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | It
     Raises:
         ScenarioError: if there is no such file or model, it cannot be read, or the scenario is not valid.
     """
-    scenario = Scenario.from_dict(read_toml(find(name_or_path)))
+    path = find(name_or_path)
+    scenario = Scenario.from_dict(with_files_beside(read_toml(path), path.parent))
     if isinstance(overrides, Mapping):
         return scenario.changed(overrides) if overrides else scenario
     settings = [overrides] if isinstance(overrides, str) else list(overrides)
@@ -95,6 +96,23 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _file_error(path, f"{path} holds a number with too many digits") from None
     except RecursionError:
         raise _file_error(path, f"{path} nests lists or tables too deeply") from None
+
+
+def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the content of a scenario file in which the files that it names are found from anywhere.
+
+    A trace or an arrival file that lies beside the scenario file is named by its full path; any other name
+    stays as it is, and counts from the working directory.
+    """
+    radio, traffic = data.get("radio"), data.get("traffic")
+    tables = [(radio, "trace_file"), (traffic, "arrival_file")]
+    links = radio.get("links", []) if isinstance(radio, dict) else []
+    tables += [(link, "trace_file") for link in links] if isinstance(links, list) else []
+    for table, key in tables:
+        name = table.get(key) if isinstance(table, dict) else None
+        if isinstance(name, str) and (folder / name).is_file():
+            table[key] = str((folder / name).resolve())
+    return data
 
 
 def _file_error(path: str | Path, message: str, *, guess: str | None = None) -> ScenarioError:

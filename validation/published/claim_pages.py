@@ -68,8 +68,8 @@ def exceeds(high: np.ndarray, low: np.ndarray) -> bool:
     difference = high - low
     if np.all(difference == difference[0]):
         return bool(difference[0] > 0)
-    _, p_value = stats.ttest_1samp(difference, 0.0, alternative="greater")
-    return bool(p_value < ALPHA)
+    standard_error = float(difference.std(ddof=1)) / len(difference) ** 0.5
+    return bool(stats.t.sf(difference.mean() / standard_error, len(difference) - 1) < ALPHA)
 
 
 def falling(samples: Iterable[np.ndarray]) -> bool:

@@ -177,11 +177,11 @@ def piggybacked_share() -> Claim:
 
 
 def bursts_cost_delay() -> Claim:
-    """Accepted is at least a factor of two at each load up to 0.8."""
+    """Accepted is at least a factor of two at each load."""
     parts, seen = {}, []
     for pep in NOISY:
         factors = []
-        for load in LOADS[:-1]:
+        for load in LOADS:
             smooth = measured("smooth", "acknowledged_delay_s", pep, load)
             bursty = measured("bursty", "acknowledged_delay_s", pep, load)
             parts[f"PEP {pep}, load {load}"] = longer(bursty, 2 * smooth)
@@ -399,6 +399,10 @@ def page() -> list[str]:
         "",
         "## What did not hold",
         "",
+        "* `bursts-cost-delay` at a load of 0.9. There smooth arrivals are not stable either: two-way Vegas",
+        "  falls at times into a rhythm that carries less than 0.9 of its saturated goodput, and the delay",
+        "  grows with the length of the run and differs by factors between replications. For the same reason",
+        "  delays at 0.9 in `delay-u-shaped` hold for runs of 400 s, and are compared by their logarithms.",
         "* `vegas-bounds`. With the paper's bounds or larger ones the saturated goodput moves by less",
         "  than 2 %. With beta 2 a lossy link loses goodput: Vegas takes the time of link-level",
         "  repetitions for queueing and shrinks its window to two segments, which no longer cover the",
@@ -408,9 +412,6 @@ def page() -> list[str]:
         "  spread does grow from three peripherals on, because the central then holds segments of all its",
         "  connections in 15 KB, which overflow for large bounds. But a single link is more sensitive",
         "  than three: it can run idle when its only window is small.",
-        "",
-        "At a load of 0.9 ten runs of 400 s do not tell a factor of two in the delay: `bursts-cost-delay`",
-        "is judged up to 0.8.",
         "",
         "## Readings",
         "",

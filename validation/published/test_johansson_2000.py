@@ -12,6 +12,7 @@ from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
 
 NOT_REPRODUCED = {
+    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in claims.NOISY},
     "vegas-bounds": {
         "saturated goodput, asymmetric",
         "saturated goodput, symmetric",

@@ -134,6 +134,7 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
         (3.14159, float("nan"), "3.142"),
         (float("nan"), float("nan"), "–"),
         (2.0, float("inf"), "2"),
+        (49.82, 2.2e-14, "49.82 ± 0"),
     ],
 )
 def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
@@ -383,5 +384,7 @@ def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
     windows, _, lengths = series_figure(series, "a run").axes
     assert len(windows.lines) == 2 * min(flows, len(PALETTE))
     assert windows.get_ylim()[1] == pytest.approx(1.1)  # not the threshold's million
-    assert [text.get_text() for text in lengths.get_legend().get_texts()] == ["a uplink", "b token buffer"]
-    assert windows.get_legend().get_title().get_text() == ("7 of 9 flows" if flows == 9 else "")
+    of_windows, of_queues = windows.get_legend(), lengths.get_legend()
+    assert of_windows is not None and of_queues is not None
+    assert [text.get_text() for text in of_queues.get_texts()] == ["a uplink", "b token buffer"]
+    assert of_windows.get_title().get_text() == ("7 of 9 flows" if flows == 9 else "")

@@ -59,6 +59,15 @@ def test_queues_are_summarised_one_by_one():
     assert [per_queue[queue].mean for queue in QUEUES] == pytest.approx([2, 3, 4])
 
 
+def test_links_are_summarised_as_flows_are():
+    visits = (("replication", "link"), np.array([[1.0, 3.0], [2.0, 4.0], [3.0, 5.0]]))
+    summary = summarise(simulated(polls_per_s=visits))["polls_per_s"]
+    assert summary.per_link == pytest.approx((2, 4))
+    assert summary.total.mean == pytest.approx(3)
+    assert summary.total.ci95 == pytest.approx(4.302652729911275 / math.sqrt(3))
+    assert (summary.per_flow, summary.per_queue) == ((), ())
+
+
 def test_one_replication_has_no_interval():
     assert math.isnan(student_half_width(np.array([3.0])))
     assert math.isnan(summarise(simulated().isel(replication=[0]))["goodput_kbps"].total.ci95)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import shlex
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,15 @@ def test_relative_links_lead_to_files_and_headings(page):
             titles = re.findall(r"^#+ (.*)$", linked.read_text("utf-8"), re.MULTILINE)
             anchors = {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
             assert heading in anchors, target
+
+
+def test_every_page_can_be_reached_from_the_index():
+    index = (DOCS / "index.md").read_text("utf-8")
+    entries = [
+        line for block in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in block.split()
+    ]
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.parents}
+    assert {page for page in pages if not any(fnmatch(page, entry) for entry in entries)} == {"index"}
 
 
 def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
