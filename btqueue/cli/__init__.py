@@ -7,7 +7,7 @@ inside it, so that `btqueue --help` answers at once.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -52,6 +52,10 @@ Threads = Annotated[
         metavar="N",
         help="Replications at once; default: all cores.",
     ),
+]
+Device = Annotated[
+    Literal["cpu", "gpu"],
+    typer.Option("--device", help="Where replications run; the GPU (CUDA) plays all of them at once."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
 
@@ -126,6 +130,7 @@ def simulate(
         float, typer.Option(metavar="SECONDS", help="Simulated time between two values of --series.")
     ] = 0.1,
     threads: Threads = None,
+    device: Device = "cpu",
     quiet: Quiet = False,
 ) -> None:
     """Simulate a scenario event by event, with confidence intervals.
@@ -141,6 +146,8 @@ def simulate(
     if recordings is not None:
         if out is not None:
             raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
+        if device == "gpu":
+            raise BadInput("--device gpu: --trace, --pcap and --series are written on the CPU")
         recordings.make(quiet=quiet)
         if as_json:
             _print_json(wanted, files=recordings.written, quiet=quiet)
@@ -148,7 +155,7 @@ def simulate(
             recordings_table(_heading(scenario, wanted), recordings.written)
         return
     target = _target(out)
-    simulated = run_simulator(wanted, threads=threads, quiet=quiet)
+    simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
     if target:
         target.write(simulated.marked(), wanted)
     if as_json:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import xarray as xr
 
@@ -54,7 +55,9 @@ def keep_compiled_models() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 
 
-def run_simulator(scenario: Scenario, *, threads: int | None, quiet: bool) -> Answer:
+def run_simulator(
+    scenario: Scenario, *, threads: int | None, quiet: bool, device: Literal["cpu", "gpu"] = "cpu"
+) -> Answer:
     """Compile the simulator if that was not done yet, then simulate; the time is without compilation.
 
     After Ctrl-C the answer holds what was measured by then, if anything was, and says so in `interrupted`.
@@ -63,10 +66,12 @@ def run_simulator(scenario: Scenario, *, threads: int | None, quiet: bool) -> An
     from btqueue.simulator import simulate
 
     prepare_simulator(scenario, quiet=quiet)
+    if device == "gpu" and not quiet:
+        say("the first use of a version on a GPU compiles it for a few minutes")
     begin = time.perf_counter()
     try:
         with second_interrupt_ends_all(), progress_bar(scenario, quiet=quiet) as progress:
-            dataset = simulate(scenario, threads=threads, progress=progress)
+            dataset = simulate(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
         partial = getattr(interruption, "partial", None)
         if partial is None:

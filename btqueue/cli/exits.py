@@ -18,6 +18,7 @@ EXIT_CODES = (
     ("btqueue.scenario", "ScenarioError", BAD_INPUT),
     ("btqueue.network", "NoConvergence", NO_ANSWER),
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
+    ("btqueue.simulator.gpu", "GpuUnavailable", BAD_INPUT),
     ("btqueue.simulator.extras", "MissingPackage", BAD_INPUT),
 )
 """Module, exception and exit code of what a user can run into."""

@@ -163,6 +163,16 @@ def _traffic(s: Scenario) -> Iterator[Problem]:
     if t.source == "file" and t.arrival_file is None:
         yield conflict("traffic.source", t.source, "needs arrival_file")
     laws = {t.source} if isinstance(s.network.flows, str) else {f.law or t.source for f in s.network.flows}
+    protocol = s.transport.protocol
+    if protocol == "none" and "greedy" in laws:
+        why = "without a transport protocol nothing holds a greedy source back"
+        yield conflict("traffic.source", "greedy", why, allowed="a source with a rate, or protocol tcp")
+    if protocol == "centaurus" and laws != {"request-reply"}:
+        why = "CentaurusComm carries the messages of sessions"
+        yield conflict("transport.protocol", protocol, why, allowed='with traffic.source = "request-reply"')
+    if s.transport.handshake and (protocol != "tcp" or laws != {"request-reply"}):
+        why = "the handshake opens the TCP connections of sessions"
+        yield conflict("transport.handshake", True, why, allowed='with traffic.source = "request-reply"')
     if "request-reply" not in laws:
         why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
         if t.application_timeout_s is not None:

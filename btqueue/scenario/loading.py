@@ -109,7 +109,9 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     links = radio.get("links", []) if isinstance(radio, dict) else []
     tables += [(link, "trace_file") for link in links] if isinstance(links, list) else []
     for table, key in tables:
-        name = table.get(key) if isinstance(table, dict) else None
+        if not isinstance(table, dict):
+            continue
+        name = table.get(key)
         if isinstance(name, str) and (folder / name).is_file():
             table[key] = str((folder / name).resolve())
     return data

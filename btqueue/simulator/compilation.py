@@ -8,7 +8,8 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -103,7 +104,14 @@ def part(function: Function, *, forceinline: bool) -> Function:
 
 
 def entry_point(function: Function) -> Function:
-    """Compile a function that Python calls: releases the GIL, machine code kept in `cache_folder()`.
+    """Compile a function that Python calls: releases the GIL, machine code kept in `cache_folder()`."""
+    with cached_in_folder():
+        return cast(Function, numba.njit(**OPTIONS, cache=True, nogil=True)(function))
+
+
+@contextmanager
+def cached_in_folder() -> Iterator[None]:
+    """While the block runs, functions are decorated such that numba keeps their code in `cache_folder()`.
 
     numba reads its cache folder when a function is decorated, so the setting is changed for that moment only
     and a user's own configuration stays as it was.
@@ -113,6 +121,6 @@ def entry_point(function: Function) -> Function:
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(folder)
     try:
-        return cast(Function, numba.njit(**OPTIONS, cache=True, nogil=True)(function))
+        yield
     finally:
         settings.CACHE_DIR = before

@@ -6,10 +6,11 @@ Ctrl-C stops between two chunks of a run, so that what was measured by then can 
 import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -23,11 +24,15 @@ from btqueue.simulator.invariants import check_invariants
 from btqueue.simulator.measurement import measure, queue_kinds
 from btqueue.simulator.records import SECOND, State
 from btqueue.simulator.results import Replication, label, uses_batch_means
-from btqueue.simulator.state import build, forget_statistics, grow, new_state
+from btqueue.simulator.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.warmup import find_warm_up
 
 CHUNK_S = 20.0
-"""Simulated seconds of one piconet between two looks at the progress bar and at Ctrl-C."""
+"""Simulated seconds between two looks at the progress bar and at Ctrl-C on a GPU."""
+FIRST_CHUNK_S = 20.0
+"""Simulated seconds of one piconet until the first look at Ctrl-C; then as many as take `LOOK_EVERY_S`."""
+LOOK_EVERY_S = 0.025
+"""Least time (s) between two looks at Ctrl-C; at most four times as much."""
 MOST_OBSERVATIONS = 1000
 """Replications or batches at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -37,6 +42,10 @@ BATCHES = 30
 
 Progress = Callable[[float], None]
 """Called with the share of the work done since the last call, in replications."""
+Device = Literal["cpu", "gpu"]
+"""Where replications run."""
+Runner = Callable[[Scenario, range, float, Progress | None], list[Replication | None]]
+"""Runs the replications of these numbers with this warm-up (s)."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -49,7 +58,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 def simulate(
-    scenario: Scenario, *, threads: int | None = None, progress: Progress | None = None
+    scenario: Scenario,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    device: Device = "cpu",
 ) -> xr.Dataset:
     """Simulate the scenario and return its metrics, one value for each replication.
 
@@ -57,6 +70,7 @@ def simulate(
         scenario: what to simulate; `run` says how long, how often and from which seed.
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
+        device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu`).
 
     Returns:
         Dataset with dimensions (replication, flow); metrics of the whole network have (replication,), those
@@ -69,13 +83,15 @@ def simulate(
     Raises:
         NotBuiltYet: the scenario asks for something that the simulator cannot do yet.
         ScenarioError: a file that the scenario names cannot be used, or no warm-up was found.
+        GpuUnavailable: a GPU was asked for, and there is none, or no work for it.
         InvariantViolated: the simulator lost count (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
             or, if there are none, what those under way had measured; its attribute `complete` is 0.
     """
     require_built(scenario, engine="simulate")
     threads = threads or os.cpu_count() or 1
-    build(scenario)  # pyright: ignore[reportArgumentType]
+    run = runner(device, threads, scenario)
+    network_of(scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
@@ -86,7 +102,7 @@ def simulate(
         if long_run is not None:
             done = long_run.batches(len(numbers), progress)
         else:
-            done = run_replications(scenario, numbers, threads, warmup_s, progress)
+            done = run(scenario, numbers, warmup_s, progress)
         measured += [one for one in done if one is not None]
         if len(done) < len(numbers) or not all(one is not None and one.complete for one in done):
             raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None)
@@ -100,6 +116,25 @@ def simulate(
     if precision is not None and width > precision:
         result.attrs["warnings"].append(f"the precision was not reached: the interval is {width:.2g} wide")
     return result
+
+
+def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
+    """Return what runs replications on the device, `threads` at a time on the CPU.
+
+    Raises:
+        GpuUnavailable: the device is a GPU, and there is none, or no work for it.
+    """
+    if device == "gpu":
+        from btqueue.simulator import gpu  # an extra
+
+        gpu.open_gpu()
+        gpu.require_replications(scenario)
+        return gpu.run_replications
+    if device != "cpu":
+        raise ValueError(f'device is "cpu" or "gpu", not {device!r}')
+    return lambda scenario, numbers, warmup_s, progress: run_replications(
+        scenario, numbers, threads, warmup_s, progress
+    )
 
 
 def run_replications(
@@ -204,31 +239,47 @@ def observe(
     """Measure from now until `end_s`; None if it was stopped at once."""
     forget_statistics(sim)
     sim, complete = run_until(sim, end_s, total_s, progress, stop)
+    return sim, finish(sim, scenario, complete)
+
+
+def finish(sim: State, scenario: Scenario, complete: bool) -> Replication | None:
+    """Check a state and return what was measured there; None if it was stopped at once."""
     clock = sim.clock[0]
     check_invariants(sim)
     measured_s = float(clock.now - clock.statistics_since) / SECOND
     if measured_s == 0:
-        return sim, None
+        return None
     metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
-    return sim, Replication(metrics, int(clock.events), measured_s, complete)
+    return Replication(metrics, int(clock.events), measured_s, complete)
 
 
 def run_until(
     sim: State, end_s: float, total_s: float, progress: Progress | None, stop: threading.Event | None
 ) -> tuple[State, bool]:
-    """Advance to `end_s` in chunks, growing the pools; return the state and whether it came there."""
-    for until in _chunks(sim.clock[0].now / SECOND, end_s, CHUNK_S / max(1, len(sim.piconets))):
+    """Advance to `end_s`, growing the pools; return the state and whether it came there.
+
+    On the way it stops some twenty times a second to report progress and to look whether it shall stop.
+    """
+    clock = sim.clock[0]
+    end = round(end_s * SECOND)
+    chunk = round(FIRST_CHUNK_S / max(1, len(sim.piconets)) * SECOND)
+    while clock.now < end:
         if stop is not None and stop.is_set():
             return sim, False
-        before = sim.clock[0].now
-        while advance(sim, round(until * SECOND)) == NEEDS_SPACE:
+        began, before = time.perf_counter(), int(clock.now)
+        while advance(sim, min(end, before + chunk)) == NEEDS_SPACE:
             sim = grow(sim)
+        if time.perf_counter() - began < LOOK_EVERY_S:
+            chunk *= 2
+        elif time.perf_counter() - began > 4 * LOOK_EVERY_S:
+            chunk = max(1, chunk // 2)
         if progress is not None:
-            progress((sim.clock[0].now - before) / SECOND / total_s)
+            progress((int(clock.now) - before) / SECOND / total_s)
     return sim, True
 
 
-def _chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
+def chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
+    """Yield the times (s) at which to stop on the way, at most `chunk_s` apart."""
     count = max(1, math.ceil((end_s - start_s) / chunk_s))
     return (start_s + (end_s - start_s) * step / count for step in range(1, count + 1))
 

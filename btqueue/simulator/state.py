@@ -2,6 +2,7 @@
 
 import itertools
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -39,7 +40,7 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     Raises:
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
     """
-    built = build(cast(Any, scenario))  # frozen models are hashable, though a type checker cannot know
+    built = network_of(scenario)
     streams = make_streams(scenario.run.seed, replication, len(built.streams))
     copies: Any = (array.copy() for array in built._replace(streams=streams))
     sim = State(*copies)
@@ -53,8 +54,24 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     return sim
 
 
+def network_of(scenario: Scenario) -> State:
+    """Return what `build` makes, from memory if neither the scenario nor a file that it names has changed."""
+    names = [scenario.radio.trace_file, scenario.traffic.arrival_file]
+    names += [link.trace_file for link in scenario.radio.links]
+    files = tuple((name, modified_at(name)) for name in names if name is not None)
+    return build(cast(Any, scenario), files)  # frozen models are hashable, though a type checker cannot know
+
+
+def modified_at(name: str) -> int:
+    """Return when the file was changed last (ns), 0 if there is none."""
+    try:
+        return Path(name).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 @lru_cache(maxsize=2)
-def build(scenario: Scenario) -> State:
+def build(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> State:
     """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
     plan = topology(scenario)
     type_names = [kind.name for kind in types_of(scenario.link)]

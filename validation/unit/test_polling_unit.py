@@ -75,7 +75,7 @@ class Piconet:
 def sleepless(plain, scenario):
     """Return the state at time 0 of a network that plays every idle visit."""
     plain.state.build.cache_clear()
-    plain.state.build(scenario).piconets.can_sleep = False
+    plain.state.network_of(scenario).piconets.can_sleep = False
     try:
         return plain.state.new_state(scenario, 0)
     finally:
