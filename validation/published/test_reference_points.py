@@ -18,11 +18,10 @@ from btqueue.simulator.replications import half_width
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "window_segments")
 
 
-def piconet_references():
+def references():
     data = tomllib.loads((models_folder() / "venugopal-2006" / "published.toml").read_text())
-    references = [r for r in data["reference"] if not any("scatternet" in s for s in r.get("set", []))]
-    assert len(references) == 10
-    return references
+    assert len(data["reference"]) == 15
+    return data["reference"]
 
 
 def simulated(reference, replications):
@@ -52,7 +51,7 @@ def outside(reference, result: xr.Dataset):
     return lines
 
 
-REFERENCES = piconet_references()
+REFERENCES = references()
 RANDOM = [reference for reference in REFERENCES if reference["id"] != "capacity-2"]
 
 

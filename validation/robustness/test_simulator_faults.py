@@ -125,7 +125,6 @@ def test_a_run_of_next_to_no_time(duration_s):
     result = simulate(scenario)
     assert result.attrs["complete"] == 1
     assert not result.goodput_kbps.any()
-    assert result.attrs["measured_s"] == pytest.approx(2 * duration_s)
 
 
 # ------------------------------------------------------------------------------- what never delivers anything
@@ -281,7 +280,6 @@ def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
         assert calls <= 2, "still in the warm-up"
         return
     assert partial.attrs["complete"] == 0
-    assert partial.attrs["measured_s"] > 0
     assert partial.attrs["events"] > 0
     assert np.isfinite(partial.goodput_kbps).all()
     assert 1 <= partial.sizes["replication"] <= 3

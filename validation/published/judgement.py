@@ -1,0 +1,132 @@
+"""Whether a published statement holds in simulations: the statistics behind the verdicts.
+
+A sample has the shape (points, replications): the mean over flows of one metric. Points of a sweep share
+their seeds, so differences are taken within a replication. Every test of a trend or an order has a
+false-alarm rate of ALPHA: with that probability it finds a trend where there is none. Tolerances of values
+come from the wording of the publication.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from btqueue.simulator.replications import half_width
+
+ALPHA = 0.001
+"""False-alarm rate of each test."""
+BACKWARD = 0.05
+"""A step against the trend counts if it is significant and more than this share of the range of the sweep."""
+
+
+class Finding(NamedTuple):
+    """Whether a check passed, and what was seen."""
+
+    holds: bool
+    seen: str
+
+
+def interval(sample: np.ndarray) -> tuple[float, float]:
+    """Return mean and half-width of the 95 % interval over the replications of one point."""
+    width = half_width(sample)
+    mean = float(sample.mean())
+    return mean, 0.0 if np.isnan(width) or width <= 1e-9 * abs(mean) else width
+
+
+def shown(sample: np.ndarray) -> str:
+    """Return mean and half-width as text, the mean with the digits that the half-width leaves."""
+    mean, width = interval(sample)
+    if not np.isfinite(mean):
+        return "none"
+    reference = width or abs(mean) * 1e-3 or 1.0
+    digits = max(0, 1 - int(np.floor(np.log10(reference))))
+    return (
+        f"{mean:.{digits}f} ± {width:.{digits}f}" if width else f"{mean:.{digits}f}".rstrip("0").rstrip(".")
+    )
+
+
+def value(sample: np.ndarray, published: float, tolerance: float) -> Finding:
+    """Check that the published number is met: our interval touches published ± tolerance."""
+    mean, width = interval(sample)
+    return Finding(abs(mean - published) <= tolerance + width, shown(sample))
+
+
+def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> Finding:
+    """Check that the mean lies between the bounds, widened by its half-width."""
+    mean, width = interval(sample)
+    return Finding(lower - width <= mean <= upper + width, shown(sample))
+
+
+def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
+    """Whether the mean of `high` is greater than that of `low`: one-sided t-test of paired replications."""
+    difference = high - low
+    if np.all(difference == difference[0]):
+        return bool(difference[0] > 0)
+    score = difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference)))
+    return bool(stats.t.sf(score, len(difference) - 1) < alpha)
+
+
+def trend(samples: np.ndarray, places: np.ndarray, rising: bool) -> Finding:
+    """Check that a metric rises (or falls) along a sweep.
+
+    The least-squares slope against `places` must be significant over the replications, and no step between
+    neighbours may go significantly backward by more than BACKWARD of the range.
+    """
+    ahead = samples if rising else -samples
+    centred = places - places.mean()
+    slopes = centred @ ahead / (centred @ centred)
+    allowed = BACKWARD * float(np.ptp(ahead.mean(axis=1)))
+    steps = range(len(places) - 1)
+    backward = any(exceeds(ahead[i] - allowed, ahead[i + 1], ALPHA / len(steps)) for i in steps)
+    return Finding(exceeds(slopes, np.zeros_like(slopes)) and not backward, listed(samples))
+
+
+def flat(samples: np.ndarray, spread: float) -> Finding:
+    """Check that a metric stays within `spread` (relative to its mean), widened by the largest half-width."""
+    means = samples.mean(axis=1)
+    widest = max(interval(sample)[1] for sample in samples)
+    return Finding(float(np.ptp(means)) <= spread * float(means.mean()) + widest, listed(samples))
+
+
+def order(samples: list[np.ndarray]) -> Finding:
+    """Check that each sample exceeds the next one, by paired tests at ALPHA."""
+    pairs = pairwise(samples)
+    return Finding(all(exceeds(high, low) for high, low in pairs), " > ".join(shown(s) for s in samples))
+
+
+def best(samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float) -> Finding:
+    """Check that a place between `lower` and `upper` has the largest mean, up to a share `tie` of it."""
+    means = samples.mean(axis=1)
+    good = means >= (1 - tie) * means.max()
+    inside = [lower <= place <= upper for place in places]
+    return Finding(bool(np.any(good & inside)), listed(samples))
+
+
+def smallest_sufficient(
+    samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float
+) -> Finding:
+    """Check that the first place within a share `tie` of the largest mean lies between the bounds."""
+    means = samples.mean(axis=1)
+    first = places[int(np.argmax(means >= (1 - tie) * means.max()))]
+    return Finding(lower <= first <= upper, f"{first:g} ({listed(samples)})")
+
+
+def inner(samples: np.ndarray, places: list[float], lower: float, upper: float, least: bool) -> Finding:
+    """Check that a local extreme lies inside [lower, upper].
+
+    It must differ significantly from the farthest mean on either side (shared among all places: Bonferroni).
+    """
+    ahead = -samples if least else samples
+    means = ahead.mean(axis=1)
+    inside = [i for i, place in enumerate(places) if lower <= place <= upper]
+    top = max(inside, key=lambda i: means[i])
+    sides = [range(top), range(top + 1, len(places))]
+    feet = [min(side, key=lambda i: means[i]) for side in sides if side]
+    holds = len(feet) == 2 and all(exceeds(ahead[top], ahead[foot], ALPHA / len(places)) for foot in feet)
+    return Finding(holds, listed(samples))
+
+
+def listed(samples: np.ndarray) -> str:
+    """Return the means of a sweep in three significant digits."""
+    return ", ".join(f"{mean:.3g}" for mean in samples.mean(axis=1))
