@@ -164,9 +164,9 @@ def _traffic(s: Scenario) -> Iterator[Problem]:
         yield conflict("traffic.source", t.source, "needs arrival_file")
     laws = {t.source} if isinstance(s.network.flows, str) else {f.law or t.source for f in s.network.flows}
     protocol = s.transport.protocol
-    if protocol == "none" and "greedy" in laws:
-        why = "without a transport protocol nothing holds a greedy source back"
-        yield conflict("traffic.source", "greedy", why, allowed="a source with a rate, or protocol tcp")
+    for law in sorted(laws & {"greedy", "request-reply"}) if protocol == "none" else ():
+        why = f'"{law}" needs a transport protocol that answers; set transport.protocol = "tcp"'
+        yield conflict("traffic.source", law, why)
     if protocol == "centaurus" and laws != {"request-reply"}:
         why = "CentaurusComm carries the messages of sessions"
         yield conflict("transport.protocol", protocol, why, allowed='with traffic.source = "request-reply"')

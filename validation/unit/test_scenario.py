@@ -66,8 +66,11 @@ def test_every_model_loads_runs_today_and_survives_writing(name):
 
 
 def test_the_models_of_the_thesis_are_there():
-    names = {"piconet", "piconet-2", "piconet-4", "piconet-6"}
-    names |= {f"piconet-errors{end}" for end in ("", "-4", "-6", "-original", "-as-reported")}
+    names = {"piconet", "piconet-2", "piconet-4", "piconet-6", "piconet-capacity", "piconet-load-steps"}
+    names |= {f"piconet-errors{end}" for end in ("", "-4", "-6", "-original")}
+    names |= {f"piconet-errors-as-reported{end}" for end in ("", "-4", "-6")}
+    names |= {"scatternet-capacity"}
+    names |= {f"scatternet{kind}-{n}" for kind in ("", "-errors", "-errors-as-reported") for n in (1, 2, 4, 6)}
     assert {f"venugopal-2006/{name}" for name in names} == {
         n for n in MODELS if n.startswith("venugopal-2006/")
     }
@@ -253,14 +256,14 @@ NOT_BUILT = [
     {"traffic.start_s": 2},
     {"traffic.load_schedule": [{"at_s": 60, "load_kbps": 120}]},
     {"traffic.message_bytes": 1461},
-    {"transport.protocol": "centaurus"},
+    {"transport.protocol": "centaurus", "traffic.source": "request-reply"},
     {"transport.variant": "sack"},
     {"transport.limited_transmit": True},
     {"transport.rate_reduction": True},
     {"transport.window_limited_growth": True},
     {"transport.hold_ssthresh": True},
     {"transport.clock_granularity_s": 0.1},
-    {"transport.handshake": True},
+    {"transport.handshake": True, "traffic.source": "request-reply"},
     {"transport.receive_window_segments": 65},
     {"transport.delayed_ack": True},
     {"transport.timestamps": False},
