@@ -9,7 +9,6 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.errors import conflict
 from btqueue.scenario.topology import Topology
 from btqueue.simulator import arrival_processes, flow_records, records
 from btqueue.simulator.numbering import Rows, Streams, Timers
@@ -128,31 +127,13 @@ def spec_of(scenario: Scenario, own: object | None) -> FlowSpec:
     )
 
 
-def require_protocol_of(scenario: Scenario, spec: FlowSpec) -> None:
-    """Make sure that the transport protocol carries what the flow's application writes.
-
-    Raises:
-        ScenarioError: nothing would limit the flow, or nobody would open or answer it.
-    """
-    protocol, session = scenario.transport.protocol, spec.law == "request-reply"
-    if protocol == "none" and (session or spec.law == "greedy"):
-        why = f'"{spec.law}" needs a transport protocol that answers; set protocol = "tcp"'
-        raise ScenarioError(conflict("transport.protocol", protocol, why))
-    if protocol == "centaurus" and not session:
-        why = f'it carries sessions: traffic.source = "request-reply", not "{spec.law}"'
-        raise ScenarioError(conflict("transport.protocol", protocol, why))
-    if scenario.transport.handshake and not session:
-        why = f'only a session opens its connection: traffic.source = "request-reply", not "{spec.law}"'
-        raise ScenarioError(conflict("transport.handshake", True, why))
-
-
 def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
 
     Streams 0, 1, ... are those of the flows' applications. The builder of the state fills in the routes.
 
     Raises:
-        ScenarioError: a message or an arrival file that cannot be sent, or not by this transport protocol.
+        ScenarioError: a message or an arrival file that cannot be sent.
     """
     flows = Flows(
         Rows(flow_records.connection_dtype),
@@ -164,7 +145,6 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
     )
     for index, flow in enumerate(plan.flows):
         spec = spec_of(scenario, flow.spec)
-        require_protocol_of(scenario, spec)
         conn = flows.connections.add(
             source=flow.source,
             destination=flow.target,

@@ -35,12 +35,13 @@ LOG_RESERVE = 1024
 def space_is_short(sim):
     """Whether a pool or the log has less free than the next piece of work could need."""
     clock = sim.clock[0]
-    return (
-        clock.free_packets < clock.packet_reserve
-        or clock.free_segments < clock.segment_reserve
-        or clock.free_messages < clock.message_reserve
-        or (clock.logging and clock.log_length + LOG_RESERVE > len(sim.log))
+    # The sign of a number is its first bit: one branch for all three.
+    spare = (
+        (clock.free_packets - clock.packet_reserve)
+        | (clock.free_segments - clock.segment_reserve)
+        | (clock.free_messages - clock.message_reserve)
     )
+    return spare < 0 or (clock.logging and clock.log_length + LOG_RESERVE > len(sim.log))
 
 
 @compiled

@@ -132,7 +132,6 @@ def end_frame(sim, index, now):
     place = central.first_link + central.station
     null = central.polled and central.packet == NOTHING
     bridge = sim.links[place].bridge
-    sim.links[place].frames += 1
     if central.frame == PROBE:
         central.frame = 0
         over = not central.bridge_answered
@@ -140,7 +139,6 @@ def end_frame(sim, index, now):
         central.frame += 1
         if not null:
             central.carried_data = True
-            sim.links[place].data_frames += 1
         over = visit_is_over(sim, index, null)
         if over and bridge != NOTHING:
             bridges.on_exchange_over(sim, place, null, now)

@@ -399,8 +399,6 @@ link_dtype = record_type(
         ("skip_until", np.int64),
         # statistics
         ("visits", np.int64),
-        ("frames", np.int64),
-        ("data_frames", np.int64),
         ("data_slots", np.int64),
     ]
 )

@@ -30,9 +30,7 @@ def settle(sim, index, now):
     rounds = visits // central.links
     for place in range(central.links):
         more = (place - central.station) % central.links < visits % central.links
-        link = sim.links[central.first_link + place]
-        link.visits += rounds + more
-        link.frames += rounds + more
+        sim.links[central.first_link + place].visits += rounds + more
     central.visits += visits
     central.cycle += (central.station + visits) // central.links
     central.station = (central.station + visits) % central.links

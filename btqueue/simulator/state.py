@@ -202,7 +202,7 @@ def forget_statistics(sim: State) -> None:
     sim.queue_statistics.inside_at_start = sim.queues.length
     sim.queue_statistics.changed_at = clock.now
     sim.piconets.visits = 0
-    sim.links.visits = sim.links.frames = sim.links.data_frames = sim.links.data_slots = 0
+    sim.links.visits = sim.links.data_slots = 0
     sim.bridges.switches = 0
     sim.rtt_histogram[:] = 0
     sim.delay_histogram[:] = 0

@@ -128,4 +128,3 @@ def check_radio_time(sim):
         mine = sim.links[sim.links.piconet == index]
         assert mine.data_slots.sum() <= slots + LONGEST + 1
         assert central.visits == mine.visits.sum()
-        assert (mine.data_frames <= mine.frames).all()

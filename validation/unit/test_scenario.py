@@ -70,7 +70,8 @@ def test_the_models_of_the_thesis_are_there():
     names |= {f"piconet-errors{end}" for end in ("", "-4", "-6", "-original")}
     names |= {f"piconet-errors-as-reported{end}" for end in ("", "-4", "-6")}
     names |= {"scatternet-capacity"}
-    names |= {f"scatternet{kind}-{n}" for kind in ("", "-errors", "-errors-as-reported") for n in (1, 2, 4, 6)}
+    kinds = ("", "-errors", "-errors-as-reported")
+    names |= {f"scatternet{kind}-{n}" for kind in kinds for n in (1, 2, 4, 6)}
     assert {f"venugopal-2006/{name}" for name in names} == {
         n for n in MODELS if n.startswith("venugopal-2006/")
     }
