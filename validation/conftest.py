@@ -44,7 +44,9 @@ def solve(scenario: Scenario) -> xr.Dataset:
     return describe(xr.Dataset(variables, {"flow": np.arange(1, flows + 1), "queue": QUEUES}, attrs))
 
 
-def simulate(scenario: Scenario, *, threads: int | None = None, progress: object = None) -> xr.Dataset:
+def simulate(
+    scenario: Scenario, *, threads: int | None = None, progress: object = None, device: str = "cpu"
+) -> xr.Dataset:
     """Stand for the simulator: goodputs 100 plus the number of the replication, centred."""
     runs, flows = scenario.run.replications, scenario.network.peripherals
     noise = np.arange(runs, dtype=float) - (runs - 1) / 2

@@ -22,7 +22,7 @@ from btqueue.simulator import state as state_module
 from btqueue.simulator.invariants import check_invariants
 from btqueue.simulator.records import ARRIVAL, SECOND
 from btqueue.simulator.replications import run_replication, simulate
-from btqueue.simulator.state import build, forget_statistics, new_state
+from btqueue.simulator.state import forget_statistics, network_of, new_state
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -325,7 +325,7 @@ def arrival_file(tmp_path_factory):
 def keeps_its_counts(scenario, until_s):
     """Play a scenario to this time, forget the statistics, and go on; the counts hold at all times."""
     try:
-        build(scenario)
+        network_of(scenario)
     except ScenarioError:  # such as an interrupted Bernoulli process that cannot be
         return
     sim = play(scenario, until_s)

@@ -213,7 +213,7 @@ def test_a_link_that_is_down_almost_always():
     ],
 )
 def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
-    with pytest.raises(ScenarioError, match=r"\[transport\] (protocol|handshake)"):
+    with pytest.raises(ScenarioError, match=r"\[(transport|traffic)\] (protocol|handshake|source)"):
         new_state(Scenario().with_(**changes), 0)
 
 

@@ -33,7 +33,7 @@ def new_flow(plain, application="POISSON", schedule=(), **fields):
     conn = sim.connections[0]
     conn.application = getattr(flow_records, application)
     conn.mean_gap, conn.message_segments = 10.0 * MS, 1
-    conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING
+    conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     for name, value in fields.items():
         conn[name] = value
     return sim
@@ -53,6 +53,7 @@ def play(plain, sim, until):
 def test_a_greedy_source_has_data_at_once(plain):
     sim = new_flow(plain, "GREEDY")
     plain.application.start_application(sim, 0)
+    assert play(plain, sim, 1000) == [0]
     assert sim.connections[0].written == UNLIMITED
     assert sim.timers[0].due == NEVER
 

@@ -33,7 +33,7 @@ def new_flow(plain):
     sim.layouts.application = 1000, 100
     conn = sim.connections[0]
     conn.protocol, conn.pattern, conn.pattern_length = flow_records.NO_TRANSPORT, 1, 2
-    conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING
+    conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     return sim
 
 
