@@ -90,7 +90,6 @@ connection_dtype = record_type(
         ("recover_fs", np.int64),
         ("prr_delivered", np.int64),
         ("prr_out", np.int64),
-        ("prr_quota", np.int64),
         # Vegas
         ("alpha", np.float64),
         ("beta", np.float64),

@@ -54,7 +54,6 @@ def set_initial_values(conn):
     conn.recover_fs = 0
     conn.prr_delivered = 0
     conn.prr_out = 0
-    conn.prr_quota = 0
     # Vegas
     conn.base_rtt = 0
     conn.round_rtt = 0

@@ -65,12 +65,3 @@ def schedule(sim, timer, due):
 def cancel(sim, timer):
     """Stop `timer`."""
     schedule(sim, timer, NEVER)
-
-
-@compiled
-def next_after_root(sim):
-    """Return when the first timer other than the one at the root is due (ns)."""
-    due = NEVER
-    for place in range(1, min(3, len(sim.heap))):
-        due = min(due, sim.timers[sim.heap[place]].due)
-    return due

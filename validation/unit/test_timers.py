@@ -42,8 +42,7 @@ def test_the_root_is_always_the_timer_that_fires_first(plain, commands):
         due[timer] = NEVER if at is None else at
         first = min(due, key=lambda t: (due[t], t))
         assert sim.heap[0] == first, "earliest first, ties by number"
-        others = [due[t] for t in due if t != first]
-        assert plain.timers.next_after_root(sim) == min(others, default=NEVER)
+        assert sim.timers[first].due == due[first]
 
 
 @given(commands=commands)
@@ -69,10 +68,6 @@ def test_timers_due_together_fire_by_number_whatever_the_history(plain, due):
         fired.append(int(sim.heap[0]))
         plain.timers.cancel(sim, sim.heap[0])
     assert fired == expected
-
-
-def test_a_lone_timer_has_nobody_after_it(plain):
-    assert plain.timers.next_after_root(new_timers(plain, 1)) == NEVER
 
 
 @pytest.mark.parametrize("later", [False, True])
