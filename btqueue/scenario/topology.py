@@ -126,6 +126,21 @@ class Topology:
         """Return whether there is any way from one node to another."""
         return self._parts[source] == self._parts[target]
 
+    def islands(self) -> list[int]:
+        """Return for each node the number of the part of the network that it is in.
+
+        Nothing that happens in one part matters to another: no way leads there and they share no medium.
+        """
+        import networkx as nx
+
+        graph = self._plain_graph.copy()
+        shared: dict[str, int] = {}
+        for outside in self.outside:
+            if outside.link.medium is not None:
+                graph.add_edge(outside.source, shared.setdefault(outside.link.medium, outside.source))
+        numbers = {node: n for n, part in enumerate(nx.connected_components(graph)) for node in part}
+        return [numbers[node] for node in range(len(self.nodes))]
+
     def _search(self, source: int, target: int) -> tuple[Hop, ...]:
         import networkx as nx
 

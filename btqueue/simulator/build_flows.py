@@ -167,11 +167,15 @@ def add_flow_timers(flows: Flows, timers: Timers) -> None:
     """Give each flow and session its timers."""
     for index in range(len(flows.connections)):
         row = flows.connections[index]
-        row["arrival_timer"] = timers.add(records.ARRIVAL, index)
-        row["retransmission_timer"] = timers.add(records.RETRANSMISSION, index)
-        row["ack_timer"] = timers.add(records.DELAYED_ACK, index) if row["delayed_ack"] else NOTHING
+        row["arrival_timer"] = timers.add(records.ARRIVAL, index, row["source"])
+        row["retransmission_timer"] = timers.add(records.RETRANSMISSION, index, row["source"])
+        row["ack_timer"] = NOTHING
+        if row["delayed_ack"]:
+            row["ack_timer"] = timers.add(records.DELAYED_ACK, index, row["source"])
     for index in range(len(flows.sessions)):
-        flows.sessions[index]["timer"] = timers.add(records.SESSION, index)
+        session = flows.sessions[index]
+        node = flows.connections[session["requester"]]["source"]
+        session["timer"] = timers.add(records.SESSION, index, node)
 
 
 def ring_length(scenario: Scenario, plan: Topology) -> int:

@@ -95,10 +95,13 @@ def build_network(
     add_hosts(parts, scenario, plan, routes, timers, streams)
     for index in range(len(plan.outside)):
         add_outside_lines(parts, plan, index, timers, streams)
-    for medium in range(len(parts.media)):
-        parts.media[medium] |= {"timer": timers.add(records.MEDIUM, medium), "stream": streams.add()}
-    for index in range(len(plan.bridges)):
-        parts.bridges[index] |= {"timer": timers.add(records.BRIDGE, index), "stream": streams.add()}
+    for index in range(len(parts.media)):
+        medium = parts.media[index]
+        node = parts.ports[medium["first_port"]]["node"]
+        medium |= {"timer": timers.add(records.MEDIUM, index, node), "stream": streams.add()}
+    for index, bridge in enumerate(plan.bridges):
+        timer = timers.add(records.BRIDGE, index, bridge.node)
+        parts.bridges[index] |= {"timer": timer, "stream": streams.add()}
     for index in range(len(plan.piconets)):
         parts.piconets[index]["stream"] = streams.add()
     return parts._replace(channels=channels)
@@ -148,7 +151,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     cyclic = DISCIPLINES[polling.discipline] <= records.GATED
     windows = polling.bridge_schedule != "walk-in"
     parts.piconets.add(
-        timer=timers.add(records.TURN, index),
+        timer=timers.add(records.TURN, index, piconet.central),
         node=piconet.central,
         first_link=len(parts.links),
         links=len(piconet.members),
@@ -311,7 +314,7 @@ def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> N
     parts.buckets[port] |= {
         "enabled": True,
         "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=records.TOKEN_BUFFER),
-        "timer": timers.add(records.TOKENS, port),
+        "timer": timers.add(records.TOKENS, port, parts.ports[port]["node"]),
         "rate": round(flow_control.token_rate_kbps * 1000),
         "depth": depth,
         "tokens": depth,
@@ -341,13 +344,13 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
             jitter=jitter,
             **common,
         )
-        parts.lines[line]["timer"] = timers.add(records.LINE, line)
+        parts.lines[line]["timer"] = timers.add(records.LINE, line, node)
         parts.nodes[node]["outbox"] = line
     if tcp or ip or l2cap or baseband:
         line = parts.lines.add(
             purpose=records.INBOX, delay=tcp + baseband, interval_1=l2cap, interval_2=ip, **common
         )
-        parts.lines[line]["timer"] = timers.add(records.LINE, line)
+        parts.lines[line]["timer"] = timers.add(records.LINE, line, node)
         parts.nodes[node]["inbox"] = line
 
 
@@ -424,5 +427,5 @@ def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, 
                 jitter=round(outside.link.jitter_s * SECOND),
                 exponential=True,
             )
-            parts.lines[line]["timer"] = timers.add(records.LINE, line)
+            parts.lines[line]["timer"] = timers.add(records.LINE, line, ends[0])
             parts.ports[port]["line"] = line

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
@@ -24,17 +25,64 @@ function to function costs no reference counts; together with inlining this made
 faster."""
 
 
-class PartCompiler(Compiler):
-    """Compile a function that only compiled code calls: no machine code and no wrapper of its own.
+class PartLibrary(JITCodeLibrary):
+    """The LLVM code of a part as it was written: nothing linked in, optimised, or made executable yet.
 
-    It is linked into the entry points, which are the only ones that are made executable. That halves the time
-    that the simulator takes to compile.
+    numba would do all that for every function on its own, with all that it calls, over and over again: half
+    of the time that the simulator would take to compile.
     """
 
+    def finalize(self) -> None:
+        """Declare the part complete."""
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the code with the linkage that it has: it is linked into a library only once."""
+        return self._final_module
+
+
+class WholeLibrary(JITCodeLibrary):
+    """The LLVM code of an entry point: all parts that it reaches are linked in and optimised together."""
+
+    def finalize(self) -> None:
+        """Link in every part once, then what numba made of the functions that are not ours."""
+        libraries = list(self._linking_libraries)
+        for library in libraries:  # grows on the way
+            if isinstance(library, PartLibrary):
+                libraries += [called for called in library._linking_libraries if called not in libraries]
+        # Of numba's own libraries the linker takes only what has been asked for: they come last.
+        self._linking_libraries = sorted(libraries, key=lambda one: not isinstance(one, PartLibrary))
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        """Optimise the whole; what was copied into all its callers, or is never called, disappears."""
+        for library in self._linking_libraries:
+            if isinstance(library, PartLibrary):
+                for function in library.get_defined_functions():
+                    self._final_module.get_function(function.name).linkage = "internal"
+        super()._optimize_final_module()
+
+
+class PartCompiler(Compiler):
+    """Compile a function that only compiled code calls: no machine code and no wrapper of its own."""
+
     def define_pipelines(self) -> list[Any]:
-        """Set the flags before the passes begin."""
-        flags: Any = self.state.flags
-        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        """Set the flags and the library before the passes begin."""
+        state: Any = self.state
+        state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class WholeCompiler(Compiler):
+    """Compile a function that Python calls, with all its parts."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Set the library before the passes begin."""
+        state: Any = self.state
+        state.library = WholeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         return super().define_pipelines()
 
 
@@ -106,7 +154,8 @@ def part(function: Function, *, forceinline: bool) -> Function:
 def entry_point(function: Function) -> Function:
     """Compile a function that Python calls: releases the GIL, machine code kept in `cache_folder()`."""
     with cached_in_folder():
-        return cast(Function, numba.njit(**OPTIONS, cache=True, nogil=True)(function))
+        options = {**OPTIONS, "cache": True, "nogil": True, "pipeline_class": WholeCompiler}
+        return cast(Function, numba.njit(**options)(function))
 
 
 @contextmanager

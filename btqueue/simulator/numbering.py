@@ -46,20 +46,34 @@ class Timers:
         """Start without timers."""
         self.kinds: list[int] = []
         self.owners: list[int] = []
+        self.nodes: list[int] = []
 
-    def add(self, kind: int, owner: int) -> int:
-        """Add a timer that is not running and return its number."""
+    def add(self, kind: int, owner: int, node: int) -> int:
+        """Add a timer that is not running, of something at this node, and return its number."""
         self.kinds.append(kind)
         self.owners.append(owner)
+        self.nodes.append(node)
         return len(self.kinds) - 1
 
-    def arrays(self) -> tuple[np.recarray, np.ndarray]:
-        """Return the timers and the heap that holds them."""
+    def arrays(self, island_of: np.ndarray) -> tuple[np.recarray, np.ndarray, np.ndarray]:
+        """Return the timers, the heaps that hold them, and where each island's heap begins.
+
+        Args:
+            island_of: for each node the number of its island, from 0.
+        """
         table = np.zeros(len(self.kinds), timer_dtype).view(np.recarray)
-        heap = np.arange(len(self.kinds))
-        table.kind, table.owner = self.kinds, self.owners
-        table.due, table.place = NEVER, heap
-        return table, heap
+        table.kind, table.owner, table.due = self.kinds, self.owners, NEVER
+        return table, *heaps(table, island_of[self.nodes])
+
+
+def heaps(timers: np.recarray, island: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put timers that are not running into the heaps of these islands; return heaps and their beginnings."""
+    heap = np.argsort(island, kind="stable")
+    numbers, starts, counts = np.unique(island[heap], return_index=True, return_counts=True)
+    timers.place[heap] = np.arange(len(heap))
+    own = np.searchsorted(numbers, island)
+    timers.root, timers.end = starts[own], (starts + counts)[own]
+    return heap, starts
 
 
 class Streams:

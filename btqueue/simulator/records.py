@@ -39,7 +39,18 @@ AIR_HISTORY = 8
 # centrals come first, then those of hosts and links, then those of flows.
 TURN, TOKENS, LINE, MEDIUM, BRIDGE, ARRIVAL, RETRANSMISSION, DELAYED_ACK, SESSION = range(9)
 
-timer_dtype = record_type([("due", np.int64), ("place", np.int64), ("kind", np.int64), ("owner", np.int64)])
+timer_dtype = record_type(
+    [
+        ("due", np.int64),
+        ("place", np.int64),
+        ("root", np.int64),
+        ("end", np.int64),
+        ("kind", np.int64),
+        ("owner", np.int64),
+    ]
+)
+"""`place` in the heap of its island, whose `root` is the place of the earliest one and `end` one past the
+last."""
 
 stream_dtype = record_type([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
 
@@ -63,6 +74,7 @@ clock_dtype = record_type(
         ("entering", np.int64),
         ("sending", np.int64),
         ("acknowledging", np.int64),
+        ("island", np.int64),
         # trace
         ("logging", np.bool_),
         ("log_length", np.int64),
@@ -70,7 +82,8 @@ clock_dtype = record_type(
 )
 """`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the
 next port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
-receiver may have an acknowledgement to send. One event leaves at most one of each."""
+receiver may have an acknowledgement to send. One event leaves at most one of each. `island`: the one that is
+being played."""
 
 settings_dtype = record_type(
     [
@@ -467,7 +480,8 @@ class State(NamedTuple):
     """One replication: arrays of records, one array for each kind of entity.
 
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
-    repeated cyclically. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
+    repeated cyclically. `islands`: where in `heap` the timers of each part of the network begin that nothing
+    connects to the rest. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
     `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
     `scoreboard`, `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of
     segments. Histograms are [flow, bin].
@@ -477,6 +491,7 @@ class State(NamedTuple):
     settings: np.recarray
     timers: np.recarray
     heap: np.ndarray
+    islands: np.ndarray
     streams: np.recarray
     packet_types: np.recarray
     layouts: np.recarray
@@ -518,6 +533,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "settings": (settings_dtype, 1),
     "timers": (timer_dtype, 1),
     "heap": (np.dtype(np.int64), 1),
+    "islands": (np.dtype(np.int64), 1),
     "streams": (stream_dtype, 1),
     "packet_types": (packet_type_dtype, 1),
     "layouts": (layout_dtype, 1),

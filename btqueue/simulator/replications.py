@@ -31,8 +31,9 @@ CHUNK_S = 20.0
 """Simulated seconds between two looks at the progress bar and at Ctrl-C on a GPU."""
 FIRST_CHUNK_S = 20.0
 """Simulated seconds of one piconet until the first look at Ctrl-C; then as many as take `LOOK_EVERY_S`."""
-LOOK_EVERY_S = 0.025
-"""Least time (s) between two looks at Ctrl-C; at most four times as much."""
+LOOK_EVERY_S, LOOK_AT_ISLANDS_EVERY_S = 0.025, 0.25
+"""Least time (s) between two looks at Ctrl-C, at most four times as much; of a network in parts it is longer,
+for every look brings each part back into the processor's cache."""
 MOST_OBSERVATIONS = 1000
 """Replications or batches at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -258,8 +259,9 @@ def run_until(
 ) -> tuple[State, bool]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
-    On the way it stops some twenty times a second to report progress and to look whether it shall stop.
+    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop.
     """
+    look_every_s = LOOK_EVERY_S if len(sim.islands) == 1 else LOOK_AT_ISLANDS_EVERY_S
     clock = sim.clock[0]
     end = round(end_s * SECOND)
     chunk = round(FIRST_CHUNK_S / max(1, len(sim.piconets)) * SECOND)
@@ -269,9 +271,9 @@ def run_until(
         began, before = time.perf_counter(), int(clock.now)
         while advance(sim, min(end, before + chunk)) == NEEDS_SPACE:
             sim = grow(sim)
-        if time.perf_counter() - began < LOOK_EVERY_S:
+        if time.perf_counter() - began < look_every_s:
             chunk *= 2
-        elif time.perf_counter() - began > 4 * LOOK_EVERY_S:
+        elif time.perf_counter() - began > 4 * look_every_s:
             chunk = max(1, chunk // 2)
         if progress is not None:
             progress((int(clock.now) - before) / SECOND / total_s)

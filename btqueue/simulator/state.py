@@ -15,7 +15,7 @@ from btqueue.simulator.build_network import build_network
 from btqueue.simulator.census import packets_inside
 from btqueue.simulator.engine import start
 from btqueue.simulator.histograms import BINS
-from btqueue.simulator.numbering import Streams, Timers
+from btqueue.simulator.numbering import Streams, Timers, heaps
 from btqueue.simulator.polling import visits_until_now
 from btqueue.simulator.radio_tables import types_of
 from btqueue.simulator.random_streams import make_streams
@@ -45,7 +45,9 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     copies: Any = (array.copy() for array in built._replace(streams=streams))
     sim = State(*copies)
     if logging:
-        sim = sim._replace(log=_array(records.log_dtype, LOG_LENGTH))
+        # What is logged is in the order of time only within an island.
+        heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
+        sim = sim._replace(log=_array(records.log_dtype, LOG_LENGTH), heap=heap, islands=islands)
         sim.clock[0].logging = True
         sim.piconets.plain = False
     draw_phases(sim, scenario.run.seed, replication)
@@ -86,7 +88,8 @@ def build(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> State:
             flows.connections[index][field] = len(ports_of_routes)
             ports_of_routes += [parts.port_of[step] for step in itertools.pairwise(route)]
             ports_of_routes.append(NOTHING)
-    timer_table, heap = timers.arrays()
+    island_of = np.array(plan.islands())
+    timer_table, heap, islands = timers.arrays(island_of * 0 if scenario.radio.colocated else island_of)
     patterns, schedules = tables(flows)
     count, ring = len(flows.connections), flows.ring
     tables_of_radio = parts.tables
@@ -109,6 +112,7 @@ def build(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> State:
         settings=settings,
         timers=timer_table,
         heap=heap,
+        islands=islands,
         streams=_array(records.stream_dtype, streams.count),
         packet_types=tables_of_radio.packet_types,
         layouts=flows.layouts.rows.array(),

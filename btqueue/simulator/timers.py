@@ -1,7 +1,8 @@
-"""All timers of the network in one indexed binary heap: schedule, re-schedule and cancel in O(log n).
+"""The timers of each island in an indexed binary heap: schedule, re-schedule and cancel in O(log n).
 
-Every timer has a fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers
-due at the same nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
+An island is a part of the network that nothing connects to the rest, usually all of it. Every timer has a
+fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers due at the same
+nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
 """
 
 from btqueue.simulator.compilation import compiled
@@ -19,8 +20,9 @@ def before(timers, first, second):
 def sift_up(timers, heap, place):
     """Move the timer at `place` towards the root until its parent fires before it."""
     timer = heap[place]
-    while place > 0:
-        parent = (place - 1) >> 1
+    root = timers[timer].root
+    while place > root:
+        parent = root + ((place - root - 1) >> 1)
         if not before(timers, timer, heap[parent]):
             break
         heap[place] = heap[parent]
@@ -34,12 +36,12 @@ def sift_up(timers, heap, place):
 def sift_down(timers, heap, place):
     """Move the timer at `place` towards the leaves until it fires before both children."""
     timer = heap[place]
-    count = len(heap)
+    root, end = timers[timer].root, timers[timer].end
     while True:
-        child = 2 * place + 1
-        if child >= count:
+        child = 2 * place + 1 - root
+        if child >= end:
             break
-        if child + 1 < count and before(timers, heap[child + 1], heap[child]):
+        if child + 1 < end and before(timers, heap[child + 1], heap[child]):
             child += 1
         if not before(timers, heap[child], timer):
             break

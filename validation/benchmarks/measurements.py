@@ -18,11 +18,11 @@ from networks import many_piconets, tcp_over_a_link
 from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
-from btqueue.simulator.engine import NEEDS_SPACE, advance
 from btqueue.simulator.polling_system import PollingSystem, advance_to, new_polling_state
 from btqueue.simulator.random_times import ConstantTime, ExponentialTime
-from btqueue.simulator.records import SECOND, SLOT
-from btqueue.simulator.state import grow, new_state
+from btqueue.simulator.records import SLOT
+from btqueue.simulator.replications import run_until
+from btqueue.simulator.state import new_state
 
 MM1_LOAD, MM1_SERVICE = 0.7, 6.0
 SEVEN_QUEUES = {"queues": 7, "arrival_rate": 0.7 / 7 / 6, "service": 6.0, "switch": 2.0, "limit": 5}
@@ -139,8 +139,7 @@ def run_network(scenario, seconds):
     """Play one replication on one thread; return the number of events and the bytes of the state."""
     with np.errstate(over="ignore"):
         sim = new_state(scenario, 0)
-        while advance(sim, round(seconds * SECOND)) == NEEDS_SPACE:
-            sim = grow(sim)
+        sim, _ = run_until(sim, seconds, seconds, None, None)
     return int(sim.clock[0].events), sum(array.nbytes for array in sim)
 
 

@@ -252,6 +252,48 @@ def test_pools_that_grow_on_the_way_change_nothing(monkeypatch):
     assert same_metrics(roomy, metrics_of(scenario))
 
 
+ISLANDS = {
+    "network__topology": "custom",
+    "network__relay": "segment",
+    "network__piconet_list": [
+        {"name": "0", "central": "a", "peripherals": ["b", "c", "d"]},
+        {"name": "1", "central": "e", "peripherals": ["f", "g"]},
+        {"name": "2", "central": "h", "peripherals": ["i"]},
+    ],
+    "network__outside_links": [
+        {"name": "x", "from": "h", "to": "s", "rate_kbps": 500, "delay_s": 0.01, "medium": "air"},
+        {"name": "y", "from": "j", "to": "k", "rate_kbps": 500, "delay_s": 0.02, "medium": "air"},
+    ],
+    "network__flows": [
+        {"from": "b", "to": "c"},
+        {"from": "d", "to": "b"},
+        {"from": "f", "to": "g"},
+        {"from": "i", "to": "s"},
+        {"from": "j", "to": "k"},
+    ],
+}
+
+
+@pytest.mark.parametrize("changes", [{}, ERRORS, TWO_WAY], ids=["quiet", "errors", "two ways"])
+def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
+    scenario = Scenario().with_(**ISLANDS, **changes, **SHORT)
+    apart = run_replication(scenario, 0)
+    sizes = np.diff([*network_of(scenario).islands, len(network_of(scenario).timers)])
+    assert len(sizes) == 3, "the links x and y share a medium"
+    state_module.build.cache_clear()
+    monkeypatch.setattr(state_module.Topology, "islands", lambda plan: [0] * len(plan.nodes))
+    together = run_replication(scenario, 0)
+    assert len(network_of(scenario).islands) == 1
+    state_module.build.cache_clear()
+    assert apart.events == together.events
+    for name, values in apart.metrics.items():
+        np.testing.assert_array_equal(values, together.metrics[name], err_msg=name)
+
+
+def test_piconets_that_disturb_each_other_are_one_island():
+    assert len(network_of(Scenario().with_(**ISLANDS, radio__colocated=True)).islands) == 1
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"transport__send_buffer_segments": 100}, {"traffic__source": "greedy"}],

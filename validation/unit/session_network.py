@@ -47,7 +47,8 @@ def new_state(plain, protocol, request, reply, goodbye):
         scoreboard=np.zeros((2, RING), np.uint8),
         sent_at=np.zeros((2, RING), np.int64),
     )
-    sim.timers.due, sim.timers.place = NEVER, sim.heap
+    sim.timers.due = NEVER
+    plain.numbering.heaps(sim.timers, np.zeros(3))
     sim.clock.sending = NOTHING
     sim.clock.free_segments = sim.clock.free_messages = POOL
     sim.layouts.application = 64, 32, 128, 0

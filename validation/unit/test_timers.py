@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 NEVER = 2**62
 
 
-def new_timers(plain, count):
+def new_timers(plain, count, islands=1):
+    """Timers that are not running, dealt out to the islands in turn."""
     timers = np.zeros(count, plain.records.timer_dtype).view(np.recarray)
-    timers.due, timers.place = NEVER, np.arange(count)
-    return SimpleNamespace(timers=timers, heap=np.arange(count))
+    timers.due = NEVER
+    heap, roots = plain.numbering.heaps(timers, np.arange(count) % islands)
+    return SimpleNamespace(timers=timers, heap=heap, islands=roots)
 
 
 def order(sim):
@@ -45,16 +47,30 @@ def test_the_root_is_always_the_timer_that_fires_first(plain, commands):
         assert sim.timers[first].due == due[first]
 
 
-@given(commands=commands)
-def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain, commands):
+@given(commands=commands, islands=st.integers(1, 4))
+def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain, commands, islands):
     count, steps = commands
-    sim = new_timers(plain, count)
+    sim = new_timers(plain, count, islands)
     for timer, at in steps:
         plain.timers.schedule(sim, timer, NEVER if at is None else at)
     assert sorted(sim.heap) == list(range(count)), "no timer is lost or doubled"
     for place, timer in enumerate(sim.heap):
         assert sim.timers[timer].place == place
-        assert not plain.timers.before(sim.timers, timer, sim.heap[(place - 1) >> 1]) or place == 0
+        root = sim.timers[timer].root
+        assert root == sim.islands[timer % islands], "each stays in the heap of its island"
+        parent = root + ((place - root - 1) >> 1)
+        assert place == root or not plain.timers.before(sim.timers, timer, sim.heap[parent])
+
+
+@given(commands=commands, islands=st.integers(2, 4))
+def test_each_island_has_its_earliest_timer_at_its_root(plain, commands, islands):
+    count, steps = commands
+    sim = new_timers(plain, count, islands)
+    for timer, at in steps:
+        plain.timers.schedule(sim, timer, NEVER if at is None else at)
+    for island, root in enumerate(sim.islands):
+        own = range(island, count, islands)
+        assert sim.heap[root] == min(own, key=lambda timer: (sim.timers[timer].due, timer))
 
 
 @given(due=st.lists(st.integers(0, 5), min_size=1, max_size=20))
