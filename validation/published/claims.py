@@ -1,7 +1,8 @@
-"""Run what a [[claim]] of a published.toml asks for and judge it.
+"""The claims of publications: what is on record, how a claim is checked, and its verdict.
 
-A claim is one check, or several: each entry of `cases` overrides keys of the claim (`set` is added to).
-Kinds of checks:
+`models/<paper>/published.toml` holds the claims. A module claims_<paper>.py checks them by functions, or the
+record itself says how. Such a claim is one check, or several: each entry of `cases` overrides keys of the
+claim (`set` is added to). Kinds of checks:
 
 * value: a number within rel_tol or abs_tol; bound: within lower and upper, at each place of the sweep
 * trend: rising, falling or flat along the sweep
@@ -14,17 +15,21 @@ Kinds of checks:
 * summary: other claims together; none: not simulated
 """
 
-from collections.abc import Callable, Hashable, Iterator
+import sys
+import tomllib
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import judgement
 import numpy as np
+import xarray as xr
 from judgement import Finding
 
 import btqueue as bt
 from btqueue.scenario import Scenario
+from btqueue.scenario.library import models_folder
 
 ROOT = Path(__file__).parents[2]
 JITTER_S = 0.002
@@ -34,6 +39,63 @@ NOT_SIMULATED = "not simulated"
 
 Claim = dict[str, Any]
 Procedure = Callable[[Claim], Finding]
+Found = TypeVar("Found")
+
+
+def claims_of(paper: str) -> dict[str, Claim]:
+    """Return the claims on record, by id."""
+    record = tomllib.loads((models_folder() / paper / "published.toml").read_text("utf-8"))
+    return {claim["id"]: claim for claim in record["claim"]}
+
+
+def run(checks: Mapping[str, Callable[[], Found]]) -> dict[str, Found]:
+    """Run checks by name; which one is under way and what it found is said on stderr."""
+    found = {}
+    for number, (name, check) in enumerate(checks.items(), start=1):
+        print(f"{number}/{len(checks)} {name}:", end=" ", file=sys.stderr, flush=True)
+        found[name] = check()
+        print(found[name], file=sys.stderr, flush=True)
+    return found
+
+
+def verdict(holds: Collection[bool]) -> str:
+    """Return the verdict on a claim from whether each of its checks, or parts, holds."""
+    if not holds:
+        return NOT_SIMULATED
+    return REPRODUCED if all(holds) else IN_PART if any(holds) else NOT_REPRODUCED
+
+
+class Comparison(NamedTuple):
+    """What a paper says beside what was simulated, and which parts of it hold."""
+
+    published: str
+    simulated: str
+    parts: Mapping[str, bool]
+
+    @property
+    def failed(self) -> list[str]:
+        """The parts that do not hold."""
+        return [part for part, holds in self.parts.items() if not holds]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict; a claim that holds in part names what does not."""
+        judged = verdict(self.parts.values())
+        return f"{judged}; not: {', '.join(self.failed)}" if judged == IN_PART else judged
+
+
+def mean_over_flows(result: xr.Dataset, metric: str) -> np.ndarray:
+    """Return the metric's mean over flows in each replication."""
+    values = result[metric]
+    return (values.mean("flow") if "flow" in values.dims else values).values
+
+
+def sample(scenario: Scenario, metric: str, **changes: Any) -> np.ndarray:
+    """Simulate and return the metric's mean over flows in each replication."""
+    return mean_over_flows(bt.simulate(scenario.with_(**changes)), metric)
+
+
+# ---------------------------------------------------------------- checks that the record describes
 
 
 class Result(NamedTuple):
@@ -63,7 +125,7 @@ def scenario_of(check: Claim, *more: Claim | str) -> Scenario:
     return scenario.with_(run__replications=check.get("replications", 10), run__jitter_s=check["jitter_s"])
 
 
-def sample(check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
+def sample_of(check: Claim, scenario: Scenario, metric: str | None = None) -> np.ndarray:
     """Return the metric of each replication: of the named flow, or its mean over those that have it."""
     values = simulated(cast(Hashable, scenario))[metric or check["metric"]]
     if values.ndim > 1:
@@ -74,7 +136,7 @@ def sample(check: Claim, scenario: Scenario, metric: str | None = None) -> np.nd
 def entries(check: Claim) -> list[np.ndarray]:
     """Return the samples of the entries of `order`."""
     entries = [{"scenario": e} if isinstance(e, str) else e for e in check["order"]]
-    return [sample(check, scenario_of(check, e), e.get("metric")) for e in entries]
+    return [sample_of(check, scenario_of(check, e), e.get("metric")) for e in entries]
 
 
 def sweep(check: Claim) -> tuple[list[float], np.ndarray]:
@@ -84,7 +146,7 @@ def sweep(check: Claim) -> tuple[list[float], np.ndarray]:
     samples = []
     for i, place in enumerate(places):
         sets = [f"{key}={place}", *(f"{other}={values[i]}" for other, values in beside.items())]
-        samples.append(sample(check, scenario_of(check, {"set": sets})))
+        samples.append(sample_of(check, scenario_of(check, {"set": sets})))
     return places, np.array(samples)
 
 
@@ -99,14 +161,14 @@ def judge(check: Claim) -> Finding:
 
 
 def judge_value(check: Claim) -> Finding:
-    return judgement.value(sample(check, scenario_of(check)), check["value"], tolerance(check))
+    return judgement.value(sample_of(check, scenario_of(check)), check["value"], tolerance(check))
 
 
 def judge_bound(check: Claim) -> Finding:
     slack = 1 + check.get("rel_tol", 0.0)
     lower, upper = check.get("lower", -np.inf) / slack, check.get("upper", np.inf) * slack
     if "sweep" not in check:
-        return judgement.bound(sample(check, scenario_of(check)), lower, upper)
+        return judgement.bound(sample_of(check, scenario_of(check)), lower, upper)
     _, samples = sweep(check)
     findings = [judgement.bound(one, lower, upper) for one in samples]
     return Finding(all(finding.holds for finding in findings), judgement.listed(samples))
@@ -124,7 +186,7 @@ def judge_order(check: Claim) -> Finding:
 
 
 def judge_growth(check: Claim) -> Finding:
-    pairs = [[sample(check, scenario_of(check, name)) for name in pair] for pair in check["order"]]
+    pairs = [[sample_of(check, scenario_of(check, name)) for name in pair] for pair in check["order"]]
     return judgement.order([high - low for high, low in pairs])
 
 
@@ -204,12 +266,9 @@ def tested(name: str) -> Finding:
     return Finding(found, f"`{function or path}`")
 
 
-def verdict(found: list[Result]) -> str:
+def verdict_of(found: list[Result]) -> str:
     """Return what the checks that count say together."""
-    holds = [result.finding.holds for result in found if result.counts]
-    if not holds:
-        return NOT_SIMULATED
-    return REPRODUCED if all(holds) else IN_PART if any(holds) else NOT_REPRODUCED
+    return verdict([result.finding.holds for result in found if result.counts])
 
 
 def judged(
@@ -221,6 +280,6 @@ def judged(
     if claim["kind"] == "summary":
         parts = [(name, judged(record[name], procedures, record)[0]) for name in claim["claims"]]
         found = [Result(name, Finding(part == REPRODUCED, part)) for name, part in parts]
-        return verdict(found), found
+        return verdict_of(found), found
     found = results(claim, procedures)
-    return verdict(found), found
+    return verdict_of(found), found

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from paper_claims import Finding, increasing, less, listed, shown, write_page
+from claim_pages import write_recorded
+from judgement import Finding, exceeds, rising, rounded
 
 import btqueue as bt
 from btqueue.scenario import Scenario
@@ -121,7 +122,7 @@ def sack_with_small_windows() -> Finding:
 
 def sack_over_satellite() -> Finding:
     sack, reno = satellite("sack", 64), satellite("reno", 64)
-    return Finding(less(reno, sack), f"{shown(sack)} against {shown(reno)} kbit/s")
+    return Finding(exceeds(sack, reno), f"{rounded(sack)} against {rounded(reno)} kbit/s")
 
 
 # --------------------------------------------------------------------------------------------- wired and CDPD
@@ -136,7 +137,7 @@ def ethernet_is_flat() -> Finding:
         for further_s in (0.0, 0.05)
     )
     flat = near[-1].mean() < 1.1 * near[0].mean()
-    return Finding(flat, f"{listed(near)} ms; {listed(far)} ms over a way that is 50 ms longer")
+    return Finding(flat, f"{rounded(*near)} ms; {rounded(*far)} ms over a way that is 50 ms longer")
 
 
 def tcp_on_cdpd() -> list[np.ndarray]:
@@ -145,12 +146,12 @@ def tcp_on_cdpd() -> list[np.ndarray]:
 
 def jump_at_4096() -> Finding:
     times = tcp_on_cdpd()
-    return Finding(less(2 * times[2], times[3]), f"{listed(times)} s")
+    return Finding(exceeds(times[3], 2 * times[2]), f"{rounded(*times)} s")
 
 
 def retransmissions_at_4096() -> Finding:
     counts = [retransmissions(over_cdpd("tcp", size, QUIET)) for size in CDPD_SIZES[:4]]
-    return Finding(less(3 * counts[2], counts[3]), f"{listed(counts)} for each session")
+    return Finding(exceeds(counts[3], 3 * counts[2]), f"{rounded(*counts)} for each session")
 
 
 def success_at_8192(bler: float, timeout_s: float) -> np.ndarray:
@@ -161,7 +162,10 @@ def success_at_8192(bler: float, timeout_s: float) -> np.ndarray:
 def failures_at_8192() -> Finding:
     quiet, noisy = (success_at_8192(bler, APPLICATION_TIMEOUT_S) for bler in (QUIET, NOISY))
     short = success_at_8192(NOISY, 15.0)
-    seen = f"{shown(quiet)}; with many block errors {shown(noisy)}, and {shown(short)} if given up after 15 s"
+    seen = (
+        f"{rounded(quiet)}; with many block errors {rounded(noisy)}, "
+        f"and {rounded(short)} if given up after 15 s"
+    )
     return Finding(quiet.mean() <= 0.1, seen)
 
 
@@ -171,7 +175,7 @@ def block_errors() -> Finding:
     times = [session(result) for result in results]
     useful = [(r.goodput_kbps.sum("flow") / r.throughput_kbps.sum("flow")).values for r in results]
     return Finding(
-        increasing(times) and increasing(useful[::-1]), f"{listed(times)} s, efficiency {listed(useful)}"
+        rising(times) and rising(useful[::-1]), f"{rounded(*times)} s, efficiency {rounded(*useful)}"
     )
 
 
@@ -181,7 +185,8 @@ def large_suffer_more() -> Finding:
         for size in (1024, 4096)
     }
     return Finding(
-        less(growth[1024], growth[4096]), f"times {shown(growth[4096])} against times {shown(growth[1024])}"
+        exceeds(growth[4096], growth[1024]),
+        f"times {rounded(growth[4096])} against times {rounded(growth[1024])}",
     )
 
 
@@ -196,7 +201,7 @@ def connect_time() -> np.ndarray:
 
 
 def connection_time() -> Finding:
-    return Finding(abs(connect_time().mean() / 2 - 1) <= 0.3, f"{shown(connect_time())} s")
+    return Finding(abs(connect_time().mean() / 2 - 1) <= 0.3, f"{rounded(connect_time())} s")
 
 
 def penalties(delay_s: float = 0.97) -> list[np.ndarray]:
@@ -212,7 +217,7 @@ def penalties(delay_s: float = 0.97) -> list[np.ndarray]:
 def penalty() -> Finding:
     usual, short = penalties(), penalties(0.32)
     met = all(abs(p.mean() / 2 - 1) <= 0.3 for p in usual)
-    return Finding(met, f"{listed(usual)} s; {listed(short)} s with a round trip of 0.64 s")
+    return Finding(met, f"{rounded(*usual)} s; {rounded(*short)} s with a round trip of 0.64 s")
 
 
 def small_messages() -> Finding:
@@ -221,7 +226,7 @@ def small_messages() -> Finding:
     early = session(over_cdpd("centaurus", 128, QUIET, transport__centaurus_early_data=True))
     return Finding(
         abs(share.mean() - 1) <= 0.4,
-        f"{shown(share)}; {shown(ratio(early, tcp + connect_time()))} with early data",
+        f"{rounded(share)}; {rounded(ratio(early, tcp + connect_time()))} with early data",
     )
 
 
@@ -230,7 +235,9 @@ def factor_at_4096() -> Finding:
         ratio(session(over_cdpd("tcp", 4096, bler)), session(over_cdpd("centaurus", 4096, bler)))
         for bler in (QUIET, NOISY)
     )
-    return Finding(abs(quiet.mean() / 5 - 1) <= 0.4, f"{shown(quiet)}; {shown(noisy)} with many block errors")
+    return Finding(
+        abs(quiet.mean() / 5 - 1) <= 0.4, f"{rounded(quiet)}; {rounded(noisy)} with many block errors"
+    )
 
 
 def early_data() -> Finding:
@@ -242,9 +249,9 @@ def early_data() -> Finding:
         for bler in (QUIET, NOISY)
     )
     return Finding(
-        less(*quiet) and not less(noisy[1], noisy[0]),
-        f"{shown(quiet[1])} > {shown(quiet[0])} s; "
-        f"with many block errors {shown(noisy[1])} > {shown(noisy[0])} s",
+        exceeds(quiet[1], quiet[0]) and not exceeds(noisy[0], noisy[1]),
+        f"{rounded(quiet[1])} > {rounded(quiet[0])} s; "
+        f"with many block errors {rounded(noisy[1])} > {rounded(noisy[0])} s",
     )
 
 
@@ -255,10 +262,10 @@ def tcp_is_poor_on_cdpd() -> Finding:
         for bler in (QUIET, NOISY)
     }
     seen = "; ".join(
-        f"{size} byte, {100 * bler:g} %: {shown(c)} against {shown(t)} s"
+        f"{size} byte, {100 * bler:g} %: {rounded(c)} against {rounded(t)} s"
         for (size, bler), (c, t) in pairs.items()
     )
-    return Finding(all(less(c, t) for c, t in pairs.values()), seen)
+    return Finding(all(exceeds(t, c) for c, t in pairs.values()), seen)
 
 
 # -------------------------------------------------------------------------------------------- Bluetooth, WLAN
@@ -279,7 +286,7 @@ def centaurus_is_linear() -> Finding:
     sizes = np.array(BLUETOOTH_SIZES[:5])
     times = [on_bluetooth("centaurus", size) for size in BLUETOOTH_SIZES[:5]]
     fit = float(np.corrcoef(sizes, [t.mean() for t in times])[0, 1] ** 2)
-    return Finding(fit > 0.95, f"R² = {fit:.4f}: {listed(times)} ms")
+    return Finding(fit > 0.95, f"R² = {fit:.4f}: {rounded(*times)} ms")
 
 
 def difference_of_small() -> Finding:
@@ -288,13 +295,15 @@ def difference_of_small() -> Finding:
         for changes in ({}, {"transport__centaurus_worker_s": 0.01})
     )
     met = all(abs(d.mean() / 50 - 1) <= 0.4 for d in usual)
-    return Finding(met, f"{listed(usual)} ms at 64 and 512 byte; {listed(slow)} ms with a worker every 10 ms")
+    return Finding(
+        met, f"{rounded(*usual)} ms at 64 and 512 byte; {rounded(*slow)} ms with a worker every 10 ms"
+    )
 
 
 def tcp_is_faster_on_bluetooth() -> Finding:
     pairs = [(on_bluetooth("tcp", size), on_bluetooth("centaurus", size)) for size in BLUETOOTH_SIZES]
     seen = ", ".join(f"{t.mean():.0f} < {c.mean():.0f}" for t, c in pairs)
-    return Finding(all(less(t, c) for t, c in pairs), f"{seen} ms")
+    return Finding(all(exceeds(c, t) for t, c in pairs), f"{seen} ms")
 
 
 def order_of_networks() -> Finding:
@@ -306,8 +315,8 @@ def order_of_networks() -> Finding:
             session(simulated("bluetooth-tcp", size)),
             session(over_cdpd("tcp", size, QUIET)),
         ]
-        met = met and increasing(times)
-        seen.append(f"{size} byte: " + " < ".join(shown(1000 * time) for time in times) + " ms")
+        met = met and rising(times)
+        seen.append(f"{size} byte: " + " < ".join(rounded(1000 * time) for time in times) + " ms")
     return Finding(met, "; ".join(seen))
 
 
@@ -318,14 +327,14 @@ def on_wlan(name: str, size: int, **changes: Any) -> np.ndarray:
 
 def half_as_long_again() -> Finding:
     ratios = [ratio(on_wlan("wlan-centaurus", size), on_wlan("wlan-tcp", size)) for size in WLAN_SIZES]
-    return Finding(all(1.3 <= r.mean() <= 1.8 for r in ratios), listed(ratios))
+    return Finding(all(1.3 <= r.mean() <= 1.8 for r in ratios), rounded(*ratios))
 
 
 def interference() -> Finding:
     factor = ratio(on_wlan("wlan-chargen", 8192), on_wlan("wlan-tcp", 8192))
     increase = 100 * (factor - 1)
     return Finding(
-        abs(increase.mean() / 400 - 1) <= 0.4, f"+{shown(increase)} %, a factor of {shown(factor)}"
+        abs(increase.mean() / 400 - 1) <= 0.4, f"+{rounded(increase)} %, a factor of {rounded(factor)}"
     )
 
 
@@ -364,4 +373,4 @@ their 95 % interval where runs differ; orders and trends are tested with a false
 validation/published/claims_avancha_2002.py`."""
 
 if __name__ == "__main__":
-    print(write_page(PAPER, "Claims of Avancha et al. (2002)", INTRODUCTION, CHECKS) or "as on record")
+    write_recorded(PAPER, "Claims of Avancha et al. (2002)", INTRODUCTION, CHECKS)

@@ -6,18 +6,22 @@ writes docs/explanation/claims-chen-2004.md (half a minute). "Regular" always us
 the thresholds of table 3. Five replications of 580 s after 20 s of warm-up, all with one seed.
 """
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from claim_pages import Claim, claims_table, exceeds, falling, interval, sample, shown, table, within, write
+from claim_pages import comparisons, table, write
+from claims import Comparison, run, sample
+from judgement import exceeds, interval, listed, rising, shown, within
 
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.scenario.library import models_folder
 from btqueue.simulator.series import time_series
 
+PAPER = "chen-2004"
+LINKS = ("regular", "adaptive")
 HOPS = (1, 2, 4)
 BERS = (0.0, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4, 1e-3)
 FIRST_THRESHOLD = 1.529e-4
@@ -32,7 +36,7 @@ EQUATION_4_BERS = (0.0, 1e-4, 5e-4, 1e-3)
 
 
 def model(name: str, **changes) -> Scenario:
-    return bt.load(f"chen-2004/{name}").with_(run__replications=5, **changes)
+    return bt.load(f"{PAPER}/{name}").with_(run__replications=5, **changes)
 
 
 @cache
@@ -47,12 +51,8 @@ def series(scenario: Scenario) -> np.ndarray:
 
 
 def traced(link: str, hops: int) -> Scenario:
-    trace = str(models_folder() / "chen-2004" / "link-quality.txt")
+    trace = str(models_folder() / PAPER / "link-quality.txt")
     return model(f"trace-{link}", network__hops=hops, radio__trace_file=trace)
-
-
-def listed(samples, digits: int = 0) -> str:
-    return ", ".join(f"{float(s.mean()):.{digits}f}" for s in samples)
 
 
 # ---------------------------------------------------------------- section IV
@@ -73,7 +73,7 @@ def one_link(packet: str, ber: float) -> Scenario:
     )
 
 
-def attempts() -> Claim:
+def attempts() -> Comparison:
     """The three levels of equation 3 with DH5 packets; the relative tolerance is 1 %."""
     parts, seen = {}, []
     for ber in EQUATION_4_BERS[1:]:
@@ -81,10 +81,10 @@ def attempts() -> Claim:
         found = sample(one_link("DH5", ber), "transmissions_per_packet")
         parts[f"bit error rate {ber:g}"] = within(found, 0.99 * expected, 1.01 * expected)
         seen.append(f"{shown(found)} for {expected:.3f}")
-    return Claim("attempts", "1 / (1 - p) transmissions of a packet", ", ".join(seen), parts)
+    return Comparison("1 / (1 - p) transmissions of a packet", ", ".join(seen), parts)
 
 
-def link_throughput() -> Claim:
+def link_throughput() -> Comparison:
     """Equation 4 within 0.5 %, user bytes of the packets."""
     parts, errors = {}, {}
     for packet, values in EQUATION_4.items():
@@ -95,8 +95,7 @@ def link_throughput() -> Claim:
             errors[packet, ber] = abs(float(found.mean()) / expected - 1)
             parts[f"{packet} at {ber:g}"] = errors[packet, ber] < 0.005 + interval(found)[1] / expected
     worst = max(errors, key=lambda place: errors[place])
-    return Claim(
-        "link-throughput",
+    return Comparison(
         "payload times success over n + 1 slots (equation 4, four types, four error rates)",
         f"largest error {errors[worst]:.1%} ({worst[0]} at {worst[1]:g})",
         parts,
@@ -106,28 +105,27 @@ def link_throughput() -> Claim:
 # ---------------------------------------------------------------- section V
 
 
-def two_hops_halve() -> Claim:
-    one, two, four = (goodput("regular", hops, 0.0) for hops in HOPS)
-    ratio = two / one
-    return Claim(
-        "two-hops-halve",
+def two_hops_halve() -> Comparison:
+    goodputs = [goodput("regular", hops, 0.0) for hops in HOPS]
+    rates = ", ".join(shown(one, 4) for one in goodputs)
+    ratio = goodputs[1] / goodputs[0]
+    return Comparison(
         "two hops carry half of one hop (accepted: 10 %)",
-        f"{shown(one)}, {shown(two)}, {shown(four)} kbit/s over 1, 2, 4 hops: half is {ratio.mean():.3f}",
+        f"{rates} kbit/s over 1, 2, 4 hops: half is {ratio.mean():.3f}",
         {"two hops": within(ratio, 0.45, 0.55)},
     )
 
 
-def four_hops_as_two() -> Claim:
+def four_hops_as_two() -> Comparison:
     ratio = goodput("regular", 4, 0.0) / goodput("regular", 2, 0.0)
-    return Claim(
-        "four-hops-as-two",
+    return Comparison(
         "four hops carry as much as two (accepted: 5 %)",
         f"{ratio.mean():.3f} of it",
         {"four hops": within(ratio, 0.95, 1.05)},
     )
 
 
-def adaptation_wins() -> Claim:
+def adaptation_wins() -> Comparison:
     """Better at each bit error rate above the first threshold, the same below it."""
     parts, seen = {}, []
     for hops in HOPS:
@@ -138,15 +136,14 @@ def adaptation_wins() -> Claim:
         )
         at = [pair for pair in pairs if pair[2] in (2e-4, 5e-4, 1e-3)]
         seen.append(f"{hops}: {', '.join(f'{a.mean():.0f} against {r.mean():.0f}' for a, r, _ in at)}")
-    return Claim(
-        "adaptation-wins",
+    return Comparison(
         "adaptive above regular over 1, 2 and 4 hops",
         f"kbit/s at 2e-4, 5e-4, 1e-3, hops {'; '.join(seen)}; the same below the first threshold",
         parts,
     )
 
 
-def gain_grows() -> Claim:
+def gain_grows() -> Comparison:
     parts, seen = {}, []
     for hops in HOPS:
         gains = [
@@ -154,31 +151,29 @@ def gain_grows() -> Claim:
             for ber in BERS
             if ber > FIRST_THRESHOLD
         ]
-        parts[f"{hops} hops"] = falling(gains[::-1])
-        seen.append(f"{hops}: {listed(gains, 1)}")
-    return Claim(
-        "gain-grows",
+        parts[f"{hops} hops"] = rising(gains)
+        seen.append(f"{hops}: {listed(gains, '.1f')}")
+    return Comparison(
         "the gain of adaptation grows with the bit error rate",
         f"adaptive over regular from 2e-4 to 1e-3, hops {'; '.join(seen)}",
         parts,
     )
 
 
-def regular_starves() -> Claim:
+def regular_starves() -> Comparison:
     parts, shares = {}, []
     for hops in HOPS:
         share = goodput("regular", hops, 1e-3) / goodput("regular", hops, 0.0)
         parts[f"{hops} hops"] = within(share, 0.0, 0.1)
         shares.append(share)
-    return Claim(
-        "regular-starves",
+    return Comparison(
         "next to nothing at a bit error rate of 0.001 without adaptation (accepted: 10 % of the best)",
-        f"{listed(shares, 3)} of the best over 1, 2, 4 hops",
+        f"{listed(shares, '.3f')} of the best over 1, 2, 4 hops",
         parts,
     )
 
 
-def alternating() -> Claim:
+def alternating() -> Comparison:
     """Adaptive above regular in at least 95 % of the samples of ten seconds."""
     parts, seen = {}, []
     for hops in HOPS:
@@ -188,8 +183,7 @@ def alternating() -> Claim:
         seen.append(
             f"{hops}: {adaptive.mean():.0f} against {regular.mean():.0f}, {(adaptive > regular).mean():.0%}"
         )
-    return Claim(
-        "alternating",
+    return Comparison(
         "far better in every case when the error rate alternates each second",
         f"mean kbit/s and share of samples in which adaptive is above, hops {'; '.join(seen)}",
         parts,
@@ -198,8 +192,7 @@ def alternating() -> Claim:
 
 def trace() -> list[list[str]]:
     """Return mean goodputs (kbit/s) under a made-up trace: the measured one was not published."""
-    links = ("regular", "adaptive")
-    return [[link, *(f"{series(traced(link, hops)).mean():.0f}" for hops in HOPS)] for link in links]
+    return [[link, *(f"{series(traced(link, hops)).mean():.0f}" for hops in HOPS)] for link in LINKS]
 
 
 # ---------------------------------------------------------------- section III
@@ -234,7 +227,7 @@ def seconds(times) -> str:
     return ", ".join(f"{time:.3g}" for time in times)
 
 
-def idle_senders() -> Claim:
+def idle_senders() -> Comparison:
     """Timeouts of a segment come 1, 3, 7, 15 and 31 s after the first loss; without back-off every second."""
     doubled, constant = idle_after_an_outage(True), idle_after_an_outage(False)
     idle = [end - outage for end, outage in zip(doubled, OUTAGES_S, strict=True)]
@@ -243,8 +236,7 @@ def idle_senders() -> Claim:
         "grows": idle[1:] == sorted(idle[1:]),
         "not without back-off": all(end - t <= 1.2 for end, t in zip(constant, OUTAGES_S, strict=True)),
     }
-    return Claim(
-        "idle-senders",
+    return Comparison(
         "bursts of losses back the timer off and leave the sender idle",
         f"outages of {seconds(OUTAGES_S)} s are over for TCP after {seconds(doubled)} s, "
         f"without back-off {seconds(constant)} s",
@@ -252,46 +244,46 @@ def idle_senders() -> Claim:
     )
 
 
-CLAIMS = (
-    attempts,
-    link_throughput,
-    two_hops_halve,
-    four_hops_as_two,
-    adaptation_wins,
-    gain_grows,
-    regular_starves,
-    alternating,
-    idle_senders,
-)
+CHECKS = {
+    "attempts": attempts,
+    "link-throughput": link_throughput,
+    "two-hops-halve": two_hops_halve,
+    "four-hops-as-two": four_hops_as_two,
+    "adaptation-wins": adaptation_wins,
+    "gain-grows": gain_grows,
+    "regular-starves": regular_starves,
+    "alternating": alternating,
+    "idle-senders": idle_senders,
+}
+
+
+READINGS: dict[str, dict] = {
+    "as in the scenarios": {},
+    "500 bytes with headers": {"traffic__message_bytes": 460, "transport__mss_bytes": 460},
+    "receive window 8 segments": {"transport__receive_window_segments": 8},
+    "receive window 64 segments": {"transport__receive_window_segments": 64},
+    "least timeout 0.2 s in place of 1 s": {"transport__min_rto_s": 0.2},
+    "Tahoe": {"transport__variant": "tahoe"},
+    "Reno": {"transport__variant": "reno"},
+    "estimate from the link quality": {"link__adaptation_estimate": "link-quality"},
+    "acknowledgement bit lost with its packet": {"link__arq_feedback": "lossy"},
+    "errors also in access code, headers, CRC": {"radio__bits": "on-air"},
+    "one exchange a visit": {"polling__discipline": "1-limited"},
+    "central/peripheral as bridge": {"network__bridge": "MS"},
+}
+"""Other readings of open points, as changes of the scenarios."""
+
+
+def reading(changes: dict) -> list[str]:
+    """Return regular / adaptive goodput (kbit/s) over each number of hops, at a bit error rate of 5e-4."""
+    pairs = ([goodput(link, hops, 5e-4, **changes) for link in LINKS] for hops in HOPS)
+    return [" / ".join(f"{one.mean():.0f}" for one in pair) for pair in pairs]
 
 
 def readings() -> list[list[str]]:
-    """Return what other readings of open points would change: goodput at bit error rate 5e-4."""
-    sizes = {"traffic__message_bytes": 460, "transport__mss_bytes": 460}
-    others: dict[str, dict] = {
-        "as in the scenarios": {},
-        "500 bytes with headers": sizes,
-        "receive window 8 segments": {"transport__receive_window_segments": 8},
-        "receive window 64 segments": {"transport__receive_window_segments": 64},
-        "least timeout 0.2 s in place of 1 s": {"transport__min_rto_s": 0.2},
-        "Tahoe": {"transport__variant": "tahoe"},
-        "Reno": {"transport__variant": "reno"},
-        "estimate from the link quality": {"link__adaptation_estimate": "link-quality"},
-        "acknowledgement bit lost with its packet": {"link__arq_feedback": "lossy"},
-        "errors also in access code, headers, CRC": {"radio__bits": "on-air"},
-        "one exchange a visit": {"polling__discipline": "1-limited"},
-        "central/peripheral as bridge": {"network__bridge": "MS"},
-    }
-    rows = []
-    for name, changes in others.items():
-        cells = [
-            " / ".join(
-                f"{goodput(link, hops, 5e-4, **changes).mean():.0f}" for link in ("regular", "adaptive")
-            )
-            for hops in HOPS
-        ]
-        rows.append([name, *cells])
-    return rows
+    """Return what other readings would change."""
+    cells = run({name: partial(reading, changes) for name, changes in READINGS.items()})
+    return [[name, *row] for name, row in cells.items()]
 
 
 def page() -> list[str]:
@@ -304,7 +296,7 @@ def page() -> list[str]:
         "paper prints its throughputs only as pictures: what can be compared is what the text says about",
         "them.",
         "",
-        *claims_table([claim() for claim in CLAIMS]),
+        *comparisons(run(CHECKS)),
         "",
         "## What did not hold",
         "",
@@ -330,4 +322,4 @@ def page() -> list[str]:
 
 
 if __name__ == "__main__":
-    write("claims-chen-2004", page())
+    write(PAPER, page())

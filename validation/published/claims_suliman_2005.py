@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from paper_claims import Finding, increasing, less, listed, shown, write_page
+from claim_pages import write_recorded
+from claims import mean_over_flows
+from judgement import Finding, exceeds, rising, rounded
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
@@ -38,12 +40,6 @@ def scenario(name: str, **changes: Any) -> Scenario:
 @cache
 def simulated(name: str, **changes: Any) -> xr.Dataset:
     return bt.simulate(scenario(name, **changes))
-
-
-def of(result: xr.Dataset, metric: str) -> np.ndarray:
-    """Return the mean of a metric over flows, for each replication."""
-    values = result[metric]
-    return np.asarray(values.mean("flow") if "flow" in values.dims else values)
 
 
 def with_peripherals(count: int) -> Scenario:
@@ -75,18 +71,20 @@ def at_window(window_kb: int, packet: int) -> np.ndarray:
         transport__receive_window_segments=window,
         transport__initial_window_segments=min(2, window),
     )
-    return of(result, "goodput_kbps")
+    return mean_over_flows(result, "goodput_kbps")
 
 
 def throughput_against_window() -> Finding:
     rows = {packet: [at_window(window, packet) for window in WINDOWS_KB] for packet in PACKETS}
-    met = all(not less(b, a) for row in rows.values() for a, b in itertools.pairwise(row))
-    return Finding(met and less(rows[1500][0], rows[1500][-1]), f"1500 byte: {listed(rows[1500])} kbit/s")
+    met = all(not exceeds(a, b) for row in rows.values() for a, b in itertools.pairwise(row))
+    return Finding(
+        met and exceeds(rows[1500][-1], rows[1500][0]), f"1500 byte: {rounded(*rows[1500])} kbit/s"
+    )
 
 
 def throughput_against_packet() -> Finding:
     rows = [[at_window(window, packet) for packet in PACKETS] for window in WINDOWS_KB[1:]]
-    return Finding(all(map(increasing, rows)), f"64 KB: {listed(rows[-1])} kbit/s")
+    return Finding(all(map(rising, rows)), f"64 KB: {rounded(*rows[-1])} kbit/s")
 
 
 def best_window_and_packet() -> Finding:
@@ -105,14 +103,14 @@ def bandwidth_delay_product() -> Finding:
 
 @cache
 def idle_sweep() -> list[np.ndarray]:
-    return [of(bt.simulate(with_peripherals(n)), "goodput_kbps") for n in range(1, 8)]
+    return [mean_over_flows(bt.simulate(with_peripherals(n)), "goodput_kbps") for n in range(1, 8)]
 
 
 def throughput_against_peripherals() -> Finding:
     rates = idle_sweep()
     ceilings = [339 * 8 / ((6 + 2 * (n - 1)) * 0.625) for n in range(1, 8)]
     below = all(rate.mean() < ceiling for rate, ceiling in zip(rates, ceilings, strict=True))
-    return Finding(increasing(rates[::-1]) and below, f"{listed(rates)} kbit/s")
+    return Finding(rising(rates[::-1]) and below, f"{rounded(*rates)} kbit/s")
 
 
 def equal_polls() -> Finding:
@@ -121,27 +119,28 @@ def equal_polls() -> Finding:
 
 
 def adaptive_polling() -> Finding:
-    plain = of(simulated("one-of-seven"), "goodput_kbps")
-    adaptive = of(simulated("one-of-seven-adaptive"), "goodput_kbps")
-    return Finding(less(plain, adaptive), f"{shown(adaptive)} against {shown(plain)} kbit/s")
+    plain = mean_over_flows(simulated("one-of-seven"), "goodput_kbps")
+    adaptive = mean_over_flows(simulated("one-of-seven-adaptive"), "goodput_kbps")
+    return Finding(exceeds(adaptive, plain), f"{rounded(adaptive)} against {rounded(plain)} kbit/s")
 
 
 def rtt(result: xr.Dataset, metric: str) -> np.ndarray:
     """Return a metric of the round-trip time in ms."""
-    return 1000 * of(result, metric)
+    return 1000 * mean_over_flows(result, metric)
 
 
 def rtt_range() -> Finding:
     low, high = (rtt(simulated("round-trips"), f"rtt_{end}_s") for end in ("min", "max"))
     met = abs(low.mean() / 37 - 1) <= 0.3 and abs(high.mean() / 680 - 1) <= 0.25
-    return Finding(met, f"{shown(low)} to {shown(high)} ms")
+    return Finding(met, f"{rounded(low)} to {rounded(high)} ms")
 
 
 def rtt_mean() -> Finding:
     mean = rtt(simulated("round-trips"), "rtt_s")
     lossy = rtt(bt.simulate(wlan_with_loss(0.005)), "rtt_s")
     return Finding(
-        abs(mean.mean() / 277.7 - 1) <= 0.25, f"{shown(mean)} ms; {shown(lossy)} with 0.5 % loss on the WLAN"
+        abs(mean.mean() / 277.7 - 1) <= 0.25,
+        f"{rounded(mean)} ms; {rounded(lossy)} with 0.5 % loss on the WLAN",
     )
 
 
@@ -151,8 +150,8 @@ def rtt_deviation() -> Finding:
     met = abs(deviation.mean() / 138.6 - 1) <= 0.35 and abs((deviation / mean).mean() - 0.5) <= 0.15
     return Finding(
         met,
-        f"{shown(deviation)} ms, {(deviation / mean).mean():.2f} of the mean; "
-        f"{shown(rtt(lossy, 'rtt_sd_s'))} with 0.5 % loss on the WLAN",
+        f"{rounded(deviation)} ms, {(deviation / mean).mean():.2f} of the mean; "
+        f"{rounded(rtt(lossy, 'rtt_sd_s'))} with 0.5 % loss on the WLAN",
     )
 
 
@@ -210,9 +209,12 @@ def spurious_retransmissions() -> Finding:
 
 def fast_retransmit() -> Finding:
     result = simulated("round-trips")
-    fast, timeouts = of(result, "fast_retransmits_per_s"), of(result, "timeouts_per_s")
+    fast, timeouts = (
+        mean_over_flows(result, "fast_retransmits_per_s"),
+        mean_over_flows(result, "timeouts_per_s"),
+    )
     return Finding(
-        bool(fast.min() > 0 and timeouts.max() == 0), f"{shown(fast)} /s, timeouts {timeouts.max():g} /s"
+        bool(fast.min() > 0 and timeouts.max() == 0), f"{rounded(fast)} /s, timeouts {timeouts.max():g} /s"
     )
 
 
@@ -251,24 +253,24 @@ def connections(count: int, **changes: Any) -> xr.Dataset:
 
 
 def share_against_connections() -> Finding:
-    shares = [of(connections(k), "goodput_kbps") for k in range(1, 8)]
-    return Finding(increasing(shares[::-1]), f"{listed(shares)} kbit/s")
+    shares = [mean_over_flows(connections(k), "goodput_kbps") for k in range(1, 8)]
+    return Finding(rising(shares[::-1]), f"{rounded(*shares)} kbit/s")
 
 
 def fairness(count: int) -> np.ndarray:
-    return of(connections(count, run__replications=20), "fairness")
+    return mean_over_flows(connections(count, run__replications=20), "fairness")
 
 
 def fairness_of_two() -> Finding:
-    return Finding(abs(fairness(2).mean() - 0.997) <= 0.015, shown(fairness(2), 4))
+    return Finding(abs(fairness(2).mean() - 0.997) <= 0.015, rounded(fairness(2), digits=4))
 
 
 def fairness_of_many() -> Finding:
-    return Finding(abs(fairness(7).mean() - 0.875) <= 0.08, shown(fairness(7), 4))
+    return Finding(abs(fairness(7).mean() - 0.875) <= 0.08, rounded(fairness(7), digits=4))
 
 
 def fairness_against_connections() -> Finding:
-    return Finding(less(fairness(7), fairness(2)), listed([fairness(k) for k in (2, 4, 7)], 4))
+    return Finding(exceeds(fairness(2), fairness(7)), rounded(*(fairness(k) for k in (2, 4, 7)), digits=4))
 
 
 def jain_of_a_tenth() -> Finding:
@@ -306,4 +308,4 @@ and trends are tested with a false-alarm rate of 0.1 % each. Written by `python
 validation/published/claims_suliman_2005.py`."""
 
 if __name__ == "__main__":
-    print(write_page(PAPER, "Claims of Suliman et al. (2005)", INTRODUCTION, CHECKS) or "as on record")
+    write_recorded(PAPER, "Claims of Suliman et al. (2005)", INTRODUCTION, CHECKS)

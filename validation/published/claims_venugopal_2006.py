@@ -5,17 +5,15 @@
 runs them (about ten minutes on two cores) and writes docs/explanation/claims-venugopal-2006.md.
 """
 
-import sys
-import tomllib
 from collections import Counter
-from typing import Any
+from functools import partial
 
-from claims import IN_PART, NOT_REPRODUCED, NOT_SIMULATED, REPRODUCED, ROOT, Claim, Result, judged
+from claim_pages import table, write
+from claims import IN_PART, NOT_REPRODUCED, NOT_SIMULATED, REPRODUCED, Claim, Result, claims_of, judged, run
 from venugopal_procedures import PROCEDURES
 
-from btqueue.scenario.library import models_folder
-
-PAGE = ROOT / "docs" / "explanation" / "claims-venugopal-2006.md"
+PAPER = "venugopal-2006"
+HEADINGS = ("claim", "section", "published", "simulated", "verdict")
 INTRODUCTION = """\
 # The claims of Venugopal 2006
 
@@ -55,50 +53,51 @@ because short runs overrate failures.
 """
 
 
-def record() -> dict[str, Claim]:
-    """Return the claims, by id."""
-    text = (models_folder() / "venugopal-2006" / "published.toml").read_text("utf-8")
-    return {claim["id"]: claim for claim in tomllib.loads(text)["claim"]}
+Row = tuple[Claim, str, list[Result]]
+"""A claim, its verdict and its checks."""
 
 
 def main() -> None:
     """Judge all claims and write the page."""
-    claims, rows = record(), []
-    for number, claim in enumerate(claims.values(), start=1):
-        verdict, found = judged(claim, PROCEDURES, claims)
-        print(f"{number}/{len(claims)} {claim['id']}: {verdict}", file=sys.stderr, flush=True)
-        for result in found:
-            print("    ", result.label, *result.finding, file=sys.stderr, flush=True)
-        rows.append((claim, verdict, found))
-    PAGE.write_text(page(rows), "utf-8")
+    claims = claims_of(PAPER)
+    found = run({name: partial(judged, claim, PROCEDURES, claims) for name, claim in claims.items()})
+    write(PAPER, page([(claims[name], *outcome) for name, outcome in found.items()]))
 
 
-def page(rows: list[tuple[Claim, str, list[Result]]]) -> str:
-    """Return the page: counts, the table, and why claims are not reproduced."""
+def page(rows: list[Row]) -> list[str]:
+    """Return the lines of the page: counts, the table, and why claims are not reproduced."""
+    return [
+        INTRODUCTION,
+        f"Of {len(rows)} claims: {total(rows)}.",
+        "",
+        *table(HEADINGS, (cells(*row) for row in rows)),
+        "",
+        "## Not reproduced, or in part: why",
+        *(
+            f"\n{claim['statement']} *({verdict})*\n: {claim['why']}"
+            for claim, verdict, _ in rows
+            if verdict != REPRODUCED
+        ),
+    ]
+
+
+def total(rows: list[Row]) -> str:
+    """Return how many claims have each verdict."""
     counts = Counter(verdict for _, verdict, _ in rows)
     order = [REPRODUCED, IN_PART, NOT_REPRODUCED, NOT_SIMULATED]
-    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
-    lines = [INTRODUCTION, f"Of {len(rows)} claims: {total}.\n"]
-    lines += ["| claim | section | published | simulated | verdict |", "|---|---|---|---|---|"]
-    lines += [row(*entry) for entry in rows]
-    lines += ["", "## Not reproduced, or in part: why", ""]
-    for claim, verdict, _ in rows:
-        if verdict != REPRODUCED:
-            lines.append(f"{claim['statement']} *({verdict})*\n: {claim['why']}\n")
-    return "\n".join(lines)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in order if counts[verdict])
 
 
-def row(claim: Claim, verdict: str, found: list[Result]) -> str:
+def cells(claim: Claim, verdict: str, found: list[Result]) -> list[str]:
     """Return one line of the table."""
     seen = "<br>".join(map(cell, found)) or "–"
-    return f"| {claim['statement']} | {claim['where']} | {claim['published']} | {seen} | {verdict} |"
+    return [claim["statement"], claim["where"], claim["published"], seen, verdict]
 
 
 def cell(result: Result) -> str:
     """Return a check as text: its name, what was seen, and whether it holds."""
     label = f"{result.label}: " if result.label else ""
-    mark: Any = "✓" if result.finding.holds else "✗"
-    return f"{label}{result.finding.seen} {mark}"
+    return f"{label}{result.finding.seen} {'✓' if result.finding.holds else '✗'}"
 
 
 if __name__ == "__main__":

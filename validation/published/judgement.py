@@ -1,11 +1,13 @@
 """Whether a published statement holds in simulations: the statistics behind the verdicts.
 
-A sample has the shape (points, replications): the mean over flows of one metric. Points of a sweep share
-their seeds, so differences are taken within a replication. Every test of a trend or an order has a
-false-alarm rate of ALPHA: with that probability it finds a trend where there is none. Tolerances of values
-come from the wording of the publication.
+A sample has one value for each replication, the mean over flows of one metric; those of a sweep have the
+shape (points, replications). Points that share their seeds share their random numbers, so differences are
+taken within a replication. Every test of a trend or an order has a false-alarm rate of ALPHA: with that
+probability it finds a trend where there is none. Tolerances of values come from the wording of the
+publication.
 """
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,16 +36,31 @@ def interval(sample: np.ndarray) -> tuple[float, float]:
     return mean, 0.0 if np.isnan(width) or width <= 1e-9 * abs(mean) else width
 
 
-def shown(sample: np.ndarray) -> str:
-    """Return mean and half-width as text, the mean with the digits that the half-width leaves."""
+def shown(sample: np.ndarray, digits: int = 5) -> str:
+    """Return mean and half-width as text, the mean with the digits that the half-width leaves.
+
+    Where replications do not differ it has `digits` significant ones.
+    """
     mean, width = interval(sample)
     if not np.isfinite(mean):
         return "none"
-    reference = width or abs(mean) * 1e-3 or 1.0
-    digits = max(0, 1 - int(np.floor(np.log10(reference))))
-    return (
-        f"{mean:.{digits}f} ± {width:.{digits}f}" if width else f"{mean:.{digits}f}".rstrip("0").rstrip(".")
+    if not width:
+        return f"{mean:.{digits}g}"
+    decimals = max(0, 1 - int(np.floor(np.log10(width))))
+    return f"{mean:.{decimals}f} ± {width:.{decimals}f}"
+
+
+def rounded(*samples: np.ndarray, digits: int = 3) -> str:
+    """Return means with `digits` significant digits, and half-widths above a thousandth of the mean."""
+    return ", ".join(
+        f"{mean:.{digits}g} ± {width:.2g}" if width > 1e-3 * abs(mean) else f"{mean:.{digits}g}"
+        for mean, width in map(interval, samples)
     )
+
+
+def listed(samples: Iterable[np.ndarray], form: str = ".3g") -> str:
+    """Return the means of several samples, each in this format."""
+    return ", ".join(f"{float(sample.mean()):{form}}" for sample in samples)
 
 
 def value(sample: np.ndarray, published: float, tolerance: float) -> Finding:
@@ -58,6 +75,12 @@ def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> 
     return Finding(lower - width <= mean <= upper + width, shown(sample))
 
 
+def within(sample: np.ndarray, lower: float, upper: float) -> bool:
+    """Whether the mean, with its half-width against it, lies between the bounds."""
+    mean, width = interval(sample)
+    return lower <= mean - width and mean + width <= upper
+
+
 def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
     """Whether the mean of `high` is greater than that of `low`: one-sided t-test of paired replications."""
     difference = high - low
@@ -65,6 +88,16 @@ def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
         return bool(difference[0] > 0)
     score = difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference)))
     return bool(stats.t.sf(score, len(difference) - 1) < alpha)
+
+
+def falling(samples: Sequence[np.ndarray]) -> bool:
+    """Whether each sample exceeds the next one."""
+    return all(exceeds(high, low) for high, low in pairwise(samples))
+
+
+def rising(samples: Sequence[np.ndarray]) -> bool:
+    """Whether each sample exceeds the one before."""
+    return falling(samples[::-1])
 
 
 def trend(samples: np.ndarray, places: np.ndarray, rising: bool) -> Finding:
@@ -91,8 +124,7 @@ def flat(samples: np.ndarray, spread: float) -> Finding:
 
 def order(samples: list[np.ndarray]) -> Finding:
     """Check that each sample exceeds the next one, by paired tests at ALPHA."""
-    pairs = pairwise(samples)
-    return Finding(all(exceeds(high, low) for high, low in pairs), " > ".join(shown(s) for s in samples))
+    return Finding(falling(samples), " > ".join(map(shown, samples)))
 
 
 def best(samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float) -> Finding:
@@ -125,8 +157,3 @@ def inner(samples: np.ndarray, places: list[float], lower: float, upper: float, 
     feet = [min(side, key=lambda i: means[i]) for side in sides if side]
     holds = len(feet) == 2 and all(exceeds(ahead[top], ahead[foot], ALPHA / len(places)) for foot in feet)
     return Finding(holds, listed(samples))
-
-
-def listed(samples: np.ndarray) -> str:
-    """Return the means of a sweep in three significant digits."""
-    return ", ".join(f"{mean:.3g}" for mean in samples.mean(axis=1))

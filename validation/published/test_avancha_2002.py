@@ -3,16 +3,12 @@
 Seeds are fixed. Orders and trends are paired t-tests with a false-alarm rate of 0.1 %.
 """
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import claims_avancha_2002 as paper
-from paper_claims import claims_of, less
+import pytest
+from claims import claims_of, verdict
+from judgement import exceeds
 
-CLAIMS = {claim["id"]: claim for claim in claims_of(paper.PAPER)}
+CLAIMS = claims_of(paper.PAPER)
 BY_CONSTRUCTION = {"3.4-two-messages"}
 """Checked in validation/unit/test_centaurus.py."""
 
@@ -25,8 +21,8 @@ def test_every_claim_is_checked_or_left_to_the_testbed():
 
 @pytest.mark.parametrize("name", paper.CHECKS)
 def test_a_claim_has_the_verdict_on_record(name):
-    met, seen = paper.CHECKS[name]()
-    assert met == (CLAIMS[name]["verdict"] == "reproduced"), seen
+    finding = paper.CHECKS[name]()
+    assert verdict([finding.holds]) == CLAIMS[name]["verdict"], finding.seen
 
 
 def test_without_the_modems_limit_there_is_no_jump():
@@ -49,7 +45,7 @@ def test_at_bad_times_centaurus_is_faster_than_tcp_from_4096_bytes_on():
             paper.session(paper.over_cdpd(protocol, size, paper.NOISY, run__replications=20))
             for protocol in ("tcp", "centaurus")
         )
-        assert less(centaurus, tcp)
+        assert exceeds(tcp, centaurus)
 
 
 def test_hardly_any_long_message_gets_through_in_15_s_at_bad_times():

@@ -9,10 +9,10 @@ import claims
 import judgement
 import numpy as np
 import pytest
-from claims_venugopal_2006 import record
+from claims_venugopal_2006 import PAPER
 from venugopal_procedures import PROCEDURES
 
-CLAIMS = record()
+CLAIMS = claims.claims_of(PAPER)
 FAST = 4
 """Most points of ten replications that a claim of the default run may take."""
 

@@ -4,15 +4,15 @@ The claims are judged in claims_johansson_2000.py; here stands which of their pa
 an order that does not exist with probability 0.001. Seeds are fixed.
 """
 
-import claims_johansson_2000 as claims
+import claims_johansson_2000 as paper
 import pytest
-from claim_pages import ids_of
+from claims import claims_of, sample
 
 from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
 
 NOT_REPRODUCED = {
-    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in claims.NOISY},
+    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in paper.NOISY},
     "vegas-bounds": {
         "saturated goodput, asymmetric",
         "saturated goodput, symmetric",
@@ -22,23 +22,22 @@ NOT_REPRODUCED = {
     "vegas-bounds-with-more-peripherals": {"from 1 to 3"},
 }
 """Parts that do not hold; why is said on the page of the claims."""
-SLOW = (claims.half_the_buffer, claims.vegas_bounds, claims.vegas_bounds_with_more_peripherals)
+SLOW = {"half-the-buffer", "vegas-bounds", "vegas-bounds-with-more-peripherals"}
 
 
 @pytest.mark.parametrize(
-    "claim",
-    [pytest.param(c, marks=pytest.mark.long if c in SLOW else ()) for c in claims.CLAIMS],
-    ids=lambda claim: claim.__name__,
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in paper.CHECKS]
 )
-def test_claim(claim):
-    found = claim()
-    failed = {part for part, holds in found.parts.items() if not holds}
-    assert failed == NOT_REPRODUCED.get(found.id, set()), found.simulated
+def test_claim(name):
+    found = paper.CHECKS[name]()
+    assert set(found.failed) == NOT_REPRODUCED.get(name, set()), found.simulated
 
 
 def test_every_claim_on_record_is_judged():
-    judged = {"-".join(claim.__name__.split("_")) for claim in claims.CLAIMS}
-    assert len(judged) == len(ids_of("johansson-2000", "simulation"))
+    claims = claims_of(paper.PAPER)
+    assert set(paper.CHECKS) == {
+        name for name, claim in claims.items() if "simulation" in claim["checked_by"]
+    }
 
 
 # ---------------------------------------------------------------- arithmetic of sections 2.1, 4.1, 4.2
@@ -50,7 +49,7 @@ def test_the_printed_rates_are_those_of_an_older_338_byte_packet():
     assert [dh5.asymmetric_kbps * 338 / 339, dh5.symmetric_kbps * 338 / 339] == pytest.approx(
         [721, 432.6], abs=0.1
     )
-    assert packet_type("DH1").payload_bits / (6 * claims.SLOT_S) / 1e3 == pytest.approx(57.6)
+    assert packet_type("DH1").payload_bits / (6 * paper.SLOT_S) / 1e3 == pytest.approx(57.6)
 
 
 def test_uncoded_packets_hold_half_as_much_again():
@@ -77,6 +76,6 @@ def test_the_saturated_goodput_follows_from_the_slots():
     # Two segments of four DH5 and a DH3 with one-slot answers; one answer is a DH3 with the acknowledgement.
     # No tick here: it would now and then acknowledge a single segment. In 400 s there are 22,000 segments.
     slots = 2 * (4 * 6 + 4) + 2
-    scenario = claims.model("asymmetric", transport__ack_clock="timer", run__replications=1)
-    goodput = float(claims.sample(scenario, "goodput_kbps").mean())
-    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * claims.SLOT_S) / 1e3, rel=1e-4)
+    scenario = paper.model("asymmetric", transport__ack_clock="timer", run__replications=1)
+    goodput = float(sample(scenario, "goodput_kbps").mean())
+    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * paper.SLOT_S) / 1e3, rel=1e-4)

@@ -3,16 +3,12 @@
 Seeds are fixed. Orders and trends are paired t-tests with a false-alarm rate of 0.1 %.
 """
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 import claims_suliman_2005 as paper
-from paper_claims import claims_of, less
+import pytest
+from claims import claims_of, mean_over_flows, verdict
+from judgement import exceeds
 
-CLAIMS = {claim["id"]: claim for claim in claims_of(paper.PAPER)}
+CLAIMS = claims_of(paper.PAPER)
 
 
 def test_every_claim_is_checked_or_left_to_the_testbed():
@@ -23,15 +19,15 @@ def test_every_claim_is_checked_or_left_to_the_testbed():
 
 @pytest.mark.parametrize("name", paper.CHECKS)
 def test_a_claim_has_the_verdict_on_record(name):
-    met, seen = paper.CHECKS[name]()
-    assert met == (CLAIMS[name]["verdict"] == "reproduced"), seen
+    finding = paper.CHECKS[name]()
+    assert verdict([finding.holds]) == CLAIMS[name]["verdict"], finding.seen
 
 
 @pytest.mark.parametrize("packet", paper.PACKETS)
 def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
     mss = packet - paper.TCP_IP_BYTES
     rates = [
-        paper.of(
+        mean_over_flows(
             paper.simulated(
                 "one-of-seven",
                 link__node_buffer_bytes=1_000_000,
@@ -44,13 +40,13 @@ def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
         )
         for window in (2, 4, 64)
     ]
-    assert not less(rates[1], rates[0])
-    assert not less(rates[2], rates[1])
+    assert not exceeds(rates[0], rates[1])
+    assert not exceeds(rates[1], rates[2])
 
 
 def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
     means = [
-        paper.of(paper.bt.simulate(paper.wlan_with_loss(loss)), "rtt_s").mean()
+        mean_over_flows(paper.bt.simulate(paper.wlan_with_loss(loss)), "rtt_s").mean()
         for loss in (0.002, 0.005, 0.01)
     ]
     assert means[0] > means[1] > means[2]
