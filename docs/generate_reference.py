@@ -16,7 +16,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
-from btqueue.scenario.capability import SIMULATE_VALUES, SOLVE_VALUES
+from btqueue.scenario.capability import SIMULATE_VALUES
+from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.problems import allowed_values
 
 PAGE = Path(__file__).parent / "reference" / "scenario-keys.md"
@@ -82,7 +83,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             meaning(field),
         ]
         if with_limits:
-            cells += [today(key, SOLVE_VALUES), today(key, SIMULATE_VALUES)]
+            cells += [today(key, solve_values()), today(key, SIMULATE_VALUES)]
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
     return "\n".join([heading, "", summary, "", *markdown_table(columns, rows), ""])
@@ -123,6 +124,13 @@ def as_toml(value: Any) -> str:
 def meaning(field: FieldInfo) -> str:
     """Return the description of a key."""
     return field.description or ""
+
+
+def solve_values() -> dict[str, tuple[object, ...]]:
+    """Return the values that some model covers, for each key of which no model covers all."""
+    tables = [scope.values for scope in MODELS.values()]
+    keys = [key for key in tables[0] if all(key in table for table in tables)]
+    return {key: tuple(dict.fromkeys(v for table in tables for v in table[key])) for key in keys}
 
 
 def today(key: str, available: Mapping[str, tuple[object, ...]]) -> str:

@@ -1,5 +1,6 @@
 """Couples queueing and transport on a network into one operating point: `solve`."""
 
-from btqueue.network.piconet import NoConvergence, solve
+from btqueue.network.answers import NoConvergence
+from btqueue.network.solve import solve
 
 __all__ = ["NoConvergence", "solve"]

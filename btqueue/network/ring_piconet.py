@@ -1,4 +1,4 @@
-"""`solve`: one ring piconet, from scenario to labelled metrics, by the model of the regime that it is in.
+"""A ring piconet without ARQ: its metrics, by the model of the regime that it is in.
 
 1. Saturated by congestion: every connection greedy, buffers overflow (`saturation`).
 2. Held back by radio errors: windows stay small (`radio_loss`).
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import xarray as xr
 
+from btqueue.network.answers import NoConvergence
 from btqueue.network.application_limited import ApplicationLimited, solve_application_limited
 from btqueue.network.radio_loss import (
     LARGEST_WINDOW,
@@ -24,7 +24,7 @@ from btqueue.network.radio_loss import (
 from btqueue.network.ring import Ring, ring_of
 from btqueue.network.saturation import CONSISTENT, Saturated, cycle_s, solve_saturated
 from btqueue.queueing.errors import ConvergenceError
-from btqueue.scenario import Scenario, describe, require_built
+from btqueue.scenario import Scenario
 from btqueue.transport import NotConvergedError
 
 NEAR = 0.8
@@ -34,29 +34,13 @@ NEAR = 0.8
 LOSSES = ("window_segments", "segment_loss", "loss_token_buffer", "loss_baseband_buffer")
 
 
-class NoConvergence(RuntimeError):
-    """The model found no consistent operating point; the message says what was tried."""
-
-
-def solve(scenario: Scenario) -> xr.Dataset:
-    """Solve the scenario's models and return its metrics in the long run.
-
-    Returns:
-        Dataset with per-flow metrics of dimension (flow,), scalars for the piconet and `queue_packets` of
-        dimension (queue,); a metric that the model of the regime cannot give is absent. Attributes:
-        answered_by, method, converged, residual (relative), iterations, warnings.
-
-    Raises:
-        NotBuiltYet: the scenario asks for something that the models cannot do yet.
-        NoConvergence: no consistent operating point was found.
-    """
-    require_built(scenario)
+def answer(scenario: Scenario) -> tuple[dict, dict]:
+    """Return metrics and notes, as `btqueue.network.answers` describes them."""
     ring = ring_of(scenario)
     try:
-        metrics, notes = _answer(scenario, ring)
+        return _answer(scenario, ring)
     except (ConvergenceError, NotConvergedError, RadioFixedPointFailed) as error:
         raise NoConvergence(f"the model of this piconet did not converge: {error}") from error
-    return _label(metrics, notes, ring)
 
 
 def _answer(scenario: Scenario, ring: Ring) -> tuple[dict, dict]:
@@ -116,7 +100,7 @@ def _of_saturated(found: Saturated) -> tuple[dict, dict]:
         "segment_loss": found.mean("segment_loss"),
         "loss_token_buffer": share("refused_at_buffer", "offered_to_buffer"),
         "loss_baseband_buffer": share("refused_at_baseband", "offered_to_baseband"),
-        "queue_packets": np.array([*queue, np.nan]),
+        "queue_packets": dict(zip(("token_buffer", "uplink"), queue, strict=True)),
         "cycle_s": found.cycle,
         "slot_utilisation": found.slot_utilisation,
     }
@@ -174,7 +158,11 @@ def _of_application(found: ApplicationLimited, saturated: Saturated) -> tuple[di
         "segment_loss": found.segment_loss,
         "loss_token_buffer": found.loss_token_buffer,
         "loss_baseband_buffer": found.loss_baseband_buffer,
-        "queue_packets": np.array([found.token_buffer_packets, found.uplink_packets, found.downlink_packets]),
+        "queue_packets": {
+            "token_buffer": found.token_buffer_packets,
+            "uplink": found.uplink_packets,
+            "downlink": found.downlink_packets,
+        },
         "cycle_s": found.cycle,
         "slot_utilisation": found.slot_utilisation,
     }
@@ -214,25 +202,10 @@ def _with_radio_losses(metrics: dict, notes: dict, radio: RadioLimited) -> tuple
 
 
 def _notes(method: str, residual: float, iterations: int, warnings: list[str]) -> dict:
-    return {"method": method, "residual": residual, "iterations": iterations, "warnings": warnings}
-
-
-def _label(metrics: dict, notes: dict, ring: Ring) -> xr.Dataset:
-    """Put names and units on the metrics; by symmetry every flow has the same."""
-    flows = ring.peripherals
-    metrics["fairness"] = 1.0
-    whole = {"cycle_s", "slot_utilisation", "fairness"}
-    variables = {}
-    for name, value in metrics.items():
-        if name == "queue_packets":
-            variables[name] = ("queue", value)
-        elif name in whole:
-            variables[name] = ((), value)
-        else:
-            variables[name] = ("flow", np.full(flows, value))
-    dataset = xr.Dataset(
-        variables,
-        coords={"flow": np.arange(1, flows + 1), "queue": ["token_buffer", "uplink", "downlink"]},
-        attrs={"answered_by": "model", "converged": notes["residual"] <= CONSISTENT, **notes},
-    )
-    return describe(dataset)
+    return {
+        "method": method,
+        "converged": residual <= CONSISTENT,
+        "residual": residual,
+        "iterations": iterations,
+        "warnings": warnings,
+    }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.network import NoConvergence, piconet
+from btqueue.network import NoConvergence, ring_piconet
 from btqueue.scenario import METRICS
 
 PICONET = bt.load("venugopal-2006/piconet")
@@ -92,9 +92,9 @@ def test_run_parameters_do_not_matter():
 
 def test_failure_is_an_error_that_says_what_was_tried(monkeypatch: pytest.MonkeyPatch):
     def fails(*_: object) -> None:
-        raise piconet.RadioFixedPointFailed("relative mismatch 1 after 40 steps")
+        raise ring_piconet.RadioFixedPointFailed("relative mismatch 1 after 40 steps")
 
-    monkeypatch.setattr(piconet, "solve_radio_limited", fails)
+    monkeypatch.setattr(ring_piconet, "solve_radio_limited", fails)
     with pytest.raises(NoConvergence, match="relative mismatch 1 after 40 steps"):
         bt.solve(bt.load("venugopal-2006/piconet-errors"))
 

@@ -27,7 +27,8 @@ from btqueue.scenario import (
     models_folder,
     require_built,
 )
-from btqueue.scenario.capability import SIMULATE_VALUES, SOLVE_VALUES
+from btqueue.scenario.capability import SIMULATE_VALUES
+from btqueue.scenario.model_scopes import MODELS as SOLVED
 
 MODELS = list_models()
 
@@ -331,7 +332,7 @@ def test_the_default_of_every_key_is_within_both_tables():
 
 
 def test_every_key_of_the_capability_table_exists():
-    for key in (*SOLVE_VALUES, *SIMULATE_VALUES):
+    for key in (*(key for scope in SOLVED.values() for key in scope.values), *SIMULATE_VALUES):
         table, _, name = key.partition(".")
         assert hasattr(getattr(Scenario(), table), name), key
 

@@ -1,0 +1,51 @@
+"""The answer of a model: named metrics, how it was found, and both as a labelled dataset.
+
+A model is a module with a function `answer(scenario)` that returns two dictionaries:
+
+- metrics by name: one number for the network (`cycle_s`, `slot_utilisation`, `fairness`), one for each flow,
+  or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
+  that the model cannot give is left out.
+- notes: `method` in words, `converged`, `residual` (relative), `iterations`, `warnings`, and `errors`, the
+  measured error class of the approximation, where there is one.
+"""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import Scenario, describe
+from btqueue.scenario.topology import topology
+
+OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
+
+
+class NoConvergence(RuntimeError):
+    """The model found no consistent operating point; the message says what was tried."""
+
+
+def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> xr.Dataset:
+    """Put names and units on a model's metrics."""
+    plan = topology(scenario)
+    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+    queues = metrics.get("queue_packets", {})
+    variables: dict[str, Any] = {}
+    for name, value in metrics.items():
+        if name == "queue_packets":
+            variables[name] = ("queue", list(queues.values()))
+        elif name in OF_THE_NETWORK:
+            variables[name] = ((), value)
+        else:
+            variables[name] = ("flow", np.broadcast_to(value, len(names)).astype(float))
+    if "goodput_kbps" in variables and "fairness" not in variables:
+        goodput = variables["goodput_kbps"][1]
+        variables["fairness"] = ((), jain_index(goodput))
+    coordinates: dict[str, Any] = {"flow": np.arange(1, len(names) + 1), "flow_name": ("flow", names)}
+    if queues:
+        coordinates["queue"] = list(queues)
+    return describe(xr.Dataset(variables, coords=coordinates, attrs={"answered_by": "model", **notes}))
+
+
+def jain_index(rates: np.ndarray) -> float:
+    """Return Jain's fairness index of rates, shape (flows,): 1 if all are equal (Jain et al. 1984)."""
+    return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else 1.0

@@ -1,0 +1,26 @@
+"""`solve`: a scenario is answered by the first model that covers it."""
+
+from importlib import import_module
+
+import xarray as xr
+
+from btqueue.network.answers import label
+from btqueue.scenario import Scenario
+from btqueue.scenario.capability import model_of
+
+
+def solve(scenario: Scenario) -> xr.Dataset:
+    """Solve the scenario's models and return its metrics in the long run.
+
+    Returns:
+        Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
+        dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, model,
+        method, converged, residual (relative), iterations, warnings.
+
+    Raises:
+        NotBuiltYet: the scenario asks for something that no model can do yet.
+        NoConvergence: no consistent operating point was found.
+    """
+    name = model_of(scenario)
+    metrics, notes = import_module(f"btqueue.network.{name}").answer(scenario)
+    return label(scenario, metrics, {"model": name, **notes})
