@@ -179,7 +179,7 @@ def series_figure(series: xr.Dataset, title: str = "") -> Figure:
     cut off.
 
     Args:
-        series: what `btqueue.simulator.series.time_series` returns.
+        series: what `btqueue.simulator.statistics.series.time_series` returns.
         title: heading.
     """
     figure = Figure(figsize=(8.0, 7.0), layout="constrained")

@@ -131,8 +131,8 @@ def second_interrupt_ends_all() -> Iterator[None]:
 
 def is_compiled() -> bool:
     """Whether machine code of this version's event loop is in the cache, or none is wanted."""
-    from btqueue.simulator.compilation import cache_folder
     from btqueue.simulator.engine import advance
+    from btqueue.simulator.machinery.compilation import cache_folder
 
     plain_python = not hasattr(advance, "py_func")  # under NUMBA_DISABLE_JIT=1
     return plain_python or any(cache_folder().rglob("engine.advance-*.nbc"))
@@ -182,7 +182,7 @@ def progress_bar(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from btqueue.simulator.results import uses_batch_means
+    from btqueue.simulator.statistics.results import uses_batch_means
 
     if runs is None and scenario.run.precision is None:
         runs = 1 if uses_batch_means(scenario) else scenario.run.replications

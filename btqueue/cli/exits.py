@@ -18,8 +18,8 @@ EXIT_CODES = (
     ("btqueue.scenario", "ScenarioError", BAD_INPUT),
     ("btqueue.network", "NoConvergence", NO_ANSWER),
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
-    ("btqueue.simulator.gpu", "GpuUnavailable", BAD_INPUT),
-    ("btqueue.simulator.extras", "MissingPackage", BAD_INPUT),
+    ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
+    ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
 )
 """Module, exception and exit code of what a user can run into."""
 

@@ -59,7 +59,7 @@ class Recordings:
             raise BadInput(f"--at {at}: there is no such node; {hint}")
         if series is not None and not 0 < step_s <= scenario.run.duration_s:
             raise BadInput(f"--step {step_s:g}: must be above 0 and at most run.duration_s")
-        from btqueue.simulator.extras import require
+        from btqueue.simulator.traces.extras import require
 
         if trace is not None:
             require("pyarrow", "Parquet files")
@@ -83,14 +83,14 @@ class Recordings:
         if self.trace is not None or self.pcap is not None:
             self._record(quiet)
         if self.series is not None:
-            from btqueue.simulator.series import time_series
+            from btqueue.simulator.statistics.series import time_series
 
             found = time_series(self.scenario, step_s=self.step_s)
             self.series.write(found, self.scenario)
             self.written["series"] = {"path": str(self.series.path), "steps": found.sizes["time"]}
 
     def _record(self, quiet: bool) -> None:
-        from btqueue.simulator.trace_files import record
+        from btqueue.simulator.traces.trace_files import record
 
         interrupted = False
         plan = topology(self.scenario)

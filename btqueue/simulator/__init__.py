@@ -4,12 +4,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from btqueue.simulator.invariants import InvariantViolated
     from btqueue.simulator.replications import simulate
+    from btqueue.simulator.statistics.invariants import InvariantViolated
 
 __all__ = ["InvariantViolated", "simulate"]
 
-_HOME = {"InvariantViolated": "invariants", "simulate": "replications"}
+_HOME = {"InvariantViolated": "statistics.invariants", "simulate": "replications"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,29 +1,31 @@
 """The event loop: `advance` runs a replication to a given time, stops cleanly, and can be called again."""
 
-from btqueue.simulator import bridges, delay_line, delayed_ack, disciplines, medium, sessions
-from btqueue.simulator.application import on_arrival, start_application
-from btqueue.simulator.compilation import compiled, entry_point, outlined
-from btqueue.simulator.crossing import on_segment_crossed
-from btqueue.simulator.forwarding import enter_port, leave_host
-from btqueue.simulator.host import next_output, on_retransmission_timer, receive_segment
-from btqueue.simulator.polling import begin, on_turn
-from btqueue.simulator.records import (
+from btqueue.simulator.applications import sessions
+from btqueue.simulator.applications.application import on_arrival, start_application
+from btqueue.simulator.bluetooth import bridges, disciplines
+from btqueue.simulator.bluetooth.polling import begin, on_turn
+from btqueue.simulator.bluetooth.token_bucket import on_tokens
+from btqueue.simulator.hosts import delay_line, medium
+from btqueue.simulator.hosts.crossing import on_segment_crossed
+from btqueue.simulator.hosts.forwarding import enter_port, leave_host
+from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
+from btqueue.simulator.machinery.compilation import compiled, entry_point, outlined
+from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
+from btqueue.simulator.machinery.timers import cancel
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.nodes import INBOX, OUTBOX
+from btqueue.simulator.records.run import (
     ARRIVAL,
     BRIDGE,
     DELAYED_ACK,
-    INBOX,
     LINE,
     MEDIUM,
-    NOTHING,
-    OUTBOX,
     RETRANSMISSION,
     TOKENS,
     TURN,
 )
-from btqueue.simulator.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
-from btqueue.simulator.timers import cancel
-from btqueue.simulator.token_bucket import on_tokens
-from btqueue.simulator.trace import SEGMENT_SENT, segment_event
+from btqueue.simulator.tcp import delayed_ack
+from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE = 0, 1
 """Why `advance` returned: it came to the time asked for, or a pool or the log is nearly full."""

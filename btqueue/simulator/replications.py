@@ -19,13 +19,14 @@ from scipy import stats
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, conflict
+from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, advance
-from btqueue.simulator.invariants import check_invariants
-from btqueue.simulator.measurement import measure, queue_kinds
-from btqueue.simulator.records import SECOND, State
-from btqueue.simulator.results import Replication, label, uses_batch_means
-from btqueue.simulator.state import forget_statistics, grow, network_of, new_state
-from btqueue.simulator.warmup import find_warm_up
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.statistics.invariants import check_invariants
+from btqueue.simulator.statistics.measurement import measure, queue_kinds
+from btqueue.simulator.statistics.results import Replication, label, uses_batch_means
+from btqueue.simulator.statistics.warmup import find_warm_up
 
 CHUNK_S = 20.0
 """Simulated seconds between two looks at the progress bar and at Ctrl-C on a GPU."""
@@ -71,7 +72,7 @@ def simulate(
         scenario: what to simulate; `run` says how long, how often and from which seed.
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
-        device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu`).
+        device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
 
     Returns:
         Dataset with dimensions (replication, flow); metrics of the whole network have (replication,), those
@@ -126,7 +127,7 @@ def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
     """
     if device == "gpu":
-        from btqueue.simulator import gpu  # an extra
+        from btqueue.simulator.gpu import runs as gpu  # an extra
 
         gpu.open_gpu()
         gpu.require_replications(scenario)

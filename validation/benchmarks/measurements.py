@@ -18,11 +18,11 @@ from networks import many_piconets, tcp_over_a_link
 from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
-from btqueue.simulator.polling_system import PollingSystem, advance_to, new_polling_state
-from btqueue.simulator.random_times import ConstantTime, ExponentialTime
-from btqueue.simulator.records import SLOT
+from btqueue.simulator.construction.state import new_state
+from btqueue.simulator.queueing_only.polling_system import PollingSystem, advance_to, new_polling_state
+from btqueue.simulator.queueing_only.random_times import ConstantTime, ExponentialTime
+from btqueue.simulator.records.conventions import SLOT
 from btqueue.simulator.replications import run_until
-from btqueue.simulator.state import new_state
 
 MM1_LOAD, MM1_SERVICE = 0.7, 6.0
 SEVEN_QUEUES = {"queues": 7, "arrival_rate": 0.7 / 7 / 6, "service": 6.0, "switch": 2.0, "limit": 5}

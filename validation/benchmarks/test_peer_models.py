@@ -12,7 +12,7 @@ import pytest
 from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
-from btqueue.simulator.polling_system import simulate_polling_system
+from btqueue.simulator.queueing_only.polling_system import simulate_polling_system
 
 COMPARISONS = {
     "seven queues, SimPy": (measurements.seven_queue_system, simpy_polling, measurements.SEVEN_QUEUES, 3e4),

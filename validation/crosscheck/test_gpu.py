@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.simulator import gpu
-from btqueue.simulator.packed_state import ALIGNMENT, pack, unpack
-from btqueue.simulator.records import FIELDS, State
-from btqueue.simulator.state import new_state
+from btqueue.simulator.construction.state import new_state
+from btqueue.simulator.gpu import runs as gpu
+from btqueue.simulator.gpu.packed_state import ALIGNMENT, pack, unpack
+from btqueue.simulator.records.arrays import FIELDS, State
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,8 +34,9 @@ SHORT = {"run__duration_s": 0.6, "run__warmup_s": 0.2, "run__replications": 2}
 PLAY = """
 import json, sys
 import btqueue as bt
-from btqueue.simulator import gpu, state
-from btqueue.simulator.state import grow
+from btqueue.simulator.construction import state
+from btqueue.simulator.gpu import runs as gpu
+from btqueue.simulator.construction.state import grow
 
 grown = []
 
@@ -112,7 +113,7 @@ def test_real_gpu_equals_the_cpu(on_cpu):
 def test_without_a_gpu_the_error_says_what_to_do():
     program = """
 import btqueue as bt
-from btqueue.simulator.gpu import GpuUnavailable
+from btqueue.simulator.gpu.runs import GpuUnavailable
 try:
     bt.simulate(bt.load("venugopal-2006/piconet"), device="gpu")
 except GpuUnavailable as error:

@@ -5,8 +5,8 @@ import pytest
 from whole_network import go_on, play
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.records import SECOND, SLOT
-from btqueue.simulator.state import new_state
+from btqueue.simulator.construction.state import new_state
+from btqueue.simulator.records.conventions import SECOND, SLOT
 
 QUIET = {"flow_control__enabled": False, "network__peripherals": 1}
 ONE_WAY = {"network__flows": [{"from": "p1.1", "to": "c1"}]}

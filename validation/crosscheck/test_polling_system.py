@@ -9,9 +9,10 @@ from collections import deque
 import numpy as np
 import pytest
 
-from btqueue.simulator.compilation import entry_point
-from btqueue.simulator.independent_runs import CountLost
-from btqueue.simulator.polling_system import (
+from btqueue.simulator.machinery.compilation import entry_point
+from btqueue.simulator.machinery.random_streams import exponential, make_streams
+from btqueue.simulator.queueing_only.independent_runs import CountLost
+from btqueue.simulator.queueing_only.polling_system import (
     PollingSystem,
     advance_to,
     check_polling,
@@ -20,8 +21,7 @@ from btqueue.simulator.polling_system import (
     new_polling_state,
     simulate_polling_system,
 )
-from btqueue.simulator.random_streams import exponential, make_streams
-from btqueue.simulator.random_times import (
+from btqueue.simulator.queueing_only.random_times import (
     ConstantTime,
     ErlangTime,
     ExponentialTime,
@@ -31,9 +31,9 @@ from btqueue.simulator.random_times import (
     draw_time,
     law_dtype,
 )
-from btqueue.simulator.records import SLOT
-from btqueue.simulator.server_group import ServerGroup, simulate_server_group
-from btqueue.simulator.token_gate import TokenGate, simulate_token_gate
+from btqueue.simulator.queueing_only.server_group import ServerGroup, simulate_server_group
+from btqueue.simulator.queueing_only.token_gate import TokenGate, simulate_token_gate
+from btqueue.simulator.records.conventions import SLOT
 
 RATES = (0.05, 0.08, 0.1)
 SERVICES = (

@@ -3,10 +3,11 @@
 import pytest
 
 from btqueue.scenario import Scenario
+from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.engine import advance
-from btqueue.simulator.records import ARRIVAL, SLOT
+from btqueue.simulator.records.conventions import SLOT
+from btqueue.simulator.records.run import ARRIVAL
 from btqueue.simulator.replications import simulate
-from btqueue.simulator.state import new_state
 
 SHORT = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 3}
 

@@ -18,11 +18,12 @@ from whole_network import digest, go_on, play, sane
 import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator import InvariantViolated
-from btqueue.simulator import state as state_module
-from btqueue.simulator.invariants import check_invariants
-from btqueue.simulator.records import ARRIVAL, SECOND
+from btqueue.simulator.construction import state as state_module
+from btqueue.simulator.construction.state import forget_statistics, network_of, new_state
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.records.run import ARRIVAL
 from btqueue.simulator.replications import run_replication, simulate
-from btqueue.simulator.state import forget_statistics, network_of, new_state
+from btqueue.simulator.statistics.invariants import check_invariants
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -285,6 +286,7 @@ def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
     together = run_replication(scenario, 0)
     assert len(network_of(scenario).islands) == 1
     state_module.build.cache_clear()
+    assert apart is not None and together is not None
     assert apart.events == together.events
     for name, values in apart.metrics.items():
         np.testing.assert_array_equal(values, together.metrics[name], err_msg=name)

@@ -4,12 +4,14 @@ import hashlib
 
 import numpy as np
 
+from btqueue.simulator.bluetooth.polling import visits_until_now
+from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, advance
-from btqueue.simulator.flow_records import TCP
-from btqueue.simulator.invariants import check_invariants
-from btqueue.simulator.polling import visits_until_now
-from btqueue.simulator.records import DATA, DATAGRAM, NOTHING, OUTSIDE, SECOND, SLOT
-from btqueue.simulator.state import grow, new_state
+from btqueue.simulator.records.connections import TCP
+from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
+from btqueue.simulator.records.nodes import OUTSIDE
+from btqueue.simulator.records.packets import DATA, DATAGRAM
+from btqueue.simulator.statistics.invariants import check_invariants
 
 LONGEST = 5
 """Slots of the longest packet."""

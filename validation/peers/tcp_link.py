@@ -9,11 +9,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.simulator import flow_records, histograms, records, tcp_receiver, tcp_sender
-from btqueue.simulator.compilation import entry_point, outlined
-from btqueue.simulator.random_streams import make_streams, uniform
-from btqueue.simulator.records import ACK, NEVER, NOTHING, SECOND
-from btqueue.simulator.retransmission_timer import measure
+from btqueue.simulator.machinery.compilation import entry_point, outlined
+from btqueue.simulator.machinery.random_streams import make_streams, uniform
+from btqueue.simulator.records.connections import (
+    HALF_PIPE,
+    HALF_WINDOW,
+    NEWRENO,
+    ONE_LESS,
+    PER_RTT,
+    SACK,
+    VEGAS,
+    connection_dtype,
+    flow_statistics_dtype,
+)
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED
+from btqueue.simulator.records.packets import ACK, SACK_BLOCKS, segment_dtype
+from btqueue.simulator.statistics import histograms
+from btqueue.simulator.tcp import receiver, sender
+from btqueue.simulator.tcp.retransmission_timer import measure
 
 SEED = 20260101
 DURATION_S = 1000
@@ -39,7 +52,7 @@ def new_wire() -> Wire:
     """Return an empty direction."""
     return Wire(
         np.zeros(PACKETS, np.int64),
-        np.zeros(PACKETS, records.segment_dtype).view(np.recarray),
+        np.zeros(PACKETS, segment_dtype).view(np.recarray),
         np.zeros(3, np.int64),
     )
 
@@ -68,7 +81,7 @@ def enter(wire, size, rate, queue, now):
 def send_all(conn, board, sent_at, statistics, forward, rate, queue, now):
     """Send what the sender may send now."""
     while True:
-        number = tcp_sender.next_segment(conn, board, sent_at, statistics, now)
+        number = sender.next_segment(conn, board, sent_at, statistics, now)
         if number == NOTHING:
             return
         statistics.segments_sent += 1
@@ -81,7 +94,7 @@ def send_all(conn, board, sent_at, statistics, forward, rate, queue, now):
 def acknowledge(conn, out_of_order, back, rate, queue, now):
     """Send an acknowledgement, whose SACK option is padded to whole words of four bytes."""
     segment = back.segments[back.count[0] % PACKETS]
-    tcp_receiver.fill_acknowledgement(conn, out_of_order, segment, now)
+    receiver.fill_acknowledgement(conn, out_of_order, segment, now)
     segment.kind = ACK
     size = ACK_BYTES
     if segment.blocks > 0:
@@ -111,17 +124,15 @@ def play(conn, board, sent_at, out_of_order, statistics, histogram, forward, bac
             if loss > 0.0 and uniform(stream) < loss:
                 continue
             segment = forward.segments[place]
-            statistics.delivered_in_order += tcp_receiver.on_segment(
-                conn, out_of_order, statistics, segment, now
-            )
+            statistics.delivered_in_order += receiver.on_segment(conn, out_of_order, statistics, segment, now)
             acknowledge(conn, out_of_order, back, rate, queue, now)
         elif now == ack_at:
             segment = back.segments[back.count[1] % PACKETS]
             back.count[1] += 1
-            tcp_sender.on_ack(conn, board, sent_at, statistics, histogram, segment, now)
+            sender.on_ack(conn, board, sent_at, statistics, histogram, segment, now)
             send_all(conn, board, sent_at, statistics, forward, rate, queue, now)
         else:
-            tcp_sender.on_timeout(conn, board, statistics, now)
+            sender.on_timeout(conn, board, statistics, now)
             send_all(conn, board, sent_at, statistics, forward, rate, queue, now)
 
 
@@ -133,10 +144,10 @@ def run(row: dict, replication: int, **options: object) -> dict[str, float]:
         replication: number of the run; each draws other losses.
         options: fields of the connection to change.
     """
-    conn = np.zeros(1, flow_records.connection_dtype).view(np.recarray)[0]
+    conn = np.zeros(1, connection_dtype).view(np.recarray)[0]
     for name, value in (connection(row) | options).items():
         setattr(conn, name, value)
-    statistics = np.zeros(1, flow_records.flow_statistics_dtype).view(np.recarray)[0]
+    statistics = np.zeros(1, flow_statistics_dtype).view(np.recarray)[0]
     forward, back = new_wire(), new_wire()
     delay = row["delay_ms"] * SECOND // 1000
     link = np.array([row["rate"], delay, row["queue"], DURATION_S * SECOND], np.int64)
@@ -155,14 +166,14 @@ def run(row: dict, replication: int, **options: object) -> dict[str, float]:
 def connection(row: dict) -> dict[str, object]:
     """Return the fields of a connection with the settings of the row and the rules of the RFCs."""
     fields: dict[str, object] = {
-        "variant": flow_records.SACK if row["sack"] else flow_records.NEWRENO,
-        "written": records.UNLIMITED,
+        "variant": SACK if row["sack"] else NEWRENO,
+        "written": UNLIMITED,
         "cwnd": 2.0,
         "ssthresh": float(2**31),
         "rwnd": row["rwnd"] or UNLIMITED_WINDOW,
         "recover": NOTHING,
         "sack": bool(row["sack"]),
-        "sack_blocks": records.SACK_BLOCKS,
+        "sack_blocks": SACK_BLOCKS,
         "limited_transmit": bool(row["lt"]),
         "rate_reduction": bool(row["prr"]),
         "rto": SECOND,
@@ -173,7 +184,7 @@ def connection(row: dict) -> dict[str, object]:
         "rto_deadline": NEVER,
     }
     if row["variant"] == "Vegas":
-        fields |= {"variant": flow_records.VEGAS, "adjustment": flow_records.PER_RTT}
+        fields |= {"variant": VEGAS, "adjustment": PER_RTT}
         fields |= {"alpha": 2.0, "beta": 4.0, "gamma": 1.0}
     return fields
 
@@ -185,11 +196,11 @@ def rules_of_ns3(row: dict) -> dict[str, object]:
         "impatient": True,
         "exit_grows": True,
         "inflate_by_one": True,
-        "reduction": flow_records.HALF_PIPE,
+        "reduction": HALF_PIPE,
     }
     if row["variant"] == "Vegas":
-        rules |= {"vegas_on_srtt": True, "reduction": flow_records.ONE_LESS}
+        rules |= {"vegas_on_srtt": True, "reduction": ONE_LESS}
     if row["variant"] == "LinuxReno":
         rules |= {"byte_counting": True, "window_limited_growth": True}
-        rules |= {"reduction": flow_records.HALF_WINDOW}
+        rules |= {"reduction": HALF_WINDOW}
     return rules

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.pcap import FIRST_CLIENT_PORT, PcapWriter
-from btqueue.simulator.state import new_state
-from btqueue.simulator.trace import FAST_RETRANSMIT
-from btqueue.simulator.trace_files import play
+from btqueue.simulator.construction.state import new_state
+from btqueue.simulator.traces.pcap import FIRST_CLIENT_PORT, PcapWriter
+from btqueue.simulator.traces.trace import FAST_RETRANSMIT
+from btqueue.simulator.traces.trace_files import play
 
 pytest.importorskip("dpkt", reason="captures are written with dpkt")
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

@@ -15,9 +15,9 @@ from judgement import Finding, exceeds, rising, rounded
 
 import btqueue as bt
 from btqueue.scenario import Scenario
-from btqueue.simulator.build_flows import pieces_of
+from btqueue.simulator.construction.flows import pieces_of
+from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.replications import run_until
-from btqueue.simulator.state import new_state
 
 PAPER = "avancha-2002"
 CDPD_SIZES = (128, 1024, 2048, 4096, 8192)

@@ -18,7 +18,7 @@ from judgement import exceeds, interval, listed, rising, shown, within
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.scenario.library import models_folder
-from btqueue.simulator.series import time_series
+from btqueue.simulator.statistics.series import time_series
 
 PAPER = "chen-2004"
 LINKS = ("regular", "adaptive")

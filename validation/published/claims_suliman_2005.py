@@ -21,9 +21,9 @@ from judgement import Finding, exceeds, rising, rounded
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
 from btqueue.scenario import Scenario
-from btqueue.simulator.measurement import jain_index
-from btqueue.simulator.series import time_series
-from btqueue.simulator.trace_files import record
+from btqueue.simulator.statistics.measurement import jain_index
+from btqueue.simulator.statistics.series import time_series
+from btqueue.simulator.traces.trace_files import record
 
 PAPER = "suliman-2005"
 WINDOWS_KB = (2, 4, 8, 16, 32, 64)

@@ -12,8 +12,8 @@ from scipy import stats
 
 import btqueue as bt
 from btqueue.scenario import Scenario
-from btqueue.simulator.series import time_series
-from btqueue.simulator.trace_files import record
+from btqueue.simulator.statistics.series import time_series
+from btqueue.simulator.traces.trace_files import record
 
 STEP_S = 2 * 625e-6
 """A DH1 packet every two slots looks at the state of the radio."""

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, advance
-from btqueue.simulator.invariants import check_invariants
-from btqueue.simulator.records import SECOND
+from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import Interrupted, run_replication, simulate
-from btqueue.simulator.state import grow, new_state
+from btqueue.simulator.statistics.invariants import check_invariants
 
 SHORT = {"run__duration_s": 20, "run__warmup_s": 0}
 LAN = {"name": "lan", "from": "c1", "to": "h", "buffer_packets": 1}

@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from btqueue.simulator.independent_runs import interval_half_widths
-from btqueue.simulator.polling_system import PollingSystem, simulate_polling_system
-from btqueue.simulator.random_times import (
+from btqueue.simulator.queueing_only.independent_runs import interval_half_widths
+from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
+from btqueue.simulator.queueing_only.random_times import (
     ConstantTime,
     ErlangTime,
     ExponentialTime,
@@ -32,8 +32,8 @@ from btqueue.simulator.random_times import (
     TwoPointTime,
     UniformTime,
 )
-from btqueue.simulator.server_group import ServerGroup, simulate_server_group
-from btqueue.simulator.token_gate import TokenGate, simulate_token_gate
+from btqueue.simulator.queueing_only.server_group import ServerGroup, simulate_server_group
+from btqueue.simulator.queueing_only.token_gate import TokenGate, simulate_token_gate
 
 REPLICATIONS, SEED, CONFIDENCE = 20, 1, 0.99
 

@@ -8,6 +8,7 @@ copy that other tests use stays as it is. That both copies compute the same is c
 import importlib
 import pkgutil
 import sys
+from collections import ChainMap
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,14 +25,17 @@ def take_modules() -> dict:
 
 @pytest.fixture(scope="session")
 def plain():
-    """The modules of the simulator, uncompiled, as attributes: `plain.tcp_sender.on_ack(...)`."""
+    """The modules of the simulator, uncompiled, by their last names: `plain.sender.on_ack(...)`.
+
+    `plain.records` has the names of all modules of that sub-package.
+    """
     compiled_copy = take_modules()
     before = config.DISABLE_JIT  # pyright: ignore[reportAttributeAccessIssue]
     config.DISABLE_JIT = 1  # pyright: ignore[reportAttributeAccessIssue]
     try:
         package = importlib.import_module(PACKAGE)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{PACKAGE}.{module.name}")
+        for module in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
+            importlib.import_module(module.name)
     finally:
         config.DISABLE_JIT = before  # pyright: ignore[reportAttributeAccessIssue]
         plain_copy = take_modules()
@@ -42,7 +46,11 @@ def plain():
         else:
             vars(sys.modules["btqueue"]).pop("simulator", None)
     assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
-    return SimpleNamespace(**{name.rpartition(".")[2]: module for name, module in plain_copy.items()})
+    modules = {name: module for name, module in plain_copy.items() if not hasattr(module, "__path__")}
+    records = [vars(module) for name, module in modules.items() if name.startswith(PACKAGE + ".records.")]
+    by_last_name = {name.rpartition(".")[2]: module for name, module in modules.items()}
+    assert len(by_last_name) == len(modules), "two modules have the same last name"
+    return SimpleNamespace(**by_last_name, records=SimpleNamespace(**ChainMap(*records)))
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ def pool(dtype):
 
 def new_state(plain, protocol, request, reply, goodbye):
     """One session between node 0 (flow 0, the requester) and node 1 (flow 1); timer 0 is the session's."""
-    records, flow_records = plain.records, plain.flow_records
+    records = plain.records
     sim = SimpleNamespace(
         clock=table(records.clock_dtype, 1),
         timers=table(records.timer_dtype, 3),
@@ -39,9 +39,9 @@ def new_state(plain, protocol, request, reply, goodbye):
         patterns=np.array([0] * request + [1] * goodbye + [2] * reply),
         segments=pool(records.segment_dtype),
         messages=pool(records.message_dtype),
-        connections=table(flow_records.connection_dtype, 2),
-        sessions=table(flow_records.session_dtype, 1),
-        flow_statistics=table(flow_records.flow_statistics_dtype, 2),
+        connections=table(records.connection_dtype, 2),
+        sessions=table(records.session_dtype, 1),
+        flow_statistics=table(records.flow_statistics_dtype, 2),
         delay_histogram=np.zeros((2, plain.histograms.BINS), np.int64),
         out_of_order=np.zeros((2, RING), np.uint8),
         scoreboard=np.zeros((2, RING), np.uint8),
@@ -83,7 +83,7 @@ class Network:
         for name, value in options.items():
             assert name in self.session.dtype.names
             setattr(self.session, name, value)
-        self.tcp = protocol == plain.flow_records.TCP
+        self.tcp = protocol == plain.records.TCP
         self.lose = lambda segment: False
         self.travelling = []
         self.sent = []
@@ -113,7 +113,7 @@ class Network:
         flow = self.sim.clock[0].sending
         if flow == NOTHING:
             return
-        make = self.next_tcp if self.tcp else self.plain.centaurus.next_output
+        make = self.next_tcp if self.tcp else self.plain.state_machine.next_output
         while (index := make(self.sim, flow, self.now)) != NOTHING:
             segment = self.sim.segments[index].copy()
             self.plain.pool.free_segment(self.sim, index)
@@ -139,7 +139,7 @@ class Network:
         if segment.incarnation != sim.connections[flow].incarnation:
             return
         if not self.tcp:
-            self.plain.centaurus.on_segment(sim, flow, segment, self.now)
+            self.plain.state_machine.on_segment(sim, flow, segment, self.now)
         elif segment.kind in (records.SYN, records.SYN_ACK):
             self.plain.connection_setup.on_segment(sim, flow, segment, self.now)
         else:

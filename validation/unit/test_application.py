@@ -15,15 +15,15 @@ POOL = 50
 
 def new_flow(plain, application="POISSON", schedule=(), **fields):
     """A flow with an empty list of messages and the arrival timer 0."""
-    records, flow_records = plain.records, plain.flow_records
+    records = plain.records
     sim = SimpleNamespace(
         clock=np.zeros(1, records.clock_dtype).view(np.recarray),
         timers=np.zeros(1, records.timer_dtype).view(np.recarray),
         heap=np.arange(1),
         streams=plain.random_streams.make_streams(1, 0, 1),
         messages=np.zeros(POOL, records.message_dtype).view(np.recarray),
-        connections=np.zeros(1, flow_records.connection_dtype).view(np.recarray),
-        flow_statistics=np.zeros(1, flow_records.flow_statistics_dtype).view(np.recarray),
+        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
+        flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
         delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
         schedules=np.array(schedule, np.int64),
     )
@@ -31,7 +31,7 @@ def new_flow(plain, application="POISSON", schedule=(), **fields):
     sim.messages.next = [*range(1, POOL), NOTHING]
     sim.timers.due = NEVER
     conn = sim.connections[0]
-    conn.application = getattr(flow_records, application)
+    conn.application = getattr(records, application)
     conn.mean_gap, conn.message_segments = 10.0 * MS, 1
     conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     for name, value in fields.items():

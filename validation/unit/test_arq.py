@@ -43,7 +43,7 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False,
         channels=np.zeros(1, records.channel_dtype).view(np.recarray),
         streams=plain.random_streams.make_streams(3, 0, 2),
         error_rates=np.array([[rates[0], rates[0], rates[1]]]),
-        flow_statistics=np.zeros(2, plain.flow_records.flow_statistics_dtype).view(np.recarray),
+        flow_statistics=np.zeros(2, plain.records.flow_statistics_dtype).view(np.recarray),
     )
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.settings.lossy_feedback = lossy

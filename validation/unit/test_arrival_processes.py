@@ -18,14 +18,14 @@ MS = 1_000_000
 
 def new_source(plain, application, schedule=(), seed=1, **fields):
     """A flow with this application; `schedule`: its part of `schedules`, behind two foreign entries."""
-    records, flow_records = plain.records, plain.flow_records
+    records = plain.records
     sim = SimpleNamespace(
         streams=plain.random_streams.make_streams(seed, 0, 1),
-        connections=np.zeros(1, flow_records.connection_dtype).view(np.recarray),
+        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
         schedules=np.array([-1, -1, *schedule], np.int64),
     )
     conn = sim.connections[0]
-    conn.application, conn.schedule = getattr(flow_records, application), 2
+    conn.application, conn.schedule = getattr(records, application), 2
     for name, value in fields.items():
         conn[name] = value
     assert records.SLOT == SLOT

@@ -25,12 +25,12 @@ REQUEST_AND_REPLY = [
 
 
 def new_network(plain, **options):
-    return Network(plain, plain.flow_records.CENTAURUS, **options)
+    return Network(plain, plain.records.CENTAURUS, **options)
 
 
 def names(plain):
     kinds = ("POLL", "OBJ", "PROCEED", "REJ", "NOPE", "DONE", "OBJECT_ACK")
-    return {getattr(plain.flow_records, name): name.removeprefix("OBJECT_") for name in kinds}
+    return {getattr(plain.records, name): name.removeprefix("OBJECT_") for name in kinds}
 
 
 def dialogue(plain, network, since=0):
@@ -77,7 +77,7 @@ def lose_once(network, matches):
 
 
 def message(plain, name, flow):
-    kind = getattr(plain.flow_records, name)
+    kind = getattr(plain.records, name)
     return lambda segment: segment.message == kind and segment.flow == flow
 
 
@@ -85,7 +85,7 @@ def assert_two_messages_a_session(plain, network):
     offers = [
         (int(entry.segment.session), int(entry.segment.flow))
         for entry in network.sent
-        if entry.segment.message == plain.flow_records.OBJ
+        if entry.segment.message == plain.records.OBJ
     ]
     assert len(offers) == len(set(offers)), "an end offered twice in one session"
 
@@ -183,9 +183,9 @@ def test_a_lost_control_message_costs_time_but_no_recorded_packet_is_sent_again(
     assert len(lost) == 1
     statistics = network.sim.flow_statistics
     assert not statistics.duplicates_received.any()
-    unrecorded = early_data and lost[0].message == plain.flow_records.OBJ
-    unneeded = early_data and lost[0].message == plain.flow_records.PROCEED
-    followed_by_goodbye = lost[0].message == plain.flow_records.OBJECT_ACK and lost[0].flow == REQUESTER
+    unrecorded = early_data and lost[0].message == plain.records.OBJ
+    unneeded = early_data and lost[0].message == plain.records.PROCEED
+    followed_by_goodbye = lost[0].message == plain.records.OBJECT_ACK and lost[0].flow == REQUESTER
     if not unrecorded:
         assert data_sent(plain, network) == 3 + 2 + 1
         assert not statistics.segments_retransmitted.any()
@@ -226,13 +226,13 @@ def test_a_resumed_message_keeps_its_bitmap(plain):
     def lose(segment):
         first_session = segment.session == 1 and segment.flow == REQUESTER
         packet = segment.kind == plain.records.DATA and segment.number in (1, 3)
-        return first_session and (packet or segment.message == plain.flow_records.DONE)
+        return first_session and (packet or segment.message == plain.records.DONE)
 
     network.lose = lose
     one_session(network)
     sent = [entry for entry in network.sent if entry.segment.session == 3]
     proceed = sent[1].segment
-    assert proceed.message == plain.flow_records.PROCEED
+    assert proceed.message == plain.records.PROCEED
     assert proceed.ack == 3, "bits set"
     assert dialogue(plain, network, network.sent.index(sent[0]))[2:5] == [
         "client 1",
@@ -244,7 +244,7 @@ def test_a_resumed_message_keeps_its_bitmap(plain):
 
 def test_the_bitmap_of_a_proceed_is_the_one_at_its_sending(plain):
     network = new_network(plain, request=4)
-    sim, bitmaps = network.sim, plain.centaurus_bitmaps
+    sim, bitmaps = network.sim, plain.bitmaps
     network.session.outgoing[CLIENT] = 2
     bitmaps.begin_offer(sim, 0, CLIENT)
     for slot in (0, 1, 2, 3):
@@ -267,7 +267,7 @@ def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
     network.run(done=lambda: len(lost) == 1)
     before = len(network.sent)
     for end in (CLIENT, SERVER):
-        plain.centaurus.on_watchdog(network.sim, 0, end, network.now)
+        plain.state_machine.on_watchdog(network.sim, 0, end, network.now)
         network.send()
     one_session(network)
     assert [entry.segment.session for entry in network.sent[before : before + 3]] == [3, 2, 3]
@@ -284,7 +284,7 @@ def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
 def test_messages_of_a_destroyed_session_are_ignored(plain):
     network = new_network(plain, watchdog=DELAY + DELAY // 2)
     network.run(until=3 * DELAY)
-    proceeds = [entry for entry in network.sent if entry.segment.message == plain.flow_records.PROCEED]
+    proceeds = [entry for entry in network.sent if entry.segment.message == plain.records.PROCEED]
     assert [int(entry.segment.session) for entry in proceeds] == [1, 3]
     assert data_sent(plain, network) == 0, "the PROCEED of session 1 came after its end"
 
@@ -299,11 +299,11 @@ def test_a_session_that_was_given_up_is_not_continued(plain):
 def test_an_end_that_has_offered_a_message_needs_another_session_for_the_next(plain, offered, number):
     network = new_network(plain)
     sim, session = network.sim, network.session
-    plain.centaurus_session.join(sim, 0, SERVER, 1)
-    plain.centaurus_session.enter(sim, 0, SERVER, plain.centaurus_session.NOPE_RECEIVED, 0)
+    plain.ends.join(sim, 0, SERVER, 1)
+    plain.ends.enter(sim, 0, SERVER, plain.ends.NOPE_RECEIVED, 0)
     session.outgoing[SERVER], session.offered[SERVER] = 2, offered
-    offer = sim.segments[plain.centaurus.next_output(sim, RESPONDER, 0)]
-    assert offer.message == plain.flow_records.OBJ
+    offer = sim.segments[plain.state_machine.next_output(sim, RESPONDER, 0)]
+    assert offer.message == plain.records.OBJ
     assert offer.session == number
 
 
@@ -331,7 +331,7 @@ def test_a_polled_client_offers_when_it_is_polled_and_else_says_nope(plain):
     ]
     assert said[:15] == [*request, "server ACK", *reply]
     assert said[15:17] == ["server POLL", "client NOPE"], "nothing to send yet"
-    polls = [entry.at for entry in network.sent if entry.segment.message == plain.flow_records.POLL]
+    polls = [entry.at for entry in network.sent if entry.segment.message == plain.records.POLL]
     # the reply's ACK comes at 11, a NOPE 2 after its POLL; the next poll follows after the interval
     assert polls == [0, 14 * DELAY, 20 * DELAY]
     assert said[17:19] == ["server POLL", "client OBJ"], "the next request was written at 20"

@@ -18,21 +18,21 @@ def pool(dtype):
 
 def new_flow(plain):
     """A flow without transport; its segments have the layouts 0 and 1 in turn, of 1000 and 100 user bytes."""
-    records, flow_records = plain.records, plain.flow_records
+    records = plain.records
     sim = SimpleNamespace(
         clock=np.zeros(1, records.clock_dtype).view(np.recarray),
         layouts=np.zeros(2, records.layout_dtype).view(np.recarray),
         patterns=np.array([-1, 0, 1]),
         segments=pool(records.segment_dtype),
         messages=pool(records.message_dtype),
-        connections=np.zeros(1, flow_records.connection_dtype).view(np.recarray),
-        flow_statistics=np.zeros(1, flow_records.flow_statistics_dtype).view(np.recarray),
+        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
+        flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
         delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
     )
     sim.clock.free_segments = sim.clock.free_messages = POOL
     sim.layouts.application = 1000, 100
     conn = sim.connections[0]
-    conn.protocol, conn.pattern, conn.pattern_length = flow_records.NO_TRANSPORT, 1, 2
+    conn.protocol, conn.pattern, conn.pattern_length = records.NO_TRANSPORT, 1, 2
     conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     return sim
 

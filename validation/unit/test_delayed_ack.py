@@ -10,9 +10,9 @@ class Receiver:
     """Segments in; whether an acknowledgement has to leave at once."""
 
     def __init__(self, plain, **options):
-        self.tcp, self.delayed_ack, self.records = plain.tcp_receiver, plain.delayed_ack, plain.records
-        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.tcp, self.delayed_ack, self.records = plain.receiver, plain.delayed_ack, plain.records
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.out_of_order = np.zeros(64, np.uint8)
         self.conn.rwnd, self.conn.delayed_ack, self.conn.ack_every = 32, True, 2
         self.conn.ack_delay = 500 * MS

@@ -8,10 +8,30 @@ import pytest
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS
-from btqueue.simulator import flow_records, measurement, records
-from btqueue.simulator.histograms import BINS, edges
-from btqueue.simulator.measurement import jain_index, measure
-from btqueue.simulator.records import DOWNLINK, NOTHING, OUTSIDE, SECOND, TOKEN_BUFFER, UNLIMITED, UPLINK
+from btqueue.simulator.records.connections import (
+    GREEDY,
+    NO_TRANSPORT,
+    POISSON,
+    TCP,
+    connection_dtype,
+    flow_statistics_dtype,
+    session_dtype,
+)
+from btqueue.simulator.records.conventions import NOTHING, SECOND, UNLIMITED
+from btqueue.simulator.records.nodes import (
+    DOWNLINK,
+    OUTSIDE,
+    TOKEN_BUFFER,
+    UPLINK,
+    port_dtype,
+    queue_dtype,
+    queue_statistics_dtype,
+)
+from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
+from btqueue.simulator.records.run import clock_dtype, settings_dtype
+from btqueue.simulator.statistics import measurement
+from btqueue.simulator.statistics.histograms import BINS, edges
+from btqueue.simulator.statistics.measurement import jain_index, measure
 
 MS = 1_000_000
 TEN_SECONDS = 10 * SECOND
@@ -32,22 +52,22 @@ def network(
 ) -> Any:
     """A network that was measured from 5 s to 15 s and in which nothing happened."""
     sim = SimpleNamespace(
-        clock=zeros(records.clock_dtype, 1),
-        settings=zeros(records.settings_dtype, 1),
-        connections=zeros(flow_records.connection_dtype, flows),
-        flow_statistics=zeros(flow_records.flow_statistics_dtype, flows),
-        sessions=zeros(flow_records.session_dtype, 0),
+        clock=zeros(clock_dtype, 1),
+        settings=zeros(settings_dtype, 1),
+        connections=zeros(connection_dtype, flows),
+        flow_statistics=zeros(flow_statistics_dtype, flows),
+        sessions=zeros(session_dtype, 0),
         rtt_histogram=np.zeros((flows, BINS), np.int64),
         delay_histogram=np.zeros((flows, BINS), np.int64),
-        ports=zeros(records.port_dtype, len(ports)),
-        queues=zeros(records.queue_dtype, len(queues)),
-        queue_statistics=zeros(records.queue_statistics_dtype, len(queues)),
-        piconets=zeros(records.piconet_dtype, piconets),
-        links=zeros(records.link_dtype, piconets * links),
-        bridges=zeros(records.bridge_dtype, 0),
+        ports=zeros(port_dtype, len(ports)),
+        queues=zeros(queue_dtype, len(queues)),
+        queue_statistics=zeros(queue_statistics_dtype, len(queues)),
+        piconets=zeros(piconet_dtype, piconets),
+        links=zeros(link_dtype, piconets * links),
+        bridges=zeros(bridge_dtype, 0),
     )
     sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
-    sim.connections.protocol, sim.connections.application = flow_records.TCP, flow_records.POISSON
+    sim.connections.protocol, sim.connections.application = TCP, POISSON
     sim.connections.session = NOTHING
     sim.ports.kind = ports
     sim.queues.kind, sim.queues.limit = queues, UNLIMITED
@@ -107,6 +127,7 @@ def test_delays_until_delivery_and_until_acknowledged(plain):
     delays, later = [10 * MS, 30 * MS], [20 * MS, 20 * MS, 50 * MS]
     fill(plain, delays, sim, sim.delay_histogram, "delay", "messages_delivered")
     fill(plain, later, sim, np.zeros((2, BINS)), "acknowledged_delay", "messages_acknowledged")
+    sim.connections.send_buffer = 8
     sim.flow_statistics.messages, sim.flow_statistics.messages_refused = [10, 0], [4, 0]
     metrics = measured(sim)
     assert metrics["delay_s"][0] == pytest.approx(0.02)
@@ -129,29 +150,36 @@ def test_equal_delays_do_not_vary(plain):
 def test_what_a_scenario_does_not_have_is_left_out():
     present = set(measured(network()))
     greedy = network()
-    greedy.connections.application = flow_records.GREEDY
-    assert present - set(measured(greedy)) == {
-        name for name in present if "delay" in name or name == "messages_refused"
-    }
+    greedy.connections.application = GREEDY
+    assert present - set(measured(greedy)) == {name for name in present if "delay" in name}
     plain = network()
-    plain.connections.protocol = flow_records.NO_TRANSPORT
+    plain.connections.protocol = NO_TRANSPORT
     gone = present - set(measured(plain))
     assert {"rtt_s", "cwnd_segments", "timeouts_per_s", "acknowledged_delay_s"} <= gone
     assert {"delay_s", "segment_loss", "goodput_kbps"} <= set(measured(plain))
     absent = {"loss_arq", "loss_outside", "loss_relay", "loss_node_buffer", "session_time_s"}
-    assert not absent & present
+    assert not (absent | {"messages_refused"}) & present
+
+
+def test_only_flows_with_a_limited_send_buffer_refuse_messages():
+    sim = network()
+    sim.connections.send_buffer = [8, 0]
+    sim.flow_statistics.messages = 10
+    refused = measured(sim)["messages_refused"]
+    assert refused[0] == 0
+    assert np.isnan(refused[1])
 
 
 def test_greedy_flows_among_others_have_no_delay(plain):
     sim = network()
-    sim.connections.application = [flow_records.POISSON, flow_records.GREEDY]
+    sim.connections.application = [POISSON, GREEDY]
     fill(plain, [10 * MS], sim, sim.delay_histogram, "delay", "messages_delivered")
     assert np.isnan(measured(sim)["delay_s"]).tolist() == [False, True]
 
 
 def test_sessions_stand_at_the_requester():
     sim = network()
-    sim.sessions = zeros(flow_records.session_dtype, 1)
+    sim.sessions = zeros(session_dtype, 1)
     sim.sessions.requester, sim.sessions.responder = 1, 0
     sim.connections.session = 0
     flow = sim.flow_statistics[1]
@@ -246,8 +274,8 @@ def test_every_metric_is_in_the_vocabulary():
     sim = network(ports=(UPLINK, OUTSIDE))
     sim.settings.node_buffers = True
     sim.ports.most_transmissions = 2
-    sim.sessions = zeros(flow_records.session_dtype, 1)
-    sim.connections.session = 0
+    sim.sessions = zeros(session_dtype, 1)
+    sim.connections.session, sim.connections.send_buffer = 0, 8
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
     assert set(metrics) >= measurement.LINK_METRICS

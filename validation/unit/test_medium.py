@@ -38,7 +38,7 @@ def new_medium(plain, ports=1, limit=1000, loss=0.0, loss_block=0, seed=1, **fie
         ports=np.zeros(ports, records.port_dtype).view(np.recarray),
         lines=np.zeros(1, records.line_dtype).view(np.recarray),
         media=np.zeros(1, records.medium_dtype).view(np.recarray),
-        flow_statistics=np.zeros(ports, plain.flow_records.flow_statistics_dtype).view(np.recarray),
+        flow_statistics=np.zeros(ports, plain.records.flow_statistics_dtype).view(np.recarray),
     )
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from btqueue.simulator import flow_records, records, trace
-from btqueue.simulator.pcap import PcapWriter, address
-from btqueue.simulator.records import ACK, CONTROL, DATA, DATAGRAM, NOTHING, SYN, SYN_ACK
+from btqueue.simulator.records.connections import connection_dtype
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.packets import ACK, CONTROL, DATA, DATAGRAM, SYN, SYN_ACK, layout_dtype
+from btqueue.simulator.records.run import log_dtype
+from btqueue.simulator.traces import trace
+from btqueue.simulator.traces.pcap import PcapWriter, address
 
 dpkt = pytest.importorskip("dpkt", reason="captures are written with dpkt")
 
@@ -22,9 +25,9 @@ HOST, FAR = 4, 300
 def network(sizes=((1000,), (200, 300)), two_way=True, **fields) -> Any:
     """Flow 0 from HOST to FAR, and flow 1 back, each with a pattern of segment sizes."""
     flows = 2 if two_way else 1
-    connections = np.zeros(flows, flow_records.connection_dtype).view(np.recarray)
+    connections = np.zeros(flows, connection_dtype).view(np.recarray)
     patterns = [size for pattern in sizes for size in pattern]
-    layouts = np.zeros(len(patterns), records.layout_dtype).view(np.recarray)
+    layouts = np.zeros(len(patterns), layout_dtype).view(np.recarray)
     layouts.application = patterns
     connections.source, connections.destination = [HOST, FAR][:flows], [FAR, HOST][:flows]
     connections.reverse = [1, 0] if two_way else NOTHING
@@ -38,7 +41,7 @@ def network(sizes=((1000,), (200, 300)), two_way=True, **fields) -> Any:
 
 def entry(time, kind, flow=0, *, backward=False, sent=None, **fields):
     """A segment in the log, as HOST sends or receives it."""
-    log = np.zeros(1, records.log_dtype).view(np.recarray)
+    log = np.zeros(1, log_dtype).view(np.recarray)
     if sent is None:
         sent = (flow == 0) != backward
     log.time, log.kind, log.flow, log.backward, log.node = time, kind, flow, backward, HOST

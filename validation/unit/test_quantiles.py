@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from btqueue.simulator.histograms import BINS, edges
-from btqueue.simulator.quantiles import quantile
+from btqueue.simulator.statistics.histograms import BINS, edges
+from btqueue.simulator.statistics.quantiles import quantile
 
 LAWS = {
     "exponential": lambda random, size: random.exponential(0.05, size),

@@ -7,7 +7,7 @@ import pytest
 @pytest.fixture
 def recovery(plain):
     def make(*, flight, pipe, ssthresh):
-        conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
+        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         conn.snd_una, conn.snd_nxt = 100, 100 + flight
         conn.pipe, conn.ssthresh = pipe, ssthresh
         return conn

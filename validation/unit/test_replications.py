@@ -12,7 +12,7 @@ from scipy import stats
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
-from btqueue.simulator.results import autocorrelation, look_at_batches
+from btqueue.simulator.statistics.results import autocorrelation, look_at_batches
 
 LIGHT = Scenario().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
 """A piconet with little to do: every message is delivered long before the run ends."""

@@ -12,7 +12,7 @@ SECOND = 1000 * MS
 @pytest.fixture
 def connection(plain):
     def make(*, min_rto=0, max_rto=64 * SECOND, rto=3 * SECOND, backoff=True):
-        conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
+        conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         conn.rto, conn.min_rto, conn.max_rto, conn.backoff = rto, min_rto, max_rto, backoff
         conn.rto_deadline = plain.records.NEVER
         return conn
@@ -64,7 +64,7 @@ def test_the_timeout_exceeds_the_average_by_at_least_the_clock_granularity(plain
 
 @given(samples=st.lists(st.integers(1, 10**12), min_size=1, max_size=30))
 def test_the_average_stays_between_the_extreme_samples(plain, samples):
-    conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
+    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
     conn.max_rto = 64 * SECOND
     for sample in samples:
         plain.retransmission_timer.measure(conn, sample)

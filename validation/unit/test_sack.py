@@ -19,9 +19,9 @@ def record(dtype):
 
 class Receiver:
     def __init__(self, plain, rwnd=32, blocks=3):
-        self.tcp, self.records = plain.tcp_receiver, plain.records
-        self.conn = record(plain.flow_records.connection_dtype)
-        self.statistics = record(plain.flow_records.flow_statistics_dtype)
+        self.tcp, self.records = plain.receiver, plain.records
+        self.conn = record(plain.records.connection_dtype)
+        self.statistics = record(plain.records.flow_statistics_dtype)
         self.out_of_order = np.zeros(RING, np.uint8)
         self.conn.rwnd, self.conn.sack, self.conn.sack_blocks = rwnd, True, blocks
 
@@ -105,13 +105,13 @@ def test_blocks_are_true_whole_and_apart(plain, numbers):
 
 class Sender:
     def __init__(self, plain, *, cwnd=8.0, snd_una=10, in_flight=8, rwnd=64, written=1000, **options):
-        self.tcp, self.sack, self.records = plain.tcp_sender, plain.sack, plain.records
-        self.conn = record(plain.flow_records.connection_dtype)
-        self.statistics = record(plain.flow_records.flow_statistics_dtype)
+        self.tcp, self.sack, self.records = plain.sender, plain.sack, plain.records
+        self.conn = record(plain.records.connection_dtype)
+        self.statistics = record(plain.records.flow_statistics_dtype)
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.sack, conn.timestamps = plain.flow_records.SACK, True, True
+        conn.variant, conn.sack, conn.timestamps = plain.records.SACK, True, True
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, 64.0, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.pipe, conn.recover, conn.backoff = in_flight, -1, True

@@ -82,7 +82,7 @@ OPTIONS = [
 
 
 def new_network(plain, **options):
-    return Network(plain, plain.flow_records.TCP, **options)
+    return Network(plain, plain.records.TCP, **options)
 
 
 def kinds(network):
@@ -97,9 +97,9 @@ def test_request_reply_and_goodbye_follow_each_other(plain):
     client = network.sim.flow_statistics[REQUESTER]
     assert (client.sessions, client.session_time_sum) == (1, 2 * DELAY)
     assert client.session_time_squares == (2.0 * DELAY) ** 2
-    assert network.session.phase == plain.flow_records.PAUSING
+    assert network.session.phase == plain.records.PAUSING
     network.run(until=8 * DELAY)
-    assert network.session.phase == plain.flow_records.REQUEST, "good-bye delivered at 3, then the pause"
+    assert network.session.phase == plain.records.REQUEST, "good-bye delivered at 3, then the pause"
     assert network.session.exchange == 2
 
 
@@ -225,7 +225,7 @@ def test_a_late_syn_ack_does_not_begin_another_exchange(plain):
 
 def test_every_field_is_an_option_or_set_anew(plain):
     """A connection with 7 in every field becomes the same as one with 3 in every field, options apart."""
-    dtype = plain.flow_records.connection_dtype
+    dtype = plain.records.connection_dtype
     connections = np.zeros(2, dtype).view(np.recarray)
     for name in dtype.names:
         connections[name] = 5

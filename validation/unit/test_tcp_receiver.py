@@ -12,9 +12,9 @@ class Receiver:
     """Segments in; for each one (acknowledgement, echoed timestamp, segments that become readable) out."""
 
     def __init__(self, plain, rwnd=8, **options):
-        self.tcp, self.records = plain.tcp_receiver, plain.records
-        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.tcp, self.records = plain.receiver, plain.records
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.out_of_order = np.zeros(RING, np.uint8)
         self.conn.rwnd = rwnd
         for name, value in options.items():

@@ -19,14 +19,14 @@ class Sender:
     def __init__(
         self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
     ):
-        self.tcp = plain.tcp_sender
-        self.records, self.flow_records = plain.records, plain.flow_records
-        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.tcp = plain.sender
+        self.records = plain.records
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.timestamps, conn.backoff = plain.flow_records.NEWRENO, True, True
+        conn.variant, conn.timestamps, conn.backoff = plain.records.NEWRENO, True, True
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.recover = -1
@@ -279,7 +279,7 @@ def test_with_hold_ssthresh_a_segment_that_the_timer_sent_again_does_not_lower_i
 
 
 def test_tahoe_starts_slowly_after_a_fast_retransmit(sender, plain):
-    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.TAHOE)
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.records.TAHOE)
     assert tcp.acks(10, 10, 10) == [[], [], [10]]
     assert (tcp.conn.cwnd, tcp.conn.ssthresh) == (1.0, 4.0)
     assert tcp.acks(10, 10) == [[], []], "no inflation"
@@ -287,7 +287,7 @@ def test_tahoe_starts_slowly_after_a_fast_retransmit(sender, plain):
 
 
 def test_tahoe_ignores_the_duplicates_of_what_it_sends_twice(sender, plain):
-    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.TAHOE)
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.records.TAHOE)
     tcp.acks(10, 10, 10)
     assert tcp.ack(11) == [11, 12]
     assert tcp.acks(11, 11, 11) == [[], [], []]
@@ -296,7 +296,7 @@ def test_tahoe_ignores_the_duplicates_of_what_it_sends_twice(sender, plain):
 
 def test_reno_leaves_recovery_at_the_first_new_acknowledgement(sender, plain):
     # 10 and 13 are lost
-    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.RENO)
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.records.RENO)
     tcp.acks(10, 10, 10, 10, 10, 10)
     assert tcp.ack(13) == [], "no retransmission of 13; flight 7, window 4"
     assert not tcp.conn.in_recovery
@@ -304,7 +304,7 @@ def test_reno_leaves_recovery_at_the_first_new_acknowledgement(sender, plain):
 
 
 def test_reno_halves_again_for_the_second_hole(sender, plain):
-    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.flow_records.RENO)
+    tcp = sender(cwnd=8.0, snd_una=10, in_flight=8, variant=plain.records.RENO)
     tcp.acks(10, 10, 10, 10, 10, 10, 13)
     flight = tcp.conn.snd_nxt - 13
     assert tcp.acks(13, 13, 13)[-1] == [13]

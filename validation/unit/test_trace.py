@@ -20,8 +20,8 @@ def network(plain, log_length=4, logging=True):
         packets=np.zeros(4, records.packet_dtype).view(np.recarray),
         layouts=np.zeros(1, records.layout_dtype).view(np.recarray),
         ports=np.zeros(1, records.port_dtype).view(np.recarray),
-        connections=np.zeros(2, plain.flow_records.connection_dtype).view(np.recarray),
-        flow_statistics=np.zeros(2, plain.flow_records.flow_statistics_dtype).view(np.recarray),
+        connections=np.zeros(2, plain.records.connection_dtype).view(np.recarray),
+        flow_statistics=np.zeros(2, plain.records.flow_statistics_dtype).view(np.recarray),
         log=np.zeros(log_length, records.log_dtype).view(np.recarray),
     )
     sim.clock.logging = logging

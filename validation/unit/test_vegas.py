@@ -14,13 +14,13 @@ class Path:
     """A Vegas sender over a path with a fixed delay and a bottleneck that serves one after the other."""
 
     def __init__(self, plain, *, adjustment, cwnd, ssthresh=1e9, delay=100, service=10, **options):
-        self.tcp, self.vegas, self.records = plain.tcp_sender, plain.vegas, plain.records
-        self.conn = np.zeros(1, plain.flow_records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.flow_records.flow_statistics_dtype).view(np.recarray)[0]
+        self.tcp, self.vegas, self.records = plain.sender, plain.vegas, plain.records
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.adjustment = plain.flow_records.VEGAS, adjustment
+        conn.variant, conn.adjustment = plain.records.VEGAS, adjustment
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = 10**6, cwnd, ssthresh, 200
         conn.recover, conn.rto_deadline = -1, plain.records.NEVER
         conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.simulator import voice
-from btqueue.simulator.records import NEVER, SLOT, UNLIMITED
+from btqueue.simulator.bluetooth import voice
+from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 RESERVATIONS = {
     "none": (0, 0),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from btqueue.simulator.warmup import find_warm_up, marginal_standard_errors
+from btqueue.simulator.statistics.warmup import find_warm_up, marginal_standard_errors
 
 
 def noisy(mean, seed=3):

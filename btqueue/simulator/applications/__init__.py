@@ -1,0 +1,1 @@
+"""Sources of messages and what becomes of them: arrivals, delivery, request-reply sessions."""

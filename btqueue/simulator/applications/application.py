@@ -1,0 +1,126 @@
+"""Applications: sources that write messages to a connection, and what becomes of each message.
+
+A message is a row of segments. It is delivered when the receiver has all of them in order, and acknowledged
+when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000) measure the delay up to
+there. Messages of a flow form a list from the oldest that is not acknowledged (`message_head`) to the
+youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
+"""
+
+from btqueue.simulator.applications.arrival_processes import (
+    next_arrival,
+    recorded_arrival,
+    recorded_segments,
+    take_steps_until,
+)
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.pool import free_message, take_message
+from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, REQUESTER, RESPONDER
+from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
+from btqueue.simulator.statistics.histograms import count
+from btqueue.simulator.traces.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
+
+
+@outlined
+def start_application(sim, flow):
+    """Let the flow's source begin at `start_at`; the two ends of a session are begun by the session."""
+    conn = sim.connections[flow]
+    if conn.application == REQUESTER or conn.application == RESPONDER:
+        return
+    if conn.application == GREEDY:
+        schedule(sim, conn.arrival_timer, conn.start_at)
+    elif conn.application == FROM_FILE:
+        schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
+    else:
+        take_steps_until(sim, conn, conn.start_at)
+        if conn.application == PERIODIC and conn.mean_gap > 0.0:
+            schedule(sim, conn.arrival_timer, conn.start_at)
+        else:
+            schedule(sim, conn.arrival_timer, next_arrival(sim, flow, conn.start_at))
+
+
+@outlined
+def on_arrival(sim, flow, now):
+    """Write the message that is due now and schedule the next; a greedy source begins."""
+    conn = sim.connections[flow]
+    if conn.application == GREEDY:
+        conn.written = UNLIMITED
+    elif conn.application == FROM_FILE:
+        write_message(sim, flow, recorded_segments(sim, conn), now)
+        conn.schedule_next += 1
+        schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
+    else:
+        write_message(sim, flow, conn.message_segments, now)
+        schedule(sim, conn.arrival_timer, next_arrival(sim, flow, now))
+
+
+@outlined
+def write_message(sim, flow, segments, now):
+    """Append a message to the send buffer; one that does not fit is refused. `messages` counts both."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    statistics.messages += 1
+    if conn.send_buffer > 0 and conn.written - conn.snd_una + segments > conn.send_buffer:
+        statistics.messages_refused += 1
+        return
+    conn.written += segments
+    index = take_message(sim)
+    message = sim.messages[index]
+    message.created_at = now
+    message.last = conn.written - 1
+    if conn.message_head == NOTHING:
+        conn.message_head = index
+    else:
+        sim.messages[conn.message_tail].next = index
+    conn.message_tail = index
+    if conn.message_undelivered == NOTHING:
+        conn.message_undelivered = index
+    flow_event(sim, MESSAGE_WRITTEN, flow, now)
+
+
+@compiled
+def on_delivered(sim, flow, now):
+    """Count the messages whose last segment the receiver now has in order, and their delays."""
+    conn = sim.connections[flow]
+    while conn.message_undelivered != NOTHING:
+        message = sim.messages[conn.message_undelivered]
+        if message.last >= conn.rcv_nxt:
+            break
+        count_delivered(sim, flow, now - message.created_at)
+        flow_event(sim, MESSAGE_DELIVERED, flow, now)
+        conn.message_undelivered = message.next
+
+
+@compiled
+def count_delivered(sim, flow, delay):
+    """Count a message that was delivered whole, `delay` ns after it was written."""
+    statistics = sim.flow_statistics[flow]
+    statistics.messages_delivered += 1
+    statistics.delay_sum += delay
+    statistics.delay_squares += float(delay) * float(delay)
+    if sim.connections[flow].session == NOTHING:  # else the histogram is that of the sessions' times
+        count(sim.delay_histogram[flow], delay)
+
+
+@compiled
+def on_acknowledged(sim, flow, now):
+    """Count the delivered messages that the acknowledgement sent now covers, and forget them."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    while conn.message_head != conn.message_undelivered:
+        message = sim.messages[conn.message_head]
+        if message.last >= conn.last_ack_sent:
+            break
+        delay = now - message.created_at
+        statistics.messages_acknowledged += 1
+        statistics.acknowledged_delay_sum += delay
+        statistics.acknowledged_delay_squares += float(delay) * float(delay)
+        forget_oldest(sim, conn)
+
+
+@compiled
+def forget_oldest(sim, conn):
+    """Take the oldest message off the flow's list and give its record back."""
+    index = conn.message_head
+    conn.message_head = sim.messages[index].next
+    free_message(sim, index)

@@ -1,0 +1,138 @@
+"""When messages are written: Poisson, interrupted Bernoulli, periodic or recorded arrivals.
+
+The interrupted Bernoulli process (IBP; Johansson et al. 2000) is a two-state Markov chain with one step a
+slot: a message comes in every slot of the active state and none in the idle state. With the probabilities p
+of leaving the active state and q of leaving the idle state, messages come at the rate r = q / (p + q) a slot
+and their gaps have the squared coefficient of variation C2 = p (2 - p - q) / (p + q)^2.
+
+The load may change at given times (`schedules`: pairs of a time and the mean gap from then on, 0: silence).
+An arrival drawn beyond the next change is discarded and drawn anew from there. That is exact where the
+process has no memory: always for Poisson arrivals, in the idle state for an IBP, whose C2 stays as it is.
+"""
+
+import math
+
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.random_streams import exponential, uniform
+from btqueue.simulator.records.connections import IBP, POISSON
+from btqueue.simulator.records.conventions import NEVER, SLOT
+
+
+def _leave_probabilities(rate, scv):
+    """Return (p, q) of the IBP with this rate (messages a slot) and squared coefficient of variation."""
+    both = 2.0 * (1.0 - rate) / (scv + 1.0 - rate)
+    return (1.0 - rate) * both, rate * both
+
+
+leave_probabilities = compiled(_leave_probabilities)
+
+
+def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
+    """Return (p, q) as `leave_probabilities` does, or raise ValueError if there is no such IBP.
+
+    Both are probabilities when C2 >= (1 - r) |1 - 2r|, which follows from p <= 1 and q <= 1.
+    """
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"an IBP has between 0 and 1 messages a slot, not {rate:g}")
+    least = (1.0 - rate) * abs(1.0 - 2.0 * rate)
+    if scv <= 0.0 or scv < least * (1.0 - 1e-12):
+        raise ValueError(
+            f"an IBP with {rate:g} messages a slot has a squared coefficient of variation "
+            f"of at least {least:g}, not {scv:g}"
+        )
+    p, q = _leave_probabilities(rate, scv)
+    return min(p, 1.0), min(q, 1.0)
+
+
+@outlined
+def next_arrival(sim, flow, after):
+    """Return when the next message is written (ns), counted from the arrival (or start) at `after`."""
+    conn = sim.connections[flow]
+    stream = sim.streams[conn.stream]
+    idle = False
+    while True:
+        change = next_change(sim, conn)
+        arrival = NEVER
+        if conn.mean_gap > 0.0:
+            arrival = draw_arrival(stream, conn, after, idle)
+        if arrival <= change:
+            return arrival
+        take_step(sim, conn)
+        idle = idle or change // SLOT > after // SLOT
+        after = max(after, change)
+
+
+@compiled
+def draw_arrival(stream, conn, after, idle):
+    """Draw the next arrival (ns) at the present load; `idle`: an IBP is known to be idle at `after`."""
+    if conn.application == POISSON:
+        return after + int(exponential(stream, conn.mean_gap))
+    if conn.application == IBP:
+        return (after // SLOT + ibp_gap(stream, conn, idle)) * SLOT
+    return after + int(conn.mean_gap + 0.5)
+
+
+@compiled
+def ibp_gap(stream, conn, idle):
+    """Draw the slots until the next arrival of an IBP: one if it stays active, else one and its idle stay."""
+    if idle:
+        return geometric(stream, conn.leave_idle)
+    if uniform(stream) >= conn.leave_active:
+        return 1
+    return 1 + geometric(stream, conn.leave_idle)
+
+
+@compiled
+def geometric(stream, probability):
+    """Draw the number of trials up to the first success, by inversion."""
+    if probability >= 1.0:
+        return 1
+    return 1 + int(math.log(1.0 - uniform(stream)) / math.log1p(-probability))
+
+
+@compiled
+def next_change(sim, conn):
+    """Return when the load changes next (ns)."""
+    if conn.schedule_next >= conn.schedule_length:
+        return NEVER
+    return sim.schedules[conn.schedule + 2 * conn.schedule_next]
+
+
+@compiled
+def take_step(sim, conn):
+    """Change to the next mean gap of the schedule; an IBP keeps its squared coefficient of variation."""
+    conn.mean_gap = float(sim.schedules[conn.schedule + 2 * conn.schedule_next + 1])
+    conn.schedule_next += 1
+    if conn.application == IBP:
+        both = conn.leave_active + conn.leave_idle
+        scv = conn.leave_active * (2.0 - both) / (both * both)
+        rate = SLOT / conn.mean_gap if conn.mean_gap > 0.0 else 0.0
+        conn.leave_active, conn.leave_idle = leave_probabilities(rate, scv)
+
+
+@compiled
+def take_steps_until(sim, conn, now):
+    """Take all steps of the load's schedule up to and including now, for a source that starts now."""
+    while next_change(sim, conn) <= now:
+        take_step(sim, conn)
+
+
+@compiled
+def recorded_arrival(sim, conn):
+    """Return when the next message of the file is due (ns after `start_at`), or NEVER after the last one.
+
+    `schedules` holds the arrival times of the file, then the number of segments of each message. A file with
+    a period is repeated for ever.
+    """
+    repetition = conn.schedule_next // conn.schedule_length
+    if repetition > 0 and conn.file_period == 0:
+        return NEVER
+    place = conn.schedule_next % conn.schedule_length
+    return conn.start_at + sim.schedules[conn.schedule + place] + repetition * conn.file_period
+
+
+@compiled
+def recorded_segments(sim, conn):
+    """Return how many segments the next message of the file has."""
+    place = conn.schedule_next % conn.schedule_length
+    return sim.schedules[conn.schedule + conn.schedule_length + place]

@@ -1,0 +1,90 @@
+"""Sessions between a client and a server, one after the other: when they start, and what their timer does.
+
+The order of the messages is in `exchange`. TCP carries them as a stream of segments, on a connection that
+`connection_setup` may have to open; `centaurus` carries them one by one.
+"""
+
+from btqueue.simulator.applications import exchange
+from btqueue.simulator.applications.exchange import CLIENT
+from btqueue.simulator.applications.session_timer import set_deadline, take_due
+from btqueue.simulator.centaurus import ends
+from btqueue.simulator.centaurus import state_machine as centaurus
+from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.records.connections import (
+    APPLICATION_TIMEOUT,
+    CENTAURUS,
+    DEADLINES,
+    GOODBYE,
+    NEXT_POLL,
+    NEXT_SESSION,
+    REPLY,
+    REQUEST,
+    SYN_TIMEOUT,
+    WATCHDOG,
+    WORKER,
+)
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.tcp import connection_setup
+
+
+@outlined
+def start(sim, index):
+    """Set the session to its state at time 0; the first request follows at the client's `start_at`."""
+    session = sim.sessions[index]
+    for place in range(DEADLINES):
+        session.deadlines[place] = NEVER
+    session.handshake_output = NOTHING
+    start_at = sim.connections[session.requester].start_at
+    if session.handshake:
+        sim.connections[session.requester].open = False
+        sim.connections[session.responder].open = False
+    if sim.connections[session.requester].protocol == CENTAURUS:
+        ends.start(sim, index)
+        if session.polled:
+            set_deadline(sim, index, NEXT_POLL, start_at)
+    set_deadline(sim, index, NEXT_SESSION, start_at)
+
+
+@outlined
+def on_timer(sim, index, now):
+    """Do what the session's timer has fired for; one thing at a time, the timer fires again for the next."""
+    place = take_due(sim, index, now)
+    if place == NEXT_SESSION:
+        begin(sim, index, now)
+    elif place == APPLICATION_TIMEOUT:
+        exchange.abandon(sim, index, now)
+        if sim.connections[sim.sessions[index].requester].protocol == CENTAURUS:
+            ends.close(sim, index, CLIENT, now)
+    elif place == SYN_TIMEOUT:
+        connection_setup.on_syn_timeout(sim, index, now)
+    elif place == NEXT_POLL:
+        centaurus.on_poll(sim, index, now)
+    elif place >= WORKER:
+        centaurus.on_worker(sim, index, place - WORKER, now)
+    elif place >= WATCHDOG:
+        centaurus.on_watchdog(sim, index, place - WATCHDOG, now)
+
+
+@outlined
+def begin(sim, index, now):
+    """Begin an exchange, or first open the connection if it is not open."""
+    session = sim.sessions[index]
+    if session.handshake and not sim.connections[session.requester].open:
+        connection_setup.connect(sim, index, now)
+    else:
+        exchange.send_request(sim, index, now)
+
+
+@outlined
+def on_message_delivered(sim, flow, now):
+    """TCP has delivered data of this flow: if the message under way is whole, the application goes on."""
+    index = sim.connections[flow].session
+    session = sim.sessions[index]
+    if sim.connections[flow].rcv_nxt < session.expected:
+        return
+    if session.phase == REQUEST and flow == session.requester:
+        exchange.on_request(sim, index, 2 * session.exchange, now)
+    elif session.phase == REPLY and flow == session.responder:
+        exchange.on_reply(sim, index, now)
+    elif session.phase == GOODBYE and flow == session.requester:
+        exchange.finish(sim, index, now)

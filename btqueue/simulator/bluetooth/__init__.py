@@ -1,0 +1,1 @@
+"""Bluetooth below IP: L2CAP and token buckets, polling, bridges, voice, ARQ, adaptive packets, the radio."""

@@ -1,0 +1,87 @@
+"""Adaptive packet types: the type is chosen anew before each transmission, and the segment cut to fit.
+
+What a sender knows is the true bit error rate now, or the link quality, a whole number averaged over time
+(Chen, Kapoor, Sanadidi and Gerla, "Enhancing Bluetooth TCP throughput via link layer packet adaptation", ICC
+2004, section IV). The tables from level or quality to type are made in `construction`.
+"""
+
+import math
+
+from btqueue.simulator.bluetooth.radio import level
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.conventions import SECOND
+
+
+@outlined
+def choose_type(sim, port_index, packet_index, room, now):
+    """Return the type in which the port's head packet goes on the air now, for at most `room` ns.
+
+    The type that the tables ask for gives way to the longest of its family that fits into the room, and to
+    the shortest of its family that holds the rest of the segment. If none fits it is the type asked for, and
+    the caller has to wait. A part that the far side has already got is repeated as it was.
+    """
+    packet = sim.packets[packet_index]
+    if sim.ports[port_index].received:
+        return packet.type
+    wanted = wanted_type(sim, sim.ports[port_index].channel, now)
+    return shortest_holding(sim, longest_within(sim, wanted, room), packet.bytes - packet.sent_bytes)
+
+
+@compiled
+def wanted_type(sim, channel_index, now):
+    """Return the type for the channel as its sender sees it."""
+    row = sim.channels[channel_index].first_level + level(sim, channel_index, now)
+    if sim.settings[0].adapts_to_quality:
+        return sim.type_for_quality[reported_quality(sim, channel_index, row, now)]
+    return sim.type_for_level[row]
+
+
+@compiled
+def reported_quality(sim, channel_index, row, now):
+    """Return the link quality (0 to 255) reported at `now`: its time-weighted average as a whole number.
+
+    Between two looks the channel counts as what it is found to be now.
+    """
+    channel = sim.channels[channel_index]
+    memory = 0.0
+    if channel.quality_memory > 0.0:
+        memory = math.exp(-(now - channel.quality_at) / (SECOND * channel.quality_memory))
+    channel.quality = memory * channel.quality + (1.0 - memory) * sim.level_quality[row]
+    channel.quality_at = now
+    return int(channel.quality + 0.5)
+
+
+@compiled
+def longest_within(sim, wanted, room):
+    """Return the type of the family of `wanted`, no longer than it, that lasts longest within `room` (ns)."""
+    kind = sim.packet_types[wanted]
+    if kind.duration <= room:
+        return wanted
+    best = wanted
+    payload = 0
+    for other in range(len(sim.packet_types)):
+        candidate = sim.packet_types[other]
+        fits = candidate.family == kind.family and candidate.duration <= room
+        if fits and candidate.payload > payload:
+            best = other
+            payload = candidate.payload
+    return best
+
+
+@compiled
+def shortest_holding(sim, wanted, size):
+    """Return the smallest type of the family of `wanted`, no larger than it, that holds `size` bytes."""
+    best = wanted
+    for other in range(len(sim.packet_types)):
+        candidate = sim.packet_types[other]
+        holds = candidate.family == sim.packet_types[wanted].family and candidate.payload >= size
+        if holds and candidate.payload < sim.packet_types[best].payload:
+            best = other
+    return best
+
+
+@compiled
+def bytes_on_air(sim, packet_type, packet_index):
+    """Return how many bytes of the packet the next transmission in this type carries."""
+    packet = sim.packets[packet_index]
+    return min(sim.packet_types[packet_type].payload, packet.bytes - packet.sent_bytes)

@@ -1,0 +1,192 @@
+"""Stop-and-wait ARQ of a link: a packet is repeated until it is acknowledged, or given up.
+
+A packet that was sent stays at the head of its queue. The far side answers with one bit, ARQN, in whatever
+it sends next: ACK if the packet came intact. Without it the packet is repeated at the port's next turn
+(Bluetooth Core Specification, Baseband part, "ARQ scheme"). The number of transmissions may be limited, and
+so may the time since the packet entered the queue (flush timeout); the rest of the segment is then given up
+as well.
+
+Two settings differ in what the sender knows:
+
+- lossless feedback: the sender always learns the truth, at the end of reception;
+- lossy feedback (`settings.lossy_feedback`): the packet that carries ARQN may be lost, and with it the ACK.
+  The sender then repeats what the far side already has. The far side passes on what it received first; what
+  stays in the queue is a ghost of it, taken off without a trace when an ACK comes through.
+
+On adaptive ports the packet is a whole segment that crosses in parts, cut at each transmission; the rules
+then hold for each part.
+"""
+
+from btqueue.simulator.bluetooth.baseband_queue import take_from_port
+from btqueue.simulator.bluetooth.l2cap import finish_packet
+from btqueue.simulator.bluetooth.radio import feedback_is_hit, reception_fails
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.pool import free_packet, take_packet
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.traces.trace import PACKET_CORRUPTED, PACKET_DELIVERED, PACKET_GIVEN_UP, packet_event
+
+
+@outlined
+def on_received(sim, port_index, now):
+    """Return the packet that goes on its way from the far side, or NOTHING.
+
+    Called at the end of reception (now, ns) of the head packet of a port with ARQ, once for each
+    transmission, before `on_return_packet` and before either side sends again; type and bytes on air are
+    read from the piconet's record.
+    """
+    port = sim.ports[port_index]
+    central = sim.piconets[port.piconet]
+    head = sim.queues[port.queue].head
+    packet = sim.packets[head]
+    packet.transmissions += 1
+    hit = reception_fails(sim, port_index, central.on_air_type, now)
+    # The segment of a ghost may be gone.
+    if not packet.ghost:
+        sim.flow_statistics[sim.segments[packet.segment].flow].transmissions += 1
+        packet_event(sim, PACKET_CORRUPTED if hit else PACKET_DELIVERED, port_index, head, now)
+    if sim.settings[0].lossy_feedback:
+        port.acknowledges = not hit
+        if hit or port.received:
+            return NOTHING
+        port.received = True
+        packet.type = central.on_air_type
+        return copy_for_far_side(sim, head) if is_last_part(sim, head) else NOTHING
+    if hit:
+        give_up_if_due(sim, port_index, now)
+        return NOTHING
+    if sim.ports[port_index].adaptive:
+        packet.sent_bytes += central.on_air_bytes
+        packet.transmissions = 0
+        if packet.sent_bytes < packet.bytes:
+            return NOTHING
+    return take_from_port(sim, port_index, now)
+
+
+@compiled
+def on_return_packet(sim, port_index, return_port, now):
+    """The packet that answers the port's last one has been received: it carries ARQN, or takes it with it.
+
+    Called with lossy feedback at the end of reception (now, ns) of every packet, POLL or NULL sent by
+    `return_port`, after its own data have been received (`on_received`) and before the node of `port_index`
+    sends again. A silent far side (an absent bridge) sends no ARQN: then it is not called.
+    """
+    if is_waiting(sim, port_index):
+        on_feedback(sim, port_index, feedback_is_hit(sim, return_port, now), now)
+
+
+@outlined
+def on_feedback(sim, port_index, feedback_lost, now):
+    """Act on the ARQN that a return packet brought, or took with it, if the head packet waits for one."""
+    if not is_waiting(sim, port_index):
+        return
+    port = sim.ports[port_index]
+    if feedback_lost or not port.acknowledges:
+        give_up_if_due(sim, port_index, now)
+        return
+    packet = sim.packets[sim.queues[port.queue].head]
+    forget_head(sim, port_index)
+    if packet.ghost:
+        free_packet(sim, take_from_port(sim, port_index, now))
+    else:
+        packet.sent_bytes += part_on_air(sim, packet)
+        packet.transmissions = 0
+
+
+@compiled
+def is_waiting(sim, port_index):
+    """Whether the head packet of the port was sent and neither acknowledged nor given up."""
+    queue = sim.queues[sim.ports[port_index].queue]
+    return queue.length > 0 and sim.packets[queue.head].transmissions > 0
+
+
+@compiled
+def part_on_air(sim, packet):
+    """Return the bytes of the packet's part that was sent last."""
+    return min(sim.packet_types[packet.type].payload, packet.bytes - packet.sent_bytes)
+
+
+@compiled
+def is_last_part(sim, head):
+    """Whether the packet has crossed whole with the part that was sent last."""
+    packet = sim.packets[head]
+    return packet.sent_bytes + part_on_air(sim, packet) == packet.bytes
+
+
+@compiled
+def copy_for_far_side(sim, head):
+    """Return a packet that goes on instead of the one at the head of the queue, which becomes a ghost."""
+    index = take_packet(sim)
+    copy = sim.packets[index]
+    packet = sim.packets[head]
+    copy.segment = packet.segment
+    copy.type = packet.type
+    copy.bytes = packet.bytes
+    copy.tokens = packet.tokens
+    copy.hop = packet.hop
+    copy.enqueued_at = packet.enqueued_at
+    copy.ready_at = packet.ready_at
+    copy.transmissions = 0
+    copy.sent_bytes = 0
+    copy.corrupted = packet.corrupted
+    copy.ghost = False
+    packet.ghost = True
+    return index
+
+
+@compiled
+def forget_head(sim, port_index):
+    """Both sides forget what they know about the head packet, or its part: another one follows."""
+    sim.ports[port_index].received = False
+    sim.ports[port_index].acknowledges = False
+
+
+@compiled
+def give_up_if_due(sim, port_index, now):
+    """Give the head packet up if it was sent as often, or has waited as long, as a packet may.
+
+    The rest of its segment in the queue goes with it: a flush discards the rest of an L2CAP packet (Core
+    Specification, L2CAP part, "flush timeout"). A ghost is no loss, and its segment may be gone already.
+    """
+    port = sim.ports[port_index]
+    head = sim.queues[port.queue].head
+    packet = sim.packets[head]
+    if packet.transmissions < port.most_transmissions and now - packet.enqueued_at <= port.flush:
+        return
+    forget_head(sim, port_index)
+    if packet.ghost:
+        free_packet(sim, take_from_port(sim, port_index, now))
+    else:
+        discard_segment(sim, port_index, packet.segment, now)
+
+
+@outlined
+def discard_segment(sim, port_index, segment, now):
+    """Give up all packets of the segment (an index) in the port's queue."""
+    queue = sim.queues[sim.ports[port_index].queue]
+    statistics = sim.flow_statistics[sim.segments[segment].flow]
+    before = NOTHING
+    packet = queue.head
+    for _ in range(queue.length):
+        following = sim.packets[packet].next
+        if sim.packets[packet].segment == segment:
+            bring_to_head(sim, queue, before)
+            take_from_port(sim, port_index, now)
+            statistics.given_up += 1
+            packet_event(sim, PACKET_GIVEN_UP, port_index, packet, now)
+            finish_packet(sim, packet, True)
+        else:
+            before = packet
+        packet = following
+
+
+@compiled
+def bring_to_head(sim, queue, before):
+    """Move the packet that follows `before` to the head of the queue; NOTHING: it is there already."""
+    if before == NOTHING:
+        return
+    packet = sim.packets[before].next
+    sim.packets[before].next = sim.packets[packet].next
+    if queue.tail == packet:
+        queue.tail = before
+    sim.packets[packet].next = queue.head
+    queue.head = packet

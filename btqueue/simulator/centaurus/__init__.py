@@ -1,0 +1,1 @@
+"""CentaurusComm: whole messages with bitmaps in place of acknowledgements (Avancha et al. 2002)."""

@@ -1,0 +1,97 @@
+"""An end's part in a CentaurusComm session: joining, progress, leaving (Avancha et al. 2002, section 3.4).
+
+The states that the paper leaves as soon as Level I has taken a message (send command, proceed sent, proceed
+received) last no time here, so they have no name.
+"""
+
+from btqueue.simulator.applications.exchange import CLIENT, SERVER
+from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.connections import NEXT_POLL, WATCHDOG, WORKER
+from btqueue.simulator.records.conventions import NOTHING
+
+(
+    IDLE,
+    WAIT,
+    CONNECTED,
+    POLL_RECEIVED,
+    OBJ_RECEIVED,
+    PACKET_RECEIVE,
+    DONE_RECEIVED,
+    NOPE_RECEIVED,
+    ACK_REJ_RECEIVED,
+    PACKET_TRANSMIT,
+    WAIT_PACKET_SEND,
+) = range(11)
+
+
+@outlined
+def start(sim, index):
+    """Set both ends to their initial state, before time 0: nothing sent, received or to be sent."""
+    session = sim.sessions[index]
+    for end in (CLIENT, SERVER):
+        session.state[end] = initial_state(session)
+        session.number[end] = 0
+        session.in_session[end] = 0
+        session.busy[end] = 0
+        session.outgoing[end] = NOTHING
+        session.bitmap_of[end] = NOTHING
+        session.collecting[end] = NOTHING
+        session.accepted[end] = NOTHING
+
+
+@compiled
+def initial_state(session):
+    """Return the state of an end without a session: idle on IrDA, wait on peer-to-peer media."""
+    return IDLE if session.polled else WAIT
+
+
+@compiled
+def join(sim, index, end, number):
+    """Let an end take part in the session with this number, from the initial state of a connected Level I."""
+    session = sim.sessions[index]
+    session.number[end] = number
+    session.in_session[end] = 1
+    session.busy[end] = 0
+    session.offered[end] = 0
+    session.done_sent[end] = 0
+    session.done_received[end] = 0
+    session.state[end] = WAIT
+    clear_deadline(sim, index, WATCHDOG + end)
+    clear_deadline(sim, index, WORKER + end)
+
+
+@compiled
+def begin_session(sim, index, end):
+    """Let an end start a new session: the client the next odd one, the server the next even one."""
+    number = sim.sessions[index].number[end]
+    join(sim, index, end, number + 1 + (number + end) % 2)
+
+
+@compiled
+def enter(sim, index, end, state, now):
+    """Take the next state; this is progress, so the end's watchdog starts again."""
+    session = sim.sessions[index]
+    session.state[end] = state
+    session.busy[end] = 1
+    set_deadline(sim, index, WATCHDOG + end, now + session.watchdog)
+
+
+@compiled
+def leave(sim, index, end, now):
+    """Nothing more is owed in this session; a master polls again after its interval."""
+    session = sim.sessions[index]
+    session.busy[end] = 0
+    clear_deadline(sim, index, WATCHDOG + end)
+    if session.polled and end == SERVER:
+        set_deadline(sim, index, NEXT_POLL, now + session.poll_interval)
+
+
+@outlined
+def close(sim, index, end, now):
+    """Close the session at this end; bitmaps and outgoing objects stay."""
+    session = sim.sessions[index]
+    session.in_session[end] = 0
+    session.state[end] = initial_state(session)
+    clear_deadline(sim, index, WORKER + end)
+    leave(sim, index, end, now)

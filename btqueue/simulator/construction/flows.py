@@ -1,0 +1,420 @@
+"""From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.baseband import PACKET_TYPES, segment
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.topology import Topology
+from btqueue.simulator.applications import arrival_processes
+from btqueue.simulator.construction.numbering import Rows, Streams, Timers
+from btqueue.simulator.records.connections import (
+    CENTAURUS,
+    FROM_FILE,
+    GREEDY,
+    IBP,
+    NEWRENO,
+    NO_TRANSPORT,
+    PER_ACK,
+    PER_RTT,
+    PERIODIC,
+    POISSON,
+    RENO,
+    REQUESTER,
+    RESPONDER,
+    SACK,
+    TAHOE,
+    TCP,
+    VEGAS,
+    connection_dtype,
+    session_dtype,
+)
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
+from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, SESSION
+
+NANOBITS_A_BYTE = 8 * 1_000_000_000
+UDP_IP_HEADER_BYTES = 28
+LEAST_RING = 64
+"""Fewest segments that sender and receiver remember; a power of two."""
+
+APPLICATIONS = {
+    "poisson": POISSON,
+    "ibp": IBP,
+    "greedy": GREEDY,
+    "periodic": PERIODIC,
+    "file": FROM_FILE,
+    "request-reply": REQUESTER,
+}
+VARIANTS = {
+    "tahoe": TAHOE,
+    "reno": RENO,
+    "newreno": NEWRENO,
+    "sack": SACK,
+    "vegas": VEGAS,
+}
+PROTOCOLS = {
+    "tcp": TCP,
+    "centaurus": CENTAURUS,
+    "none": NO_TRANSPORT,
+}
+
+
+class Layouts:
+    """The different sizes of segments, and how each is cut into packets."""
+
+    def __init__(self, scenario: Scenario, type_names: list[str]) -> None:
+        """Cut for the link of this scenario; packets refer to places in `type_names`."""
+        self.scenario = scenario
+        self.type_names = type_names
+        self.rows = Rows(layout_dtype)
+        self.known: dict[tuple[int, int], int] = {}
+
+    def of(self, application_bytes: int, header_bytes: int) -> int:
+        """Return the layout of a segment with so many user bytes and bytes of headers above L2CAP."""
+        key = (application_bytes, header_bytes)
+        if key not in self.known:
+            self.known[key] = self._add(*key)
+        return self.known[key]
+
+    def _add(self, application_bytes: int, header_bytes: int) -> int:
+        link, flow_control = self.scenario.link, self.scenario.flow_control
+        size = application_bytes + header_bytes
+        pdu = size + link.l2cap_header_bytes
+        pieces = segment(pdu, [PACKET_TYPES[name] for name in link.packets], link.segmentation)
+        if len(pieces) > PACKETS_A_SEGMENT:
+            raise ScenarioError(
+                f"a segment of {pdu} bytes needs {len(pieces)} packets of {', '.join(link.packets)}, but at "
+                f"most {PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or longer packets"
+            )
+        full = flow_control.charge == "payload"
+        prices = [
+            NANOBITS_A_BYTE * (piece.packet.payload_bytes if full else piece.carried_bytes)
+            for piece in pieces
+        ]
+        padding = [0] * (PACKETS_A_SEGMENT - len(pieces))
+        return self.rows.add(
+            ip_bytes=size,
+            pdu=pdu,
+            application=application_bytes,
+            count=len(pieces),
+            types=[self.type_names.index(piece.packet.name) for piece in pieces] + padding,
+            bytes=[piece.carried_bytes for piece in pieces] + padding,
+            tokens=prices + padding,
+            all_tokens=sum(prices),
+        )
+
+
+class Flows(NamedTuple):
+    """What the flows of a scenario need in a state."""
+
+    connections: Rows
+    sessions: Rows
+    layouts: Layouts
+    patterns: list[int]
+    schedules: list[int]
+    ring: int
+
+
+class FlowSpec(NamedTuple):
+    """What one flow sends and how: the scenario's tables, changed by what the flow itself says."""
+
+    law: str
+    load_kbps: float
+    message_bytes: int
+    variant: str
+    window: int
+    start_s: float
+
+
+def spec_of(scenario: Scenario, own: object | None) -> FlowSpec:
+    """Return the traffic and transport of a flow; `own` is its entry in `network.flows`, if it has one."""
+    traffic, transport = scenario.traffic, scenario.transport
+    common = {
+        "law": traffic.source,
+        "load_kbps": traffic.load_kbps,
+        "message_bytes": traffic.message_bytes,
+        "variant": transport.variant,
+        "receive_window_segments": transport.receive_window_segments,
+        "start_s": traffic.start_s,
+    }
+    return FlowSpec(
+        *(
+            value if own is None or getattr(own, name, None) is None else getattr(own, name)
+            for name, value in common.items()
+        )
+    )
+
+
+def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
+    """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
+
+    Streams 0, 1, ... are those of the flows' applications. The builder of the state fills in the routes.
+
+    Raises:
+        ScenarioError: a message or an arrival file that cannot be sent.
+    """
+    flows = Flows(
+        Rows(connection_dtype),
+        Rows(session_dtype),
+        Layouts(scenario, type_names),
+        [],
+        [],
+        ring_length(scenario, plan),
+    )
+    for index, flow in enumerate(plan.flows):
+        spec = spec_of(scenario, flow.spec)
+        conn = flows.connections.add(
+            source=flow.source,
+            destination=flow.target,
+            reverse=NOTHING if flow.reverse is None else flow.reverse,
+            stream=streams.add(),
+            message_head=NOTHING,
+            message_tail=NOTHING,
+            message_undelivered=NOTHING,
+            session=NOTHING,
+            start_at=round(spec.start_s * SECOND),
+            **sender_fields(scenario, spec),
+            **receiver_fields(scenario, flow.reverse is not None),
+        )
+        assert conn == index
+        flows.connections[conn].update(application_fields(scenario, spec, flow.reverse, index, flows))
+    return flows
+
+
+def add_flow_timers(flows: Flows, timers: Timers) -> None:
+    """Give each flow and session its timers."""
+    for index in range(len(flows.connections)):
+        row = flows.connections[index]
+        row["arrival_timer"] = timers.add(ARRIVAL, index, row["source"])
+        row["retransmission_timer"] = timers.add(RETRANSMISSION, index, row["source"])
+        row["ack_timer"] = NOTHING
+        if row["delayed_ack"]:
+            row["ack_timer"] = timers.add(DELAYED_ACK, index, row["source"])
+    for index in range(len(flows.sessions)):
+        session = flows.sessions[index]
+        node = flows.connections[session["requester"]]["source"]
+        session["timer"] = timers.add(SESSION, index, node)
+
+
+def ring_length(scenario: Scenario, plan: Topology) -> int:
+    """Return how many segments each flow remembers: a power of two beyond the largest window."""
+    largest = max(spec_of(scenario, flow.spec).window for flow in plan.flows)
+    if scenario.transport.protocol == "centaurus":
+        traffic = scenario.traffic
+        sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
+        largest = max(largest, math.ceil(max(sizes) / scenario.transport.centaurus_packet_bytes))
+    return max(LEAST_RING, 1 << largest.bit_length())
+
+
+def sender_fields(scenario: Scenario, spec: FlowSpec) -> dict[str, object]:
+    """Return the fields of the sender's half of a connection."""
+    transport = scenario.transport
+    return {
+        "protocol": PROTOCOLS[transport.protocol],
+        "variant": VARIANTS[spec.variant],
+        "open": not transport.handshake,
+        "cwnd": transport.initial_window_segments,
+        "initial_window": transport.initial_window_segments,
+        "ssthresh": transport.initial_ssthresh_segments,
+        "initial_ssthresh": transport.initial_ssthresh_segments,
+        "rwnd": spec.window,
+        "send_buffer": transport.send_buffer_segments or 0,
+        "recover": NOTHING,
+        "limited_transmit": transport.limited_transmit,
+        "window_limited_growth": transport.window_limited_growth,
+        "hold_ssthresh": transport.hold_ssthresh,
+        "sack": spec.variant == "sack",
+        "sack_blocks": transport.sack_blocks,
+        "rate_reduction": transport.rate_reduction,
+        "high_sacked": NOTHING,
+        "high_rxt": NOTHING,
+        "rescue_rxt": NOTHING,
+        "alpha": transport.alpha,
+        "beta": transport.beta,
+        "gamma": transport.gamma,
+        "adjustment": PER_ACK if transport.vegas_adjustment == "per-ack" else PER_RTT,
+        "timestamps": transport.timestamps,
+        "rto": round(transport.initial_rto_s * SECOND),
+        "initial_rto": round(transport.initial_rto_s * SECOND),
+        "min_rto": round(transport.min_rto_s * SECOND),
+        "max_rto": round(transport.max_rto_s * SECOND),
+        "granularity": round(transport.clock_granularity_s * SECOND),
+        "backoff": transport.rto_backoff,
+        "rto_deadline": NEVER,
+    }
+
+
+def receiver_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
+    """Return the fields of the receiver's half of a connection."""
+    transport = scenario.transport
+    return {
+        "delayed_ack": transport.delayed_ack,
+        "ack_every": transport.ack_every_segments,
+        "ack_delay": round(transport.ack_delay_s * SECOND),
+        "ack_tick": transport.ack_clock == "tick",
+        "piggyback": transport.piggyback and two_way,
+        "ack_direct": transport.ack_path == "direct",
+        "recent_blocks": [NOTHING] * 4,
+    }
+
+
+def header_bytes(scenario: Scenario) -> int:
+    """Return the headers of a data segment above L2CAP."""
+    transport = scenario.transport
+    if transport.protocol == "tcp":
+        return transport.header_bytes
+    own = transport.centaurus_header_bytes if transport.protocol == "centaurus" else 0
+    return UDP_IP_HEADER_BYTES + own
+
+
+def control_bytes(scenario: Scenario) -> tuple[int, int]:
+    """Return (bytes above the headers, headers) of an acknowledgement or control message."""
+    transport = scenario.transport
+    if transport.protocol == "centaurus":
+        return transport.centaurus_control_bytes, UDP_IP_HEADER_BYTES
+    return 0, header_bytes(scenario)
+
+
+def pieces_of(scenario: Scenario, message_bytes: int) -> list[int]:
+    """Return the user bytes of the segments that a message is cut into."""
+    transport = scenario.transport
+    most = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
+    full, rest = divmod(message_bytes, most)
+    return [most] * full + ([rest] if rest else [])
+
+
+def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[str, object]:
+    """Lay out messages of these sizes one after the other and return the fields that point there."""
+    pieces = [piece for size in messages for piece in pieces_of(scenario, size)]
+    if len(set(pieces)) == 1:
+        pieces = pieces[:1]
+    first = len(flows.patterns)
+    flows.patterns.extend(flows.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
+    return {"pattern": first, "pattern_length": len(pieces)}
+
+
+def application_fields(
+    scenario: Scenario, spec: FlowSpec, reverse: int | None, index: int, flows: Flows
+) -> dict[str, object]:
+    """Return the fields of the application of a flow, and lay out the segments that it writes."""
+    small, header = control_bytes(scenario)
+    fields: dict[str, object] = {
+        "application": APPLICATIONS[spec.law],
+        "control_layout": flows.layouts.of(small, header),
+    }
+    if spec.law == "request-reply":
+        assert reverse is not None
+        return fields | session_fields(scenario, reverse, index, flows)
+    if spec.law == "file":
+        return fields | file_fields(scenario, flows)
+    fields |= add_pattern(flows, scenario, [spec.message_bytes])
+    fields["message_segments"] = len(pieces_of(scenario, spec.message_bytes))
+    if spec.law == "greedy":
+        return fields
+    bits = spec.message_bytes * 8
+    fields["mean_gap"] = bits / (spec.load_kbps * 1000) * SECOND
+    if spec.law == "ibp":
+        per_slot = spec.load_kbps * 1000 / bits * SLOT / SECOND
+        try:
+            leave_active, leave_idle = arrival_processes.ibp_probabilities(per_slot, scenario.traffic.scv)
+        except ValueError as error:
+            raise ScenarioError(f"[traffic] scv = {scenario.traffic.scv:g}: {error}") from None
+        fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
+    steps = scenario.traffic.load_schedule
+    fields |= {"schedule": len(flows.schedules), "schedule_length": len(steps)}
+    for step in steps:
+        flows.schedules.extend([round(step.at_s * SECOND), round(bits / (step.load_kbps * 1000) * SECOND)])
+    return fields
+
+
+def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -> dict[str, object]:
+    """Return the application fields of one direction of a session; the client's makes the session."""
+    traffic, transport = scenario.traffic, scenario.transport
+    if reverse < index:
+        sizes = [traffic.reply_bytes]
+        role, session = RESPONDER, flows.connections[reverse]["session"]
+    else:
+        sizes = [traffic.request_bytes] + ([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])
+        role = REQUESTER
+        session = flows.sessions.add(
+            requester=index,
+            responder=reverse,
+            pause=round(traffic.pause_s * SECOND),
+            request_segments=len(pieces_of(scenario, traffic.request_bytes)),
+            reply_segments=len(pieces_of(scenario, traffic.reply_bytes)),
+            goodbye_segments=len(pieces_of(scenario, traffic.goodbye_bytes)),
+            application_timeout=round((traffic.application_timeout_s or 0) * SECOND),
+            handshake=transport.handshake,
+            per_session_connection=transport.connection_per_session,
+            watchdog=round(transport.centaurus_watchdog_s * SECOND),
+            early_data=transport.centaurus_early_data,
+            polled=transport.centaurus_start == "polled",
+            worker_period=round(transport.centaurus_worker_s * SECOND),
+        )
+    return {"application": role, "session": session, **add_pattern(flows, scenario, sizes)}
+
+
+def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
+    """Read the arrival file and return the application fields: times, then segments of each message."""
+    times, sizes = read_arrivals(Path(scenario.traffic.arrival_file or ""))
+    period = scenario.traffic.file_period_s
+    if period is not None and times and times[-1] >= period:
+        raise ScenarioError(
+            f"[traffic] file_period_s = {period:g}: the last arrival of the file is at {times[-1]:g} s"
+        )
+    fields: dict[str, object] = {
+        "schedule": len(flows.schedules),
+        "schedule_length": len(times),
+        "file_period": round((period or 0) * SECOND),
+    }
+    flows.schedules.extend(round(time * SECOND) for time in times)
+    flows.schedules.extend(len(pieces_of(scenario, size)) for size in sizes)
+    return fields | add_pattern(flows, scenario, sizes)
+
+
+def read_arrivals(path: Path) -> tuple[list[float], list[int]]:
+    """Read a file of arrivals: a line holds a time (s) and a size (bytes), separated by blanks or a comma.
+
+    Raises:
+        ScenarioError: naming file and line, if the file cannot be read, a line is not of this form, times
+            decrease, or there is no line at all.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"[traffic] arrival_file = {str(path)!r}: cannot be read: {error}") from None
+    times, sizes = [], []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].replace(",", " ").split()
+        if not text:
+            continue
+        try:
+            time, size = float(text[0]), int(text[1])
+            if len(text) != 2 or not 0 <= time < 1e6 or not 1 <= size <= 1_000_000_000:
+                raise ValueError
+        except (ValueError, IndexError):
+            raise ScenarioError(
+                f"{path}, line {number}: {line.strip()!r} is not a time (s, at least 0) and a size (bytes)"
+            ) from None
+        times.append(time)
+        sizes.append(size)
+    if not times:
+        raise ScenarioError(f"{path}: holds no arrival")
+    if any(later < earlier for earlier, later in pairwise(times)):
+        raise ScenarioError(f"{path}: the times must not decrease")
+    return times, sizes
+
+
+def tables(flows: Flows) -> tuple[np.ndarray, np.ndarray]:
+    """Return patterns and schedules as arrays; an empty one has one unused place."""
+    return np.array(flows.patterns or [0], np.int64), np.array(flows.schedules or [0], np.int64)
+
+
+def unlimited(limit: int | None) -> int:
+    """Return the limit, or one that is never reached."""
+    return UNLIMITED if limit is None else limit

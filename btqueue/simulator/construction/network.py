@@ -1,0 +1,462 @@
+"""From a scenario's topology to records: nodes, links with their ports and queues, piconets, bridges, media.
+
+Ports are numbered: uplinks and downlinks of all memberships, then the two directions of each outside link.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.topology import Topology
+from btqueue.simulator.bluetooth import voice
+from btqueue.simulator.construction.numbering import Rows, Streams, Timers
+from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.nodes import (
+    DOWNLINK,
+    INBOX,
+    OUTBOX,
+    OUTSIDE,
+    PROPAGATION,
+    TOKEN_BUFFER,
+    UPLINK,
+    bucket_dtype,
+    channel_dtype,
+    line_dtype,
+    medium_dtype,
+    node_dtype,
+    port_dtype,
+    queue_dtype,
+)
+from btqueue.simulator.records.piconets import (
+    COMPLETE,
+    E_LIMITED,
+    EXHAUSTIVE,
+    FEP,
+    GATED,
+    LDQ,
+    LWRR,
+    PICONETS_A_BRIDGE,
+    PRC_LWRR,
+    PSEUDO_RANDOM,
+    SLQ,
+    SNIFF,
+    VISIT,
+    WALK_IN,
+    WHOLE_CYCLES,
+    bridge_dtype,
+    link_dtype,
+    piconet_dtype,
+)
+from btqueue.simulator.records.run import BRIDGE, LINE, MEDIUM, TOKENS, TURN
+
+NANOBITS_A_BYTE = 8 * 1_000_000_000
+
+DISCIPLINES = {
+    "e-limited": E_LIMITED,
+    "1-limited": E_LIMITED,
+    "round-robin": E_LIMITED,
+    "exhaustive": EXHAUSTIVE,
+    "gated": GATED,
+    "fep": FEP,
+    "lwrr": LWRR,
+    "prc-lwrr": PRC_LWRR,
+    "slq": SLQ,
+    "ldq": LDQ,
+}
+SINGLE_FRAME = ("1-limited", "round-robin")
+SCHEDULES = {"walk-in": WALK_IN, "sniff": SNIFF, "pcss": PSEUDO_RANDOM}
+RESIDENCES = {"visit": VISIT, "cycle": WHOLE_CYCLES, "complete": COMPLETE}
+
+
+class Parts(NamedTuple):
+    """The records of the network, and where its ports are."""
+
+    nodes: Rows
+    lines: Rows
+    ports: Rows
+    queues: Rows
+    buckets: Rows
+    media: Rows
+    channels: np.recarray
+    piconets: Rows
+    links: Rows
+    bridges: Rows
+    tables: RadioTables
+    port_of: dict[tuple[int, int], int]
+
+
+def build_network(
+    scenario: Scenario, plan: Topology, routes: list[list[int]], timers: Timers, streams: Streams
+) -> Parts:
+    """Return the network with nothing in it.
+
+    Args:
+        scenario: what to build.
+        plan: its topology.
+        routes: the nodes of every path that a segment may take; hosts and token buckets are set up for them.
+        timers: given out in the order in which they fire at the same time: centrals, hosts, outside links.
+        streams: random streams, those of the channels first.
+    """
+    radios, radio_of = radios_of(scenario, plan)
+    parts = Parts(
+        nodes=Rows(node_dtype),
+        lines=Rows(line_dtype),
+        ports=Rows(port_dtype),
+        queues=Rows(queue_dtype),
+        buckets=Rows(bucket_dtype),
+        media=Rows(medium_dtype),
+        channels=np.zeros(0, channel_dtype).view(np.recarray),
+        piconets=Rows(piconet_dtype),
+        links=Rows(link_dtype),
+        bridges=Rows(bridge_dtype),
+        tables=radio_tables(radios, scenario.link),
+        port_of={},
+    )
+    for _ in plan.nodes:
+        limit = scenario.link.node_buffer_bytes
+        parts.nodes.add(
+            outbox=NOTHING,
+            inbox=NOTHING,
+            bridge=NOTHING,
+            buffer_limit=UNLIMITED if limit is None else limit,
+        )
+    add_bridges(parts, scenario, plan)
+    for index in range(len(plan.piconets)):
+        add_piconet(parts, scenario, plan, index, timers)
+    add_outside_ports(parts, scenario, plan)
+    channels = add_channels(parts, scenario, plan, radio_of, streams)
+    add_hosts(parts, scenario, plan, routes, timers, streams)
+    for index in range(len(plan.outside)):
+        add_outside_lines(parts, plan, index, timers, streams)
+    for index in range(len(parts.media)):
+        medium = parts.media[index]
+        node = parts.ports[medium["first_port"]]["node"]
+        medium |= {"timer": timers.add(MEDIUM, index, node), "stream": streams.add()}
+    for index, bridge in enumerate(plan.bridges):
+        timer = timers.add(BRIDGE, index, bridge.node)
+        parts.bridges[index] |= {"timer": timer, "stream": streams.add()}
+    for index in range(len(plan.piconets)):
+        parts.piconets[index]["stream"] = streams.add()
+    return parts._replace(channels=channels)
+
+
+# ------------------------------------------------------------------------------------ piconets and bridges
+
+
+def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
+    """Add the devices that are in several piconets."""
+    polling = scenario.polling
+    for index, bridge in enumerate(plan.bridges):
+        count = len(bridge.piconets)
+        padding = [NOTHING] * (PICONETS_A_BRIDGE - count)
+        own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
+        parts.bridges.add(
+            node=bridge.node,
+            schedule=SCHEDULES[polling.bridge_schedule],
+            residence=RESIDENCES[polling.residence],
+            residence_cycles=polling.residence_cycles,
+            count=count,
+            piconets=list(bridge.piconets) + padding,
+            links=[NOTHING] * PICONETS_A_BRIDGE,
+            current=own[0] if own else 0,
+            # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
+            window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
+            seed=index,
+            switch_delay=polling.switch_delay,
+            patience=round(polling.bridge_patience_s * SECOND),
+        )
+        parts.nodes[bridge.node]["bridge"] = index
+
+
+def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, timers: Timers) -> None:
+    """Add a piconet, its memberships, and their ports and queues."""
+    polling, piconet = scenario.polling, plan.piconets[index]
+    single = polling.discipline in SINGLE_FRAME
+    limit = 1 if single else polling.limit
+    bridges = [member for member in piconet.members if parts.nodes[member]["bridge"] != NOTHING]
+    away = parts.nodes[piconet.central]["bridge"]
+    ordinary = max(1, len(piconet.members) - len(bridges))
+    bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
+    bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
+    period, reserved = voice.reservation(scenario.voice.packet, scenario.voice.links)
+    cyclic = DISCIPLINES[polling.discipline] <= GATED
+    windows = polling.bridge_schedule != "walk-in"
+    parts.piconets.add(
+        timer=timers.add(TURN, index, piconet.central),
+        node=piconet.central,
+        first_link=len(parts.links),
+        links=len(piconet.members),
+        plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
+        discipline=DISCIPLINES[polling.discipline],
+        limit=limit,
+        max_weight=polling.max_weight,
+        packet=NOTHING,
+        on_air_type=NOTHING,
+        bridge=away,
+        can_sleep=cyclic and not bridges and away == NOTHING and not scenario.radio.colocated,
+        voice_period=period,
+        voice_reserved=reserved,
+    )
+    for member in piconet.members:
+        bridge = parts.nodes[member]["bridge"]
+        link = parts.links.add(
+            piconet=index,
+            node=member,
+            bridge=bridge,
+            limit=limit if bridge == NOTHING else bridge_limit,
+        )
+        if bridge != NOTHING:
+            memberships = parts.bridges[bridge]
+            memberships["links"][memberships["piconets"].index(index)] = link
+        up_limit = scenario.flow_control.baseband_packets if bridge == NOTHING else bridge_buffer
+        central_limit = scenario.flow_control.central_buffer_packets
+        down_limit = UNLIMITED if central_limit is None else central_limit
+        parts.links[link] |= {
+            "up": add_radio_port(parts, scenario, link, member, piconet.central, UPLINK, up_limit),
+            "down": add_radio_port(parts, scenario, link, piconet.central, member, DOWNLINK, down_limit),
+        }
+
+
+def is_plain(scenario: Scenario) -> bool:
+    """Whether half-frames need none of the rarer options of links and polling."""
+    link = scenario.link
+    return (
+        link.arq == "none"
+        and link.adaptation == "fixed"
+        and link.baseband_delay_s == 0
+        and link.node_buffer_bytes is None
+        and scenario.voice.packet == "none"
+        and scenario.polling.discipline != "gated"
+        and not scenario.radio.colocated
+    )
+
+
+def add_radio_port(
+    parts: Parts, scenario: Scenario, link: int, node: int, peer: int, kind: int, limit: int
+) -> int:
+    """Add the sending side of one direction of a Bluetooth link, with its queue, and return its number."""
+    arq = scenario.link.arq
+    flush = scenario.link.flush_timeout_s
+    port = add_port(
+        parts,
+        kind=kind,
+        node=node,
+        peer=peer,
+        piconet=parts.links[link]["piconet"],
+        link=link,
+        queue=parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=kind),
+        most_transmissions={"none": 0, "unlimited": UNLIMITED}.get(arq, arq) if isinstance(arq, str) else arq,
+        flush=NEVER if flush is None else round(flush * SECOND),
+        adaptive=scenario.link.adaptation != "fixed",
+        baseband_delay=round(scenario.link.baseband_delay_s * SECOND),
+        medium=NOTHING,
+        line=NOTHING,
+    )
+    parts.port_of[node, peer] = port
+    return port
+
+
+def add_port(parts: Parts, **fields: object) -> int:
+    """Add a port and its token bucket, which is off until a host sends through it."""
+    parts.buckets.add(queue=NOTHING, timer=NOTHING)
+    return parts.ports.add(**fields)
+
+
+# ----------------------------------------------------------------------------------------- radio channels
+
+
+def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tuple[int, str], int]]:
+    """Return the different settings of the radio, and which one each (node, direction) with its own has."""
+    radios, own = [scenario.radio], {}
+    for override in scenario.radio.links:
+        radio = override.applied_to(scenario.radio)
+        if radio not in radios:
+            radios.append(radio)
+        directions = ("up", "down") if override.direction == "both" else (override.direction,)
+        for direction in directions:
+            own[plan.nodes.index(override.node), direction] = radios.index(radio)
+    return radios, own
+
+
+def add_channels(
+    parts: Parts, scenario: Scenario, plan: Topology, own: dict[tuple[int, str], int], streams: Streams
+) -> np.recarray:
+    """Give every port its channel and return the channels.
+
+    Both directions of a link share one, and with `fading = "per-piconet"` all links of a piconet do, unless
+    a link has a radio of its own.
+    """
+    known: dict[tuple, int] = {}
+    rows = []
+    for link in range(len(parts.links)):
+        for direction in ("up", "down"):
+            radio = own.get((parts.links[link]["node"], direction), 0)
+            piconet = parts.links[link]["piconet"]
+            shared = radio == 0 and scenario.radio.fading == "per-piconet"
+            key = ("piconet", piconet) if shared else (link, radio)
+            if key not in known:
+                known[key] = len(rows)
+                rows.append(parts.tables.channels[radio].copy())
+                rows[-1]["state_stream"] = streams.add()
+                rows[-1]["error_stream"] = streams.add()
+            parts.ports[parts.links[link][direction]]["channel"] = known[key]
+    return np.array(rows, channel_dtype).view(np.recarray)
+
+
+# -------------------------------------------------------------------------------------------------- hosts
+
+
+def add_hosts(
+    parts: Parts,
+    scenario: Scenario,
+    plan: Topology,
+    routes: list[list[int]],
+    timers: Timers,
+    streams: Streams,
+) -> None:
+    """Give token buckets to the ports that segments enter, and delay lines to the hosts of routes."""
+    hosts = {route[0] for route in routes} | {route[-1] for route in routes}
+    entered: dict[int, None] = {}
+    for route in routes:
+        steps = list(itertools.pairwise(route))
+        for step in steps if scenario.network.relay == "segment" else steps[:1]:
+            entered[parts.port_of[step]] = None
+    ports_of_node: dict[int, list[int]] = {}
+    for port in sorted(entered):
+        if parts.ports[port]["kind"] != OUTSIDE:
+            ports_of_node.setdefault(parts.ports[port]["node"], []).append(port)
+    for node in range(len(plan.nodes)):
+        for port in ports_of_node.get(node, []):
+            add_bucket(parts, scenario, port, timers)
+        if node in hosts:
+            add_layers(parts, scenario, node, timers, streams)
+
+
+def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> None:
+    """Set up the token bucket of a port: full, with an empty buffer."""
+    flow_control = scenario.flow_control
+    depth = flow_control.bucket_bytes * NANOBITS_A_BYTE
+    parts.buckets[port]["whole_segments"] = flow_control.drop == "segment"
+    if not flow_control.enabled:
+        return
+    limit = flow_control.buffer_packets
+    parts.buckets[port] |= {
+        "enabled": True,
+        "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=TOKEN_BUFFER),
+        "timer": timers.add(TOKENS, port, parts.ports[port]["node"]),
+        "rate": round(flow_control.token_rate_kbps * 1000),
+        "depth": depth,
+        "tokens": depth,
+    }
+
+
+def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, streams: Streams) -> None:
+    """Add the lines that stand for the time that a host's layers take, where they take any.
+
+    Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
+    2000, section 4.1), then a random processing delay. Up: baseband and TCP hold it, L2CAP and IP take one at
+    a time; what TCP takes could as well come last, because it is the same for every segment.
+    """
+    link, transport = scenario.link, scenario.transport
+    tcp, ip = round(transport.tcp_delay_s * SECOND), round(transport.ip_delay_s * SECOND)
+    l2cap, baseband = round(link.l2cap_delay_s * SECOND), round(link.baseband_delay_s * SECOND)
+    jitter = round(scenario.run.jitter_s * SECOND)
+    common = {"head": NOTHING, "tail": NOTHING}
+    stream = streams.add()
+    if tcp or ip or l2cap or jitter:
+        line = parts.lines.add(
+            purpose=OUTBOX,
+            stream=stream,
+            delay=tcp,
+            interval_1=ip,
+            interval_2=l2cap,
+            jitter=jitter,
+            **common,
+        )
+        parts.lines[line]["timer"] = timers.add(LINE, line, node)
+        parts.nodes[node]["outbox"] = line
+    if tcp or ip or l2cap or baseband:
+        line = parts.lines.add(purpose=INBOX, delay=tcp + baseband, interval_1=l2cap, interval_2=ip, **common)
+        parts.lines[line]["timer"] = timers.add(LINE, line, node)
+        parts.nodes[node]["inbox"] = line
+
+
+# -------------------------------------------------------------------------------------------- outside links
+
+
+def add_outside_ports(parts: Parts, scenario: Scenario, plan: Topology) -> None:
+    """Add the ports of outside links, medium by medium: the ports that share a medium are neighbours.
+
+    A link that names a medium shares it with all links of that name, in both directions; else a half-duplex
+    link has one medium, and a full-duplex link one for each direction.
+    """
+    media: dict[tuple, list[tuple[int, bool]]] = {}
+    for index, outside in enumerate(plan.outside):
+        for back in (False, True):
+            link = outside.link
+            if link.medium is not None:
+                key: tuple = ("shared", link.medium)
+            else:
+                key = (index,) if link.half_duplex else (index, back)
+            media.setdefault(key, []).append((index, back))
+    for members in media.values():
+        link = plan.outside[members[0][0]].link
+        medium = parts.media.add(
+            rate=link.rate_kbps * 1000,
+            header=link.header_bytes,
+            first_port=len(parts.ports),
+            ports=len(members),
+            serving=NOTHING,
+            up_mean=link.up_s * SECOND,
+            down_mean=link.down_s * SECOND,
+        )
+        for index, back in members:
+            add_outside_port(parts, plan, index, back, medium)
+
+
+def add_outside_port(parts: Parts, plan: Topology, index: int, back: bool, medium: int) -> None:
+    """Add the port of one direction of an outside link."""
+    outside = plan.outside[index]
+    link = outside.link
+    ends = (outside.target, outside.source) if back else (outside.source, outside.target)
+    loss_back = link.loss if link.loss_back is None else link.loss_back
+    queue = parts.queues.add(head=NOTHING, tail=NOTHING, limit=link.buffer_packets, kind=OUTSIDE)
+    parts.port_of[ends] = add_port(
+        parts,
+        kind=OUTSIDE,
+        node=ends[0],
+        peer=ends[1],
+        piconet=NOTHING,
+        link=NOTHING,
+        queue=queue,
+        channel=NOTHING,
+        medium=medium,
+        line=NOTHING,
+        loss=loss_back if back else link.loss,
+        loss_block=link.loss_block_bytes or 0,
+    )
+
+
+def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, streams: Streams) -> None:
+    """Add the propagation delays of both directions of an outside link, where there are any."""
+    outside = plan.outside[index]
+    for ends in ((outside.source, outside.target), (outside.target, outside.source)):
+        port = parts.port_of[ends]
+        parts.ports[port]["stream"] = streams.add()
+        stream = streams.add()
+        if outside.link.delay_s or outside.link.jitter_s:
+            line = parts.lines.add(
+                purpose=PROPAGATION,
+                stream=stream,
+                head=NOTHING,
+                tail=NOTHING,
+                delay=round(outside.link.delay_s * SECOND),
+                jitter=round(outside.link.jitter_s * SECOND),
+                exponential=True,
+            )
+            parts.lines[line]["timer"] = timers.add(LINE, line, ends[0])
+            parts.ports[port]["line"] = line

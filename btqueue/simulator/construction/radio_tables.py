@@ -1,0 +1,239 @@
+"""The tables that the radio is simulated with: packet types, levels of bit error rate, packet error rates.
+
+Every distinct setting of the radio owns a block of levels: one for a constant channel, two for a channel with
+a good and a bad state, one for each distinct value of a trace. A level has a bit error rate, the packet error
+rate of every type, a link quality, and the packet type that adaptation would choose.
+
+Piconets nearby that are not simulated (`interferers`) raise all packet error rates. Each is taken as fully
+loaded: one packet of type DH1 in every slot, each on a hop channel of its own, at a phase to ours that is
+uniform and independent from packet to packet. One of ours that is on the air for L meets m = floor(x) of them
+or, with probability f = x - m, m + 1, where x = (L + 366 us) / 625 us; it survives one neighbour with
+probability (1 - f) q^m + f q^(m+1), q = 1 - 1/79. Were packets as long as their slots, one-slot packets would
+always meet two: the upper bound of El-Hoiydi (IEEE Communications Letters 5, 2001). Lin and Tseng (the same,
+7, 2003) have longer packets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from btqueue.baseband import PACKET_TYPES, PacketType, packet_types
+from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate, reply_error_rate
+from btqueue.scenario import ScenarioError
+from btqueue.scenario.errors import Problem, shown
+from btqueue.scenario.link import Link
+from btqueue.scenario.radio import Radio
+from btqueue.simulator.bluetooth.collisions import HOP_CHANNELS, SHORT
+from btqueue.simulator.records.conventions import SECOND, SLOT
+from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
+from btqueue.simulator.records.packets import packet_type_dtype
+
+NS_A_MICROSECOND = 1000
+MODELS = {
+    "perfect": CONSTANT,
+    "constant": CONSTANT,
+    "gilbert-elliott": TWO_STATE,
+    "alternating": ALTERNATING,
+    "trace": TRACE,
+}
+LONG_AGO = 1000
+"""After that many time constants nothing is remembered: exp(-1000) is 0 in floating point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadioTables:
+    """What the simulator knows about packets and the radio.
+
+    Attributes:
+        packet_types: records of the packet types, shape (types,); those of `link.packets` come first.
+        bers: bit error rate of each level, shape (levels,).
+        error_rates: packet error rate of each type, and of POLL and NULL, shape (levels, types + 1).
+        level_quality: link quality of each level, shape (levels,).
+        trace_levels: levels of all traces, one after the other, counted from the first of their radio.
+        type_for_level: type that adaptation chooses at each level, shape (levels,).
+        type_for_quality: type that adaptation chooses at each reported link quality, shape (256,).
+        channels: a channel record for each radio, without random streams, shape (radios,).
+    """
+
+    packet_types: np.recarray
+    bers: np.ndarray
+    error_rates: np.ndarray
+    level_quality: np.ndarray
+    trace_levels: np.ndarray
+    type_for_level: np.ndarray
+    type_for_quality: np.ndarray
+    channels: np.recarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """The levels of one radio: bit error rates and link qualities, and which level each trace value is."""
+
+    bers: np.ndarray
+    qualities: np.ndarray
+    trace: np.ndarray
+
+
+def radio_tables(radios: Sequence[Radio], link: Link) -> RadioTables:
+    """Return the tables for the distinct settings of the radio; the first is that of the network as a whole.
+
+    Raises:
+        ScenarioError: a trace file cannot be read or holds something else than values.
+    """
+    types = types_of(link)
+    levels = [levels_of(radio) for radio in radios]
+    rates = [error_rates(types, block.bers, radio) for block, radio in zip(levels, radios, strict=True)]
+    bers = np.concatenate([block.bers for block in levels])
+    first_levels = np.cumsum([0, *(len(block.bers) for block in levels)])
+    first_values = np.cumsum([0, *(len(block.trace) for block in levels)])
+    channels = np.zeros(len(radios), channel_dtype).view(np.recarray)
+    for index, radio in enumerate(radios):
+        channel = channels[index]
+        _set_up_channel(channel, radio)
+        channel.lossy = bool(np.any(rates[index]))
+        channel.first_level = first_levels[index]
+        channel.trace_first = first_values[index]
+        channel.trace_length = len(levels[index].trace)
+        channel.quality_memory = link.quality_memory_s
+        channel.quality_at = -round(LONG_AGO * SECOND * link.quality_memory_s)
+    qualities = ber_from_link_quality(np.arange(256))
+    return RadioTables(
+        packet_types=packet_type_records(types),
+        bers=bers,
+        error_rates=np.concatenate(rates),
+        level_quality=np.concatenate([block.qualities for block in levels]),
+        trace_levels=np.concatenate([block.trace for block in levels]),
+        type_for_level=chosen_types(link, types, bers, np.concatenate(rates)),
+        type_for_quality=chosen_types(link, types, qualities, error_rates(types, qualities, radios[0])),
+        channels=channels,
+    )
+
+
+def types_of(link: Link) -> tuple[PacketType, ...]:
+    """Return the packet types of the link: those for segmentation, then those that only adaptation uses."""
+    more = link.adaptation_packets if link.adaptation == "thresholds" else ()
+    return packet_types(dict.fromkeys((*link.packets, *more)))
+
+
+def packet_type_records(types: Sequence[PacketType]) -> np.recarray:
+    """Return the record of each packet type."""
+    families = list(dict.fromkeys((kind.coded, kind.bits_per_symbol) for kind in types))
+    table = np.zeros(len(types), packet_type_dtype).view(np.recarray)
+    for row, kind in enumerate(types):
+        table[row].slots = kind.slots
+        table[row].duration = kind.slots * SLOT
+        table[row].on_air = kind.air_time_us * NS_A_MICROSECOND
+        table[row].payload = kind.payload_bytes
+        table[row].family = families.index((kind.coded, kind.bits_per_symbol))
+    return table
+
+
+def levels_of(radio: Radio) -> Levels:
+    """Return the levels of one radio.
+
+    Raises:
+        ScenarioError: its trace file cannot be read or holds something else than values.
+    """
+    if radio.model == "trace":
+        values, trace = np.unique(read_trace(radio), return_inverse=True)
+        if radio.trace_quantity == "link-quality":
+            return Levels(bers=ber_from_link_quality(values), qualities=values, trace=trace)
+        return Levels(bers=values, qualities=link_quality(values), trace=trace)
+    bers = np.array(
+        {"perfect": (0.0,), "constant": (radio.ber,)}.get(radio.model, (radio.ber_good, radio.ber_bad))
+    )
+    return Levels(bers=bers, qualities=link_quality(bers), trace=np.zeros(0, np.int64))
+
+
+def error_rates(types: Sequence[PacketType], bers: np.ndarray, radio: Radio) -> np.ndarray:
+    """Return the packet error rates at the bit error rates, shape (levels, types + 1).
+
+    The last column is for POLL and NULL, which have nothing but sync word and header. A fixed `per` is that
+    of every packet, whatever its length (Johansson, Kihl and Körner, NETWORKING 2000, section 4.1).
+    """
+    if radio.model == "constant" and radio.per is not None:
+        by_channel = np.full((len(bers), len(types) + 1), radio.per)
+    else:
+        columns = [packet_error_rate(kind, bers, bits=radio.bits) for kind in types]
+        short = reply_error_rate(bers) if radio.bits == "on-air" else np.zeros(len(bers))
+        by_channel = np.stack([*columns, short], axis=1)
+    on_air = np.array([*(kind.air_time_us * NS_A_MICROSECOND for kind in types), SHORT])
+    by_neighbours = interference_rate(on_air, radio.interferers)
+    return by_channel + by_neighbours - by_channel * by_neighbours
+
+
+def interference_rate(on_air: np.ndarray, interferers: int) -> np.ndarray:
+    """Return the probability that fully loaded neighbours spoil packets `on_air` ns long (formula above)."""
+    neighbour = PACKET_TYPES["DH1"].air_time_us * NS_A_MICROSECOND
+    other_channel = 1.0 - 1.0 / HOP_CHANNELS
+    least, part = np.divmod(on_air + neighbour, SLOT)
+    survival = other_channel**least * (1.0 - part / SLOT / HOP_CHANNELS)
+    return 1.0 - survival**interferers
+
+
+def chosen_types(link: Link, types: Sequence[PacketType], bers: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Return the type that adaptation chooses at each bit error rate, as indices into `types`.
+
+    `thresholds`: each rate in `link.adaptation_thresholds` is the lowest at which the next of
+    `link.adaptation_packets` is used. `best`: the type of `link.packets` of the largest goodput, payload
+    times (1 - PER) over slots with a one-slot answer; the first of equals (Chen and others, ICC 2004,
+    equation 4).
+    """
+    if link.adaptation == "thresholds":
+        order = np.array([types.index(kind) for kind in packet_types(link.adaptation_packets)])
+        return order[np.searchsorted(link.adaptation_thresholds, bers, side="right")]
+    count = len(link.packets)
+    rate = np.array([kind.asymmetric_kbps for kind in types[:count]])
+    return np.argmax(rate * (1.0 - rates[:, :count]), axis=1)
+
+
+def read_trace(radio: Radio) -> np.ndarray:
+    """Return the values of the trace file: one a line, `#` starts a comment, empty lines do not count.
+
+    Raises:
+        ScenarioError: the file cannot be read, is empty, or a line holds no value (the line is named).
+    """
+    path = Path(radio.trace_file or "")
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise _trace_error(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _trace_error(path, "is no text file") from None
+    ber = radio.trace_quantity == "ber"
+    most, meant = (0.5, "a bit error rate from 0 to 0.5") if ber else (255.0, "a link quality from 0 to 255")
+    values = []
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            value = np.nan
+        if not 0 <= value <= most:
+            raise _trace_error(path, f"line {number}: {shown(text)} is not {meant}")
+        values.append(value)
+    if not values:
+        raise _trace_error(path, "holds no value")
+    return np.array(values)
+
+
+def _trace_error(path: Path, why: str) -> ScenarioError:
+    return ScenarioError(
+        Problem(f"trace file {path} {why}", key="radio.trace_file", value=str(path), allowed="a trace")
+    )
+
+
+def _set_up_channel(channel: np.record, radio: Radio) -> None:
+    channel.model = MODELS[radio.model]
+    channel.stationary_good = 1.0
+    if radio.model == "gilbert-elliott":
+        channel.stationary_good = radio.good_s / (radio.good_s + radio.bad_s)
+        channel.relaxation_rate = 1 / radio.good_s + 1 / radio.bad_s
+        # The first look then draws from the stationary law: the far past has been forgotten.
+        channel.sampled_at = -round(100 * SECOND * (radio.good_s + radio.bad_s))
+    step_s = radio.trace_step_s if radio.model == "trace" else radio.period_s
+    channel.step = max(1, round(step_s * SECOND))

@@ -1,0 +1,220 @@
+"""The state of a replication: built from a scenario, copied for each one, grown when a pool runs low."""
+
+import itertools
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.topology import Topology, topology
+from btqueue.simulator.bluetooth.polling import visits_until_now
+from btqueue.simulator.construction.flows import add_flow_timers, build_flows, tables
+from btqueue.simulator.construction.network import build_network
+from btqueue.simulator.construction.numbering import Streams, Timers, heaps
+from btqueue.simulator.construction.radio_tables import types_of
+from btqueue.simulator.engine import start
+from btqueue.simulator.machinery.random_streams import make_streams
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.connections import flow_statistics_dtype
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.nodes import queue_statistics_dtype
+from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
+from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype
+from btqueue.simulator.statistics.census import packets_inside
+from btqueue.simulator.statistics.histograms import BINS
+
+FIRST_POOL = 256
+"""Packets, segments and messages that a pool starts with; it doubles when needed."""
+LOG_LENGTH = 1 << 15
+"""Records of the log between two times that Python reads it."""
+MESSAGES_RESERVED = 4
+"""More than the messages that one event writes."""
+
+
+def new_state(scenario: Scenario, replication: int, *, logging: bool = False) -> State:
+    """Return the state at time 0 of one replication; it depends on (scenario, seed, replication) only.
+
+    Args:
+        scenario: what to simulate.
+        replication: number of the replication, from 0.
+        logging: write every event to `log`, which somebody has to read whenever `advance` needs space.
+
+    Raises:
+        ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
+    """
+    built = network_of(scenario)
+    streams = make_streams(scenario.run.seed, replication, len(built.streams))
+    copies: Any = (array.copy() for array in built._replace(streams=streams))
+    sim = State(*copies)
+    if logging:
+        # What is logged is in the order of time only within an island.
+        heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
+        sim = sim._replace(log=_array(log_dtype, LOG_LENGTH), heap=heap, islands=islands)
+        sim.clock[0].logging = True
+        sim.piconets.plain = False
+    draw_phases(sim, scenario.run.seed, replication)
+    sim = grow(sim)
+    start(sim)
+    return sim
+
+
+def network_of(scenario: Scenario) -> State:
+    """Return what `build` makes, from memory if neither the scenario nor a file that it names has changed."""
+    names = [scenario.radio.trace_file, scenario.traffic.arrival_file]
+    names += [link.trace_file for link in scenario.radio.links]
+    files = tuple((name, modified_at(name)) for name in names if name is not None)
+    return build(cast(Any, scenario), files)  # frozen models are hashable, though a type checker cannot know
+
+
+def modified_at(name: str) -> int:
+    """Return when the file was changed last (ns), 0 if there is none."""
+    try:
+        return Path(name).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=2)
+def build(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> State:
+    """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
+    plan = topology(scenario)
+    type_names = [kind.name for kind in types_of(scenario.link)]
+    timers, streams = Timers(), Streams()
+    flows = build_flows(scenario, plan, type_names, streams)
+    routes = paths(plan)
+    parts = build_network(scenario, plan, routes, timers, streams)
+    add_flow_timers(flows, timers)
+    ports_of_routes: list[int] = []
+    for index in range(len(plan.flows)):
+        for field, route in zip(("route", "back_route"), routes[2 * index : 2 * index + 2], strict=True):
+            flows.connections[index][field] = len(ports_of_routes)
+            ports_of_routes += [parts.port_of[step] for step in itertools.pairwise(route)]
+            ports_of_routes.append(NOTHING)
+    island_of = np.array(plan.islands())
+    timer_table, heap, islands = timers.arrays(island_of * 0 if scenario.radio.colocated else island_of)
+    patterns, schedules = tables(flows)
+    count, ring = len(flows.connections), flows.ring
+    tables_of_radio = parts.tables
+    largest = int(flows.layouts.rows.array().count.max())
+    clock = _array(clock_dtype, 1)
+    clock.free_packet = clock.free_segment = clock.free_message = NOTHING
+    clock.arrived = clock.entering = clock.sending = clock.acknowledging = NOTHING
+    clock.packet_reserve = largest + 2
+    clock.segment_reserve = 2
+    clock.message_reserve = MESSAGES_RESERVED
+    settings = _array(settings_dtype, 1)
+    settings.relay_segments = scenario.network.relay == "segment"
+    settings.lossy_feedback = scenario.link.arq != "none" and scenario.link.arq_feedback == "lossy"
+    settings.colocated = scenario.radio.colocated
+    settings.adapts_to_quality = scenario.link.adaptation_estimate == "link-quality"
+    settings.node_buffers = scenario.link.node_buffer_bytes is not None
+    queues = parts.queues.array()
+    return State(
+        clock=clock,
+        settings=settings,
+        timers=timer_table,
+        heap=heap,
+        islands=islands,
+        streams=_array(stream_dtype, streams.count),
+        packet_types=tables_of_radio.packet_types,
+        layouts=flows.layouts.rows.array(),
+        routes=np.array(ports_of_routes, np.int64),
+        packets=_array(packet_dtype, 0),
+        segments=_array(segment_dtype, 0),
+        messages=_array(message_dtype, 0),
+        queues=queues,
+        queue_statistics=_array(queue_statistics_dtype, len(queues)),
+        buckets=parts.buckets.array(),
+        nodes=parts.nodes.array(),
+        lines=parts.lines.array(),
+        ports=parts.ports.array(),
+        media=parts.media.array(),
+        channels=parts.channels,
+        error_rates=tables_of_radio.error_rates,
+        trace_levels=tables_of_radio.trace_levels.astype(np.int64),
+        level_quality=tables_of_radio.level_quality.astype(np.float64),
+        type_for_level=tables_of_radio.type_for_level.astype(np.int64),
+        type_for_quality=tables_of_radio.type_for_quality.astype(np.int64),
+        piconets=parts.piconets.array(),
+        links=parts.links.array(),
+        bridges=parts.bridges.array(),
+        connections=flows.connections.array(),
+        patterns=patterns,
+        schedules=schedules,
+        out_of_order=np.zeros((count, ring), np.uint8),
+        scoreboard=np.zeros((count, ring), np.uint8),
+        sent_at=np.zeros((count, ring), np.int64),
+        sessions=flows.sessions.array(),
+        flow_statistics=_array(flow_statistics_dtype, count),
+        rtt_histogram=np.zeros((count, BINS), np.int64),
+        delay_histogram=np.zeros((count, BINS), np.int64),
+        log=_array(log_dtype, 1),
+    )
+
+
+def paths(plan: Topology) -> list[list[int]]:
+    """Return the nodes on the way of each flow, there and back, in the order of the flows."""
+    both = []
+    for flow in plan.flows:
+        hops = plan.route(flow.source, flow.target)
+        there = [flow.source, *(hop.target for hop in hops)]
+        both += [there, there[::-1]]
+    return both
+
+
+def draw_phases(sim: State, seed: int, replication: int) -> None:
+    """Give every receiver's free-running clock a phase of its own."""
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1)))
+    ticking = sim.connections.ack_tick
+    phases = (generator.random(len(ticking)) * sim.connections.ack_delay).astype(np.int64)
+    sim.connections.tick_phase = np.where(ticking, phases, 0)
+
+
+def grow(sim: State) -> State:
+    """Return the state with larger pools where free packets, segments or messages are short."""
+    clock = sim.clock[0]
+    pools = {}
+    for name in ("packet", "segment", "message"):
+        reserve, free = clock[f"{name}_reserve"], clock[f"free_{name}s"]
+        if free >= reserve:
+            continue
+        pool = getattr(sim, name + "s")
+        larger = _extend(pool, clock[f"free_{name}"], reserve)
+        clock[f"free_{name}s"] += len(larger) - len(pool)
+        clock[f"free_{name}"] = len(pool)
+        pools[name + "s"] = larger
+    return sim._replace(**pools)
+
+
+def _extend(pool: np.recarray, free: int, reserve: int) -> np.recarray:
+    """Return a larger pool whose new entries are chained in front of the old free list."""
+    size = max(FIRST_POOL, 2 * len(pool), len(pool) + 2 * int(reserve))
+    larger = _array(pool.dtype, size)
+    larger[: len(pool)] = pool
+    larger.next[len(pool) :] = np.arange(len(pool) + 1, size + 1)
+    larger.next[-1] = free
+    return larger
+
+
+def forget_statistics(sim: State) -> None:
+    """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
+    clock = sim.clock[0]
+    visits_until_now(sim)
+    clock.statistics_since = clock.now
+    clock.events = 0
+    sim.flow_statistics[:] = np.zeros_like(sim.flow_statistics)
+    sim.flow_statistics.inside_at_start = packets_inside(sim)
+    sim.queue_statistics[:] = np.zeros_like(sim.queue_statistics)
+    sim.queue_statistics.inside_at_start = sim.queues.length
+    sim.queue_statistics.changed_at = clock.now
+    sim.piconets.visits = 0
+    sim.links.visits = sim.links.data_slots = 0
+    sim.bridges.switches = 0
+    sim.rtt_histogram[:] = 0
+    sim.delay_histogram[:] = 0
+
+
+def _array(dtype: np.dtype, length: int) -> np.recarray:
+    return np.zeros(length, dtype).view(np.recarray)

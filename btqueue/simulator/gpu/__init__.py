@@ -1,0 +1,1 @@
+"""Replications on a GPU, all at once, by the same event loop."""

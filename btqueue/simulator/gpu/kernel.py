@@ -1,0 +1,127 @@
+"""The event loop compiled for CUDA: one thread of the GPU plays one replication.
+
+Needs numba's CUDA target, so only `runs.py` imports this module, and only when a GPU is asked for. numba-cuda
+compiles the simulator's own functions for the GPU where the kernel calls them: there is no second source.
+
+Under numba's CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the kernel is plain Python, "the GPU" is the memory of
+this process, and the kernel gets `State` values instead of addresses.
+"""
+
+import operator
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import cuda as numba_cuda
+from numba.core import types
+from numba.core.errors import NumbaPerformanceWarning
+
+from btqueue.simulator.engine import advance
+from btqueue.simulator.gpu.packed_state import Packed, unpack
+from btqueue.simulator.machinery.compilation import cached_in_folder, settings
+from btqueue.simulator.machinery.state_type import STATE_TYPE, WORDS, address_table
+from btqueue.simulator.records.arrays import FIELDS
+
+cuda: Any = numba_cuda
+SIMULATED = bool(settings.ENABLE_CUDASIM)
+"""Whether numba plays the GPU itself, in Python."""
+THREADS_A_BLOCK = 1
+"""Replications take different branches, and the threads of a warp wait for each other at every branch: each
+replication gets a warp of its own."""
+
+
+def address_of_state(_context: Any, tables: types.Type, _replication: types.Type) -> Any:
+    """Tell numba how to find the state of a replication in `tables`, where one table follows the other."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        words = ir.Constant(ir.IntType(64), len(FIELDS) * WORDS)
+        return builder.gep(array.data, [builder.mul(arguments[1], words)])
+
+    return STATE_TYPE(tables, types.int64), generate
+
+
+def make_state_of() -> Any:
+    """Return the function of the kernel that finds the state of a replication among all."""
+    if SIMULATED:
+        return operator.getitem
+    from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports]
+
+    return intrinsic(address_of_state)
+
+
+state_of = make_state_of()
+
+
+def advance_all(states, until, answers):
+    """Play every replication up to `until` (ns); `answers`: those of `advance`, shape (replications,)."""
+    replication = cuda.grid(1)
+    if replication < len(answers):
+        answers[replication] = advance(state_of(states, replication), until)
+
+
+@cache
+def kernel() -> Any:
+    """Return the kernel; the first launch compiles it (minutes), later processes find it on disk."""
+    if SIMULATED:
+        return cuda.jit(advance_all)
+    # without optimisation at link time, which would merge roundings again
+    with cached_in_folder():
+        return cuda.jit(advance_all, lto=False, cache=True)
+
+
+def send(packed: Packed) -> tuple[Packed, Any]:
+    """Copy a state to the GPU; return the copy and the table of the addresses of its arrays there."""
+    if SIMULATED:
+        copy = fetch(packed)
+        return copy, unpack(copy)
+    copy = packed._replace(block=cuda.to_device(packed.block))
+    table = address_table(unpack(packed))
+    table[::WORDS] += copy.block.__cuda_array_interface__["data"][0] - packed.block.ctypes.data
+    return copy, table
+
+
+def fetch(packed: Packed) -> Packed:
+    """Copy a state back."""
+    return packed._replace(block=packed.block.copy() if SIMULATED else packed.block.copy_to_host())
+
+
+def launch(tables: Sequence[Any], until: int) -> np.ndarray:
+    """Play all replications up to `until` (ns); return what `advance` returned, shape (replications,)."""
+    answers = cuda.to_device(np.zeros(len(tables), np.int64))
+    states = tables if SIMULATED else cuda.to_device(np.concatenate(tables))
+    with separate_roundings(), warnings.catch_warnings():
+        # numba warns that few threads use little of the GPU; there are as many as replications
+        warnings.simplefilter("ignore", NumbaPerformanceWarning)
+        blocks = -(-len(tables) // THREADS_A_BLOCK)
+        kernel()[blocks, THREADS_A_BLOCK](states, until, answers)
+    return answers.copy_to_host()
+
+
+@contextmanager
+def separate_roundings() -> Iterator[None]:
+    """While the block runs, kernels are compiled to round after every operation, as the CPU does.
+
+    By default NVVM merges a multiplication and an addition into one operation with one rounding, whose result
+    can differ in the last digit. numba has no setting for that option.
+    """
+    if SIMULATED:
+        yield
+        return
+    from numba.cuda.cudadrv import nvvm
+
+    library: Any = nvvm
+    before = library.compile_ir
+
+    def compile_ir(modules: Any, **options: Any) -> Any:
+        return before(modules, **options, fma=False)
+
+    library.compile_ir = compile_ir
+    try:
+        yield
+    finally:
+        library.compile_ir = before

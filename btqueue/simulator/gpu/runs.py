@@ -1,0 +1,138 @@
+"""Replications on a GPU: states are copied there, played by the same event loop, copied back and measured.
+
+Each replication is a thread. One that runs short of packets, segments or messages stops; its pools grow on
+the CPU, exactly as they do there, and it goes on.
+
+What is equal to the CPU, bit for bit: all arithmetic, of whole and of floating-point numbers; so everything
+but what comes from `log`, `log1p`, `exp` and powers. Those are accurate to about one unit in the last place
+on both sides, but that place may differ. A time drawn from the exponential law is cut to whole nanoseconds
+and differs once in some hundred million draws; what follows in that replication is then another sample of
+the same law.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.simulator.construction.state import forget_statistics, grow, new_state
+from btqueue.simulator.engine import NEEDS_SPACE
+from btqueue.simulator.gpu.packed_state import Packed, pack, unpack
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.replications import CHUNK_S, Progress, chunks, finish
+from btqueue.simulator.statistics.results import Replication, uses_batch_means
+
+INSTALL = 'install it with: pip install "btqueue[gpu]" (CUDA 12)'
+
+
+class GpuUnavailable(RuntimeError):
+    """There is no GPU that the simulator can use, or no work for it; the message says what is missing."""
+
+
+def run_replications(
+    scenario: Scenario, numbers: Sequence[int], warmup_s: float, progress: Progress | None = None
+) -> list[Replication | None]:
+    """Run the replications of these numbers on the GPU, all at once, and return them in order.
+
+    After Ctrl-C: what each had measured by then, None in the warm-up.
+
+    Raises:
+        GpuUnavailable: numba-cuda or a GPU is missing.
+        InvariantViolated: the simulator lost count (a bug).
+    """
+    target = open_gpu()
+    with np.errstate(over="ignore"):
+        on_gpu = StatesOnGpu(target, [new_state(scenario, number) for number in numbers])
+        total_s = warmup_s + scenario.run.duration_s
+        if not run_until(on_gpu, warmup_s, total_s, progress):
+            return [None] * len(numbers)
+        on_gpu.forget_statistics()
+        complete = run_until(on_gpu, total_s, total_s, progress)
+        return [finish(sim, scenario, complete) for sim in on_gpu.fetch_all()]
+
+
+def open_gpu() -> Any:
+    """Return the module that runs the kernel, once there is a GPU to run it on.
+
+    Raises:
+        GpuUnavailable: numba-cuda or a GPU is missing.
+    """
+    try:
+        from btqueue.simulator.gpu import kernel
+    except (ImportError, AttributeError) as error:  # the latter: a NumPy newer than numba-cuda knows
+        raise GpuUnavailable(f"numba's CUDA target does not work here ({error}); {INSTALL}") from error
+    if kernel.SIMULATED:
+        return kernel
+    cuda = kernel.cuda
+    if cuda.implementation == "Built-in":
+        raise GpuUnavailable(f"the package numba-cuda is missing; {INSTALL}")
+    if not cuda.is_available():
+        raise GpuUnavailable(f"no CUDA device was found ({cuda.cuda_error()}); use the CPU")
+    return kernel
+
+
+def require_replications(scenario: Scenario) -> None:
+    """Make sure that the scenario asks for independent replications.
+
+    Raises:
+        GpuUnavailable: it asks for batches of one long run, whose events follow each other.
+    """
+    if uses_batch_means(scenario):
+        raise GpuUnavailable(
+            "a GPU plays many replications at once, and this is one long run: "
+            'set run.intervals = "replications" and run.replications, or use the CPU'
+        )
+
+
+def run_until(on_gpu: "StatesOnGpu", end_s: float, total_s: float, progress: Progress | None) -> bool:
+    """Advance all replications to `end_s`, chunk by chunk; return False if Ctrl-C stopped them before."""
+    for until_s in chunks(on_gpu.now / SECOND, end_s, CHUNK_S):
+        before = on_gpu.now
+        until = round(until_s * SECOND)
+        try:
+            on_gpu.advance(until)
+        except KeyboardInterrupt:
+            on_gpu.advance(until)  # nothing can be measured in the middle of an event
+            return False
+        if progress is not None:
+            progress(len(on_gpu.tables) * (until - before) / SECOND / total_s)
+    return True
+
+
+class StatesOnGpu:
+    """The states of some replications, in the GPU's memory."""
+
+    def __init__(self, target: Any, states: Sequence[State]) -> None:
+        """Copy the states, all of them at time 0, to the GPU."""
+        self.target = target
+        self.now = 0
+        sent = [target.send(pack(sim)) for sim in states]
+        self.packed: list[Packed] = [packed for packed, _ in sent]
+        self.tables: list[Any] = [table for _, table in sent]
+
+    def replace(self, index: int, sim: State) -> None:
+        """Copy one state to the GPU in place of the one there."""
+        self.packed[index], self.tables[index] = self.target.send(pack(sim))
+
+    def fetch(self, index: int) -> State:
+        """Copy one state back."""
+        return unpack(self.target.fetch(self.packed[index]))
+
+    def fetch_all(self) -> list[State]:
+        """Copy all states back."""
+        return [self.fetch(index) for index in range(len(self.packed))]
+
+    def advance(self, until: int) -> None:
+        """Play all replications up to `until` (ns), with larger pools for those that need them."""
+        while (short := np.flatnonzero(self.target.launch(self.tables, until) == NEEDS_SPACE)).size:
+            for index in map(int, short):
+                self.replace(index, grow(self.fetch(index)))
+        self.now = until
+
+    def forget_statistics(self) -> None:
+        """Start measuring now, in all replications."""
+        for index, sim in enumerate(self.fetch_all()):
+            forget_statistics(sim)
+            self.replace(index, sim)

@@ -1,0 +1,1 @@
+"""Hosts and the way between them: forwarding, processing times, outside links, datagrams."""

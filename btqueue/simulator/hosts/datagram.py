@@ -1,0 +1,48 @@
+"""No transport protocol: each segment of a message is sent once, at once, and nobody repairs a loss (UDP).
+
+A datagram carries when its message was written, and the message's range of segments (`block_start[0]` up to
+`block_end[0]`), so that the receiver can tell when it has a message whole: one with a lost segment never is.
+"""
+
+from btqueue.simulator.applications.application import count_delivered, forget_oldest
+from btqueue.simulator.bluetooth.l2cap import new_segment
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.packets import DATAGRAM
+
+
+@outlined
+def next_output(sim, flow, now):
+    """Make the next datagram of what is written and return its segment's index, or NOTHING."""
+    conn = sim.connections[flow]
+    number = conn.snd_nxt
+    if number == conn.written:
+        return NOTHING
+    message = sim.messages[conn.message_head]
+    layout = sim.patterns[conn.pattern + number % conn.pattern_length]
+    index = new_segment(sim, flow, DATAGRAM, False, layout, number)
+    segment = sim.segments[index]
+    segment.timestamp = message.created_at
+    segment.block_start[0] = conn.snd_una
+    segment.block_end[0] = message.last + 1
+    conn.snd_nxt = number + 1
+    conn.snd_max = number + 1
+    if number == message.last:
+        conn.snd_una = number + 1
+        forget_oldest(sim, conn)
+        conn.message_undelivered = conn.message_head
+    return index
+
+
+@compiled
+def on_segment(sim, flow, segment, now):
+    """Count the datagram, and its message if that is now whole."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    statistics.delivered_in_order += 1
+    statistics.bytes_delivered += sim.layouts[segment.layout].application
+    # Datagrams keep their order, so `rcv_nxt` follows the message as long as none of its segments was lost.
+    if segment.number == segment.block_start[0] or segment.number == conn.rcv_nxt:
+        conn.rcv_nxt = segment.number + 1
+    if conn.rcv_nxt == segment.block_end[0]:
+        count_delivered(sim, flow, now - segment.timestamp)

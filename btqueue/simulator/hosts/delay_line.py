@@ -1,0 +1,52 @@
+"""A delay line: segments that take time in a host's layers or on a cable, and keep their order.
+
+A segment first takes a fixed delay, then passes two servers in a row (each takes one segment every so often:
+the processing of two layers), then takes a random delay; it never overtakes the one in front. All of that is
+known when it enters (Lindley's recursion for a tandem), so one timer for the oldest segment is enough.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.random_streams import exponential, uniform
+from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.records.conventions import NOTHING
+
+
+@compiled
+def enter(sim, line, segment, now):
+    """Append the segment and compute when it will be released (ns)."""
+    record = sim.lines[line]
+    record.free_1 = max(now + record.delay, record.free_1) + record.interval_1
+    record.free_2 = max(record.free_1, record.free_2) + record.interval_2
+    jitter = draw_jitter(sim.streams[record.stream], record)
+    record.last_release = max(record.last_release, record.free_2 + jitter)
+    sim.segments[segment].release_at = record.last_release
+    sim.segments[segment].next = NOTHING
+    if record.length == 0:
+        record.head = segment
+        schedule(sim, record.timer, record.last_release)
+    else:
+        sim.segments[record.tail].next = segment
+    record.tail = segment
+    record.length += 1
+
+
+@compiled
+def draw_jitter(stream, record):
+    """Draw the random part of the delay (ns): exponential with mean `jitter`, or uniform up to it."""
+    if record.jitter == 0:
+        return 0
+    if record.exponential:
+        return int(exponential(stream, record.jitter))
+    return int(uniform(stream) * record.jitter)
+
+
+@compiled
+def release(sim, line, now):
+    """Remove the oldest segment, which is due now, and return its index; set the timer for the next one."""
+    record = sim.lines[line]
+    segment = record.head
+    record.head = sim.segments[segment].next
+    record.length -= 1
+    if record.length > 0:
+        schedule(sim, record.timer, sim.segments[record.head].release_at)
+    return segment

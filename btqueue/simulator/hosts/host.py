@@ -1,0 +1,229 @@
+"""A device as a host: joins the transport protocols above to the links below.
+
+What an event makes a host send is worked off here, one segment after the other: data of the flow that may
+send now, then a pure acknowledgement if no data carried it.
+"""
+
+from btqueue.simulator.applications import application, sessions
+from btqueue.simulator.bluetooth.l2cap import count_end_of_travel, new_segment
+from btqueue.simulator.centaurus import state_machine as centaurus
+from btqueue.simulator.hosts import datagram
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.machinery.pool import free_segment
+from btqueue.simulator.machinery.timers import cancel, schedule
+from btqueue.simulator.records.connections import TCP
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
+from btqueue.simulator.tcp import connection_setup, delayed_ack, receiver, sender
+from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
+
+
+@outlined
+def receive_segment(sim, index, now):
+    """Hand a segment that has come whole to its last node to the transport protocol there."""
+    segment = sim.segments[index]
+    flow = segment.flow
+    conn = sim.connections[flow]
+    segment_event(sim, SEGMENT_RECEIVED, conn.source if segment.backward else conn.destination, index, now)
+    count_end_of_travel(sim, segment)
+    if segment.incarnation == conn.incarnation:
+        if conn.protocol == TCP:
+            receive_tcp(sim, index, now)
+        else:
+            receive_message(sim, index, now)
+    free_segment(sim, index)
+
+
+@outlined
+def receive_message(sim, index, now):
+    """Hand a segment to CentaurusComm or, without any transport protocol, to the application."""
+    segment = sim.segments[index]
+    if sim.connections[segment.flow].session == NOTHING:
+        datagram.on_segment(sim, segment.flow, segment, now)
+    else:
+        centaurus.on_segment(sim, segment.flow, segment, now)
+
+
+@compiled
+def receive_tcp(sim, index, now):
+    """The acknowledgement in the segment goes to the sender of this host, its data to the receiver."""
+    segment = sim.segments[index]
+    flow = segment.flow
+    if segment.kind == SYN or segment.kind == SYN_ACK:
+        connection_setup.on_segment(sim, flow, segment, now)
+        return
+    if segment.acknowledges:
+        acknowledged = flow if segment.backward else sim.connections[flow].reverse
+        take_acknowledgement(sim, acknowledged, segment, now)
+    if segment.kind == DATA:
+        take_data(sim, flow, segment, now)
+
+
+@compiled
+def take_acknowledgement(sim, flow, segment, now):
+    """The flow's sender takes an acknowledgement; then it may send."""
+    cwnd, fast_retransmits = sim.connections[flow].cwnd, sim.flow_statistics[flow].fast_retransmits
+    sender.on_ack(
+        sim.connections[flow],
+        sim.scoreboard[flow],
+        sim.sent_at[flow],
+        sim.flow_statistics[flow],
+        sim.rtt_histogram[flow],
+        segment,
+        now,
+    )
+    window_event(sim, flow, cwnd, fast_retransmits, now)
+    sim.clock[0].sending = flow
+
+
+@compiled
+def take_data(sim, flow, segment, now):
+    """The flow's receiver takes data; then it may have to acknowledge, and the application to answer."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    in_order = receiver.on_segment(conn, sim.out_of_order[flow], statistics, segment, now)
+    sim.clock[0].acknowledging = flow
+    if in_order > 0:
+        count_delivered(sim, flow, in_order)
+        if conn.message_undelivered != NOTHING:
+            application.on_delivered(sim, flow, now)
+        if conn.session != NOTHING:
+            sessions.on_message_delivered(sim, flow, now)
+    if conn.piggyback and sim.clock[0].sending == NOTHING:
+        sim.clock[0].sending = conn.reverse
+
+
+@compiled
+def count_delivered(sim, flow, segments):
+    """Count the user data of the last `segments` segments delivered in order."""
+    conn = sim.connections[flow]
+    statistics = sim.flow_statistics[flow]
+    statistics.delivered_in_order += segments
+    if conn.pattern_length == 1:
+        statistics.bytes_delivered += segments * sim.layouts[sim.patterns[conn.pattern]].application
+        return
+    for number in range(conn.rcv_nxt - segments, conn.rcv_nxt):
+        statistics.bytes_delivered += sim.layouts[layout_of(sim, conn, number)].application
+
+
+@compiled
+def layout_of(sim, conn, number):
+    """Return the layout of the flow's segment with this number."""
+    return sim.patterns[conn.pattern + number % conn.pattern_length]
+
+
+@compiled
+def next_output(sim, now):
+    """Make the next segment that some host has to send now and return its index, or NOTHING."""
+    clock = sim.clock[0]
+    flow = clock.sending
+    if flow != NOTHING:
+        if sim.connections[flow].protocol == TCP:
+            index = next_tcp_data(sim, flow, now)
+        else:
+            index = next_message(sim, flow, now)
+        if index != NOTHING:
+            return index
+        clock.sending = NOTHING
+    flow = clock.acknowledging
+    if flow != NOTHING:
+        clock.acknowledging = NOTHING
+        return next_acknowledgement(sim, flow, now)
+    return NOTHING
+
+
+@compiled
+def next_tcp_data(sim, flow, now):
+    """Make the next data segment of the flow, if its sender may send one; else keep its timer up to date."""
+    conn = sim.connections[flow]
+    if conn.session != NOTHING:
+        opening = connection_setup.next_output(sim, flow, now)
+        if opening != NOTHING:
+            return opening
+    number = NOTHING
+    if conn.open:
+        number = sender.next_segment(
+            conn, sim.scoreboard[flow], sim.sent_at[flow], sim.flow_statistics[flow], now
+        )
+    if number == NOTHING:
+        # A deadline that moved away is left in the heap: the timer finds out when it fires.
+        if conn.rto_deadline < sim.timers[conn.retransmission_timer].due:
+            schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+        return NOTHING
+    index = new_segment(sim, flow, DATA, False, layout_of(sim, conn, number), number)
+    sim.segments[index].timestamp = now
+    count_sent(sim, flow, index)
+    if conn.piggyback:
+        carry_acknowledgement(sim, flow, index, now)
+    return index
+
+
+@outlined
+def next_message(sim, flow, now):
+    """Make the next segment of a flow that does not use TCP, or return NOTHING."""
+    if sim.connections[flow].session == NOTHING:
+        index = datagram.next_output(sim, flow, now)
+    else:
+        index = centaurus.next_output(sim, flow, now)
+    if index != NOTHING and sim.segments[index].kind != CONTROL:
+        count_sent(sim, flow, index)
+    return index
+
+
+@compiled
+def count_sent(sim, flow, index):
+    """Count a segment with user data that leaves its source."""
+    statistics = sim.flow_statistics[flow]
+    statistics.segments_sent += 1
+    statistics.bytes_sent += sim.layouts[sim.segments[index].layout].application
+
+
+@outlined
+def carry_acknowledgement(sim, flow, index, now):
+    """Let a data segment carry what the receiver of the reverse flow, at the same host, acknowledges."""
+    reverse = sim.connections[flow].reverse
+    conn = sim.connections[reverse]
+    if conn.unacknowledged > 0 or conn.ack_now:
+        sim.flow_statistics[reverse].acks_piggybacked += 1
+    receiver.fill_acknowledgement(conn, sim.out_of_order[reverse], sim.segments[index], now)
+    acknowledgement_sent(sim, reverse, now)
+
+
+@compiled
+def next_acknowledgement(sim, flow, now):
+    """Make a pure acknowledgement if one is due; else let it wait as long as it may."""
+    conn = sim.connections[flow]
+    if not conn.ack_now:
+        if conn.unacknowledged > 0 and sim.timers[conn.ack_timer].due == NEVER:
+            schedule(sim, conn.ack_timer, delayed_ack.deadline(conn, now))
+        return NOTHING
+    index = new_segment(sim, flow, ACK, True, conn.control_layout, 0)
+    sim.segments[index].timestamp = now
+    receiver.fill_acknowledgement(conn, sim.out_of_order[flow], sim.segments[index], now)
+    sim.flow_statistics[flow].acks_sent += 1
+    acknowledgement_sent(sim, flow, now)
+    return index
+
+
+@compiled
+def acknowledgement_sent(sim, flow, now):
+    """The receiver has acknowledged all that it has: nothing waits for the delayed-ACK timer."""
+    conn = sim.connections[flow]
+    if conn.ack_timer != NOTHING:
+        cancel(sim, conn.ack_timer)
+    if conn.message_head != NOTHING:
+        application.on_acknowledged(sim, flow, now)
+
+
+@outlined
+def on_retransmission_timer(sim, flow, now):
+    """Time out, or set the timer anew if the deadline has moved; return whether it was a timeout."""
+    conn = sim.connections[flow]
+    if conn.rto_deadline > now:
+        schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+        return False
+    sender.on_timeout(conn, sim.scoreboard[flow], sim.flow_statistics[flow], now)
+    schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+    flow_event(sim, TIMEOUT, flow, now)
+    sim.clock[0].sending = flow
+    return True

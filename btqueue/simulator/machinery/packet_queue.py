@@ -1,0 +1,56 @@
+"""A first-in-first-out queue of packets with a limit, and the counts that Little's law is checked with.
+
+The area under the queue length and the sum of the packets' sojourn times are gathered independently of each
+other.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.conventions import NOTHING
+
+
+@compiled
+def count_area(sim, queue, now):
+    """Bring the integral of the queue length up to now."""
+    statistics = sim.queue_statistics[queue]
+    statistics.area += sim.queues[queue].length * (now - statistics.changed_at)
+    statistics.changed_at = now
+
+
+@compiled
+def offer(sim, queue, packet, now):
+    """Append the packet; return False, with the queue unchanged, when the queue's limit is reached."""
+    return offer_up_to(sim, queue, packet, sim.queues[queue].limit, now)
+
+
+@compiled
+def offer_up_to(sim, queue, packet, limit, now):
+    """Append the packet; return False, with the queue unchanged, when it has `limit` packets already."""
+    line = sim.queues[queue]
+    sim.queue_statistics[queue].offered += 1
+    if line.length >= limit:
+        sim.queue_statistics[queue].refused += 1
+        return False
+    count_area(sim, queue, now)
+    sim.packets[packet].enqueued_at = now
+    sim.packets[packet].next = NOTHING
+    if line.length == 0:
+        line.head = packet
+    else:
+        sim.packets[line.tail].next = packet
+    line.tail = packet
+    line.length += 1
+    return True
+
+
+@compiled
+def serve(sim, queue, now):
+    """Remove and return the packet at the head of a queue that is not empty."""
+    count_area(sim, queue, now)
+    line = sim.queues[queue]
+    statistics = sim.queue_statistics[queue]
+    packet = line.head
+    line.head = sim.packets[packet].next
+    line.length -= 1
+    statistics.served += 1
+    statistics.sojourn += now - max(sim.packets[packet].enqueued_at, sim.clock[0].statistics_since)
+    return packet

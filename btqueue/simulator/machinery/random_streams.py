@@ -1,0 +1,50 @@
+"""Independent streams of random numbers: xoshiro256++ (Blackman and Vigna, ACM TOMS 47, 2021).
+
+A stream is a record of its own, so it can be compiled for any machine and belongs to one use in one
+replication: a source's arrivals do not change when a channel draws more numbers (common random numbers).
+numpy's `SeedSequence` spreads (seed, replication, use) into the initial states.
+"""
+
+import math
+
+import numpy as np
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.run import stream_dtype
+
+TO_UNIT_INTERVAL = 2.0**-53
+
+
+def make_streams(seed: int, replication: int, count: int) -> np.recarray:
+    """Return `count` independent streams, shape (count,), for one replication of a run with this seed."""
+    streams = np.zeros(count, stream_dtype).view(np.recarray)
+    for index in range(count):
+        sequence = np.random.SeedSequence(seed, spawn_key=(replication, index))
+        streams[index] = tuple(sequence.generate_state(4, np.uint64))
+    return streams
+
+
+@compiled
+def rotate_left(word, bits):
+    """Rotate a 64-bit word."""
+    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+
+
+@compiled
+def uniform(stream):
+    """Draw from [0, 1), with 53 random bits."""
+    result = rotate_left(stream.s0 + stream.s3, 23) + stream.s0
+    shifted = stream.s1 << np.uint64(17)
+    stream.s2 ^= stream.s0
+    stream.s3 ^= stream.s1
+    stream.s1 ^= stream.s2
+    stream.s0 ^= stream.s3
+    stream.s2 ^= shifted
+    stream.s3 = rotate_left(stream.s3, 45)
+    return (result >> np.uint64(11)) * TO_UNIT_INTERVAL
+
+
+@compiled
+def exponential(stream, mean):
+    """Draw from the exponential law with this mean; finite because `uniform` is below 1."""
+    return -mean * math.log(1.0 - uniform(stream))

@@ -1,0 +1,260 @@
+"""How compiled code sees the state: as one pointer to a table of its arrays.
+
+numba would pass a tuple of arrays by value, some three hundred numbers at every call; compiling that takes
+minutes. Here a compiled function gets the address of a table that holds the address and the shape of each
+array, and `sim.ports[i]` reads from it. Nothing changes for the source: uncompiled, the same functions get
+the `State` itself.
+"""
+
+import operator
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing import templates
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, signature
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+from numba.np.arrayobj import make_array, populate_array
+
+from btqueue.simulator.records.arrays import FIELDS, State
+
+infer_global: Any = templates.infer_global
+
+WORDS = 3
+"""Words of the table for each array: its address and up to two lengths."""
+WORD = ir.IntType(64)
+
+
+class StateType(types.Type):
+    """numba's type of a `State`: which arrays it has is the same for every network."""
+
+    def __init__(self) -> None:
+        """Name the type; there is only one."""
+        super().__init__(name="State")
+
+
+class ArrayOfState(types.Type):
+    """numba's type of one array of a `State`: it knows the array's place in the table and its entries.
+
+    Unlike numba's own arrays it takes an index for what it is: negative ones do not count from the end.
+    """
+
+    def __init__(self, field: str) -> None:
+        """Name the type after the field."""
+        dtype, self.dimensions = FIELDS[field]
+        self.array: Any = numba.typeof(
+            np.zeros((1,) * self.dimensions, dtype).view(np.recarray if dtype.names else np.ndarray)
+        )
+        self.entry = self.array.dtype
+        self.first_word = list(FIELDS).index(field) * WORDS
+        super().__init__(name=f"State.{field}")
+
+
+STATE_TYPE = StateType()
+DTYPE, SHAPE, FLAGS, CTYPES = (
+    getattr(np.ndarray, name).__get__ for name in ("dtype", "shape", "flags", "ctypes")
+)
+ARRAY_TYPES = {field: ArrayOfState(field) for field in FIELDS}
+
+
+def address_table(state: State) -> np.ndarray:
+    """Return the addresses and shapes of the state's arrays, shape (fields * WORDS,).
+
+    Raises:
+        TypeError: an array is not of the type that compiled code expects.
+    """
+    words: list[int] = []
+    for array, (name, (dtype, dimensions)) in zip(state, FIELDS.items(), strict=True):
+        # ndarray's own attributes: those of a record array first look whether they are the name of a field.
+        shape = SHAPE(array)
+        if DTYPE(array) != dtype or len(shape) != dimensions or not FLAGS(array).c_contiguous:
+            raise TypeError(f"State.{name} must be an array of {dimensions} dimensions of {dtype}")
+        words.append(CTYPES(array).data)
+        words.extend(shape)
+        words.extend([0] * (WORDS - 1 - dimensions))
+    return np.array(words, np.int64)
+
+
+# ------------------------------------------------------------------------------- values of the two types
+
+
+@typeof_impl.register(State)
+def _typeof_state(value: State, context: object) -> StateType:
+    return STATE_TYPE
+
+
+@register_model(StateType)
+@register_model(ArrayOfState)
+class TableModel(models.PrimitiveModel):
+    """A pointer to the table."""
+
+    def __init__(self, dmm: object, fe_type: types.Type) -> None:
+        """Tell numba what a value of the type is."""
+        super().__init__(dmm, fe_type, WORD.as_pointer())
+
+
+@unbox(StateType)
+def _unbox_state(typ: StateType, obj: object, c) -> NativeValue:
+    """Make the table and keep it until the call is over."""
+    function = c.pyapi.unserialize(c.pyapi.serialize_object(address_table))
+    table = c.pyapi.call_function_objargs(function, (obj,))
+    c.pyapi.decref(function)
+    failed = cgutils.is_null(c.builder, table)
+    pointer = cgutils.alloca_once_value(c.builder, ir.Constant(WORD.as_pointer(), None))
+    with c.builder.if_then(c.builder.not_(failed)):
+        array_type = types.Array(types.int64, 1, "C")
+        native = c.context.make_helper(c.builder, array_type, c.unbox(array_type, table).value)
+        c.builder.store(native.data, pointer)
+
+    def release() -> None:
+        c.pyapi.decref(table)
+
+    return NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
+
+
+# --------------------------------------------------------------------------------- sim.ports, len, shape
+
+
+@infer_getattr
+class StateAttributes(AttributeTemplate):
+    """The type of `sim.ports`."""
+
+    key = StateType
+
+    def generic_resolve(self, typ: StateType, attr: str) -> types.Type | None:
+        """Return the type of the array."""
+        return ARRAY_TYPES.get(attr)
+
+
+@lower_getattr_generic(StateType)
+def _lower_attribute(context, builder, typ, value, attr):
+    return value
+
+
+def _word(builder, array_type: ArrayOfState, table, offset: int):
+    """Read a word of an array's row; what the table says does not change while compiled code runs."""
+    loaded = builder.load(builder.gep(table, [ir.Constant(WORD, array_type.first_word + offset)]))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+@infer_global(len)
+class LengthOfArray(AbstractTemplate):
+    """The type of `len(sim.ports)`."""
+
+    def generic(self, args, kws):
+        """Return the signature."""
+        if len(args) == 1 and isinstance(args[0], ArrayOfState):
+            return signature(types.intp, args[0])
+        return None
+
+
+@lower_builtin(len, ArrayOfState)
+def _lower_len(context, builder, sig, args):
+    return _word(builder, sig.args[0], args[0], 1)
+
+
+@infer_getattr
+class ArrayAttributes(AttributeTemplate):
+    """The type of `sim.error_rates.shape`."""
+
+    key = ArrayOfState
+
+    def resolve_shape(self, typ: ArrayOfState) -> types.Type:
+        """Return the type of the shape."""
+        return types.UniTuple(types.intp, typ.dimensions)
+
+
+@lower_getattr(ArrayOfState, "shape")
+def _lower_shape(context, builder, typ, value):
+    return cgutils.pack_array(
+        builder, [_word(builder, typ, value, 1 + axis) for axis in range(typ.dimensions)]
+    )
+
+
+# ------------------------------------------------------------------------------------------- entries and rows
+
+
+@infer_global(operator.getitem)
+class EntryOfArray(AbstractTemplate):
+    """The type of `sim.ports[i]`: a record or a number, a row of an array of two dimensions."""
+
+    def generic(self, args, kws):
+        """Return the signature."""
+        array, index = args
+        if not isinstance(array, ArrayOfState):
+            return None
+        if isinstance(index, types.BaseTuple):
+            return signature(array.entry, array, types.UniTuple(types.intp, 2))
+        if array.dimensions == 2:
+            return signature(types.Array(array.entry, 1, "C"), array, types.intp)
+        return signature(array.entry, array, types.intp)
+
+
+def _address(context, builder, array_type: ArrayOfState, table, place):
+    """Return a pointer to the entry at this place, counted through all rows."""
+    entry = context.get_data_type(array_type.entry)
+    start = builder.inttoptr(_word(builder, array_type, table, 0), ir.IntType(8).as_pointer())
+    size = context.get_abi_sizeof(entry)
+    if isinstance(array_type.entry, types.Record):
+        size = array_type.entry.size
+    offset = builder.mul(place, ir.Constant(WORD, size), flags=["nsw"])
+    return builder.bitcast(builder.gep(start, [offset], inbounds=True), entry.as_pointer())
+
+
+def _load(context, builder, array_type: ArrayOfState, address):
+    if isinstance(array_type.entry, types.Record):
+        return builder.bitcast(address, context.get_value_type(array_type.entry))
+    return context.unpack_value(builder, array_type.entry, address)
+
+
+@lower_builtin(operator.getitem, ArrayOfState, types.intp)
+def _lower_getitem(context, builder, sig, args):
+    array_type = sig.args[0]
+    table, place = args
+    if array_type.dimensions == 1:
+        return _load(context, builder, array_type, _address(context, builder, array_type, table, place))
+    length = _word(builder, array_type, table, 2)
+    address = _address(context, builder, array_type, table, builder.mul(place, length))
+    size = ir.Constant(WORD, context.get_abi_sizeof(context.get_data_type(array_type.entry)))
+    row = make_array(sig.return_type)(context, builder)
+    populate_array(row, data=address, shape=[length], strides=[size], itemsize=size, meminfo=None)
+    return row._getvalue()
+
+
+@lower_builtin(operator.getitem, ArrayOfState, types.UniTuple)
+def _lower_getitem_of_row(context, builder, sig, args):
+    array_type = sig.args[0]
+    row, column = cgutils.unpack_tuple(builder, args[1], 2)
+    place = builder.add(builder.mul(row, _word(builder, array_type, args[0], 2)), column)
+    return _load(context, builder, array_type, _address(context, builder, array_type, args[0], place))
+
+
+@infer_global(operator.setitem)
+class SetEntryOfArray(AbstractTemplate):
+    """The type of `sim.heap[i] = timer`."""
+
+    def generic(self, args, kws):
+        """Return the signature."""
+        array = args[0]
+        if isinstance(array, ArrayOfState) and array.dimensions == 1:
+            return signature(types.none, array, types.intp, array.entry)
+        return None
+
+
+@lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Any)
+def _lower_setitem(context, builder, sig, args):
+    address = _address(context, builder, sig.args[0], args[0], args[1])
+    context.pack_value(builder, sig.args[0].entry, args[2], address)
+    return context.get_dummy_value()

@@ -1,0 +1,69 @@
+"""The timers of each island in an indexed binary heap: schedule, re-schedule and cancel in O(log n).
+
+An island is a part of the network that nothing connects to the rest, usually all of it. Every timer has a
+fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers due at the same
+nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.conventions import NEVER
+
+
+@compiled
+def before(timers, first, second):
+    """Whether timer `first` fires before timer `second`."""
+    due_first, due_second = timers[first].due, timers[second].due
+    return due_first < due_second or (due_first == due_second and first < second)
+
+
+@compiled
+def sift_up(timers, heap, place):
+    """Move the timer at `place` towards the root until its parent fires before it."""
+    timer = heap[place]
+    root = timers[timer].root
+    while place > root:
+        parent = root + ((place - root - 1) >> 1)
+        if not before(timers, timer, heap[parent]):
+            break
+        heap[place] = heap[parent]
+        timers[heap[place]].place = place
+        place = parent
+    heap[place] = timer
+    timers[timer].place = place
+
+
+@compiled
+def sift_down(timers, heap, place):
+    """Move the timer at `place` towards the leaves until it fires before both children."""
+    timer = heap[place]
+    root, end = timers[timer].root, timers[timer].end
+    while True:
+        child = 2 * place + 1 - root
+        if child >= end:
+            break
+        if child + 1 < end and before(timers, heap[child + 1], heap[child]):
+            child += 1
+        if not before(timers, heap[child], timer):
+            break
+        heap[place] = heap[child]
+        timers[heap[place]].place = place
+        place = child
+    heap[place] = timer
+    timers[timer].place = place
+
+
+@compiled
+def schedule(sim, timer, due):
+    """Let `timer` fire at `due` (ns), whether it is running or not."""
+    earlier = due < sim.timers[timer].due
+    sim.timers[timer].due = due
+    if earlier:
+        sift_up(sim.timers, sim.heap, sim.timers[timer].place)
+    else:
+        sift_down(sim.timers, sim.heap, sim.timers[timer].place)
+
+
+@compiled
+def cancel(sim, timer):
+    """Stop `timer`."""
+    schedule(sim, timer, NEVER)

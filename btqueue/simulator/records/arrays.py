@@ -1,0 +1,122 @@
+"""All records of one replication, gathered in a `State`: one array for each kind of entity."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.simulator.records.connections import connection_dtype, flow_statistics_dtype, session_dtype
+from btqueue.simulator.records.nodes import (
+    bucket_dtype,
+    channel_dtype,
+    line_dtype,
+    medium_dtype,
+    node_dtype,
+    port_dtype,
+    queue_dtype,
+    queue_statistics_dtype,
+)
+from btqueue.simulator.records.packets import (
+    layout_dtype,
+    message_dtype,
+    packet_dtype,
+    packet_type_dtype,
+    segment_dtype,
+)
+from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
+from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
+
+
+class State(NamedTuple):
+    """One replication: arrays of records, one array for each kind of entity.
+
+    `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
+    repeated cyclically. `islands`: where in `heap` the timers of each part of the network begin that nothing
+    connects to the rest. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
+    `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
+    `scoreboard`, `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of
+    segments. Histograms are [flow, bin].
+    """
+
+    clock: np.recarray
+    settings: np.recarray
+    timers: np.recarray
+    heap: np.ndarray
+    islands: np.ndarray
+    streams: np.recarray
+    packet_types: np.recarray
+    layouts: np.recarray
+    routes: np.ndarray
+    packets: Any
+    segments: Any
+    messages: Any
+    queues: np.recarray
+    queue_statistics: np.recarray
+    buckets: np.recarray
+    nodes: np.recarray
+    lines: np.recarray
+    ports: np.recarray
+    media: np.recarray
+    channels: np.recarray
+    error_rates: np.ndarray
+    trace_levels: np.ndarray
+    level_quality: np.ndarray
+    type_for_level: np.ndarray
+    type_for_quality: np.ndarray
+    piconets: np.recarray
+    links: np.recarray
+    bridges: np.recarray
+    connections: np.recarray
+    patterns: np.ndarray
+    schedules: np.ndarray
+    out_of_order: np.ndarray
+    scoreboard: np.ndarray
+    sent_at: np.ndarray
+    sessions: np.recarray
+    flow_statistics: np.recarray
+    rtt_histogram: np.ndarray
+    delay_histogram: np.ndarray
+    log: np.recarray
+
+
+FIELDS: dict[str, tuple[np.dtype, int]] = {
+    "clock": (clock_dtype, 1),
+    "settings": (settings_dtype, 1),
+    "timers": (timer_dtype, 1),
+    "heap": (np.dtype(np.int64), 1),
+    "islands": (np.dtype(np.int64), 1),
+    "streams": (stream_dtype, 1),
+    "packet_types": (packet_type_dtype, 1),
+    "layouts": (layout_dtype, 1),
+    "routes": (np.dtype(np.int64), 1),
+    "packets": (packet_dtype, 1),
+    "segments": (segment_dtype, 1),
+    "messages": (message_dtype, 1),
+    "queues": (queue_dtype, 1),
+    "queue_statistics": (queue_statistics_dtype, 1),
+    "buckets": (bucket_dtype, 1),
+    "nodes": (node_dtype, 1),
+    "lines": (line_dtype, 1),
+    "ports": (port_dtype, 1),
+    "media": (medium_dtype, 1),
+    "channels": (channel_dtype, 1),
+    "error_rates": (np.dtype(np.float64), 2),
+    "trace_levels": (np.dtype(np.int64), 1),
+    "level_quality": (np.dtype(np.float64), 1),
+    "type_for_level": (np.dtype(np.int64), 1),
+    "type_for_quality": (np.dtype(np.int64), 1),
+    "piconets": (piconet_dtype, 1),
+    "links": (link_dtype, 1),
+    "bridges": (bridge_dtype, 1),
+    "connections": (connection_dtype, 1),
+    "patterns": (np.dtype(np.int64), 1),
+    "schedules": (np.dtype(np.int64), 1),
+    "out_of_order": (np.dtype(np.uint8), 2),
+    "scoreboard": (np.dtype(np.uint8), 2),
+    "sent_at": (np.dtype(np.int64), 2),
+    "sessions": (session_dtype, 1),
+    "flow_statistics": (flow_statistics_dtype, 1),
+    "rtt_histogram": (np.dtype(np.int64), 2),
+    "delay_histogram": (np.dtype(np.int64), 2),
+    "log": (log_dtype, 1),
+}
+"""Type of the entries and number of dimensions of each array of a `State`."""

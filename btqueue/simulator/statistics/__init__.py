@@ -1,0 +1,1 @@
+"""What is counted and what comes of it: metrics, intervals, series, the warm-up, conservation."""

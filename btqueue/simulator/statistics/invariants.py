@@ -1,0 +1,94 @@
+"""What must hold after every run, whatever the scenario: conservation and Little's law."""
+
+import numpy as np
+
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.statistics.census import (
+    messages_listed,
+    packets_inside,
+    segments_inside,
+    sojourn_inside,
+)
+
+
+class InvariantViolated(RuntimeError):
+    """The simulator has lost count: its numbers must not be used. Please report the scenario and the seed."""
+
+
+def check_invariants(sim: State) -> None:
+    """Raise `InvariantViolated` unless packets are conserved and Little's law holds exactly.
+
+    For each flow: inside at the start + sent = delivered + lost (by every cause) + inside now. For each
+    queue: inside at the start + offered = refused + served + inside now, and the area under the queue length
+    is the sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds,
+    so equality is exact). Every packet, segment and message in use is in some queue, line or list.
+    """
+    check_flows(sim)
+    check_queues(sim)
+    check_piconets(sim)
+    check_pools(sim)
+
+
+def check_flows(sim: State) -> None:
+    """Check that no flow gains or loses packets."""
+    flow = sim.flow_statistics
+    lost = (
+        flow.refused_at_token_buffer
+        + flow.refused_at_baseband
+        + flow.refused_at_node
+        + flow.refused_on_the_way
+        + flow.given_up
+        + flow.lost_outside
+    )
+    require(
+        flow.inside_at_start + flow.packets_sent,
+        flow.packets_delivered + lost + packets_inside(sim),
+        "packets of flow {} are not conserved",
+    )
+
+
+def check_queues(sim: State) -> None:
+    """Check conservation and Little's law in every queue."""
+    count = sim.queue_statistics
+    require(
+        count.inside_at_start + count.offered,
+        count.refused + count.served + sim.queues.length,
+        "packets of queue {} are not conserved",
+    )
+    now = sim.clock[0].now
+    area = count.area + sim.queues.length * (now - count.changed_at)
+    require(area, count.sojourn + sojourn_inside(sim), "Little's law fails in queue {}")
+
+
+def check_piconets(sim: State) -> None:
+    """Check that every central's count of waiting packets is what its queues hold."""
+    waiting = np.zeros(len(sim.piconets), np.int64)
+    radio = sim.ports.piconet != NOTHING
+    np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[sim.ports.queue[radio]])
+    require(sim.piconets.waiting, waiting, "piconet {} has lost count of its waiting packets")
+
+
+def check_pools(sim: State) -> None:
+    """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
+    clock = sim.clock[0]
+    segments = segments_inside(sim, np.zeros(len(sim.segments), np.int64))
+    require_number(len(sim.packets) - clock.free_packets, int(sim.queues.length.sum()), "packets")
+    require_number(len(sim.segments) - clock.free_segments, segments, "segments")
+    require_number(len(sim.messages) - clock.free_messages, messages_listed(sim), "messages")
+
+
+def require(left: np.ndarray, right: np.ndarray, message: str) -> None:
+    """Raise unless both sides are equal everywhere."""
+    wrong = np.flatnonzero(left != right)
+    if wrong.size:
+        index = int(wrong[0])
+        kinds = f"(kinds: {', '.join(QUEUE_KINDS)})" if "queue" in message else ""
+        raise InvariantViolated(f"{message.format(index)} {kinds}: {left[index]} is not {right[index]}")
+
+
+def require_number(in_use: int, found: int, what: str) -> None:
+    """Raise unless all that is in use was found."""
+    if in_use != found:
+        raise InvariantViolated(f"{in_use} {what} are in use, but only {found} are anywhere in the network")

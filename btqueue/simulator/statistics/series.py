@@ -1,0 +1,102 @@
+"""How a run develops: windows, round-trip times, goodputs and queues at equal steps of time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.capability import require_built
+from btqueue.simulator.construction.state import grow, new_state
+from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.traces.names import queue_names
+
+UNITS = {
+    "cwnd_segments": ("segment", "congestion window at the end of the step"),
+    "ssthresh_segments": ("segment", "slow start threshold at the end of the step"),
+    "srtt_s": ("s", "smoothed round-trip time at the end of the step"),
+    "flight_segments": ("segment", "sent since the last timeout and not acknowledged, SND.NXT - SND.UNA"),
+    "outstanding_segments": ("segment", "ever sent and not acknowledged, up to SND.MAX"),
+    "goodput_kbps": ("kbit/s", "application bytes delivered in order during the step"),
+    "queue_packets": ("packet", "length of the queue at the end of the step"),
+}
+
+
+def time_series(
+    scenario: Scenario,
+    replication: int = 0,
+    step_s: float = 0.1,
+    flows: Sequence[int] | None = None,
+) -> xr.Dataset:
+    """Run one replication from an empty network and look at it every `step_s`, warm-up included.
+
+    Args:
+        scenario: what to simulate.
+        replication: its number; the same number and seed give the same run as `simulate`.
+        step_s: simulated time between two looks.
+        flows: numbers of the flows to look at, from 1; all by default.
+
+    Returns:
+        Dataset over `time` (s, ends of the steps) with windows, smoothed round-trip time, segments on their
+        way and goodput of each `flow`, and the length of each `queue`.
+
+    Raises:
+        ValueError: the step is not positive or longer than the run, or there is no such flow.
+    """
+    require_built(scenario, engine="simulate")
+    warmup_s = scenario.run.warmup_s
+    end_s = scenario.run.duration_s + (warmup_s if not isinstance(warmup_s, str) else 0.0)
+    if not 0 < step_s <= end_s:
+        raise ValueError(f"step_s = {step_s:g}: a step must be positive and fit into the run of {end_s:g} s")
+    with np.errstate(over="ignore"):
+        sim = new_state(scenario, replication)
+        chosen = flow_indices(flows, len(sim.connections))
+        times = step_s * np.arange(1, int(end_s / step_s + 1e-9) + 1)
+        looks = []
+        delivered = np.zeros(len(chosen))
+        for time in times:
+            while advance(sim, round(time * SECOND)) == NEEDS_SPACE:
+                sim = grow(sim)
+            before, delivered = delivered, sim.flow_statistics.bytes_delivered[chosen].astype(float)
+            looks.append({**look(sim, chosen), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})
+    return label(looks, times, chosen, queue_names(sim, scenario))
+
+
+def flow_indices(flows: Sequence[int] | None, count: int) -> np.ndarray:
+    """Return the places of flows that are numbered from 1; all of them for None."""
+    if flows is None:
+        return np.arange(count)
+    if not flows or any(not 1 <= flow <= count for flow in flows):
+        raise ValueError(f"flows = {list(flows)}: flows are numbered from 1 to {count}")
+    return np.asarray(flows) - 1
+
+
+def look(sim: State, flows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what the senders of these flows and all queues hold now."""
+    conn = sim.connections[flows]
+    return {
+        "cwnd_segments": conn["cwnd"],
+        "ssthresh_segments": conn["ssthresh"],
+        "srtt_s": np.where(conn["measured"], conn["srtt"], np.nan) / SECOND,
+        "flight_segments": conn["snd_nxt"] - conn["snd_una"],
+        "outstanding_segments": conn["snd_max"] - conn["snd_una"],
+        "queue_packets": sim.queues.length.copy(),
+    }
+
+
+def label(
+    looks: list[dict[str, np.ndarray]], times: np.ndarray, flows: np.ndarray, queues: list[str]
+) -> xr.Dataset:
+    """Put names and units on what was seen."""
+    variables = {
+        name: (
+            ("time", "queue" if name == "queue_packets" else "flow"),
+            np.array([seen[name] for seen in looks]),
+            {"units": unit, "description": description},
+        )
+        for name, (unit, description) in UNITS.items()
+    }
+    coords = {"time": ("time", times, {"units": "s"}), "flow": flows + 1, "queue": queues}
+    return xr.Dataset(variables, coords)

@@ -1,0 +1,1 @@
+"""TCP: the sender and the receiver, loss recovery, timers, and the opening of a connection."""

@@ -1,0 +1,29 @@
+"""Delayed acknowledgements (RFC 5681, section 4.2), also by a free-running clock (Johansson 2000, 4.1)."""
+
+from btqueue.simulator.machinery.compilation import compiled
+
+
+@compiled
+def on_segment_in_order(conn):
+    """Count a segment that waits for its acknowledgement; the `ack_every`-th sends it at once."""
+    conn.unacknowledged += 1
+    if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every:
+        conn.ack_now = True
+
+
+@compiled
+def deadline(conn, now):
+    """Return when (ns) the acknowledgement of a segment that begins to wait now has to leave.
+
+    `ack_delay` later, or at the next tick of a clock with that period which ticks at `tick_phase`.
+    """
+    if conn.ack_tick:
+        ticks = (now - conn.tick_phase) // conn.ack_delay
+        return conn.tick_phase + (ticks + 1) * conn.ack_delay
+    return now + conn.ack_delay
+
+
+@compiled
+def on_timer(conn):
+    """The deadline is here: acknowledge, if anything still waits."""
+    conn.ack_now = conn.ack_now or conn.unacknowledged > 0

@@ -1,0 +1,147 @@
+"""Fast retransmit and fast recovery: Tahoe, Reno (RFC 5681), NewReno (RFC 6582), SACK (RFC 6675).
+
+`recover` is, as in RFC 6582 and (as RecoveryPoint) in RFC 6675, the highest number transmitted when recovery
+began or the timer expired; it starts as -1.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.connections import (
+    HALF_PIPE,
+    HALF_WINDOW,
+    ONE_LESS,
+    PER_ACK,
+    RENO,
+    TAHOE,
+    VEGAS,
+)
+from btqueue.simulator.tcp import rate_reduction, sack, vegas
+
+DUPLICATE_THRESHOLD = 3
+MINIMUM_SSTHRESH = 2.0
+
+
+@compiled
+def flight_size(conn):
+    """Return the number of segments sent and not yet acknowledged (RFC 5681, section 2)."""
+    return conn.snd_nxt - conn.snd_una
+
+
+@compiled
+def recovers_once(conn):
+    """Whether the first new acknowledgement ends recovery: Reno (RFC 5681, 3.2) and Johansson's Vegas."""
+    return conn.variant == RENO or (conn.variant == VEGAS and conn.adjustment == PER_ACK)
+
+
+@compiled
+def on_duplicate_ack(conn, board, statistics, news):
+    """Count; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, section 3.2).
+
+    With selective acknowledgements also earlier, when three segments above the first have arrived; then
+    `pipe` takes the place of inflation (RFC 6675, section 5).
+    """
+    statistics.duplicate_acks_received += 1
+    conn.duplicate_acks += 1
+    if conn.variant == VEGAS:
+        vegas.end_round(conn)
+    if conn.sack:
+        conn.pipe = sack.pipe(conn, board)
+    if conn.in_recovery:
+        if not conn.sack:
+            conn.cwnd += 1.0
+        elif conn.rate_reduction:
+            rate_reduction.on_ack(conn, news)
+    elif conn.sack:
+        enough = conn.duplicate_acks >= DUPLICATE_THRESHOLD or sack.is_lost(conn, board, conn.snd_una)
+        if enough and conn.snd_una > conn.recover:
+            start_selective_recovery(conn, board, statistics, news)
+    elif conn.duplicate_acks == DUPLICATE_THRESHOLD and conn.snd_una - 1 > conn.recover:
+        start_recovery(conn, statistics)
+
+
+@compiled
+def pipe_without_sack(conn):
+    """Return how many segments are in the network if each counted duplicate has taken one out of it."""
+    departed = 0.0
+    if conn.in_recovery:
+        departed = conn.cwnd - conn.ssthresh
+    elif conn.duplicate_acks == DUPLICATE_THRESHOLD:
+        departed = 1.0
+    return flight_size(conn) - departed
+
+
+@compiled
+def reduced_threshold(conn):
+    """Return ssthresh after a loss (RFC 5681, equation 4, or another rule: `conn.reduction`).
+
+    What limited transmit has sent beyond cwnd does not count as flight (RFC 5681, section 3.2, step 2).
+    """
+    flight = flight_size(conn)
+    if conn.limited_transmit:
+        flight = min(flight, int(conn.cwnd))
+    reduced = flight / 2.0
+    if conn.reduction == HALF_WINDOW or (conn.variant == VEGAS and conn.adjustment == PER_ACK):
+        reduced = conn.cwnd / 2.0
+    elif conn.reduction == HALF_PIPE:
+        reduced = (conn.pipe if conn.sack else pipe_without_sack(conn)) / 2.0
+    elif conn.reduction == ONE_LESS:
+        reduced = min(conn.ssthresh, conn.cwnd - 1.0)
+    return max(reduced, MINIMUM_SSTHRESH)
+
+
+@compiled
+def start_recovery(conn, statistics):
+    """Fast retransmit, then fast recovery (RFC 6582, section 3.2, step 2); Tahoe starts slowly instead.
+
+    Tahoe goes back to the lost segment and sends all again, so that later duplicates mean as little as after
+    a timeout. Reno does not look at `recover` again before the next timeout.
+    """
+    statistics.fast_retransmits += 1
+    conn.ssthresh = reduced_threshold(conn)
+    if not recovers_once(conn):
+        conn.recover = conn.snd_max - 1
+    if conn.variant == TAHOE:
+        conn.cwnd = 1.0
+        conn.snd_nxt = conn.snd_una
+    else:
+        conn.in_recovery = True
+        conn.retransmit = True
+        conn.cwnd = conn.ssthresh + (1 if conn.inflate_by_one else DUPLICATE_THRESHOLD)
+
+
+@compiled
+def start_selective_recovery(conn, board, statistics, news):
+    """Retransmit the first segment presumed lost and enter loss recovery (RFC 6675, section 5, step 4)."""
+    statistics.fast_retransmits += 1
+    conn.in_recovery = True
+    conn.recover = conn.snd_max - 1
+    conn.high_rxt = conn.snd_una - 1
+    conn.pipe = sack.pipe(conn, board)
+    conn.ssthresh = reduced_threshold(conn)
+    conn.cwnd = conn.ssthresh
+    conn.retransmit = True
+    conn.high_rxt = conn.snd_una
+    conn.rescue_rxt = conn.snd_una
+    if conn.rate_reduction:
+        rate_reduction.start(conn, news)
+
+
+@compiled
+def on_partial_ack(conn, acknowledged, delivered):
+    """Retransmit the next hole; deflate by what was acknowledged, add back one segment (RFC 6582, step 3).
+
+    With selective acknowledgements the scoreboard says what to send (RFC 6675, section 5, step B).
+    """
+    if not conn.sack:
+        conn.retransmit = True
+        conn.cwnd = max(conn.cwnd - acknowledged + 1.0, 1.0)
+    elif conn.rate_reduction:
+        rate_reduction.on_ack(conn, delivered)
+
+
+@compiled
+def on_full_ack(conn, board):
+    """All sent before recovery has arrived: deflate to ssthresh and leave (RFC 6582, step 3, option 2)."""
+    conn.in_recovery = False
+    conn.cwnd = conn.ssthresh
+    if conn.sack:
+        conn.pipe = sack.pipe(conn, board)

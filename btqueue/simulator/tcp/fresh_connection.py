@@ -1,0 +1,80 @@
+"""The initial state of a TCP connection, and its restart as a new one."""
+
+from btqueue.simulator.applications.application import forget_oldest
+from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.machinery.timers import cancel
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+
+
+@outlined
+def restart_connection(sim, flow):
+    """Throw away all that this direction has written, sent and received; begin again as a new connection.
+
+    Segments of the old connection that are still in the network bear its `incarnation` and are ignored.
+    """
+    conn = sim.connections[flow]
+    while conn.message_head != NOTHING:
+        forget_oldest(sim, conn)
+    conn.incarnation += 1
+    set_initial_values(conn)
+    for place in range(len(sim.scoreboard[flow])):
+        sim.out_of_order[flow][place] = 0
+        sim.scoreboard[flow][place] = 0
+        sim.sent_at[flow][place] = 0
+    for timer in (conn.retransmission_timer, conn.ack_timer):
+        if timer != NOTHING:
+            cancel(sim, timer)
+
+
+@outlined
+def set_initial_values(conn):
+    """Set what changes during a connection to its value at the start; its options stay as they are."""
+    # application
+    conn.written = 0
+    conn.message_head = NOTHING
+    conn.message_tail = NOTHING
+    conn.message_undelivered = NOTHING
+    # sender (RFC 5681, section 3.1)
+    conn.snd_una = 0
+    conn.snd_nxt = 0
+    conn.snd_max = 0
+    conn.cwnd = conn.initial_window
+    conn.ssthresh = conn.initial_ssthresh
+    conn.window_count = 0
+    conn.duplicate_acks = 0
+    conn.partial_acks = 0
+    conn.in_recovery = False
+    conn.recover = NOTHING
+    conn.retransmit = False
+    # selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 6937)
+    conn.high_sacked = NOTHING
+    conn.high_rxt = NOTHING
+    conn.rescue_rxt = NOTHING
+    conn.pipe = 0
+    conn.recover_fs = 0
+    conn.prr_delivered = 0
+    conn.prr_out = 0
+    # Vegas
+    conn.base_rtt = 0
+    conn.round_rtt = 0
+    conn.round_samples = 0
+    conn.round_end = 0
+    conn.round_started_at = 0
+    conn.round_first = 0
+    conn.double_this_round = False
+    conn.vegas_excess = 0.0
+    # retransmission timer (RFC 6298, section 2.1)
+    conn.measured = False
+    conn.srtt = 0.0
+    conn.rttvar = 0.0
+    conn.rto = conn.initial_rto
+    conn.rto_deadline = NEVER
+    # receiver
+    conn.rcv_nxt = 0
+    conn.ts_recent = 0
+    conn.last_ack_sent = 0
+    conn.held = 0
+    for place in range(len(conn.recent_blocks)):
+        conn.recent_blocks[place] = NOTHING
+    conn.unacknowledged = 0
+    conn.ack_now = False

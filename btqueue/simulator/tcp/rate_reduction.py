@@ -1,0 +1,31 @@
+"""Proportional Rate Reduction during recovery with selective acknowledgements (RFC 6937, section 3).
+
+While more is in the network than ssthresh, sending is spread over the recovery so that the window ends at
+ssthresh; below it, the slow-start reduction bound lets the network fill up again.
+"""
+
+import math
+
+from btqueue.simulator.machinery.compilation import compiled
+
+
+@compiled
+def start(conn, delivered):
+    """Begin at the fast retransmit; `delivered`: segments that the ACK which started it has reported."""
+    conn.recover_fs = conn.snd_nxt - conn.snd_una
+    conn.prr_delivered = 0
+    conn.prr_out = 0
+    on_ack(conn, delivered)
+
+
+@compiled
+def on_ack(conn, delivered):
+    """Set cwnd so that as many segments as RFC 6937 allows may follow this ACK, which reports `delivered`."""
+    conn.prr_delivered += delivered
+    if conn.pipe > conn.ssthresh:
+        share = conn.prr_delivered * conn.ssthresh / conn.recover_fs
+        quota = math.ceil(share) - float(conn.prr_out)
+    else:
+        limit = max(conn.prr_delivered - conn.prr_out, delivered) + 1
+        quota = min(conn.ssthresh - conn.pipe, float(limit))
+    conn.cwnd = conn.pipe + max(quota, 0.0)

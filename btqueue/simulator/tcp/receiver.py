@@ -1,0 +1,119 @@
+"""The TCP receiver: cumulative and selective acknowledgements (RFC 5681, RFC 2018), timestamps (RFC 7323).
+
+Segments that arrive out of order are kept, within the receive window, and acknowledged at once with a
+duplicate; so is a segment that fills a gap. Others may wait (`delayed_ack`). `recent_blocks` holds one
+segment of each of the last blocks that grew, the latest first; a number up to `rcv_nxt` stands for none.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
+from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
+
+
+@compiled
+def on_segment(conn, out_of_order, statistics, segment, now):
+    """Take a data segment; return how many segments the application can read in order because of it."""
+    number = segment.number
+    remember_timestamp(conn, number, segment.timestamp)
+    if number == conn.rcv_nxt:
+        return on_expected_segment(conn, out_of_order)
+    place = number & (len(out_of_order) - 1)
+    if number < conn.rcv_nxt or (number < conn.rcv_nxt + conn.rwnd and out_of_order[place] == 1):
+        statistics.duplicates_received += 1
+    elif number < conn.rcv_nxt + conn.rwnd:
+        out_of_order[place] = 1
+        conn.held += 1
+    if conn.sack and conn.rcv_nxt < number < conn.rcv_nxt + conn.rwnd:
+        remember_block(conn, out_of_order, number)
+    conn.ack_now = True
+    return 0
+
+
+@compiled
+def on_expected_segment(conn, out_of_order):
+    """Advance over the expected segment and those kept that now follow it; return their number."""
+    before = conn.rcv_nxt
+    conn.rcv_nxt += 1
+    if conn.held > 0:
+        conn.ack_now = True  # it fills a gap, or lies below one
+        place = conn.rcv_nxt & (len(out_of_order) - 1)
+        while out_of_order[place] == 1:
+            out_of_order[place] = 0
+            conn.held -= 1
+            conn.rcv_nxt += 1
+            place = conn.rcv_nxt & (len(out_of_order) - 1)
+    on_segment_in_order(conn)
+    return conn.rcv_nxt - before
+
+
+@compiled
+def remember_timestamp(conn, number, timestamp):
+    """Keep the timestamp to echo: of the last segment at or below the last acknowledgement (section 4.3)."""
+    if number <= conn.last_ack_sent and timestamp >= conn.ts_recent:
+        conn.ts_recent = timestamp
+
+
+@compiled
+def block_start(conn, out_of_order, number):
+    """Return the first segment of the block of kept segments that `number` is in."""
+    while number - 1 > conn.rcv_nxt and out_of_order[(number - 1) & (len(out_of_order) - 1)] == 1:
+        number -= 1
+    return number
+
+
+@compiled
+def block_end(conn, out_of_order, number):
+    """Return the segment after the block of kept segments that `number` is in."""
+    limit = conn.rcv_nxt + conn.rwnd
+    while number < limit and out_of_order[number & (len(out_of_order) - 1)] == 1:
+        number += 1
+    return number
+
+
+@compiled
+def remember_block(conn, out_of_order, number):
+    """Put the block of the segment just kept first; forget those that it has joined (RFC 2018, section 4)."""
+    start, end = block_start(conn, out_of_order, number), block_end(conn, out_of_order, number)
+    moved, place = number, 0
+    for old in range(SACK_BLOCKS):
+        here = conn.recent_blocks[old]
+        if not start <= here < end:
+            conn.recent_blocks[place] = moved
+            moved = here
+            place += 1
+    while place < SACK_BLOCKS:
+        conn.recent_blocks[place] = moved
+        moved = 0
+        place += 1
+
+
+@compiled
+def fill_blocks(conn, out_of_order, segment):
+    """Write the blocks to report into an acknowledgement, the most recent first (RFC 2018, section 4)."""
+    count = 0
+    for place in range(SACK_BLOCKS):
+        number = conn.recent_blocks[place]
+        if number > conn.rcv_nxt and count < conn.sack_blocks:
+            segment.block_start[count] = block_start(conn, out_of_order, number)
+            segment.block_end[count] = block_end(conn, out_of_order, number)
+            count += 1
+    segment.blocks = count
+
+
+@compiled
+def fill_acknowledgement(conn, out_of_order, segment, now):
+    """Write the acknowledgement into a segment that leaves now; nothing waits to be acknowledged after it.
+
+    Without selective acknowledgements one on a data segment does not count as a duplicate (RFC 5681, section
+    2), so while there is a gap an acknowledgement that is due still leaves on its own.
+    """
+    segment.acknowledges = True
+    segment.ack = conn.rcv_nxt
+    segment.echo = conn.ts_recent
+    segment.blocks = 0
+    if conn.sack and conn.held > 0:
+        fill_blocks(conn, out_of_order, segment)
+    conn.last_ack_sent = conn.rcv_nxt
+    conn.unacknowledged = 0
+    if segment.kind != DATA or conn.sack or conn.held == 0:
+        conn.ack_now = False

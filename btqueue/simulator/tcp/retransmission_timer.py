@@ -1,0 +1,82 @@
+"""The retransmission timeout (RFC 6298) and the single timer's rules (Venugopal 2006, section 4.1.1).
+
+With timestamps every acknowledgement of new data gives a round-trip time, also during recovery (RFC 7323,
+section 4). Without them Karn's algorithm holds: only segments that were sent once are timed.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.connections import RETRANSMITTED
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+
+
+@compiled
+def round_trip_time(conn, board, sent_at, segment, now):
+    """Return the round-trip time (ns) that this acknowledgement of new data shows, or NOTHING.
+
+    Call it before `snd_una` moves. Without timestamps the oldest segment that is acknowledged is timed,
+    unless one of those acknowledged with it was sent twice (RFC 6298, section 3).
+    """
+    if conn.timestamps:
+        return now - segment.echo
+    mask = len(board) - 1
+    for number in range(conn.snd_una, segment.ack):
+        if board[number & mask] & RETRANSMITTED:
+            return NOTHING
+    return now - sent_at[conn.snd_una & mask]
+
+
+@compiled
+def measure(conn, sample):
+    """Take a round-trip time (ns) into SRTT and RTTVAR and compute the RTO (RFC 6298, 2.2 and 2.3)."""
+    if conn.measured:
+        conn.rttvar = 0.75 * conn.rttvar + 0.25 * abs(conn.srtt - sample)
+        conn.srtt = 0.875 * conn.srtt + 0.125 * sample
+    else:
+        conn.measured = True
+        conn.srtt = float(sample)
+        conn.rttvar = sample / 2.0
+    estimate(conn)
+
+
+@compiled
+def estimate(conn):
+    """Set the RTO (ns) from SRTT and RTTVAR, within its bounds (RFC 6298, 2.3 to 2.5)."""
+    rto = int(conn.srtt + max(float(conn.granularity), 4.0 * conn.rttvar))
+    conn.rto = min(max(rto, conn.min_rto), conn.max_rto)
+
+
+@compiled
+def start_if_stopped(conn, now):
+    """Rule 1: sending a segment starts the timer if it is not running."""
+    if conn.rto_deadline == NEVER:
+        conn.rto_deadline = now + conn.rto
+
+
+@compiled
+def on_new_ack(conn, now):
+    """Rule 2: stop when everything sent is acknowledged, restart with the current RTO otherwise.
+
+    A doubled RTO lasts until a round trip is measured (RFC 6298, 5.7), unless `ack_ends_backoff`: then any
+    acknowledgement of new data ends it (as in ns-3). An `impatient` sender restarts the timer only at the
+    first partial acknowledgement of a recovery (RFC 6582, section 4).
+    """
+    if conn.in_recovery:
+        conn.partial_acks += 1
+        if conn.impatient and conn.partial_acks > 1:
+            return
+    else:
+        conn.partial_acks = 0
+    if conn.ack_ends_backoff and conn.measured:
+        estimate(conn)
+    if conn.snd_una >= conn.snd_max:
+        conn.rto_deadline = NEVER
+    else:
+        conn.rto_deadline = now + conn.rto
+
+
+@compiled
+def back_off(conn, now):
+    """Rule 3: after an expiry double the RTO, up to its maximum, and restart."""
+    if conn.backoff:
+        conn.rto = min(2 * conn.rto, conn.max_rto)
+    conn.rto_deadline = now + conn.rto

@@ -1,0 +1,249 @@
+"""The TCP sender: RFC 5681 congestion control; Tahoe, Reno, NewReno (RFC 6582), SACK (RFC 6675), Vegas.
+
+No input or output: a function takes what happened, `now`, and changes the connection; `next_segment` then
+says, one by one, what may be sent. Sequence numbers and windows count segments of one MSS. `board` and
+`sent_at` are rings indexed by segment number: the scoreboard, and when a segment was sent first (ns).
+"""
+
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.connections import RETRANSMITTED, VEGAS
+from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.packets import DATA
+from btqueue.simulator.statistics.histograms import count
+from btqueue.simulator.tcp import sack, vegas
+from btqueue.simulator.tcp.fast_recovery import (
+    flight_size,
+    on_duplicate_ack,
+    on_full_ack,
+    on_partial_ack,
+    recovers_once,
+    reduced_threshold,
+)
+from btqueue.simulator.tcp.retransmission_timer import (
+    back_off,
+    measure,
+    on_new_ack,
+    round_trip_time,
+    start_if_stopped,
+)
+
+LIMITED_TRANSMIT = 2
+"""Segments that the first duplicate ACKs may release beyond cwnd (RFC 3042, section 2)."""
+
+
+@compiled
+def is_after_timeout(conn):
+    """Whether what the timer found outstanding is still being sent again (slow start after an expiry)."""
+    return conn.snd_una <= conn.recover and not conn.in_recovery
+
+
+@compiled
+def send_window(conn):
+    """Return the number of segments that may be in flight (RFC 5681, section 3.1)."""
+    return min(conn.cwnd, float(conn.rwnd))
+
+
+@compiled
+def has_room(conn):
+    """Whether the windows leave room for a segment.
+
+    The receive window limits the flight; cwnd limits it as well, or with selective acknowledgements `pipe`,
+    what is estimated to be in the network.
+    """
+    flight = flight_size(conn)
+    if flight >= conn.rwnd:
+        return False
+    if conn.sack and (conn.limited_transmit or is_after_timeout(conn)):
+        return conn.pipe + 1.0 <= conn.cwnd
+    if conn.limited_transmit and not conn.in_recovery and not is_after_timeout(conn):
+        return flight + 1.0 <= conn.cwnd + min(conn.duplicate_acks, LIMITED_TRANSMIT)
+    return flight + 1.0 <= conn.cwnd
+
+
+@compiled
+def sample_window(conn, statistics):
+    """Count the window in force when an ACK or a timeout comes (Venugopal 2006, section 3.2.2)."""
+    statistics.window_samples += 1
+    statistics.cwnd_sum += conn.cwnd
+    statistics.window_sum += send_window(conn)
+
+
+@compiled
+def sample_round_trip(conn, statistics, histogram, sample):
+    """Take a round-trip time (ns) into the estimator and the statistics."""
+    if statistics.rtt_samples == 0:
+        statistics.rtt_least = sample
+        statistics.rtt_most = sample
+    statistics.rtt_least = min(statistics.rtt_least, sample)
+    statistics.rtt_most = max(statistics.rtt_most, sample)
+    statistics.rtt_samples += 1
+    statistics.rtt_sum += sample
+    statistics.rtt_squares += float(sample) * float(sample)
+    count(histogram, sample)
+    measure(conn, sample)
+
+
+@outlined
+def on_ack(conn, board, sent_at, statistics, histogram, segment, now):
+    """Handle the acknowledgement that `segment` carries: it asks for segment `segment.ack` next.
+
+    A duplicate acknowledges nothing new while data is outstanding and carries no data (RFC 5681, section 2);
+    with selective acknowledgements it is one that reports news (RFC 6675, section 2).
+    """
+    sample_window(conn, statistics)
+    news = 0
+    if conn.sack:
+        news = sack.update(conn, board, segment)
+    if segment.ack > conn.snd_una:
+        on_new_data_acknowledged(conn, board, sent_at, statistics, histogram, segment, news, now)
+    elif segment.ack == conn.snd_una and conn.snd_max > conn.snd_una:
+        duplicate = news > 0 if conn.sack else segment.kind != DATA
+        if duplicate:
+            on_duplicate_ack(conn, board, statistics, news)
+
+
+@compiled
+def on_new_data_acknowledged(conn, board, sent_at, statistics, histogram, segment, news, now):
+    """Advance the window, sample the round-trip time, open cwnd or go on with recovery."""
+    acknowledged = segment.ack - conn.snd_una
+    sample = round_trip_time(conn, board, sent_at, segment, now)
+    delivered = acknowledged
+    if conn.sack:
+        delivered += news - sack.count_reported(conn, board, segment.ack)
+    limited = is_window_limited(conn)
+    conn.snd_una = segment.ack
+    conn.snd_nxt = max(conn.snd_nxt, segment.ack)
+    conn.duplicate_acks = 0
+    if sample != NOTHING:
+        sample_round_trip(conn, statistics, histogram, sample)
+    if conn.variant == VEGAS:
+        vegas.observe(conn, sample, now)
+    if conn.sack:
+        conn.pipe = sack.pipe(conn, board)
+    if not conn.in_recovery:
+        if limited or not conn.window_limited_growth:
+            grow_window(conn, delivered)
+    elif segment.ack > conn.recover or recovers_once(conn):
+        on_full_ack(conn, board)
+        if conn.exit_grows:
+            grow_window(conn, acknowledged)
+    else:
+        on_partial_ack(conn, acknowledged, delivered)
+    if news > 0 and not conn.in_recovery:
+        on_duplicate_ack(conn, board, statistics, news)
+    on_new_ack(conn, now)
+
+
+@compiled
+def is_window_limited(conn):
+    """Whether cwnd, not the application or the receive window, limits what is sent (RFC 7661, section 4.1).
+
+    In slow start it is enough to use more than half of it, because it doubles in a round trip.
+    """
+    if conn.cwnd < conn.ssthresh:
+        return conn.cwnd < 2.0 * flight_size(conn)
+    return flight_size(conn) + 1.0 > conn.cwnd
+
+
+@compiled
+def grow_window(conn, arrived):
+    """Slow start below ssthresh, congestion avoidance from there on (RFC 5681, section 3.1).
+
+    Each acknowledgement counts once, or with `byte_counting` as many times as segments have `arrived` (RFC
+    3465 without its limit, as in Linux).
+    """
+    if conn.variant == VEGAS and vegas.adjusts_window(conn):
+        return
+    if conn.byte_counting:
+        count_arrived(conn, arrived)
+    elif conn.cwnd < conn.ssthresh:
+        conn.cwnd += 1.0
+    else:
+        conn.cwnd += 1.0 / conn.cwnd
+
+
+@compiled
+def count_arrived(conn, arrived):
+    """Open cwnd by whole segments for those that have arrived, as Linux's Reno does."""
+    if conn.cwnd < conn.ssthresh:
+        conn.cwnd = min(conn.cwnd + arrived, conn.ssthresh)
+        return
+    window = max(int(conn.cwnd), 1)
+    if conn.window_count >= window:
+        conn.window_count = 0
+        conn.cwnd += 1.0
+    conn.window_count += arrived
+    conn.cwnd += conn.window_count // window
+    conn.window_count %= window
+
+
+@outlined
+def on_timeout(conn, board, statistics, now):
+    """The timer expired: back to one segment, and go back to the oldest unacknowledged one.
+
+    With `hold_ssthresh` the threshold stays when a segment that the timer has sent again is lost again (RFC
+    5681, section 3.1); what was selectively acknowledged is forgotten (RFC 2018, section 8).
+    """
+    sample_window(conn, statistics)
+    statistics.timeouts += 1
+    if not (conn.hold_ssthresh and is_after_timeout(conn)):
+        conn.ssthresh = reduced_threshold(conn)
+    conn.cwnd = 1.0
+    conn.recover = conn.snd_max - 1
+    conn.in_recovery = False
+    conn.retransmit = False
+    conn.duplicate_acks = 0
+    conn.snd_nxt = conn.snd_una
+    if conn.sack:
+        sack.forget(conn, board)
+    if conn.variant == VEGAS:
+        vegas.end_round(conn)
+    back_off(conn, now)
+
+
+@outlined
+def next_segment(conn, board, sent_at, statistics, now):
+    """Return the number of the segment to send now and count it as sent, or NOTHING.
+
+    A pending retransmission goes first and regardless of the window; then whatever window and application
+    allow. After a timeout, segments that the receiver is known to have are left out.
+    """
+    number = NOTHING
+    if conn.retransmit:
+        conn.retransmit = False
+        number = conn.snd_una
+        conn.snd_nxt = max(conn.snd_nxt, number + 1)
+    elif conn.sack and conn.in_recovery:
+        if conn.pipe + 1.0 <= conn.cwnd:
+            number = sack.next_segment(conn, board)
+    else:
+        if conn.sack:
+            sack.skip_arrived(conn, board)
+        if conn.snd_nxt < conn.written and has_room(conn):
+            number = conn.snd_nxt
+            conn.snd_nxt += 1
+    if number != NOTHING:
+        count_sent(conn, board, sent_at, statistics, number, now)
+    return number
+
+
+@compiled
+def count_sent(conn, board, sent_at, statistics, number, now):
+    """Enter a segment that is sent now into what the sender remembers."""
+    again = number < conn.snd_max
+    if again:
+        statistics.segments_retransmitted += 1
+    if conn.sack or not conn.timestamps:
+        place = number & (len(board) - 1)
+        if again:
+            board[place] |= RETRANSMITTED
+        else:
+            board[place] = 0
+            sent_at[place] = now
+    if conn.sack:
+        conn.pipe += 1
+        conn.prr_out += 1
+    if conn.variant == VEGAS and not again:
+        vegas.mark(conn, number, now)
+    conn.snd_max = max(conn.snd_max, conn.snd_nxt)
+    start_if_stopped(conn, now)

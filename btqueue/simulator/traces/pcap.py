@@ -1,0 +1,226 @@
+"""Segments of the log as IPv4 packets in a pcap file, as `tcpdump` at one host would have written them.
+
+Segments have numbers, TCP has bytes: a sequence number is the connection's initial one plus all user bytes
+before the segment. Headers follow RFC 791 (IP), RFC 768 (UDP), RFC 9293 (TCP), RFC 2018 (SACK) and RFC 7323
+(window scale, timestamps in milliseconds). Payloads are zeros.
+
+A window field holds 65 535 bytes at most; larger windows need the scale that SYN and SYN-ACK agree on. A
+capture without them shows larger windows as 65 535.
+"""
+
+import struct
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.records.packets import CONTROL, DATA, DATAGRAM, SYN, SYN_ACK
+from btqueue.simulator.traces.extras import require
+from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, SEGMENT_SENT
+
+MILLISECOND = 1_000_000
+LARGEST_WINDOW = 65_535
+LARGEST_SHIFT = 14
+OPTION_BYTES = 40
+SERVER_PORT = 5001
+FIRST_CLIENT_PORT, CLIENT_PORTS = 10_000, 50_000
+SNAP_LENGTH = 65_535
+
+
+class PcapWriter:
+    """Writes the segments that one host sends and receives."""
+
+    def __init__(self, file: BinaryIO, sim: State, node: int) -> None:
+        """Start a capture at `node`; connections are looked up in `sim`.
+
+        Raises:
+            ImportError: dpkt is not installed.
+        """
+        self.dpkt: Any = require("dpkt", "pcap files")
+        self.node = node
+        self.streams = [ByteStream(sim, flow) for flow in range(len(sim.connections))]
+        self.connections: Any = sim.connections.copy()
+        self.ends: dict[tuple[int, bool, int], End] = {}
+        self.file = self.dpkt.pcap.Writer(file, SNAP_LENGTH, self.dpkt.pcap.DLT_RAW, nano=True)
+
+    def write(self, entries: Iterable[Any]) -> None:
+        """Append those entries of the log, in order of time, that are segments seen at the host."""
+        for entry in entries:
+            if entry.node == self.node and entry.event in (SEGMENT_SENT, SEGMENT_RECEIVED):
+                self.file.writepkt_time(bytes(self.packet(entry)), Fraction(int(entry.time), SECOND))
+
+    def packet(self, entry: Any) -> Any:
+        """Return the IP packet of a log entry and remember what it tells of its connection."""
+        conn = self.connections[entry.flow]
+        sender, receiver = (
+            (conn.destination, conn.source) if entry.backward else (conn.source, conn.destination)
+        )
+        udp = entry.kind in (DATAGRAM, CONTROL)
+        transport = self.datagram(entry) if udp else self.segment(entry)
+        dpkt = self.dpkt
+        return dpkt.ip.IP(
+            src=address(sender),
+            dst=address(receiver),
+            p=dpkt.ip.IP_PROTO_UDP if udp else dpkt.ip.IP_PROTO_TCP,
+            df=1,
+            data=transport,
+        )
+
+    def ports(self, entry: Any) -> tuple[int, int]:
+        """Return the ports of the segment's sender and receiver: those of a new incarnation are new."""
+        conn = self.connections[entry.flow]
+        first = int(entry.flow) if conn.reverse == NOTHING else min(int(entry.flow), int(conn.reverse))
+        number = first + int(entry.incarnation) * len(self.connections)
+        client = FIRST_CLIENT_PORT + number % CLIENT_PORTS
+        server = SERVER_PORT + number // CLIENT_PORTS % (FIRST_CLIENT_PORT - SERVER_PORT)
+        towards_server = (entry.flow == first) != bool(entry.backward)
+        return (client, server) if towards_server else (server, client)
+
+    def datagram(self, entry: Any) -> Any:
+        """Return the UDP datagram of a segment without TCP."""
+        source, destination = self.ports(entry)
+        data = bytes(int(entry.application))
+        return self.dpkt.udp.UDP(sport=source, dport=destination, ulen=8 + len(data), data=data)
+
+    def segment(self, entry: Any) -> Any:
+        """Return the TCP segment, with all its options."""
+        dpkt = self.dpkt
+        sender, other = self.end(entry, bool(entry.backward)), self.end(entry, not entry.backward)
+        begin = sender.note_sent(entry)
+        if entry.kind in (SYN, SYN_ACK):
+            sender.said_hello = True
+        if entry.acknowledges:
+            sender.acknowledged = other.sequence(other.stream.before(int(entry.ack)))
+        flags = 0 if entry.kind == SYN else dpkt.tcp.TH_ACK
+        if entry.kind in (SYN, SYN_ACK):
+            flags |= dpkt.tcp.TH_SYN
+            begin = sender.first
+        source, destination = self.ports(entry)
+        options = self.options(entry, sender, other)
+        return dpkt.tcp.TCP(
+            sport=source,
+            dport=destination,
+            seq=begin % 2**32,
+            ack=(sender.acknowledged if flags & dpkt.tcp.TH_ACK else 0) % 2**32,
+            off=5 + len(options) // 4,
+            flags=flags,
+            win=window_field(entry, sender, other),
+            opts=options,
+            data=bytes(int(entry.application) if entry.kind == DATA else 0),
+        )
+
+    def end(self, entry: Any, backward: bool) -> "End":
+        """Return the end of the entry's connection that sends forward, or backward, along its flow."""
+        flow = int(entry.flow)
+        reverse = int(self.connections[flow].reverse)
+        own, other = (reverse, flow) if backward else (flow, reverse)
+        # of a one-way flow the receiver is an end without data of its own
+        key = (flow, True, int(entry.incarnation)) if own == NOTHING else (own, False, int(entry.incarnation))
+        if key not in self.ends:
+            shown = self.streams[own] if own != NOTHING else ByteStream.empty()
+            received = self.streams[other] if other != NOTHING else ByteStream.empty()
+            self.ends[key] = End(len(self.ends), shown, received)
+            self.ends[key].acknowledged = self.end(entry, not backward).sequence(0)
+        return self.ends[key]
+
+    def options(self, entry: Any, sender: "End", other: "End") -> bytes:
+        """Return the options of a TCP header, filled up to whole words."""
+        dpkt = self.dpkt
+        conn = self.connections[entry.flow]
+        parts = b""
+        if entry.kind in (SYN, SYN_ACK):
+            # MSS counts the options of data segments as if there were none (RFC 6691)
+            room = 12 * bool(conn.timestamps)
+            longest = max(sender.stream.longest, sender.received.longest)
+            parts += struct.pack("!BBH", dpkt.tcp.TCP_OPT_MSS, 4, longest + room)
+            if conn.sack:
+                parts += bytes([dpkt.tcp.TCP_OPT_SACKOK, 2])
+            parts += bytes([dpkt.tcp.TCP_OPT_NOP, dpkt.tcp.TCP_OPT_WSCALE, 3, sender.shift])
+        if conn.timestamps:
+            ticks = [max(int(time), 0) // MILLISECOND % 2**32 for time in (entry.timestamp, entry.echo)]
+            parts += struct.pack("!4B2I", 1, 1, dpkt.tcp.TCP_OPT_TIMESTAMP, 10, *ticks)
+        blocks = min(int(entry.blocks), (OPTION_BYTES - len(parts) - 4) // 8)  # as many as fit (RFC 2018)
+        if blocks > 0:
+            parts += bytes([1, 1, dpkt.tcp.TCP_OPT_SACK, 2 + 8 * blocks])
+            for block in range(blocks):
+                for edge in (entry.block_start[block], entry.block_end[block]):
+                    position = other.sequence(other.stream.before(int(edge)))
+                    parts += struct.pack("!I", position % 2**32)
+        return parts + bytes([dpkt.tcp.TCP_OPT_NOP]) * (-len(parts) % 4)
+
+
+class ByteStream:
+    """The user bytes of a flow, whose segments have the sizes of a pattern that repeats."""
+
+    def __init__(self, sim: State, flow: int) -> None:
+        """Look up the flow's pattern."""
+        conn = sim.connections[flow]
+        layouts = sim.patterns[conn.pattern : conn.pattern + conn.pattern_length]
+        self._take(sim.layouts.application[layouts], int(conn.rwnd))
+
+    @classmethod
+    def empty(cls) -> "ByteStream":
+        """Return the stream of an end that never sends data."""
+        stream = cls.__new__(cls)
+        stream._take(np.zeros(1, np.int64), 0)
+        return stream
+
+    def _take(self, sizes: np.ndarray, rwnd: int) -> None:
+        self.sums = [0, *np.cumsum(sizes).tolist()]
+        self.longest = int(sizes.max())
+        self.rwnd = rwnd
+
+    def before(self, number: int) -> int:
+        """Return the user bytes in all segments before this one."""
+        rounds, place = divmod(number, len(self.sums) - 1)
+        return rounds * self.sums[-1] + self.sums[place]
+
+    def window(self, number: int) -> int:
+        """Return the receive window in bytes after `number` segments came in order."""
+        if self.rwnd == 0:
+            return LARGEST_WINDOW
+        return self.before(number + self.rwnd) - self.before(number)
+
+
+class End:
+    """One end of a connection as the captured host sees it; sequence numbers are not yet modulo 2^32."""
+
+    def __init__(self, number: int, stream: ByteStream, received: ByteStream) -> None:
+        """Start with nothing sent or acknowledged; `number` tells connections apart."""
+        self.stream, self.received = stream, received
+        self.first = 1_000_003 * (number + 1)
+        self.next = self.acknowledged = self.first + 1
+        self.acknowledged_segments = 0
+        self.said_hello = False
+        largest = received.rwnd * received.longest
+        self.shift = min(LARGEST_SHIFT, max(0, (largest // (LARGEST_WINDOW + 1)).bit_length()))
+
+    def sequence(self, offset: int) -> int:
+        """Return the sequence number of the byte at this place of the stream."""
+        return self.first + 1 + offset
+
+    def note_sent(self, entry: Any) -> int:
+        """Return the sequence number of a segment that this end sends, and remember how far it has come."""
+        if entry.acknowledges:
+            self.acknowledged_segments = int(entry.ack)
+        if entry.kind != DATA:
+            return self.next
+        number = int(entry.number)
+        self.next = max(self.next, self.sequence(self.stream.before(number + 1)))
+        return self.sequence(self.stream.before(number))
+
+
+def window_field(entry: Any, sender: End, other: End) -> int:
+    """Return the window field: scaled after SYN and SYN-ACK, not in these two (RFC 7323, section 2.2)."""
+    window = sender.received.window(sender.acknowledged_segments)
+    if sender.said_hello and other.said_hello and entry.kind not in (SYN, SYN_ACK):
+        window >>= sender.shift
+    return min(window, LARGEST_WINDOW)
+
+
+def address(node: int) -> bytes:
+    """Return the IPv4 address of a node: 10.0.0.1 for the first."""
+    return struct.pack("!I", (10 << 24) + int(node) + 1)
