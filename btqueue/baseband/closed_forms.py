@@ -35,3 +35,27 @@ def block_success(*, lenient: bool = False) -> "sympy.Expr":
     if not lenient:
         return strict
     return strict + 10 * b**2 * (1 - b) ** 13 + b**3 * (1 - b) ** 12 + 5 * b**4 * (1 - b) ** 11
+
+
+def voice_data_rate() -> "sympy.Expr":
+    """User rate of data beside voice links, in bit/s: 8 u floor(g / (n + m)) / (P T_s).
+
+    ``g`` slots of every ``P`` are free in one piece; a packet of ``n`` slots and its answer of ``m`` must fit
+    into them.  See :func:`btqueue.baseband.voice.data_capacity_kbps`.
+    """
+    import sympy
+
+    u, n, m, gap, period, slot = sympy.symbols("u n m g P T_s", positive=True)
+    return 8 * u * sympy.floor(gap / (n + m)) / (period * slot)
+
+
+def ring_capacity() -> "sympy.Expr":
+    """Segments per second of each flow of a saturated ring of ``N`` peripherals: 1 / (2 N (D + A) T_s).
+
+    Each segment takes ``D`` slots and its acknowledgement ``A``, on both hops.  POLL and NULL are left out:
+    all slots carry data.
+    """
+    import sympy
+
+    peripherals, data, ack, slot = sympy.symbols("N D A T_s", positive=True)
+    return 1 / (2 * peripherals * (data + ack) * slot)

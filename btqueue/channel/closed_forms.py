@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from btqueue.baseband.closed_forms import block_success
-from btqueue.baseband.packets import HEADER_BITS, SYNC_WORD_BITS, PacketType
-from btqueue.channel.error_rates import SYNC_THRESHOLD
+from btqueue.baseband.packets import HEADER_BITS, SLOT_NS, SYNC_WORD_BITS, PacketType
+from btqueue.channel.error_rates import SYNC_THRESHOLD, Bits
 
 if TYPE_CHECKING:
     import sympy
@@ -44,18 +44,7 @@ def on_air_error_rate(packet: PacketType, *, sync_threshold: int = SYNC_THRESHOL
     import sympy
 
     b = sympy.Symbol("b", nonnegative=True)
-    access = sympy.Add(
-        *(
-            sympy.binomial(SYNC_WORD_BITS, k) * b**k * (1 - b) ** (SYNC_WORD_BITS - k)
-            for k in range(sync_threshold + 1)
-        )
-    )
-    header = ((1 - b) ** 3 + 3 * b * (1 - b) ** 2) ** HEADER_BITS
-    if packet.coded:
-        body = 1 - coded_error_rate(packet.body_fec_blocks)
-    else:
-        body = 1 - uncoded_error_rate(packet.body_bits)
-    return 1 - access * header * body
+    return 1 - _access_success(b, sync_threshold) * _header_success(b) * _body_success(packet)
 
 
 def transition_matrix() -> "sympy.Matrix":
@@ -83,3 +72,142 @@ def independent_success(packets: Sequence[PacketType], *, hops: "int | sympy.Exp
         received = 1 - payload_error_rate(packet)
         success *= (good * received.subs(b, b_good) + bad * received.subs(b, b_bad)) / (good + bad)
     return success ** sympy.sympify(hops)
+
+
+def mean_error_rate(error_rate: "sympy.Expr") -> "sympy.Expr":
+    """Mean over the two states, (rho_G P(b_G) + rho_B P(b_B)) / (rho_G + rho_B), of a rate P in ``b``."""
+    import sympy
+
+    b, b_good, b_bad = sympy.symbols("b b_G b_B", nonnegative=True)
+    good, bad = sympy.symbols("rho_G rho_B", positive=True)
+    return (good * error_rate.subs(b, b_good) + bad * error_rate.subs(b, b_bad)) / (good + bad)
+
+
+def expected_attempts() -> "sympy.Expr":
+    """Attempts until the acknowledgement arrives, 1/(h s) + (1 - r)/(h r).
+
+    ``h`` a packet is detected, ``s`` its body is intact, ``r`` the answer is decoded.  Once delivered, a
+    repeated packet need only be detected to be acknowledged again.
+    """
+    import sympy
+
+    detected, intact, answered = sympy.symbols("h s r", positive=True)
+    return 1 / (detected * intact) + (1 - answered) / (detected * answered)
+
+
+def delivered_within(limit: "int | sympy.Expr") -> "sympy.Expr":
+    """Probability that at most ``limit`` attempts deliver, 1 - (1 - h s)^R, in ``h`` and ``s``."""
+    import sympy
+
+    detected, intact = sympy.symbols("h s", positive=True)
+    return 1 - (1 - detected * intact) ** sympy.sympify(limit)
+
+
+def goodput(
+    packet: PacketType,
+    *,
+    bits: Bits = "on-air",
+    reply_slots: int = 1,
+    rate_kbps: "float | sympy.Expr | None" = None,
+) -> "sympy.Expr":
+    """User bits delivered by a saturated sender in kbit/s, in ``b``: the rate over the expected attempts.
+
+    Args:
+        packet: the packet type.
+        bits: what errors can hit; on air, acknowledgements are lost too.
+        reply_slots: slots of the answer, ``packet.slots`` for the same type in both directions.
+        rate_kbps: rate without errors, a number or a symbol; that of full packets, exactly, if left out.
+    """
+    import sympy
+
+    if rate_kbps is None:
+        slots = sympy.Integer(packet.slots + reply_slots)
+        rate_kbps = sympy.Rational(packet.payload_bits * 10**6, SLOT_NS) / slots
+    if bits == "payload":
+        return sympy.sympify(rate_kbps) * (1 - payload_error_rate(packet))
+    b = sympy.Symbol("b", nonnegative=True)
+    heard = _access_success(b) * _header_success(b)
+    intact = _body_success(packet)
+    # the rate over `expected_attempts` with r = h, cleared of fractions: sympy would multiply them out
+    return sympy.sympify(rate_kbps) * heard**2 * intact / (heard + intact * (1 - heard))
+
+
+def threshold_equation(
+    fast: PacketType,
+    robust: PacketType,
+    *,
+    bits: Bits = "on-air",
+    same_type_reply: bool = False,
+    rates_kbps: "tuple[float | sympy.Expr, float | sympy.Expr] | None" = None,
+) -> "sympy.Expr":
+    """What is zero in ``b`` where the robust type starts to carry more: difference of the goodputs, kbit/s.
+
+    Args:
+        fast: the type that is better without errors.
+        robust: the type that is better with many.
+        bits: what errors can hit.
+        same_type_reply: whether both directions use the same type; else the answer takes one slot.
+        rates_kbps: rates without errors of the two, numbers or symbols, in place of those of full packets.
+    """
+    rates = rates_kbps or (None, None)
+    first, second = (
+        goodput(packet, bits=bits, reply_slots=packet.slots if same_type_reply else 1, rate_kbps=rate)
+        for packet, rate in zip((fast, robust), rates, strict=True)
+    )
+    return first - second
+
+
+def threshold(equation: "sympy.Expr", *, low: float = 1e-7, high: float = 0.05) -> float:
+    """The bit error rate in ``low..high`` that solves a `threshold_equation` without other symbols.
+
+    Raises:
+        ValueError: the equation does not change its sign between the two.
+    """
+    import sympy
+    from scipy.optimize import root_scalar
+
+    difference = sympy.lambdify(sympy.Symbol("b", nonnegative=True), equation)
+    if difference(low) * difference(high) >= 0:
+        raise ValueError(f"the two types do not change places between {low} and {high}")
+    return float(root_scalar(difference, bracket=(low, high), method="brentq", xtol=1e-16).root)
+
+
+def threshold_derivative(equation: "sympy.Expr", parameter: "sympy.Symbol") -> "sympy.Expr":
+    """db/dq of the root b of ``F(b, q) = 0``, -(dF/dq)/(dF/db), to be evaluated at the root."""
+    import sympy
+
+    return -derivative(equation, parameter) / derivative(equation, sympy.Symbol("b", nonnegative=True))
+
+
+def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr":
+    """Derivative of one of these expressions.
+
+    By way of symbols without a sign: for those with one, sympy multiplies out powers of thousands of factors
+    in search of the sign of what it has found, which takes hours.
+    """
+    import sympy
+
+    plain = {known: sympy.Dummy(str(known)) for known in expression.free_symbols}
+    signless = sympy.diff(expression.xreplace(plain), plain.get(symbol, symbol))
+    return signless.xreplace({dummy: known for known, dummy in plain.items()})
+
+
+def _access_success(b: "sympy.Symbol", sync_threshold: int = SYNC_THRESHOLD) -> "sympy.Expr":
+    import sympy
+
+    return sympy.Add(
+        *(
+            sympy.binomial(SYNC_WORD_BITS, k) * b**k * (1 - b) ** (SYNC_WORD_BITS - k)
+            for k in range(sync_threshold + 1)
+        )
+    )
+
+
+def _header_success(b: "sympy.Symbol") -> "sympy.Expr":
+    return ((1 - b) ** 3 + 3 * b * (1 - b) ** 2) ** HEADER_BITS
+
+
+def _body_success(packet: PacketType) -> "sympy.Expr":
+    if packet.coded:
+        return 1 - coded_error_rate(packet.body_fec_blocks)
+    return 1 - uncoded_error_rate(packet.body_bits)

@@ -1,17 +1,62 @@
-"""Closed forms for queues whose server takes vacations or polls in a cycle.
+"""Closed forms for single queues, queues whose server takes vacations, and cyclic polling.
 
-Each function is plain arithmetic: given numbers it returns a number, given sympy symbols the formula, which
-`formula` does by name. Waits run from arrival to the start of service, in slots.
+Each function is plain arithmetic: given numbers (or arrays) it returns a number, given sympy symbols the
+formula, which `formula` does by name. Waits run from arrival to the start of service, in slots; rates count
+packets, not batches; ``_second`` marks a mean square. ``batch_size`` is the mean size of the batch that a
+random packet belongs to, ``E[X^2] / E[X]``: the size itself where it is constant.
 
-Sources: Takagi, Queueing Analysis, vols 1-3 (1991/93); Boxma & Groenendijk, J. Appl. Prob. 24 (1987);
-Zussman, Yechiali & Segall, PWC 2003.
+SymPy is imported when `formula` is first called, never with the package. The other closed forms, of sources
+and shares, are in `traffic_forms`.
+
+Sources: Kleinrock, Queueing Systems, vols 1-2 (1975/76); Takagi, Queueing Analysis, vols 1-3 (1991/93); Boxma
+& Groenendijk, J. Appl. Prob. 24 (1987); Zussman, Yechiali & Segall, PWC 2003.
 """
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-import sympy
+if TYPE_CHECKING:
+    import sympy
+
+
+def single_wait(arrival_rate: Any, service_mean: Any, service_second: Any, batch_size: Any = 1) -> Any:
+    """Mean wait of M/G/1, or of M^X/G/1 with batches (Pollaczek and Khinchine).
+
+    Half of ``batch_size - 1`` packets go first in the batch of a random packet.
+    """
+    load = arrival_rate * service_mean
+    work = arrival_rate * service_second + service_mean * (batch_size - 1)
+    return work / (2 * (1 - load))
+
+
+def slotted_wait(arrival_probability: Any, service_mean: Any, service_second: Any) -> Any:
+    """Mean wait of Geo/G/1: a packet with the given probability at the end of each slot (Hunter 1983)."""
+    load = arrival_probability * service_mean
+    return arrival_probability * (service_second - service_mean) / (2 * (1 - load))
+
+
+def lost_share(load: Any, capacity: Any) -> Any:
+    """Share of the packets that M/M/1/K loses, for a load other than 1 (there it is ``1 / (K + 1)``)."""
+    return (1 - load) * load**capacity / (1 - load ** (capacity + 1))
+
+
+def priority_waits(
+    arrival_rates: Sequence[Any], service_means: Sequence[Any], service_seconds: Sequence[Any]
+) -> list[Any]:
+    """Mean waits of classes of M/G/1, the most urgent first, without interruption (Cobham 1954)."""
+    residual = sum(rate * second for rate, second in zip(arrival_rates, service_seconds, strict=True)) / 2
+    waits, before = [], 0
+    for rate, service in zip(arrival_rates, service_means, strict=True):
+        until = before + rate * service
+        waits.append(residual / ((1 - before) * (1 - until)))
+        before = until
+    return waits
+
+
+def n_policy_wait(arrival_rate: Any, service_mean: Any, service_second: Any, threshold: Any) -> Any:
+    """Mean wait of M/G/1 whose server, once idle, waits for ``threshold`` packets (Yadin & Naor 1963)."""
+    return single_wait(arrival_rate, service_mean, service_second) + (threshold - 1) / (2 * arrival_rate)
 
 
 def exhaustive_wait(
@@ -22,31 +67,122 @@ def exhaustive_wait(
     vacation_second: Any,
     batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M^X/G/1 with vacations, served until empty (constant ``batch_size``).
-
-    ``arrival_rate`` counts packets, not batches; ``_second`` marks a mean square.
-    """
-    load = arrival_rate * service_mean
-    work = arrival_rate * service_second + service_mean * (batch_size - 1)
-    return work / (2 * (1 - load)) + vacation_second / (2 * vacation_mean)
+    """Mean wait of M^X/G/1 with vacations, served until empty."""
+    single = single_wait(arrival_rate, service_mean, service_second, batch_size)
+    return single + vacation_second / (2 * vacation_mean)
 
 
 def gated_wait(
-    arrival_rate: Any, service_mean: Any, service_second: Any, vacation_mean: Any, vacation_second: Any
+    arrival_rate: Any,
+    service_mean: Any,
+    service_second: Any,
+    vacation_mean: Any,
+    vacation_second: Any,
+    batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M/G/1 with vacations where a visit serves those present at its start."""
+    """Mean wait of M^X/G/1 with vacations where a visit serves those present at its start."""
     load = arrival_rate * service_mean
-    exhaustive = exhaustive_wait(arrival_rate, service_mean, service_second, vacation_mean, vacation_second)
+    exhaustive = exhaustive_wait(
+        arrival_rate, service_mean, service_second, vacation_mean, vacation_second, batch_size
+    )
     return exhaustive + load * vacation_mean / (1 - load)
 
 
 def one_limited_wait(
-    arrival_rate: Any, service_mean: Any, service_second: Any, vacation_mean: Any, vacation_second: Any
+    arrival_rate: Any,
+    service_mean: Any,
+    service_second: Any,
+    vacation_mean: Any,
+    vacation_second: Any,
+    batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M/G/1 with vacations where a visit serves at most one packet."""
-    both_second = service_second + 2 * service_mean * vacation_mean + vacation_second
-    slack = 1 - arrival_rate * (service_mean + vacation_mean)
-    return vacation_second / (2 * vacation_mean) + arrival_rate * both_second / (2 * slack)
+    """Mean wait of M^X/G/1 with vacations where a visit serves at most one packet.
+
+    Work decomposition: at the start of a vacation there stand, if a packet was served (``served`` a visit),
+    those that came during its wait and service and those behind it in its batch.
+    """
+    served = arrival_rate * vacation_mean / (1 - arrival_rate * service_mean)
+    exhaustive = exhaustive_wait(
+        arrival_rate, service_mean, service_second, vacation_mean, vacation_second, batch_size
+    )
+    behind = service_mean + (batch_size - 1) / (2 * arrival_rate)
+    return (exhaustive + served * behind) / (1 - served)
+
+
+def cycle_time(load: Any, tour_mean: Any) -> Any:
+    """Mean cycle of any polling system without loss whose walks, ``tour_mean`` a cycle, are always made."""
+    return tour_mean / (1 - load)
+
+
+def saturated_throughput(queues: Any, limit: Any, service_mean: Any, walk_mean: Any) -> Any:
+    """Packets a slot that a cycle of equal queues serves when each always has ``limit`` packets."""
+    return queues * limit / (queues * (walk_mean + limit * service_mean))
+
+
+def weighted_waits(
+    arrival_rates: Sequence[Any],
+    service_means: Sequence[Any],
+    service_seconds: Sequence[Any],
+    tour_mean: Any,
+    tour_second: Any,
+    discipline: str = "exhaustive",
+) -> Any:
+    """The pseudo-conservation law: what ``sum_i w_i E[W_i]`` is in a cycle of queues of one discipline.
+
+    ``w_i = rho_i``; if ``"one-limited"`` ``w_i = rho_i (1 - lambda_i s / (1 - rho))``. ``tour_`` moments
+    are of all walks of a cycle.
+
+    Raises:
+        ValueError: an unknown discipline.
+    """
+    if discipline not in ("exhaustive", "gated", "one-limited"):
+        raise ValueError(f'discipline must be "exhaustive", "gated" or "one-limited", got {discipline!r}')
+    loads = [rate * service for rate, service in zip(arrival_rates, service_means, strict=True)]
+    load, squares = sum(loads), sum(own**2 for own in loads)
+    residual = sum(rate * second for rate, second in zip(arrival_rates, service_seconds, strict=True))
+    total = (
+        load * residual / (2 * (1 - load))
+        + load * tour_second / (2 * tour_mean)
+        + tour_mean * (load**2 - squares) / (2 * (1 - load))
+    )
+    return total if discipline == "exhaustive" else total + squares * tour_mean / (1 - load)
+
+
+def _cyclic_wait(
+    discipline: str,
+    arrival_rate: Any,
+    queues: Any,
+    service_mean: Any,
+    service_second: Any,
+    walk_mean: Any,
+    walk_second: Any,
+) -> Any:
+    """Mean wait in a symmetric cycle, exhaustive or gated, where the law has one unknown."""
+    load = queues * arrival_rate * service_mean
+    tour = queues * walk_mean
+    tour_second = queues * (walk_second - walk_mean**2) + tour**2
+    shared = (1 - 1 / queues) / 2 if discipline == "exhaustive" else (1 + 1 / queues) / 2
+    return (
+        queues * arrival_rate * service_second / (2 * (1 - load))
+        + tour_second / (2 * tour)
+        + tour * load * shared / (1 - load)
+    )
+
+
+def exhaustive_cyclic_wait(
+    arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
+) -> Any:
+    """Exact mean wait in a symmetric cycle of exhaustively served queues; ``walk_`` as below."""
+    return _cyclic_wait(
+        "exhaustive", arrival_rate, queues, service_mean, service_second, walk_mean, walk_second
+    )
+
+
+def gated_cyclic_wait(
+    arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
+) -> Any:
+    """Exact mean wait in a symmetric cycle of gated queues; ``walk_`` as below."""
+    return _cyclic_wait("gated", arrival_rate, queues, service_mean, service_second, walk_mean, walk_second)
 
 
 def one_limited_cyclic_wait(
@@ -58,14 +194,8 @@ def one_limited_cyclic_wait(
     """
     load = queues * arrival_rate * service_mean
     tour = queues * walk_mean
-    tour_second = queues * (walk_second - walk_mean**2) + tour**2
-    weighted = (
-        load * queues * arrival_rate * service_second / (2 * (1 - load))
-        + load * tour_second / (2 * tour)
-        + tour * load**2 * (1 - 1 / queues) / (2 * (1 - load))
-        + load**2 * tour / (queues * (1 - load))
-    )
-    return weighted / (load * (1 - arrival_rate * tour / (1 - load)))
+    gated = gated_cyclic_wait(arrival_rate, queues, service_mean, service_second, walk_mean, walk_second)
+    return gated / (1 - arrival_rate * tour / (1 - load))
 
 
 def alternating_round_robin_wait(
@@ -84,10 +214,17 @@ def alternating_round_robin_wait(
 
 def alternating_round_robin_cycle(arrival_rate: Any, stations: Any, length_mean: Any) -> Any:
     """Mean cycle, in slots, of the system of `alternating_round_robin_wait` (no losses)."""
-    return 2 * stations / (1 - 2 * stations * arrival_rate * (length_mean - 1))
+    return cycle_time(2 * stations * arrival_rate * (length_mean - 1), 2 * stations)
 
 
-def formula(closed_form: Callable[..., Any]) -> sympy.Expr:
-    """The closed form as a sympy expression in positive symbols named after its parameters."""
-    symbols = [sympy.Symbol(name, positive=True) for name in inspect.signature(closed_form).parameters]
-    return closed_form(*symbols)
+def formula(closed_form: Callable[..., Any], **known: Any) -> "sympy.Expr":
+    """The closed form as a sympy expression in positive symbols named after its parameters.
+
+    Args:
+        closed_form: a function of this module or of `traffic_forms`.
+        **known: parameters given a value (a number, another symbol, a list of symbols) instead.
+    """
+    import sympy
+
+    names = inspect.signature(closed_form).parameters
+    return closed_form(**{name: known.get(name, sympy.Symbol(name, positive=True)) for name in names})

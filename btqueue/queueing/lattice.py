@@ -4,9 +4,12 @@ Everything in slotted queueing is such a vector: how long a packet is sent, how 
 how many packets join meanwhile. Two operations recur: adding independent quantities (convolution) and
 counting what arrives during a random time (a compound law, evaluated by Horner's rule because
 ``sum_l w[l] a(z)**l`` is a polynomial in the law ``a`` of one slot). A law cut off at some length keeps its
-first entries exact; the mass beyond is returned beside it and never spread over the rest.
+first entries exact; the mass beyond is returned beside it and never spread over the rest (arithmetic with
+such
+laws: `cut_laws`).
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +20,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
+from btqueue.queueing.errors import is_traced, require_law
 
 
 class CutLaw(NamedTuple):
@@ -80,6 +84,38 @@ def second_moment(law: ArrayLike) -> Array:
 
 
 @in_float64
+def moment(law: ArrayLike, order: int) -> Array:
+    """Moment ``E[L**order]`` of a law on its last axis, ``(..., n) -> (...)``."""
+    law = jnp.asarray(law)
+    return law @ jnp.arange(law.shape[-1], dtype=law.dtype) ** order
+
+
+@in_float64
+def variance(law: ArrayLike) -> Array:
+    """Variance of a law on its last axis, summed about the mean, ``(..., n) -> (...)``."""
+    law = jnp.asarray(law)
+    return (law * (jnp.arange(law.shape[-1]) - mean(law)[..., None]) ** 2).sum(axis=-1)
+
+
+@in_float64
+def quantile(law: ArrayLike, level: ArrayLike) -> Array:
+    """Smallest ``k`` with ``Pr(L <= k) >= level`` of a law on its last axis, ``(..., n) -> (...)``.
+
+    Counts the ``e`` with ``Pr(L > e) > 1 - level``, so that levels close to one keep their digits; a survival
+    within rounding of ``1 - level`` counts as equal to it. Whole numbers, hence without derivative.
+
+    Raises:
+        ValueError: if a level is outside 0..1.
+    """
+    if not is_traced(level) and not ((np.asarray(level) >= 0) & (np.asarray(level) <= 1)).all():
+        raise ValueError(f"level must be a probability, got {level}")
+    beyond = survival(law)
+    allowed = 1.0 - jnp.asarray(level, beyond.dtype)
+    slack = beyond.shape[-1] * jnp.finfo(beyond.dtype).eps
+    return (beyond > allowed * (1.0 + slack)).sum(axis=-1)
+
+
+@in_float64
 def survival(law: ArrayLike) -> Array:
     """``Pr(L > e)`` for ``e = 0..n-2``, summed from the far end so that small tails keep their digits."""
     law = jnp.asarray(law)
@@ -109,7 +145,8 @@ def truncate(law: ArrayLike, length: int) -> CutLaw:
 def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     """Law of the sum of two independent quantities, by FFT.
 
-    Entries carry an absolute error of a few ``eps log2(n + m)``: for small tail probabilities use `compound`.
+    Entries carry an absolute error of a few ``eps log2(n + m)``: for small tail probabilities use
+    `convolve_direct`.
 
     Shapes ``(..., n)`` and ``(..., m)`` give ``(..., n + m - 1)``.
     """
@@ -120,6 +157,32 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
 
 
 @in_float64
+def convolve_direct(first: ArrayLike, second: ArrayLike) -> Array:
+    """As `convolve`, term by term: ``O(n m)``, but every entry keeps its relative accuracy."""
+    first, second = jnp.asarray(first), jnp.asarray(second)
+    length = first.shape[-1] + second.shape[-1] - 1
+    padded = jnp.pad(second, [(0, 0)] * (second.ndim - 1) + [(0, length - second.shape[-1])])
+    shift = jnp.arange(length)[None, :] - jnp.arange(first.shape[-1])[:, None]
+    rows = jnp.where(shift >= 0, padded[..., jnp.maximum(shift, 0)], 0.0)
+    return (first[..., None, :] @ rows)[..., 0, :]
+
+
+@in_float64
+def mixture(weights: ArrayLike | Sequence[float], laws: Sequence[ArrayLike]) -> Array:
+    """Law that is ``laws[i]`` with probability ``weights[i]``; the length is that of the longest.
+
+    Raises:
+        ValueError: if the weights are not probabilities, or not one for each law.
+    """
+    require_law(weights, "weights")
+    if np.shape(weights)[-1] != len(laws):
+        raise ValueError(f"weights must hold one for each law, got {np.shape(weights)[-1]} for {len(laws)}")
+    length = max(np.shape(law)[-1] for law in laws)
+    stacked = jnp.stack([truncate(law, length).probabilities for law in laws])
+    return jnp.tensordot(jnp.asarray(weights, stacked.dtype), stacked, axes=1)
+
+
+@in_float64
 def convolution_power(law: ArrayLike, times: int) -> Array:
     """Law of the sum of ``times`` independent copies, by FFT; ``times = 0`` gives the constant 0."""
     law = jnp.asarray(law)
@@ -127,33 +190,48 @@ def convolution_power(law: ArrayLike, times: int) -> Array:
     return jnp.fft.irfft(jnp.fft.rfft(law, length) ** times, length)
 
 
-def _toeplitz(law: Array) -> Array:
-    """Upper triangular ``T[i, j] = law[j - i]``: a row times ``T`` is the convolution, cut at ``n``."""
-    shift = jnp.arange(law.shape[0])[None, :] - jnp.arange(law.shape[0])[:, None]
-    return jnp.where(shift >= 0, law[jnp.maximum(shift, 0)], 0.0)
+def _addition(law: Array, tail: Array) -> Array:
+    """Matrix that adds one summand: ``A[i, j] = law[j - i]`` below ``n``, and column ``n`` for all beyond."""
+    size = law.shape[0]
+    shift = jnp.arange(size)[None, :] - jnp.arange(size)[:, None]
+    known = jnp.where(shift >= 0, law[jnp.maximum(shift, 0)], 0.0)
+    beyond = tail + jnp.concatenate([jnp.zeros(1), jnp.cumsum(law[::-1])[:-1]])
+    column = jnp.append(beyond, 1.0)
+    return jnp.concatenate([jnp.pad(known, ((0, 1), (0, 0))), column[:, None]], axis=1)
 
 
 @in_float64
 @partial(jax.jit, static_argnames=("length",))
-def compound(counts: ArrayLike, summand: ArrayLike, length: int) -> CutLaw:
+def compound(counts: ArrayLike, summand: ArrayLike | CutLaw, length: int) -> CutLaw:
     """Law of a sum of a random number of independent summands, on ``0..length-1``.
 
     ``sum_l counts[l] summand^{*l}`` by Horner's rule, ``O(len(counts) * length**2)``. Cutting after every
     step is exact: an entry below ``length`` never depends on one above. ``counts`` may be any non-negative
-    weights and may carry leading axes (several laws at once).
+    weights and may carry leading axes (several laws at once). The tail is carried through every step, without
+    a subtraction; what a vector ``summand`` lacks of one is taken to lie at ``length`` or beyond.
 
     With ``counts`` the law of a duration in slots and ``summand`` the law of the arrivals of one slot, this
     is the law of the arrivals during that time; with ``survival(duration)`` it is the occupancy integral.
+
+    Raises:
+        ValueError: if ``summand`` is a `CutLaw` known on fewer than ``length`` points.
     """
     counts = jnp.asarray(counts)
-    step = _toeplitz(truncate(summand, length).probabilities)
-    start = jnp.zeros((*counts.shape[:-1], length), counts.dtype)
+    if isinstance(summand, CutLaw):
+        if summand.probabilities.shape[-1] < length:
+            raise ValueError(f"summand is known on {summand.probabilities.shape[-1]} points, {length} needed")
+        head, beyond = truncate(summand.probabilities, length)
+        step = _addition(head, beyond + summand.tail)
+    else:
+        head, beyond = truncate(summand, length)
+        step = _addition(head, beyond + jnp.maximum(1.0 - jnp.sum(jnp.asarray(summand)), 0.0))
+    start = jnp.zeros((*counts.shape[:-1], length + 1), counts.dtype)
 
     def horner(partial: Array, weight: Array) -> tuple[Array, None]:
         return (partial @ step).at[..., 0].add(weight), None
 
-    probabilities, _ = jax.lax.scan(horner, start, jnp.moveaxis(counts, -1, 0), reverse=True)
-    return CutLaw(probabilities, jnp.maximum(counts.sum(-1) - probabilities.sum(-1), 0.0))
+    total, _ = jax.lax.scan(horner, start, jnp.moveaxis(counts, -1, 0), reverse=True)
+    return CutLaw(total[..., :length], total[..., length])
 
 
 @in_float64

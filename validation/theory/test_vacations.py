@@ -12,7 +12,11 @@ from jax.typing import ArrayLike
 from btqueue.queueing import closed_forms, lattice
 from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
 from btqueue.queueing.vacation_roots import unlimited_vacation_queue
-from btqueue.queueing.vacations import VacationQueueSolution, limited_service_queue
+from btqueue.queueing.vacations import (
+    VacationQueueSolution,
+    exhaustive_service_queue,
+    limited_service_queue,
+)
 
 SERVICE = lattice.point(6)
 LONG = lattice.uniform(10, 50)
@@ -20,9 +24,16 @@ LONG_AND_POLL = np.stack([np.pad(LONG, (2, 0))] * 5 + [np.pad(LONG, (0, 2))])  #
 FIVE = lattice.point(5)
 
 
-def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSolution:
+def solve(
+    arrivals, vacations, capacity: int, limit: int, max_limit: int | None = None
+) -> VacationQueueSolution:
     return limited_service_queue(
-        arrivals=arrivals, service=SERVICE, vacations=vacations, capacity=capacity, limit=limit
+        arrivals=arrivals,
+        service=SERVICE,
+        vacations=vacations,
+        capacity=capacity,
+        limit=limit,
+        max_limit=max_limit,
     )
 
 
@@ -35,19 +46,18 @@ def test_closed_forms():
 
 
 def test_formulas_are_the_functions_in_symbols():
-    values = [0.05, 6.0, 36.0, 10.0, 100.0]
+    values = [0.05, 6.0, 36.0, 10.0, 100.0, 2.0]
     for closed_form in (closed_forms.gated_wait, closed_forms.one_limited_wait):
         formula = closed_forms.formula(closed_form)
-        symbols = [
-            sympy.Symbol(name, positive=True) for name in closed_form.__annotations__ if name != "return"
-        ]
-        number = float(formula.subs(dict(zip(symbols, values, strict=True))))
-        assert number == pytest.approx(closed_form(*values), rel=1e-13)
+        names = [name for name in closed_form.__annotations__ if name != "return"]
+        given = dict(zip(names, values, strict=False))
+        number = float(formula.subs({sympy.Symbol(name, positive=True): x for name, x in given.items()}))
+        assert number == pytest.approx(closed_form(**given), rel=1e-13)
 
 
 @pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
 def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, digits: float):
-    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit)
+    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit, 120)
     assert float(solution.mean_wait) == pytest.approx(wait, abs=digits)
 
 
@@ -55,12 +65,14 @@ def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, di
     ("limit", "wait"), [(1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)]
 )
 def test_limited_service_with_constant_vacations(limit: int, wait: float):
-    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit)
+    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit, 10)
     assert float(solution.mean_wait) == pytest.approx(wait, abs=5e-7)
 
 
 def test_batches_served_exhaustively_meet_the_closed_form():
-    solution = solve(PoissonBatches(0.012, FIVE), lattice.geometric(12.0), 300, 200)
+    solution = exhaustive_service_queue(
+        arrivals=PoissonBatches(0.012, FIVE), service=SERVICE, vacations=lattice.geometric(12.0), capacity=300
+    )
     assert float(solution.mean_wait) == pytest.approx(31.9375, abs=5e-7)
 
 
@@ -84,6 +96,7 @@ def test_near_saturation_chain_and_roots_agree(vacations, wait: float, cycle: fl
     np.testing.assert_allclose(roots.emptied, chain.served[:5], atol=1e-11)
     assert float(roots.mean_visit_start) == pytest.approx(float(lattice.mean(chain.visit_start)), abs=1e-7)
     assert float(roots.mean_cycle) == pytest.approx(float(chain.mean_cycle), rel=1e-10)
+    assert float(roots.mean_wait) == pytest.approx(wait, abs=5e-7)
 
 
 def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
@@ -100,8 +113,12 @@ def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
 
 def test_batches_without_loss():
     solution = solve(PoissonBatches(0.008, FIVE), LONG, 300, 5)
-    assert float(solution.mean_queue) == pytest.approx(2.564103, abs=5e-7)
-    assert float(solution.mean_wait) == pytest.approx(58.102564, abs=5e-7)
+    roots = unlimited_vacation_queue(
+        arrivals=PoissonBatches(0.008, FIVE), service=SERVICE, vacations=LONG, limit=5
+    )
+    for queue in (solution, roots):
+        assert float(queue.mean_queue) == pytest.approx(2.564103, abs=5e-7)
+        assert float(queue.mean_wait) == pytest.approx(58.102564, abs=5e-7)
 
 
 def test_batches_at_a_finite_buffer():
@@ -130,9 +147,53 @@ def test_losses_at_a_finite_buffer(rate: float, packet_loss: float, segment_loss
 
 
 def test_overload():
-    solution = solve(PoissonBatches(0.2), LONG, 20, 5)
+    solution = solve(PoissonBatches(0.2, np.pad(lattice.point(1), (0, 4))), LONG, 20, 5)
     assert float(solution.packet_loss) == pytest.approx(0.583333, abs=5e-7)
     assert float(solution.throughput) == pytest.approx(0.083333, abs=5e-7)
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.5, 5.0])
+def test_no_load_and_hopeless_overload_have_answers(rate: float):
+    """At 5 packets a slot the queue is empty less often than a double can say."""
+    limited = solve(PoissonBatches(rate), lattice.geometric(12.0), 300, 40, 120)
+    exhaustive = exhaustive_service_queue(
+        arrivals=PoissonBatches(rate), service=SERVICE, vacations=lattice.geometric(12.0), capacity=300
+    )
+    for solution in (limited, exhaustive):
+        laws = (solution.visit_start, solution.served, solution.occupancy, solution.departure)
+        means = (solution.packet_loss, solution.mean_wait, solution.mean_cycle, solution.mean_served)
+        assert not any(np.isnan(value).any() for value in (*laws, *means))
+        assert float(solution.occupancy.sum()) == pytest.approx(1.0, abs=1e-12)
+        assert float(solution.throughput) == pytest.approx(rate * (1 - float(solution.packet_loss)), rel=1e-9)
+    if rate > 1 / 6:
+        assert float(exhaustive.throughput) == pytest.approx(1 / 6, rel=1e-9)
+        assert float(limited.throughput) == pytest.approx(40 / (40 * 6 + 12), rel=1e-9)
+    else:
+        assert float(limited.mean_wait) == pytest.approx((2 * 12**2 - 12) / 24, rel=1e-5)
+
+
+def test_one_program_serves_all_capacities_and_limits():
+    def answer(capacity, limit):
+        queue = limited_service_queue(
+            arrivals=PoissonBatches(0.008, FIVE),
+            service=SERVICE,
+            vacations=LONG,
+            capacity=capacity,
+            limit=limit,
+            max_capacity=25,
+            max_limit=8,
+        )
+        return queue.packet_loss, queue.segment_loss, queue.mean_wait, queue.occupancy
+
+    with jax.enable_x64(True):
+        losses, batches, waits, laws = jax.vmap(answer)(np.array([20, 25, 7]), np.array([5, 8, 1]))
+    for row, capacity, limit in ((0, 20, 5), (2, 7, 1)):
+        alone = solve(PoissonBatches(0.008, FIVE), LONG, capacity, limit)
+        assert float(losses[row]) == pytest.approx(float(alone.packet_loss), rel=1e-11)
+        assert float(batches[row]) == pytest.approx(float(alone.segment_loss), rel=1e-11)
+        assert float(waits[row]) == pytest.approx(float(alone.mean_wait), rel=1e-11)
+        np.testing.assert_allclose(laws[row][: capacity + 1], alone.occupancy, atol=1e-13)
+        assert not laws[row][capacity + 1 :].any()
 
 
 def test_one_arrival_a_slot_at_most():

@@ -1,0 +1,375 @@
+"""A catalogue of the closed forms of the package: to list, print, differentiate and evaluate.
+
+    >>> from btqueue.study.closed_forms import closed_forms
+    >>> wait = closed_forms()["wait, M/G/1"]
+    >>> print(wait.expression, "in", wait.unit)
+    (b*(k - 1) + b_2*lambda)/(-2*b*lambda + 2) in slots
+    >>> print(wait.function("lambda", "b", "b_2", "k")(0.125, 6, 36, 1))
+    9.0
+
+Every entry names its *twin*: the function of the package that computes the same number in another way,
+against which it is tested. SymPy is imported when an expression is first asked for.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from btqueue.baseband import PACKET_TYPES
+from btqueue.baseband import closed_forms as baseband
+from btqueue.channel import closed_forms as channel
+from btqueue.queueing import closed_forms as queueing
+from btqueue.queueing import traffic_forms as traffic
+from btqueue.study import notation
+
+if TYPE_CHECKING:
+    import sympy
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """One closed form.
+
+    Attributes:
+        name: what it gives.
+        unit: unit of the value.
+        notation: unit and meaning of the symbols it may contain.
+        build: gives the expression.
+        twin: the numerical twin, its full name (or in words, where the package has none).
+    """
+
+    name: str
+    unit: str
+    notation: notation.Notation
+    build: Callable[[], Any]
+    twin: str
+
+    @cached_property
+    def expression(self) -> "sympy.Expr":
+        """The formula as a sympy expression."""
+        return self.build()
+
+    @property
+    def symbols(self) -> dict[str, tuple[str, str]]:
+        """Unit and meaning of each symbol in the expression, by name."""
+        return {name: self.notation[name] for name in sorted(map(str, self.expression.free_symbols))}
+
+    def symbol(self, name: str) -> "sympy.Symbol":
+        """The symbol of that name.
+
+        Raises:
+            ValueError: there is none in the expression.
+        """
+        for symbol in self.expression.free_symbols:
+            if str(symbol) == name:
+                return symbol  # pyright: ignore[reportReturnType]
+        raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
+
+    def latex(self) -> str:
+        """The expression in LaTeX."""
+        import sympy
+
+        return sympy.latex(self.expression)
+
+    def derivative(self, name: str) -> "sympy.Expr":
+        """Derivative with respect to the symbol of that name.
+
+        Raises:
+            ValueError: there is none in the expression.
+        """
+        return channel.derivative(self.expression, self.symbol(name))
+
+    def function(self, *names: str, modules: Any = "numpy") -> Callable[..., Any]:
+        """The expression as a function of the symbols of these names, in this order (``sympy.lambdify``).
+
+        Args:
+            *names: all symbols of the expression.
+            modules: ``"numpy"``, ``"jax"``, ``"mpmath"`` or whatever else sympy writes code for.
+
+        Raises:
+            ValueError: a symbol is left out or unknown.
+        """
+        import sympy
+
+        missing = set(self.symbols) - set(names)
+        if missing:
+            raise ValueError(f"{self.name!r} needs a place for {', '.join(sorted(missing))} too")
+        return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
+
+
+PARAMETERS: Mapping[str, str] = {
+    "arrival_rate": "lambda",
+    "arrival_probability": "lambda",
+    "service_mean": "b",
+    "service_second": "b_2",
+    "batch_size": "k",
+    "vacation_mean": "v",
+    "vacation_second": "v_2",
+    "walk_mean": "w",
+    "walk_second": "w_2",
+    "tour_mean": "s",
+    "tour_second": "s_2",
+    "load": "rho",
+    "capacity": "K",
+    "limit": "M",
+    "threshold": "N",
+    "queues": "N",
+    "stations": "N",
+    "length_mean": "l",
+    "length_second": "l_2",
+    "rate": "r",
+    "scv": "c",
+    "stop": "p",
+    "go": "q",
+    "timer": "T",
+    "token_rate": "tau",
+    "payload": "a",
+    "charge": "g",
+}
+"""The symbol of each parameter of the queueing functions."""
+
+SEQUENCES: Mapping[str, tuple[str, ...]] = {
+    "arrival_rates": ("lambda_1", "lambda_2"),
+    "service_means": ("b_11", "b_12"),
+    "service_seconds": ("b_21", "b_22"),
+    "shares": ("x_1", "x_2", "x_3"),
+}
+"""The symbols of parameters that are sequences; the catalogue shows them for two queues, or three shares."""
+
+
+def _expression(closed_form: Callable[..., Any], which: int | None = None, **known: Any) -> Any:
+    """The expression of a queueing function in the symbols above; ``which`` picks one of several values."""
+    import sympy
+
+    given = dict(known)
+    for name in inspect.signature(closed_form).parameters:
+        if name in SEQUENCES:
+            given.setdefault(name, [sympy.Symbol(symbol, positive=True) for symbol in SEQUENCES[name]])
+        elif name in PARAMETERS:
+            given.setdefault(name, sympy.Symbol(PARAMETERS[name], positive=True))
+    value: Any = queueing.formula(closed_form, **given)
+    return value if which is None else value[which]
+
+
+def _answer(closed_form: Callable[..., Any]) -> Any:
+    """The same for a delayed answer, whose rate is another one."""
+    import sympy
+
+    return _expression(closed_form, rate=sympy.Symbol("Lambda", positive=True))
+
+
+_QUEUES = (
+    ("wait, M/G/1", queueing.single_wait, "single_queue.single_queue"),
+    ("wait, Geo/G/1", queueing.slotted_wait, "single_queue.single_queue"),
+    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.exhaustive_service_queue"),
+    ("wait, gated vacations", queueing.gated_wait, "vacations.gated_service_queue"),
+    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.limited_service_queue"),
+    ("wait, N-policy", queueing.n_policy_wait, "n_policy.n_policy_queue"),
+    ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.solve_polling"),
+    ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.solve_polling"),
+    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.solve_polling"),
+    ("wait, alternating round robin", queueing.alternating_round_robin_wait, "polling.solve_polling"),
+    ("cycle, alternating round robin", queueing.alternating_round_robin_cycle, "polling.solve_polling"),
+    ("cycle", queueing.cycle_time, "polling.solve_polling"),
+)
+
+_ANSWERS = (
+    ("delay of an answer, tick", "s", traffic.tick_delay),
+    ("mean square delay of an answer, tick", "s²", traffic.tick_delay_second),
+    ("answers alone, tick", "1", traffic.tick_alone),
+    ("delay of an answer, timer", "s", traffic.timer_delay),
+    ("mean square delay of an answer, timer", "s²", traffic.timer_delay_second),
+    ("answers alone, timer", "1", traffic.timer_alone),
+)
+
+
+def _queueing_entries() -> list[ClosedForm]:
+    here = "btqueue.queueing."
+    queue = partial(ClosedForm, notation=notation.QUEUES)
+    source = partial(ClosedForm, notation=notation.SOURCES)
+    entries = [
+        queue(name, "slots", build=partial(_expression, form), twin=here + twin)
+        for name, form, twin in _QUEUES
+    ]
+    for which, rank in enumerate(("first", "second")):
+        build = partial(_expression, queueing.priority_waits, which)
+        entries.append(
+            queue(
+                f"wait, {rank} of two priorities",
+                "slots",
+                build=build,
+                twin=here + "priority_queue.priority_queue",
+            )
+        )
+    for discipline in ("exhaustive", "gated", "one-limited"):
+        build = partial(_expression, queueing.weighted_waits, discipline=discipline)
+        twin = here + "polling_conservation.conservation_law"
+        entries.append(queue(f"conservation law, {discipline}", "slots", build=build, twin=twin))
+    entries += [
+        queue(
+            "loss, M/M/1/K",
+            "1",
+            build=partial(_expression, queueing.lost_share),
+            twin=here + "birth_death.mmck_queue",
+        ),
+        queue(
+            "throughput, saturated cycle",
+            "packets/slot",
+            build=partial(_expression, queueing.saturated_throughput),
+            twin=here + "vacations.limited_service_queue",
+        ),
+        source(
+            "capacity, token bucket",
+            "byte/s",
+            build=partial(_expression, traffic.token_bucket_capacity),
+            twin=here + "token_bucket.token_bucket",
+        ),
+    ]
+    ibp = here + "map_sources.interrupted_bernoulli"
+    for name, unit, form in (
+        ("interrupted source, stop", "1", traffic.interrupted_stop),
+        ("interrupted source, go", "1", traffic.interrupted_go),
+        ("interrupted source, rate", "packets/slot", traffic.interrupted_rate),
+        ("interrupted source, variation", "1", traffic.interrupted_scv),
+    ):
+        entries.append(source(name, unit, build=partial(_expression, form), twin=ibp))
+    for name, unit, form in _ANSWERS:
+        entries.append(source(name, unit, build=partial(_answer, form), twin="numerical integration"))
+    entries.append(
+        source(
+            "fairness",
+            "1",
+            build=partial(_expression, traffic.fairness),
+            twin="btqueue.network.answers.jain_index",
+        )
+    )
+    return entries
+
+
+def _radio_entries() -> list[ClosedForm]:
+    here = "btqueue.channel."
+    radio = partial(ClosedForm, notation=notation.RADIO)
+    entries = []
+    for packet in PACKET_TYPES.values():
+        for bits, form in (("payload", channel.payload_error_rate), ("on air", channel.on_air_error_rate)):
+            twin = f"{here}error_rates.{form.__name__}"
+            entries.append(
+                radio(f"packet error rate, {packet.name} {bits}", "1", build=partial(form, packet), twin=twin)
+            )
+        build = partial(channel.goodput, packet)
+        twin = here + "best_packet_type.arq_goodput_kbps"
+        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=twin))
+    data, ack = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]], [PACKET_TYPES["DH3"]]
+    entries += [
+        radio(
+            "mean packet error rate, DH5 on two states",
+            "1",
+            build=lambda: channel.mean_error_rate(channel.payload_error_rate(PACKET_TYPES["DH5"])),
+            twin=here + "packet_trains.train_success",
+        ),
+        radio(
+            "success of a segment and its acknowledgement, two hops",
+            "1",
+            build=partial(channel.independent_success, data + ack, hops=2),
+            twin=here + "packet_trains.train_success",
+        ),
+        radio("attempts", "1", build=channel.expected_attempts, twin="btqueue.queueing.arq.attempts"),
+        radio("delivered within R attempts", "1", build=_within, twin="btqueue.queueing.arq.attempts"),
+    ]
+    ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
+    for fast, robust in itertools.pairwise(ladder):
+        build = partial(channel.threshold_equation, fast, robust, bits="payload")
+        twin = here + "packet_adaptation.goodput_crossing"
+        entries.append(
+            radio(f"threshold {fast.name} to {robust.name}, zero of", "kbit/s", build=build, twin=twin)
+        )
+    return entries
+
+
+def _within() -> Any:
+    import sympy
+
+    return channel.delivered_within(sympy.Symbol("R", positive=True))
+
+
+def _baseband_entries() -> list[ClosedForm]:
+    here = "btqueue.baseband."
+    entry = partial(ClosedForm, notation=notation.BASEBAND)
+    return [
+        entry(
+            "rate, one-slot answers",
+            "bit/s",
+            build=baseband.asymmetric_rate,
+            twin=here + "PacketType.asymmetric_kbps",
+        ),
+        entry(
+            "rate, both ways", "bit/s", build=baseband.symmetric_rate, twin=here + "PacketType.symmetric_kbps"
+        ),
+        entry(
+            "success of a coded block",
+            "1",
+            build=baseband.block_success,
+            twin=here + "fec.block_success_rate",
+        ),
+        entry(
+            "rate beside voice",
+            "bit/s",
+            build=baseband.voice_data_rate,
+            twin=here + "voice.data_capacity_kbps",
+        ),
+        entry(
+            "capacity of a ring, each flow",
+            "segments/s",
+            build=baseband.ring_capacity,
+            twin="btqueue.network.ring.Ring.air_capacity",
+        ),
+    ]
+
+
+def _tcp_entries() -> list[ClosedForm]:
+    def law(name: str) -> Callable[[], Any]:
+        def build() -> Any:
+            from btqueue.transport import symbolic
+
+            return getattr(symbolic, name)()
+
+        return build
+
+    here = "btqueue.transport.closed_forms."
+    entry = partial(ClosedForm, unit="segments/s", notation=notation.TCP)
+    return [
+        entry("send rate, square-root law", build=law("square_root_law"), twin=here + "square_root_rate"),
+        entry("send rate, PFTK short", build=law("pftk_short_law"), twin=here + "pftk_short_rate"),
+        entry("send rate, PFTK", build=law("pftk_law"), twin=here + "pftk_rate"),
+    ]
+
+
+@cache
+def closed_forms() -> Mapping[str, ClosedForm]:
+    """All closed forms by name."""
+    entries = [*_queueing_entries(), *_baseband_entries(), *_radio_entries(), *_tcp_entries()]
+    return MappingProxyType({entry.name: entry for entry in entries})
+
+
+def table() -> str:
+    """The catalogue as a table in Markdown; of the packet types only DM1 and DH5 are printed."""
+    rows = ["| name | unit | expression | symbols | numerical twin |", "|---|---|---|---|---|"]
+    for entry in closed_forms().values():
+        words = entry.name.replace(",", "").split()
+        if any(word in PACKET_TYPES and word not in ("DM1", "DH5") for word in words):
+            continue
+        symbols = "; ".join(
+            f"${_latex_name(name)}$ {meaning} ({unit})" for name, (unit, meaning) in entry.symbols.items()
+        )
+        rows.append(f"| {entry.name} | {entry.unit} | ${entry.latex()}$ | {symbols} | `{entry.twin}` |")
+    return "\n".join(rows) + "\n"
+
+
+def _latex_name(name: str) -> str:
+    import sympy
+
+    return sympy.latex(sympy.Symbol(name))
