@@ -7,7 +7,7 @@ arguments, numbers or symbols.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from btqueue.baseband.closed_forms import block_success
 from btqueue.baseband.packets import HEADER_BITS, SLOT_NS, SYNC_WORD_BITS, PacketType
@@ -189,7 +189,7 @@ def derivative(expression: "sympy.Expr", symbol: "sympy.Symbol") -> "sympy.Expr"
 
     plain = {known: sympy.Dummy(str(known)) for known in expression.free_symbols}
     signless = sympy.diff(expression.xreplace(plain), plain.get(symbol, symbol))
-    return signless.xreplace({dummy: known for known, dummy in plain.items()})
+    return cast("sympy.Expr", signless.xreplace({dummy: known for known, dummy in plain.items()}))
 
 
 def _access_success(b: "sympy.Symbol", sync_threshold: int = SYNC_THRESHOLD) -> "sympy.Expr":

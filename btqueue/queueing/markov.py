@@ -34,7 +34,9 @@ def _eliminate(transition: Array) -> Array:
         return (matrix + column[:, None] * row[None, :]).at[:, last].set(column)
 
     def unfold(last: int, weights: Array) -> Array:
-        return weights.at[last].set(jnp.where(index < last, weights, 0.0) @ ratios[:, last])
+        weight = jnp.where(index < last, weights, 0.0) @ ratios[:, last]
+        # counted from the likeliest state so far: state 0 of an overloaded queue may be too rare for a number
+        return weights.at[last].set(weight) / jnp.maximum(weight, 1.0)
 
     ratios = jax.lax.fori_loop(0, states - 1, censor, transition)
     weights = jax.lax.fori_loop(1, states, unfold, jnp.zeros(states, transition.dtype).at[0].set(1.0))

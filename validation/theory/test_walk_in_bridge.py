@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -155,7 +156,7 @@ SHORT_TOUR = lattice.uniform(2, 6)
 LONG_TOUR = np.pad(lattice.uniform(4, 8), (0, 0))
 
 
-def small(rate=0.03, tour=SHORT_TOUR, **settings):
+def small(rate: Any = 0.03, tour: Any = SHORT_TOUR, **settings):
     return WalkInBridge(tours=tour, arrival_rates=rate, **{**SMALL, **settings})
 
 
@@ -182,6 +183,7 @@ def test_laws_and_flows(closure):
     assert lattice.mean(found.absence) == pytest.approx(spacing - 2 + found.missed_polls * spacing, rel=1e-10)
 
 
+@LONG
 def test_places_that_are_alike_may_be_given_one_by_one():
     one = walk_in_bridge(small())
     each = walk_in_bridge(small(np.full(2, 0.03), np.stack([SHORT_TOUR] * 2)))
@@ -196,9 +198,9 @@ def test_without_load_exchanges_are_empty():
 
 
 def test_above_saturation_exchanges_are_full():
-    found = walk_in_bridge(small(1.0, packet_slots=lattice.point(3)))
+    found = walk_in_bridge(small(1.0))
     assert found.taken[0] == pytest.approx(3.0, abs=1e-4)
-    assert found.mean_exchange[0] == pytest.approx(18.0, abs=1e-3)
+    assert found.mean_exchange[0] == pytest.approx(3 * 2 * (0.3 * 1 + 0.7 * 3), abs=1e-3)
     assert found.packet_loss[0] == pytest.approx(1 - 3 / found.period, rel=1e-4)
 
 
@@ -294,11 +296,11 @@ def test_bad_parameters_are_named(settings, message):
 
 
 def test_delays_are_for_two_places():
-    model = small(0.01, capacity=4, limit=2, places=3, routing=np.roll(np.eye(3), 1, axis=1))
+    found = walk_in_bridge(small())
     with pytest.raises(ValueError, match="two places, got 3"):
-        packet_delay(model, walk_in_bridge(model))
+        packet_delay(small(places=3), found)
     with pytest.raises(ValueError, match="closure"):
-        walk_in_bridge(model, closure="none")  # pyright: ignore[reportArgumentType]
+        walk_in_bridge(small(), closure="none")  # pyright: ignore[reportArgumentType]
 
 
 # -------------------------------------------------------------------------------------- bridges with a home
@@ -315,6 +317,7 @@ def test_a_bridge_with_a_home(visits, cycle, missed):
     assert away == pytest.approx(16 * visits + float(found.missed_polls) * (16 * visits + 2), rel=1e-12)
 
 
+@LONG
 def test_a_bridge_with_a_home_that_gathers_packets():
     found = home_exchanges(
         tours(2), 0.04, tour=tours(3), arrival_rate=0.02, packet_slots=FIVE, lengths=(5,), capacity=15,
@@ -357,6 +360,7 @@ def test_networks_against_a_simulation(bridges):
         assert found.period == pytest.approx(np.full(3, found.period[0]), rel=1e-8)
 
 
+@LONG
 def test_a_network_of_one_bridge_is_a_bridge():
     network = BridgeNetwork(own_tours=SHORT_TOUR, bridges=((0, 1),), arrival_rates=0.03, **SMALL)
     found, alone = bridge_network(network), walk_in_bridge(small())

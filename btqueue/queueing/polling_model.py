@@ -1,0 +1,197 @@
+"""A server that visits queues in cyclic order: the parameters, and what follows from them alone.
+
+Customers come to queue ``i`` in a Poisson stream; the server visits the queues in the order ``0, 1, ..., n-1,
+0, ...`` and after each visit, to an empty queue too, walks to the next one (the *switch-over*). A visit is
+
+* ``exhaustive``: until the queue is empty;
+* ``gated``: the customers found on coming, no later ones;
+* ``limited``: until the queue is empty or ``limit`` customers are served (E-limited; 1-limited for 1).
+
+The mean waits depend on the laws of services and switch-overs through their first two moments where they are
+known exactly, and the approximations use no more.
+"""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from btqueue.queueing._precision import in_float64
+from btqueue.queueing.errors import is_traced, require_law
+
+DISCIPLINES = ("exhaustive", "gated", "limited")
+"""What may end a visit."""
+
+Values = ArrayLike | Sequence[float] | Sequence[int]
+"""One value for all queues, or one for each."""
+
+Laws = Sequence[ArrayLike] | np.ndarray | Array
+
+
+class PollingModel(eqx.Module):
+    """A cyclic polling system with infinite buffers; ``n`` queues, times in slots.
+
+    Build it with `polling_model`, which checks and broadcasts.
+
+    Attributes:
+        arrival_rate: customers a slot, ``(n,)``.
+        service_mean: mean service time, ``(n,)``.
+        service_second: mean square of the service time, ``(n,)``.
+        switch_mean: mean walk after a visit to the queue, ``(n,)``.
+        switch_second: mean square of that walk, ``(n,)``.
+        limit: most customers served in a visit, ``(n,)``; infinite unless the discipline is ``limited``.
+        discipline: position in `DISCIPLINES`, ``(n,)``; numbers rather than words, so that systems with
+            different disciplines batch and share one compiled program.
+    """
+
+    arrival_rate: Array
+    service_mean: Array
+    service_second: Array
+    switch_mean: Array
+    switch_second: Array
+    limit: Array
+    discipline: Array
+
+    @property
+    def queues(self) -> int:
+        """Number of queues."""
+        return self.arrival_rate.shape[-1]
+
+    def is_a(self, discipline: str) -> Array:
+        """Which queues have this discipline, ``(n,)``."""
+        return self.discipline == DISCIPLINES.index(discipline)
+
+    @property
+    def loads(self) -> Array:
+        """Load of each queue, ``rho_i = lambda_i b_i``."""
+        return self.arrival_rate * self.service_mean
+
+    @property
+    def mean_walk(self) -> Array:
+        """Mean of all walks of a cycle."""
+        return self.switch_mean.sum()
+
+    @property
+    def mean_cycle(self) -> Array:
+        """Mean time of a cycle, ``s / (1 - rho)`` whatever the disciplines (if stable)."""
+        return self.mean_walk / (1.0 - self.loads.sum())
+
+    @property
+    def saturation(self) -> Array:
+        """``rho + s max_i lambda_i / k_i``, proportional to the arrival rates; below 1 if stable.
+
+        Source: Fricker & Jaibi, Queueing Systems 15 (1994).
+        """
+        return self.loads.sum() + self.mean_walk * (self.arrival_rate / self.limit).max()
+
+    @property
+    def full_visits(self) -> Array:
+        """``lambda_i s / (k_i (1 - rho))``: mean customers of a visit as a share of the limit, ``(n,)``."""
+        return self.arrival_rate * self.mean_cycle / self.limit
+
+
+def _each(value: Values, queues: int, name: str) -> Array:
+    array = jnp.asarray(value, float)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape[0] != queues):
+        raise ValueError(
+            f"{name} needs one value or one for each of {queues} queues, got shape {array.shape}"
+        )
+    return jnp.broadcast_to(array, (queues,))
+
+
+def _moments_of_laws(laws: Laws, queues: int, name: str) -> tuple[Array, Array]:
+    """First two moments of one law for all queues, or of one for each."""
+    listed = [laws] * queues if np.ndim(laws[0]) == 0 else list(laws)
+    if len(listed) != queues:
+        raise ValueError(f"{name} needs one law or one for each of {queues} queues, got {len(listed)}")
+    for law in listed:
+        require_law(law, name)
+    vectors = [jnp.asarray(law, float) for law in listed]
+    slots = [jnp.arange(vector.shape[0], dtype=float) for vector in vectors]
+    mean = jnp.stack([v @ t for v, t in zip(vectors, slots, strict=True)])
+    second = jnp.stack([v @ t**2 for v, t in zip(vectors, slots, strict=True)])
+    return mean, second
+
+
+def _moments(
+    mean: Values | None, second: Values | None, laws: Laws | None, queues: int, name: str
+) -> tuple[Array, Array]:
+    if (laws is None) == (mean is None) or (mean is None) != (second is None):
+        raise ValueError(f"give either {name}_law, or both {name}_mean and {name}_second")
+    if laws is not None:
+        return _moments_of_laws(laws, queues, f"{name}_law")
+    assert mean is not None and second is not None
+    return _each(mean, queues, f"{name}_mean"), _each(second, queues, f"{name}_second")
+
+
+def _check(model: PollingModel) -> None:
+    if is_traced(model):
+        return
+    for name in ("arrival_rate", "service_mean"):
+        values = np.asarray(getattr(model, name))
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise ValueError(f"{name} must be positive and finite, got {values}")
+    for part in ("service", "switch"):
+        mean = np.asarray(getattr(model, f"{part}_mean"))
+        second = np.asarray(getattr(model, f"{part}_second"))
+        if not (np.isfinite(mean) & (mean >= 0)).all():
+            raise ValueError(f"{part}_mean must not be negative, got {mean}")
+        if not (np.isfinite(second) & (second >= mean**2 * (1 - 1e-12))).all():
+            raise ValueError(f"{part}_second must be at least {part}_mean squared, {mean**2}, got {second}")
+    if not np.asarray(model.switch_mean).sum() > 0:
+        raise ValueError("switch_mean must be positive for one queue at least, got zeros")
+    limits = np.asarray(model.limit)[np.asarray(model.is_a("limited"))]
+    if not ((limits >= 1) & (limits == np.rint(limits)) & np.isfinite(limits)).all():
+        raise ValueError(f"limit must be a whole number of at least 1 for limited queues, got {limits}")
+
+
+@in_float64
+def polling_model(
+    *,
+    arrival_rate: Values,
+    service_mean: Values | None = None,
+    service_second: Values | None = None,
+    service_law: Laws | None = None,
+    switch_mean: Values | None = None,
+    switch_second: Values | None = None,
+    switch_law: Laws | None = None,
+    discipline: str | Sequence[str] = "exhaustive",
+    limit: Values | None = None,
+) -> PollingModel:
+    """The parameters of a cyclic polling system, checked, one value for each queue.
+
+    Args:
+        arrival_rate: customers a slot, ``(n,)``; its length is the number of queues.
+        service_mean: mean service time, scalar or ``(n,)``.
+        service_second: its mean square (``mean**2`` for a constant, ``2 * mean**2`` if exponential).
+        service_law: instead of both, the law on slots: one vector, or a sequence of ``n`` vectors.
+        switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``.
+        switch_second: its mean square.
+        switch_law: instead of both, the law on slots.
+        discipline: one of `DISCIPLINES`, or one for each queue.
+        limit: most customers of a visit for the limited queues, scalar or ``(n,)``; entries of other queues
+            are ignored.
+
+    Raises:
+        ValueError: naming the argument that is wrong.
+    """
+    rate = jnp.atleast_1d(jnp.asarray(arrival_rate, float))
+    if rate.ndim != 1:
+        raise ValueError(f"arrival_rate must be a vector, one entry for each queue, got shape {rate.shape}")
+    queues = rate.shape[0]
+    disciplines = (discipline,) * queues if isinstance(discipline, str) else tuple(discipline)
+    if len(disciplines) != queues or any(one not in DISCIPLINES for one in disciplines):
+        raise ValueError(f"discipline must be from {DISCIPLINES}, one or {queues} of them, got {disciplines}")
+    codes = jnp.array([DISCIPLINES.index(one) for one in disciplines])
+    limited = np.array([one == "limited" for one in disciplines])
+    if limited.any() and limit is None:
+        raise ValueError("limit is needed for limited queues, got None")
+    limits = _each(np.inf if limit is None else limit, queues, "limit")
+    services = _moments(service_mean, service_second, service_law, queues, "service")
+    switches = _moments(switch_mean, switch_second, switch_law, queues, "switch")
+    model = PollingModel(rate, *services, *switches, jnp.where(limited, limits, jnp.inf), codes)
+    _check(model)
+    return model
