@@ -23,6 +23,9 @@ SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """For each key with values that the simulator cannot run yet: those that it can."""
 
+KINDS = {"network.topology": 1000, "traffic.source": 100, "transport.protocol": 100}
+"""Keys that say what kind of scenario it is, and how far off a model of another kind is."""
+
 MOST_PICONETS_OF_A_DEVICE = 8
 """Most piconets that a simulated device can belong to."""
 
@@ -44,7 +47,12 @@ def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
     """
     if engine == "simulate":
         return problems_of(SIMULATOR, scenario)
-    return min((problems_of(scope, scenario) for scope in MODELS.values()), key=len)
+    return min((problems_of(scope, scenario) for scope in MODELS.values()), key=distance)
+
+
+def distance(problems: list[Problem]) -> int:
+    """Return how far a scenario is from what a model is about."""
+    return sum(KINDS.get(problem.key, 1) for problem in problems)
 
 
 def model_of(scenario: Scenario) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
+from btqueue.scenario.chain_scope import CHAIN, not_a_chain
+from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
+
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
 
@@ -82,6 +86,11 @@ def _not_a_ring(s: Scenario) -> Iterator[Limit]:
 
 
 MODELS: Mapping[str, Scope] = MappingProxyType(
-    {"ring_piconet": Scope("the model", RING_PICONET, _not_a_ring)}
+    {
+        "ring_piconet": Scope("the model", RING_PICONET, _not_a_ring),
+        "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer),
+        "chain": Scope("the model of chains", CHAIN, not_a_chain),
+        "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
+    }
 )
 """The models by name, in the order in which they are tried."""

@@ -1,0 +1,114 @@
+"""What the model of bulk transfers covers: greedy TCP over outside links and at most one piconet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.network import OutsideLink
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.scope import Limit
+from btqueue.scenario.topology import topology
+
+VARIANTS = ("tahoe", "reno", "newreno", "sack")
+LARGEST_WINDOW = 128
+
+BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "network.topology": ("custom", "piconet"),
+        "network.relay": ("segment",),
+        "radio.interferers": (0,),
+        "radio.colocated": (False,),
+        "link.arq": ("none", "unlimited"),
+        "link.arq_feedback": ("reliable",),
+        "link.flush_timeout_s": (None,),
+        "link.adaptation": ("fixed",),
+        "link.l2cap_delay_s": (0,),
+        "link.baseband_delay_s": (0,),
+        "polling.discipline": ("round-robin", "1-limited", "e-limited", "exhaustive", "fep"),
+        "voice.packet": ("none",),
+        "traffic.two_way": (False,),
+        "traffic.application_timeout_s": (None,),
+        "traffic.load_schedule": ((),),
+        "transport.protocol": ("tcp",),
+        "transport.clock_granularity_s": (0,),
+        "transport.limited_transmit": (False,),
+        "transport.rate_reduction": (False,),
+        "transport.window_limited_growth": (False,),
+        "transport.hold_ssthresh": (False,),
+        "transport.handshake": (False,),
+        "transport.connection_per_session": (False,),
+        "transport.ack_clock": ("timer",),
+        "transport.piggyback": (False,),
+        "transport.ack_path": ("queued",),
+        "transport.tcp_delay_s": (0,),
+        "transport.ip_delay_s": (0,),
+        "transport.send_buffer_segments": (None,),
+    }
+)
+"""A path with one bottleneck (Suliman 2005, Avancha 2002)."""
+
+
+def not_bulk_transfer(s: Scenario) -> Iterator[Limit]:
+    """Yield what the model of bulk transfers does not cover, and no list of values can say."""
+    own = [flow for flow in flows_of(s.network) if not isinstance(s.network.flows, str)]
+    for name, common, available in (
+        ("law", "traffic.source", ("greedy", "request-reply")),
+        ("variant", "transport.variant", VARIANTS),
+    ):
+        table, _, key = common.partition(".")
+        usual = getattr(getattr(s, table), key)
+        for value in {getattr(flow, name) or usual for flow in own} or {usual}:
+            if value not in available:
+                yield Limit(common, value, " or ".join(available))
+    if {flow.law or s.traffic.source for flow in own} == {"request-reply"}:
+        yield Limit("traffic.source", s.traffic.source, '"greedy" for at least one flow')
+    windows = {flow.receive_window_segments or s.transport.receive_window_segments for flow in own}
+    for window in windows or {s.transport.receive_window_segments}:
+        if window > LARGEST_WINDOW:
+            yield Limit("transport.receive_window_segments", window, f"at most {LARGEST_WINDOW}")
+    for link in s.network.outside_links:
+        yield from _uneven(link)
+    yield from _ways(s)
+
+
+def _uneven(link: OutsideLink) -> Iterator[Limit]:
+    """Yield what makes an outside link other than a transmitter with a constant delay."""
+    if link.jitter_s:
+        yield Limit("network.outside_links", link.name, "jitter_s = 0")
+    if link.down_s:
+        yield Limit("network.outside_links", link.name, "a link without interruptions, down_s = 0")
+
+
+def _ways(s: Scenario) -> Iterator[Limit]:
+    """Yield what is wrong with the ways of the flows."""
+    plan = topology(s)
+    ways = [plan.route(a, b) for f in plan.flows for a, b in ((f.source, f.target), (f.target, f.source))]
+    used = {hop.index for way in ways for hop in way if hop.kind == "bluetooth"}
+    if len(used) > 1:
+        yield Limit("network.flows", len(used), "flows through at most one piconet")
+    nodes = {node for p in used for node in (plan.piconets[p].central, *plan.piconets[p].members)}
+    if any(bridge.node in nodes for bridge in plan.bridges):
+        yield Limit("network.piconet_list", s.network.piconet_list, "a piconet without bridges")
+    crossed = {hop.index for way in ways for hop in way if hop.kind == "outside"}
+    lossy = any(plan.outside[i].link.loss or plan.outside[i].link.loss_back for i in crossed)
+    if used:
+        yield from _radio(s)
+    if lossy and len(plan.flows) > 1:
+        yield Limit("network.flows", s.network.flows, "a single flow where an outside link loses packets")
+    if lossy and s.traffic.message_bytes % s.transport.mss_bytes:
+        available = "whole segments of transport.mss_bytes where an outside link loses packets"
+        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+
+
+def _radio(s: Scenario) -> Iterator[Limit]:
+    """Yield what is wrong with the piconet that flows cross."""
+    if s.flow_control.enabled:
+        yield Limit("flow_control.enabled", True, "false where flows cross a piconet")
+    radios = [s.radio, *(link.applied_to(s.radio) for link in s.radio.links)]
+    for model in {radio.model for radio in radios} - {"perfect", "constant"}:
+        yield Limit("radio.model", model, '"perfect" or "constant"')
+    errors = any(radio.model != "perfect" and (radio.ber or radio.per) for radio in radios)
+    if errors and s.link.arq != "unlimited":
+        yield Limit("link.arq", s.link.arq, '"unlimited" where the radio has errors')

@@ -1,0 +1,235 @@
+r"""Whole messages with bitmaps: the transfer of one CentaurusComm object as an absorbing chain.
+
+An object of N packets is offered and accepted, its packets are sent without feedback and closed with DONE;
+the receiver answers ACK (complete) or PROCEED with the bitmap of what it has, and the sender sends what is
+missing. Control messages are never repeated: if one is lost, the session hangs until a watchdog ends it and
+the object is offered again; the receiver's bitmap survives. With m packets missing the states are A(m), about
+to offer, and R(m), about to send:
+
+.. math::
+   A(m) &= \sum_{failures} q_i\,(d_i + A(m)) + \sum_{successes} s_i\,(d_i + R(m)) \\
+   R(m) &= \sum_k \binom mk p^k (1-p)^{m-k} \{ c_D\,(w_m + A(k))
+           + (1 - c_D)\,[c_A\,(w_m + A(k)) + (1 - c_A)\,(b_m + a + R(k)\,1_{k>0})]\}
+
+where p is the loss of a packet, c_D and c_A that of DONE and of its answer, b_m the time until DONE is there,
+a that of the answer, and w_m the time until the watchdog has ended a session that hangs. Upward in m this is
+a 2 x 2 system, for means (:func:`mean_time`) and, with :math:`z^d` in place of d, for the generating
+function, which gives the whole law (:func:`transaction_law`). Exact for independent losses and fixed times.
+
+Source: Avancha et al., Computer Networks 40 (2002), sections 3.1 and 3.4; the chain is ours.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import binom
+
+Transform = Callable[[float, bool], np.ndarray]
+"""What a step contributes to a generating function, given its duration (s) and whether the session hung."""
+
+SMALL = 1e-30
+"""Step of the derivative of a generating function along the imaginary axis, which loses no digits."""
+
+NEGLIGIBLE = 1e-12
+"""Binomial probabilities below this are left out of the sums."""
+
+FOLDED = 1e-10
+"""What part of the law beyond twice the lattice folds back on it."""
+
+
+class Branch(NamedTuple):
+    """One way in which an offer can end: its probability, how long it takes (s), whether it is accepted."""
+
+    probability: float
+    duration_s: float
+    accepted: bool
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """The transfer of one object.
+
+    Attributes:
+        offer: how an offer can end; the probabilities add up to 1.
+        burst_s: ``(N + 1,)`` time from the first packet until DONE has arrived, with 0 to N packets to send.
+        answer_s: time from there until the sender has the answer.
+        hang_s: ``(N + 1,)`` time from the first packet until a session that hangs has been ended.
+        data_loss: loss of a data packet.
+        done_loss: loss of DONE.
+        answer_loss: loss of the answer to DONE.
+        until: the transfer is over when the receiver has the object, or when the sender knows.
+        repeat: how the offer of an object ends that the receiver has whole already, its ACK having been lost;
+            acceptance ends the transfer. Unset: as any offer, followed by DONE and its answer.
+        first: how the very first offer ends, if it differs from later ones (data sent along with it).
+    """
+
+    offer: tuple[Branch, ...]
+    burst_s: Sequence[float]
+    answer_s: float
+    hang_s: Sequence[float]
+    data_loss: float
+    done_loss: float
+    answer_loss: float
+    until: Literal["delivered", "acknowledged"] = "acknowledged"
+    repeat: tuple[Branch, ...] | None = None
+    first: tuple[Branch, ...] | None = None
+
+    @property
+    def packets(self) -> int:
+        """N, the packets of the object."""
+        return len(self.burst_s) - 1
+
+
+def uniform_transaction(
+    packets: int,
+    *,
+    data_s: float,
+    control_s: float,
+    setup_s: float,
+    watchdog_s: float,
+    data_loss: float,
+    control_loss: float,
+) -> Transaction:
+    """The chain with one time and one loss for every control message: POLL, OBJ and PROCEED, DONE, ACK.
+
+    The watchdog runs from the moment at which the message that was lost should have arrived.
+
+    Raises:
+        ValueError: no packet, or a probability outside [0, 1).
+    """
+    if packets < 1:
+        raise ValueError(f"an object has at least one packet, not {packets}")
+    for name, loss in (("data_loss", data_loss), ("control_loss", control_loss)):
+        if not 0.0 <= loss < 1.0:
+            raise ValueError(f"{name} must lie within [0, 1), not {loss}")
+    kept = 1.0 - control_loss
+    lost = [
+        Branch(kept**k * control_loss, setup_s + (k + 1) * control_s + watchdog_s, False) for k in range(3)
+    ]
+    burst = np.arange(packets + 1) * data_s + control_s
+    # A lost answer is noticed one message later than a lost DONE: the mean of both, given that one is lost.
+    later = kept / (1.0 + kept) * control_s
+    return Transaction(
+        offer=(*lost, Branch(kept**3, setup_s + 3 * control_s, True)),
+        burst_s=tuple(burst),
+        answer_s=control_s,
+        hang_s=tuple(burst + later + watchdog_s),
+        data_loss=data_loss,
+        done_loss=control_loss,
+        answer_loss=control_loss,
+    )
+
+
+def expected_rounds(packets: int, data_loss: float) -> float:
+    r"""Expected rounds until each of N packets has got through: :math:`\sum_k 1 - (1 - p^k)^N`."""
+    total, power = 0.0, 1.0
+    while (missing := 1.0 - (1.0 - power) ** packets) > 1e-16:
+        total += missing
+        power *= data_loss
+    return total
+
+
+def mean_time_without_control_loss(
+    packets: int, *, data_s: float, control_s: float, setup_s: float, data_loss: float
+) -> float:
+    """Mean time (s) of :func:`uniform_transaction` with no control message lost, in closed form.
+
+    Three messages to set up, each packet 1 / (1 - p) times, DONE and its answer in every round.
+    """
+    rounds = expected_rounds(packets, data_loss)
+    return setup_s + 3 * control_s + packets * data_s / (1.0 - data_loss) + 2 * control_s * rounds
+
+
+def mean_time(transaction: Transaction) -> float:
+    """Mean duration (s) of the transfer."""
+    return _mean(transaction, lambda duration, hung: duration)
+
+
+def mean_hangs(transaction: Transaction) -> float:
+    """Mean number of sessions that hang and are ended by the watchdog."""
+    return _mean(transaction, lambda duration, hung: float(hung))
+
+
+def transaction_law(transaction: Transaction, step_s: float, length: int) -> np.ndarray:
+    """Law of the duration on the lattice of `step_s`, ``(length,)``; what takes longer is cut off.
+
+    A duration between two points is shared between them so that its mean stays. The generating function is
+    inverted on a circle inside the unit circle, so that what lies beyond the lattice does not fold back.
+    """
+    points = 2 * length
+    radius = FOLDED ** (1.0 / points)
+    z = radius * np.exp(-2j * np.pi * np.arange(length + 1) / points)
+
+    def power(duration: float, hung: bool) -> np.ndarray:
+        whole, part = divmod(duration / step_s, 1.0)
+        return z**whole * (1.0 - part + part * z)
+
+    law = np.fft.irfft(_generating_function(transaction, power), points) / radius ** np.arange(points)
+    return np.maximum(law[:length], 0.0)
+
+
+def _mean(transaction: Transaction, reward: Callable[[float, bool], float]) -> float:
+    """Return the mean of the sum of a reward over all steps: the derivative of its generating function."""
+    value = _generating_function(
+        transaction, lambda duration, hung: np.array([1.0 + 1j * SMALL * reward(duration, hung)])
+    )
+    return float(np.imag(value)[0] / SMALL)
+
+
+def _generating_function(t: Transaction, step: Transform) -> np.ndarray:
+    """Return the generating function of the transfer, from the solution of the chain upward in m."""
+    per_offer = _until_accepted(t.offer, step)
+    repeated = _until_accepted(t.repeat, step) if t.repeat is not None else None
+    offering, sending = (np.zeros((t.packets + 1, per_offer.size), complex) for _ in range(2))
+    hung = t.done_loss + (1.0 - t.done_loss) * t.answer_loss
+    for m in range(t.packets + 1):
+        lost = binom.pmf(np.arange(m + 1), m, t.data_loss)
+        likely = np.flatnonzero(lost > NEGLIGIBLE)
+        hang, there = step(t.hang_s[m], True), step(t.burst_s[m], False)
+        answered = step(t.burst_s[m] + t.answer_s, False)
+        # with all packets there (k = 0)
+        if t.until == "delivered":
+            arrived = lost[0] * (1.0 - t.done_loss) * there
+            unknown, missed = 0.0, t.done_loss
+        else:
+            arrived = lost[0] * (1.0 - hung) * answered
+            unknown, missed = (1.0 - t.done_loss) * t.answer_loss, t.done_loss
+        if repeated is not None:
+            arrived = arrived + lost[0] * unknown * hang * repeated
+            unknown = 0.0
+        weights = lost * hung
+        weights[0] = lost[0] * (missed + unknown)
+        inner = slice(int(likely[0]), min(int(likely[-1]) + 1, m))
+        arrived = arrived + hang * _sum(weights[inner], offering[inner])
+        rounds = slice(max(1, inner.start), inner.stop)
+        arrived = arrived + (1.0 - hung) * answered * _sum(lost[rounds], sending[rounds])
+        # R = arrived + again R + anew A, and A = per_offer R
+        again = (1.0 - hung) * lost[m] * answered if m > 0 else 0.0
+        anew = weights[m] * hang
+        sending[m] = arrived / (1.0 - again - anew * per_offer)
+        offering[m] = per_offer * sending[m]
+    if t.first is None:
+        return offering[t.packets]
+    refused, accepted = _offered(t.first, step)
+    return refused * offering[t.packets] + accepted * sending[t.packets]
+
+
+def _sum(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the weighted sum of the rows; too small a product for the threads of linear algebra."""
+    return np.einsum("k,kz->z", weights, rows)
+
+
+def _until_accepted(branches: Sequence[Branch], step: Transform) -> np.ndarray:
+    """Return the generating function of the time until an offer is accepted."""
+    refused, accepted = _offered(branches, step)
+    return accepted / (1.0 - refused)
+
+
+def _offered(branches: Sequence[Branch], step: Transform) -> tuple[np.ndarray, np.ndarray]:
+    """Return the generating functions of an offer that is not accepted, and of one that is."""
+    sums = [np.zeros_like(step(0.0, False), dtype=complex) for _ in range(2)]
+    for branch in branches:
+        sums[branch.accepted] += branch.probability * step(branch.duration_s, not branch.accepted)
+    return sums[0], sums[1]
