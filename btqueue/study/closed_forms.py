@@ -14,10 +14,9 @@ against which it is tested. SymPy is imported when an expression is first asked 
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from btqueue.baseband import PACKET_TYPES
 from btqueue.baseband import closed_forms as baseband
@@ -25,81 +24,7 @@ from btqueue.channel import closed_forms as channel
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
 from btqueue.study import notation
-
-if TYPE_CHECKING:
-    import sympy
-
-
-@dataclass(frozen=True)
-class ClosedForm:
-    """One closed form.
-
-    Attributes:
-        name: what it gives.
-        unit: unit of the value.
-        notation: unit and meaning of the symbols it may contain.
-        build: gives the expression.
-        twin: the numerical twin, its full name (or in words, where the package has none).
-    """
-
-    name: str
-    unit: str
-    notation: notation.Notation
-    build: Callable[[], Any]
-    twin: str
-
-    @cached_property
-    def expression(self) -> "sympy.Expr":
-        """The formula as a sympy expression."""
-        return self.build()
-
-    @property
-    def symbols(self) -> dict[str, tuple[str, str]]:
-        """Unit and meaning of each symbol in the expression, by name."""
-        return {name: self.notation[name] for name in sorted(map(str, self.expression.free_symbols))}
-
-    def symbol(self, name: str) -> "sympy.Symbol":
-        """The symbol of that name.
-
-        Raises:
-            ValueError: there is none in the expression.
-        """
-        for symbol in self.expression.free_symbols:
-            if str(symbol) == name:
-                return symbol  # pyright: ignore[reportReturnType]
-        raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
-
-    def latex(self) -> str:
-        """The expression in LaTeX."""
-        import sympy
-
-        return sympy.latex(self.expression)
-
-    def derivative(self, name: str) -> "sympy.Expr":
-        """Derivative with respect to the symbol of that name.
-
-        Raises:
-            ValueError: there is none in the expression.
-        """
-        return channel.derivative(self.expression, self.symbol(name))
-
-    def function(self, *names: str, modules: Any = "numpy") -> Callable[..., Any]:
-        """The expression as a function of the symbols of these names, in this order (``sympy.lambdify``).
-
-        Args:
-            *names: all symbols of the expression.
-            modules: ``"numpy"``, ``"jax"``, ``"mpmath"`` or whatever else sympy writes code for.
-
-        Raises:
-            ValueError: a symbol is left out or unknown.
-        """
-        import sympy
-
-        missing = set(self.symbols) - set(names)
-        if missing:
-            raise ValueError(f"{self.name!r} needs a place for {', '.join(sorted(missing))} too")
-        return sympy.lambdify([self.symbol(name) for name in names], self.expression, modules)
-
+from btqueue.study.closed_form import ClosedForm
 
 PARAMETERS: Mapping[str, str] = {
     "arrival_rate": "lambda",
