@@ -8,7 +8,7 @@ from types import MappingProxyType
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
-
+from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
 
@@ -89,6 +89,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
     {
         "ring_piconet": Scope("the model", RING_PICONET, _not_a_ring),
         "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer),
+        "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet),
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
     }
