@@ -11,6 +11,7 @@ from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_repl
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
+from btqueue.scenario.two_way_link_scope import TWO_WAY_LINK, not_two_way_link
 
 LARGEST_WINDOW_OF_A_RING = 64
 
@@ -92,6 +93,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet),
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
+        "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
     }
 )
 """The models by name, in the order in which they are tried."""

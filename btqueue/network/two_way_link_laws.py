@@ -1,0 +1,51 @@
+"""Laws of delays and round trips as mixtures of shifted gamma laws: mean, variation, quantiles."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc
+
+Vector = NDArray[np.float64]
+
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+class Mixture(NamedTuple):
+    """Parts with these weights: each its least value plus a gamma law of what is beyond (s)."""
+
+    weights: Vector
+    least: Vector
+    means: Vector
+    variances: Vector
+
+    @property
+    def mean(self) -> float:
+        """Mean (s)."""
+        return float(self.weights @ self.means)
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation (s)."""
+        square = float(self.weights @ (self.variances + self.means**2))
+        return max(square - self.mean**2, 0.0) ** 0.5
+
+    def below(self, times: Vector) -> Vector:
+        """Return the probability of a value up to each time."""
+        beyond = np.maximum(self.means - self.least, 1e-9)
+        shape = beyond**2 / np.maximum(self.variances, 1e-4 * beyond**2)
+        scaled = shape * np.maximum(times[:, None] - self.least, 0.0) / beyond
+        return gammainc(shape, scaled) @ self.weights
+
+    def quantiles(self) -> dict[str, float]:
+        """Return the quantiles `SHARES` by name."""
+        top = float((self.means + 12.0 * np.sqrt(self.variances)).max()) + 1e-6
+        grid = np.linspace(float(self.least.min()), top, 4000)
+        found = np.interp(list(SHARES.values()), self.below(grid), grid)
+        return dict(zip(SHARES, found.tolist(), strict=True))
+
+
+def mixture(parts: list[tuple[float, float, float, float]]) -> Mixture:
+    """Make a mixture of parts (weight, least, mean, variance); weights need not sum to one."""
+    weights, least, means, variances = (np.array(column, float) for column in zip(*parts, strict=True))
+    return Mixture(weights / weights.sum(), np.minimum(least, means), means, variances)

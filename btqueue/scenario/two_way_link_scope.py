@@ -1,0 +1,87 @@
+"""What the model `two_way_link` covers: TCP without loss between a central and its only peripheral."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from btqueue.baseband import PACKET_TYPES, segment
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.scope import Limit
+
+MOST_PACKETS = 12
+LARGEST_WINDOW = 64
+LARGEST_ERROR_RATE = 0.8
+
+TWO_WAY_LINK: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "network.topology": ("piconet",),
+        "network.peripherals": (1,),
+        "network.flows": ("downlink", "uplink"),
+        "radio.model": ("perfect", "constant"),
+        "radio.links": ((),),
+        "radio.interferers": (0,),
+        "radio.colocated": (False,),
+        "link.arq": ("unlimited",),
+        "link.arq_feedback": ("reliable",),
+        "link.flush_timeout_s": (None,),
+        "link.adaptation": ("fixed",),
+        "flow_control.enabled": (False,),
+        "flow_control.central_buffer_packets": (None,),
+        "polling.discipline": ("exhaustive", "e-limited", "1-limited", "round-robin"),
+        "voice.packet": ("none",),
+        "traffic.source": ("greedy", "poisson", "ibp"),
+        "traffic.load_schedule": ((),),
+        "transport.protocol": ("tcp",),
+        "transport.vegas_adjustment": ("per-ack",),
+        "transport.window_limited_growth": (False,),
+        "transport.handshake": (False,),
+        "transport.ack_path": ("queued",),
+        "transport.send_buffer_segments": (None,),
+        "run.jitter_s": (0,),
+    }
+)
+"""One link with ARQ (Johansson 2000)."""
+
+
+def not_two_way_link(s: Scenario) -> Iterator[Limit]:
+    """Yield what the model of one link does not cover, and no list of values can say."""
+    network, traffic, transport = s.network, s.traffic, s.transport
+    if network.active_flows not in ("all", 1):
+        yield Limit("network.active_flows", network.active_flows, '"all"')
+    if network.outside_links:
+        yield Limit("network.outside_links", len(network.outside_links), "no outside links")
+    if traffic.message_bytes > transport.mss_bytes:
+        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
+        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
+    if transport.delayed_ack and transport.ack_every_segments > 2:
+        yield Limit("transport.ack_every_segments", transport.ack_every_segments, "1 or 2")
+    if transport.delayed_ack and transport.min_rto_s < 2.0 * transport.ack_delay_s:
+        available = "at least twice transport.ack_delay_s, so that no segment times out in its receiver"
+        yield Limit("transport.min_rto_s", transport.min_rto_s, available)
+    if transport.receive_window_segments > LARGEST_WINDOW:
+        available = f"at most {LARGEST_WINDOW}"
+        yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
+    per = s.radio.per if s.radio.model == "constant" else None
+    if per is not None and per > LARGEST_ERROR_RATE:
+        yield Limit("radio.per", per, f"at most {LARGEST_ERROR_RATE}")
+    yield from _no_overflow(s)
+
+
+def _no_overflow(s: Scenario) -> Iterator[Limit]:
+    """Yield buffers that could lose a segment. Vegas keeps few segments on the way, others a window."""
+    transport, link = s.transport, s.link
+    frame = s.traffic.message_bytes + transport.header_bytes + link.l2cap_header_bytes
+    packets = len(segment(frame, [PACKET_TYPES[name] for name in link.packets], link.segmentation))
+    if packets > MOST_PACKETS:
+        yield Limit("link.packets", link.packets, f"at most {MOST_PACKETS} packets for a segment")
+    least = 2 if transport.variant == "vegas" else transport.receive_window_segments
+    if link.node_buffer_bytes is not None and link.node_buffer_bytes < (least + 1) * frame:
+        available = (
+            f"at least {(least + 1) * frame}, a window and its acknowledgements: the model loses nothing"
+        )
+        yield Limit("link.node_buffer_bytes", link.node_buffer_bytes, available)
+    upward = s.traffic.two_way or s.network.flows == "uplink"
+    if upward and s.flow_control.baseband_packets < least * packets:
+        available = f"at least {least * packets}, a window of packets: the model loses nothing"
+        yield Limit("flow_control.baseband_packets", s.flow_control.baseband_packets, available)
