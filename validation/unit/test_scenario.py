@@ -252,7 +252,6 @@ NOT_BUILT = [
     {"polling.discipline": "gated"},
     {"polling.bridge_patience_s": 1},
     {"voice.packet": "HV3", "link.packets": ["DH3"]},
-    {"traffic.source": "ibp"},
     {"traffic.two_way": True},
     {"traffic.start_s": 2},
     {"traffic.load_schedule": [{"at_s": 60, "load_kbps": 120}]},
