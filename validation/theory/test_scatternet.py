@@ -11,7 +11,7 @@ from btqueue.channel import TwoStateChannel
 from btqueue.network.scatternet_losses import alike_links
 from btqueue.network.scatternet_network import scatternet_of
 from btqueue.network.scatternet_population import follow_level, idle_cycles, populations, without_limits
-from btqueue.network.scatternet_sender import messages_of
+from btqueue.network.scatternet_sender import Start, messages_of
 from btqueue.network.scatternet_server import Level, Population
 from btqueue.scenario import NotBuiltYet
 from btqueue.transport import LossProcess, in_series, lockstep_rates
@@ -91,7 +91,7 @@ def test_populations_grow_until_the_windows_are_full(net):
 
 
 @pytest.mark.parametrize("start", ["even", "irregular"])
-def test_messages_come_at_their_mean_rate(start: str):
+def test_messages_come_at_their_mean_rate(start: Start):
     messages = messages_of(start, 0.1, connection=3, phase_s=0.0)
     assert messages.until(200.0) == pytest.approx(2000, rel=0.01)
 
