@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from btqueue.queueing._compiled_programs import keep_room
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -28,6 +30,8 @@ def in_float64(function: Function) -> Function:
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         outermost = jnp.result_type(float) != jnp.float64
+        if outermost and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+            keep_room()
         with jax.enable_x64(True):
             result = function(*args, **kwargs)
         return jax.tree.map(_to_numpy, result) if outermost else result
