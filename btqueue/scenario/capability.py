@@ -23,7 +23,7 @@ SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """For each key with values that the simulator cannot run yet: those that it can."""
 
-KINDS = {"network.topology": 1000, "traffic.source": 100, "transport.protocol": 100}
+KINDS = {"network.topology": 1000, "transport.protocol": 100, "traffic.source": 3}
 """Keys that say what kind of scenario it is, and how far off a model of another kind is."""
 
 MOST_PICONETS_OF_A_DEVICE = 8

@@ -152,22 +152,26 @@ def run_replications(
 
 def in_threads(jobs: list[Callable[[threading.Event], Any]], threads: int) -> list[Any]:
     """Return what the jobs return, in order; Ctrl-C sets the event that each gets, and drops the rest."""
-    stop = threading.Event()
+    stop, all_are_known = threading.Event(), threading.Event()
     futures: list[Future[None]] = []
-    # Not read from the futures: Ctrl-C may come between the start of a job and the note of its future.
     results: dict[int, Any] = {}
 
     def work(place: int) -> None:
+        # A job begun while its thread is still being started would be lost if Ctrl-C came just then: the pool
+        # knows neither the thread nor the future yet, and would not wait for them.
+        all_are_known.wait()
         results[place] = jobs[place](stop)
 
     with ThreadPoolExecutor(threads) as pool:
         try:
             for place in range(len(jobs)):
                 futures.append(pool.submit(work, place))  # noqa: PERF401
+            all_are_known.set()
             for future in futures:
                 future.result()
         except BaseException as error:
             stop.set()
+            all_are_known.set()
             pool.shutdown(cancel_futures=True)
             if not isinstance(error, KeyboardInterrupt):
                 raise
