@@ -1,6 +1,6 @@
 r"""How a packet type fares on a radio link under ARQ: attempts, service time, goodput.
 
-The link is that of `btqueue.queueing.arq` with the probabilities of the baseband: a forward packet is
+The link is that of `btqueue.queueing.links.arq` with the probabilities of the baseband: a forward packet is
 detected if sync word and header survive, intact if its body does, and the return packet needs sync word and
 header only, since it carries the acknowledgement in its header. In the convention that counts the payload
 bits alone nothing but the body can fail.
@@ -26,9 +26,9 @@ from scipy.special import comb
 from btqueue.baseband import SLOT_S, PacketType
 from btqueue.baseband.packets import HEADER_BITS, SYNC_WORD_BITS
 from btqueue.channel import SYNC_THRESHOLD, Bits, TwoStateChannel
-from btqueue.queueing import arq
 from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import is_traced
+from btqueue.queueing.links import arq
 
 
 class Reception(NamedTuple):

@@ -22,5 +22,5 @@ def solve(scenario: Scenario) -> xr.Dataset:
         NoConvergence: no consistent operating point was found.
     """
     name = model_of(scenario)
-    metrics, notes = import_module(f"btqueue.network.{name}").answer(scenario)
+    metrics, notes = import_module(f"btqueue.network.{name}.model").answer(scenario)
     return label(scenario, metrics, {"model": name, **notes})

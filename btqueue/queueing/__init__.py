@@ -2,18 +2,17 @@
 
 From the ground up:
 
-* `lattice`, `cut_laws`, `generating_functions`: laws on the slots, with the mass beyond their end;
-* `arrivals`, `map_arrivals`, `map_sources`, `phase_type`: what comes, and how long it takes;
-* `markov`, `sparse_chain`, `absorbing`, `birth_death`, `quasi_birth_death`, `gi_m_1`: chains;
-* `single_queue`, `finite_queue`, `priority_queue`, `busy_period`, `n_policy`, `modulated_queue`,
-  `bulk_service`: one queue;
-* `vacation_queue` (`vacations`, `unlimited_vacations`, `vacation_sojourn`): one queue whose server goes away;
-* `polling` (`polling_finite`, `polling_small_chain`): one server for several queues;
-* `token_bucket`, `token_bucket_joint`, `arq`, `periodic_server`, `walk_in_bridge`: what stands before a link;
-* `closed_forms`: where there are formulas;
-* `pair_visit`, `pair_stations`, `cycle_memory`: a server that visits stations with two queues each, solved in
-  `pair_polling` (independent inputs) and `pair_relay` (a ring of relays), and exactly for two stations in
-  `pair_joint_chain` and `pair_relay_chain`; `fixed_point` iterates.
+* `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end; phase-type laws;
+* `traffic`: what comes (`arrivals`, `map_arrivals`);
+* `chains`: Markov chains (`markov`, `sparse_chain`, `absorbing`, `birth_death`, `quasi_birth_death`, ...);
+* `single`: one queue (`single_queue`, `finite_queue`, `priority_queue`, `modulated_queue`, ...);
+* `vacations`: one queue whose server goes away (`queue` is the door to all disciplines);
+* `polling`: one server for several queues (`polling`, `finite`, `small_chain`);
+* `pairs`: a server that visits stations with a queue in each direction;
+* `token_bucket`, `links`, `bridges`: what stands before a link, and what it does to a packet;
+* `closed_forms`, `traffic_forms`: where there are formulas.
+
+`fixed_point` and `implicit` iterate and differentiate what is iterated.
 
 Every public function computes in double precision, whatever the caller's JAX precision.
 """

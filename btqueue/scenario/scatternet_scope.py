@@ -1,4 +1,4 @@
-"""What the solver's model of two piconets with a walk-in bridge covers; `btqueue.network.scatternet`."""
+"""What the solver's model of two piconets with a walk-in bridge covers."""
 
 from __future__ import annotations
 

@@ -5,12 +5,10 @@ Ctrl-C stops between two chunks of a run, so that what was measured by then can 
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import xarray as xr
@@ -21,6 +19,7 @@ from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.machinery.threads import Stop, Stopped, in_threads
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.invariants import check_invariants
@@ -46,8 +45,8 @@ Progress = Callable[[float], None]
 """Called with the share of the work done since the last call, in replications."""
 Device = Literal["cpu", "gpu"]
 """Where replications run."""
-Runner = Callable[[Scenario, range, float, Progress | None], list[Replication | None]]
-"""Runs the replications of these numbers with this warm-up (s)."""
+Runner = Callable[[Scenario, range, float, Progress | None], list[Replication]]
+"""Runs the replications of these numbers with this warm-up (s); raises `Stopped` after Ctrl-C."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -101,13 +100,14 @@ def simulate(
     wanted = BATCHES if batches else scenario.run.replications
     while True:
         numbers = range(len(measured), wanted)
-        if long_run is not None:
-            done = long_run.batches(len(numbers), progress)
-        else:
-            done = run(scenario, numbers, warmup_s, progress)
-        measured += [one for one in done if one is not None]
-        if len(done) < len(numbers) or not all(one is not None and one.complete for one in done):
-            raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None)
+        try:
+            if long_run is not None:
+                measured += long_run.batches(len(numbers), progress)
+            else:
+                measured += run(scenario, numbers, warmup_s, progress)
+        except Stopped as stopped:
+            measured += [one for one in stopped.results if one is not None]
+            raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None) from None
         width = relative_half_width([one.metrics["goodput_kbps"] for one in measured])
         precision = scenario.run.precision
         if precision is None or width <= precision or len(measured) >= MOST_OBSERVATIONS:
@@ -141,44 +141,15 @@ def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
 
 def run_replications(
     scenario: Scenario, numbers: range, threads: int, warmup_s: float, progress: Progress | None
-) -> list[Replication | None]:
+) -> list[Replication]:
     """Run the replications of these numbers, `threads` at a time, and return them in order.
 
-    After Ctrl-C: those that were finished, and what the others had measured by then (None before the end of
-    the warm-up); those not begun are left out.
+    Raises:
+        Stopped: by Ctrl-C, with those that were finished and what the others had measured by then (None
+            before the end of the warm-up); those not begun are left out.
     """
-    return in_threads([partial(run_replication, scenario, n, warmup_s, progress) for n in numbers], threads)
-
-
-def in_threads(jobs: list[Callable[[threading.Event], Any]], threads: int) -> list[Any]:
-    """Return what the jobs return, in order; Ctrl-C sets the event that each gets, and drops the rest."""
-    stop, all_are_known = threading.Event(), threading.Event()
-    futures: list[Future[None]] = []
-    results: dict[int, Any] = {}
-
-    def work(place: int) -> None:
-        # A job begun while its thread is still being started would be lost if Ctrl-C came just then: the pool
-        # knows neither the thread nor the future yet, and would not wait for them.
-        all_are_known.wait()
-        results[place] = jobs[place](stop)
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for place in range(len(jobs)):
-                futures.append(pool.submit(work, place))  # noqa: PERF401
-            all_are_known.set()
-            for future in futures:
-                future.result()
-        except BaseException as error:
-            stop.set()
-            all_are_known.set()
-            pool.shutdown(cancel_futures=True)
-            if not isinstance(error, KeyboardInterrupt):
-                raise
-            for future in futures:
-                if not future.cancelled():
-                    future.result()
-    return [results[place] for place in sorted(results)]
+    jobs = [partial(run_replication, scenario, n, warmup_s, progress) for n in numbers]
+    return in_threads(jobs, threads)
 
 
 def run_replication(
@@ -186,7 +157,7 @@ def run_replication(
     number: int,
     warmup_s: float | None = None,
     progress: Progress | None = None,
-    stop: threading.Event | None = None,
+    stop: Stop | None = None,
 ) -> Replication | None:
     """Run one replication and return what it measured; None if it was stopped in its warm-up."""
     warmup_s = float(scenario.run.warmup_s) if warmup_s is None else warmup_s
@@ -210,11 +181,17 @@ class LongRun:
         self.measured = 0
 
     def batches(self, count: int, progress: Progress | None) -> list[Replication]:
-        """Return the next batches; fewer after Ctrl-C, the last of which may be cut short."""
-        results = in_threads([partial(self._batches, count, progress)], threads=1)
-        return results[0] if results else []
+        """Return the next batches.
 
-    def _batches(self, count: int, progress: Progress | None, stop: threading.Event) -> list[Replication]:
+        Raises:
+            Stopped: by Ctrl-C, with fewer, the last of which may be cut short.
+        """
+        try:
+            return in_threads([partial(self._batches, count, progress)], threads=1)[0]
+        except Stopped as stopped:
+            raise Stopped([batch for batches in stopped.results for batch in batches]) from None
+
+    def _batches(self, count: int, progress: Progress | None, stop: Stop) -> list[Replication]:
         duration_s = self.scenario.run.duration_s
         total_s = self.warmup_s + duration_s
         found: list[Replication] = []
@@ -240,7 +217,7 @@ def observe(
     end_s: float,
     total_s: float,
     progress: Progress | None,
-    stop: threading.Event | None,
+    stop: Stop | None,
 ) -> tuple[State, Replication | None]:
     """Measure from now until `end_s`; None if it was stopped at once."""
     forget_statistics(sim)
@@ -260,7 +237,7 @@ def finish(sim: State, scenario: Scenario, complete: bool) -> Replication | None
 
 
 def run_until(
-    sim: State, end_s: float, total_s: float, progress: Progress | None, stop: threading.Event | None
+    sim: State, end_s: float, total_s: float, progress: Progress | None, stop: Stop | None
 ) -> tuple[State, bool]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
@@ -271,7 +248,7 @@ def run_until(
     end = round(end_s * SECOND)
     chunk = round(FIRST_CHUNK_S / max(1, len(sim.piconets)) * SECOND)
     while clock.now < end:
-        if stop is not None and stop.is_set():
+        if stop is not None and stop.wanted:
             return sim, False
         began, before = time.perf_counter(), int(clock.now)
         while advance(sim, min(end, before + chunk)) == NEEDS_SPACE:

@@ -202,8 +202,8 @@ def _radio_entries() -> list[ClosedForm]:
             build=partial(channel.independent_success, data + ack, hops=2),
             twin=here + "packet_trains.train_success",
         ),
-        radio("attempts", "1", build=channel.expected_attempts, twin="btqueue.queueing.arq.attempts"),
-        radio("delivered within R attempts", "1", build=_within, twin="btqueue.queueing.arq.attempts"),
+        radio("attempts", "1", build=channel.expected_attempts, twin="btqueue.queueing.links.arq.attempts"),
+        radio("delivered within R attempts", "1", build=_within, twin="btqueue.queueing.links.arq.attempts"),
     ]
     ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
     for fast, robust in itertools.pairwise(ladder):
@@ -250,7 +250,7 @@ def _baseband_entries() -> list[ClosedForm]:
             "capacity of a ring, each flow",
             "segments/s",
             build=baseband.ring_capacity,
-            twin="btqueue.network.ring.Ring.air_capacity",
+            twin="btqueue.network.ring_piconet.ring.Ring.air_capacity",
         ),
     ]
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.queueing.polling import solve_polling
-from btqueue.queueing.polling_finite import solve_finite_polling
-from btqueue.queueing.polling_model import PollingModel, polling_model
+from btqueue.queueing.polling.finite import solve_finite_polling
+from btqueue.queueing.polling.model import PollingModel, polling_model
+from btqueue.queueing.polling.polling import solve_polling
 from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
 from btqueue.simulator.queueing_only.random_times import (
     ConstantTime,

@@ -7,7 +7,8 @@ import pytest
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing import absorbing, lattice
+from btqueue.queueing.chains import absorbing
+from btqueue.queueing.laws import lattice
 
 
 def gambler(total: int, up: float) -> tuple[np.ndarray, np.ndarray]:

@@ -17,8 +17,9 @@ from scipy import stats
 from btqueue.baseband import PACKET_TYPES, packet_type
 from btqueue.channel import TwoStateChannel, packet_error_rate, reply_error_rate
 from btqueue.network.arq_service import arq_link, fading_arq_link, goodput_kbps, reception
-from btqueue.queueing import arq, lattice
-from btqueue.queueing.arq_service import flushed_transfer, service_law
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.links import arq
+from btqueue.queueing.links.arq_service import flushed_transfer, service_law
 
 CHANNEL = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=0.4375, bad_s=0.0558)
 DH5 = packet_type("DH5")

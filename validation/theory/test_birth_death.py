@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from btqueue.queueing import birth_death, lattice
-from btqueue.queueing.markov import stationary_vector_continuous
+from btqueue.queueing.chains import birth_death
+from btqueue.queueing.chains.markov import stationary_vector_continuous
+from btqueue.queueing.laws import lattice
 
 
 @pytest.mark.parametrize("load", [0.3, 1.0, 2.5])

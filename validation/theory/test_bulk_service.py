@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from btqueue.queueing import lattice
-from btqueue.queueing.bulk_service import bulk_queue, unlimited_bulk_queue
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.bulk_service import bulk_queue, unlimited_bulk_queue
 
 FOUR = poisson.pmf(np.arange(60), 4.0)
 

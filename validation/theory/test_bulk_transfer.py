@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.network.bulk_transfer_loss import lossy_rates
-from btqueue.network.bulk_transfer_receiver import Receiver
-from btqueue.network.bulk_transfer_recovery import LossyPath
-from btqueue.network.bulk_transfer_sender import Sender, Timer
+from btqueue.network.bulk_transfer.loss import lossy_rates
+from btqueue.network.bulk_transfer.receiver import Receiver
+from btqueue.network.bulk_transfer.recovery import LossyPath
+from btqueue.network.bulk_transfer.sender import Sender, Timer
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.errors import NotBuiltYet
 from btqueue.transport import pftk_rate

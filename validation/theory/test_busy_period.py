@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 from scipy.special import gammaln
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.busy_period import BusyPeriod, busy_period
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.busy_period import BusyPeriod, busy_period
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 # laws of equal lengths share a compiled solver
 CONSTANT = np.pad(lattice.point(6), (0, 1))

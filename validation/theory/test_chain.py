@@ -5,12 +5,12 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.chain_bridges import bridge_round, completed_law, exchange_slots
-from btqueue.network.chain_link import HopService, Piece
-from btqueue.network.chain_orbit import Pace
-from btqueue.network.chain_radio import RadioCourse, RadioState, felt
-from btqueue.network.chain_sawtooth import sawtooth
-from btqueue.network.chain_window import busy_share, loop_of, one_round, taken_law
+from btqueue.network.chain.bridges import bridge_round, completed_law, exchange_slots
+from btqueue.network.chain.link import HopService, Piece
+from btqueue.network.chain.orbit import Pace
+from btqueue.network.chain.radio import RadioCourse, RadioState, felt
+from btqueue.network.chain.sawtooth import sawtooth
+from btqueue.network.chain.window import busy_share, loop_of, one_round, taken_law
 from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scope import problems_of
 

@@ -21,16 +21,21 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
 from btqueue.channel import TwoStateChannel, best_packet_type, closed_forms, error_rates, packet_adaptation
 from btqueue.channel.packet_trains import train_success
 from btqueue.network.answers import jain_index
-from btqueue.network.ring import Piece, Ring
-from btqueue.queueing import arq, birth_death, lattice, map_sources, n_policy, vacations
+from btqueue.network.ring_piconet.ring import Piece, Ring
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.polling import solve_polling
-from btqueue.queueing.polling_conservation import conservation_law
-from btqueue.queueing.polling_model import polling_model
-from btqueue.queueing.priority_queue import priority_queue
-from btqueue.queueing.single_queue import single_queue
+from btqueue.queueing.chains import birth_death
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.links import arq
+from btqueue.queueing.polling.conservation import conservation_law
+from btqueue.queueing.polling.model import polling_model
+from btqueue.queueing.polling.polling import solve_polling
+from btqueue.queueing.single import n_policy
+from btqueue.queueing.single.priority_queue import priority_queue
+from btqueue.queueing.single.single_queue import single_queue
+from btqueue.queueing.traffic import map_sources
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacations import vacations
 from btqueue.study.closed_forms import closed_forms as catalogue
 from btqueue.study.closed_forms import table
 from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_root_rate

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from btqueue.queueing import _compiled_programs as programs
-from btqueue.queueing.arrivals import PoissonBatches
-from btqueue.queueing.token_bucket import token_bucket
+from btqueue.queueing.token_bucket.token_bucket import token_bucket
+from btqueue.queueing.traffic.arrivals import PoissonBatches
 
 
 def loss(buffer: int) -> float:

@@ -6,12 +6,17 @@ import jax
 import numpy as np
 import pytest
 
-from btqueue.queueing import closed_forms, lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.unlimited_vacations import unlimited_exhaustive_queue, unlimited_gated_queue
-from btqueue.queueing.vacation_queue import vacation_queue
-from btqueue.queueing.vacation_roots import unlimited_vacation_queue
-from btqueue.queueing.vacations import exhaustive_service_queue, gated_service_queue, limited_service_queue
+from btqueue.queueing import closed_forms
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacations.queue import vacation_queue
+from btqueue.queueing.vacations.roots import unlimited_vacation_queue
+from btqueue.queueing.vacations.unlimited import unlimited_exhaustive_queue, unlimited_gated_queue
+from btqueue.queueing.vacations.vacations import (
+    exhaustive_service_queue,
+    gated_service_queue,
+    limited_service_queue,
+)
 
 SIX = lattice.point(6)
 MIXED = lattice.from_points({3: 0.2, 5: 0.5, 9: 0.3})

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing import cut_laws, lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches, batch_loss, packet_loss
 from btqueue.queueing.errors import require_law
+from btqueue.queueing.laws import cut_laws, lattice
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches, batch_loss, packet_loss
 
 weights = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=12).filter(lambda values: sum(values) > 1e-3)
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import lattice, map_sources, phase_type_fit
-from btqueue.queueing.map_arrivals import ContinuousMap, DiscreteMap, superpose
+from btqueue.queueing.laws import lattice, phase_type_fit
+from btqueue.queueing.traffic import map_sources
+from btqueue.queueing.traffic.map_arrivals import ContinuousMap, DiscreteMap, superpose
 
 
 @pytest.mark.parametrize(

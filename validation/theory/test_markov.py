@@ -7,7 +7,7 @@ import pytest
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing.markov import (
+from btqueue.queueing.chains.markov import (
     closed_classes,
     deviation_matrix,
     is_irreducible,

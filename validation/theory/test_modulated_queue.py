@@ -5,11 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from btqueue.queueing import birth_death, gi_m_1, lattice, map_sources, markov, phase_type_fit
-from btqueue.queueing.map_arrivals import DiscreteMap
-from btqueue.queueing.modulated_queue import ModulatedQueue, limited_modulated_queue, modulated_queue
-from btqueue.queueing.modulated_sojourn import sojourn_law
-from btqueue.queueing.phase_type import ContinuousPhaseType, DiscretePhaseType
+from btqueue.queueing.chains import birth_death, gi_m_1, markov
+from btqueue.queueing.laws import lattice, phase_type_fit
+from btqueue.queueing.laws.phase_type import ContinuousPhaseType, DiscretePhaseType
+from btqueue.queueing.single.modulated_queue import ModulatedQueue, limited_modulated_queue, modulated_queue
+from btqueue.queueing.single.modulated_sojourn import sojourn_law
+from btqueue.queueing.traffic import map_sources
+from btqueue.queueing.traffic.map_arrivals import DiscreteMap
 
 MEMORYLESS = ContinuousPhaseType([1.0], [[-1.0]], [1.0])
 

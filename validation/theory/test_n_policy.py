@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.n_policy import NPolicySolution, best_threshold, n_policy_queue
-from btqueue.queueing.single_queue import single_queue
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.n_policy import NPolicySolution, best_threshold, n_policy_queue
+from btqueue.queueing.single.single_queue import single_queue
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 UNIFORM = lattice.uniform(2, 7)
 SINGLE = np.array([0.0, 1.0, 0.0, 0.0])

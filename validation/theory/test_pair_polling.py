@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from btqueue.queueing import closed_forms, lattice
-from btqueue.queueing.arrivals import PoissonBatches
+from btqueue.queueing import closed_forms
 from btqueue.queueing.errors import ConvergenceError
-from btqueue.queueing.pair_joint_chain import joint_chain
-from btqueue.queueing.pair_polling import cycle_memory_closure, independent_vacations
-from btqueue.queueing.pair_relay import RelayRing, relay_ring
-from btqueue.queueing.pair_relay_chain import relay_joint_chain
-from btqueue.queueing.pair_stations import PairPolling, PairPollingSolution
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.pairs.joint_chain import joint_chain
+from btqueue.queueing.pairs.polling import cycle_memory_closure, independent_vacations
+from btqueue.queueing.pairs.relay import RelayRing, relay_ring
+from btqueue.queueing.pairs.relay_chain import relay_joint_chain
+from btqueue.queueing.pairs.stations import PairPolling, PairPollingSolution
+from btqueue.queueing.traffic.arrivals import PoissonBatches
 
 PACKETS = lattice.from_points({3: 0.2, 5: 0.8})
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.periodic_server import PeriodicServerSolution, periodic_server
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.links.periodic_server import PeriodicServerSolution, periodic_server
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 THIRD_RESERVED = (False, True, True)
 

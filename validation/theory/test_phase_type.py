@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import lattice, phase_type, phase_type_fit
-from btqueue.queueing.phase_type import ContinuousPhaseType, DiscretePhaseType
+from btqueue.queueing.laws import lattice, phase_type, phase_type_fit
+from btqueue.queueing.laws.phase_type import ContinuousPhaseType, DiscretePhaseType
 
 
 def geometric(success: float) -> DiscretePhaseType:

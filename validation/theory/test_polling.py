@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing import closed_forms, lattice
-from btqueue.queueing.polling import EXACT, LIMITED, solve_polling
-from btqueue.queueing.polling_branching import branching_polling
-from btqueue.queueing.polling_conservation import (
+from btqueue.queueing import closed_forms
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.polling.branching import branching_polling
+from btqueue.queueing.polling.conservation import (
     conservation_law,
     conservation_residual,
     symmetric_one_limited_wait,
 )
-from btqueue.queueing.polling_cycle_laws import cycle_laws
-from btqueue.queueing.polling_limited_queue import limited_queue
-from btqueue.queueing.polling_model import polling_model
+from btqueue.queueing.polling.cycle_laws import cycle_laws
+from btqueue.queueing.polling.limited_queue import limited_queue
+from btqueue.queueing.polling.model import polling_model
+from btqueue.queueing.polling.polling import EXACT, LIMITED, solve_polling
 
 DISCIPLINES = ["limited", "gated", "limited"]
 """One compiled program serves the tests of limited service: three queues, limits padded to 8."""

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import PoissonBatches
-from btqueue.queueing.polling import solve_polling
-from btqueue.queueing.polling_finite import solve_finite_polling
-from btqueue.queueing.polling_model import polling_model
-from btqueue.queueing.polling_small_chain import small_polling_chain
-from btqueue.queueing.vacations import limited_service_queue
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.polling.finite import solve_finite_polling
+from btqueue.queueing.polling.model import polling_model
+from btqueue.queueing.polling.polling import solve_polling
+from btqueue.queueing.polling.small_chain import small_polling_chain
+from btqueue.queueing.traffic.arrivals import PoissonBatches
+from btqueue.queueing.vacations.vacations import limited_service_queue
 
 SERVICES = (lattice.point(3), lattice.from_points({2: 0.5, 6: 0.5}))
 SWITCHES = (lattice.point(1), lattice.uniform(1, 3))

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.priority_queue import PriorityQueueSolution, priority_queue
-from btqueue.queueing.single_queue import law_quantile, single_queue
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.priority_queue import PriorityQueueSolution, priority_queue
+from btqueue.queueing.single.single_queue import law_quantile, single_queue
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 HORIZON = 600
 RATES = np.array([0.03, 0.04, 0.05])

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from jax.typing import ArrayLike
 from scipy.special import lambertw
 
-from btqueue.queueing import gi_m_1, lattice, markov
-from btqueue.queueing.finite_quasi_birth_death import finite_quasi_birth_death
-from btqueue.queueing.quasi_birth_death import first_passage_matrix, quasi_birth_death
+from btqueue.queueing.chains import gi_m_1, markov
+from btqueue.queueing.chains.finite_quasi_birth_death import finite_quasi_birth_death
+from btqueue.queueing.chains.quasi_birth_death import first_passage_matrix, quasi_birth_death
+from btqueue.queueing.laws import lattice
 
 
 def random_blocks(seed: int, phases: int = 3, load: float = 0.7) -> tuple[np.ndarray, ...]:

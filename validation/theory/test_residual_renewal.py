@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing import lattice
-from btqueue.queueing.residual_renewal import mean_renewals_before, renewal_mass, residual_laws
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.laws.residual_renewal import mean_renewals_before, renewal_mass, residual_laws
 
 TWO_OR_THREE = lattice.from_points({2: 0.4, 3: 0.6})
 

@@ -8,11 +8,11 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.channel import TwoStateChannel
-from btqueue.network.scatternet_losses import alike_links
-from btqueue.network.scatternet_network import scatternet_of
-from btqueue.network.scatternet_population import follow_level, idle_cycles, populations, without_limits
-from btqueue.network.scatternet_sender import Start, messages_of
-from btqueue.network.scatternet_server import Level, Population
+from btqueue.network.scatternet.losses import alike_links
+from btqueue.network.scatternet.network import scatternet_of
+from btqueue.network.scatternet.population import follow_level, idle_cycles, populations, without_limits
+from btqueue.network.scatternet.sender import Start, messages_of
+from btqueue.network.scatternet.server import Level, Population
 from btqueue.scenario import NotBuiltYet
 from btqueue.transport import LossProcess, in_series, lockstep_rates
 

@@ -11,10 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.finite_queue import FiniteQueueSolution, finite_queue
-from btqueue.queueing.single_queue import SingleQueueSolution, law_quantile, single_queue, wait_distribution
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.finite_queue import FiniteQueueSolution, finite_queue
+from btqueue.queueing.single.single_queue import (
+    SingleQueueSolution,
+    law_quantile,
+    single_queue,
+    wait_distribution,
+)
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 LENGTH, HORIZON = 60, 400
 UNIFORM = lattice.uniform(2, 7)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.network import NoConvergence, ring_piconet
+from btqueue.network import NoConvergence
+from btqueue.network.ring_piconet import model as ring_piconet
 from btqueue.scenario import METRICS
 
 PICONET = bt.load("venugopal-2006/piconet")

@@ -7,9 +7,9 @@ import pytest
 from jax.typing import ArrayLike
 from scipy import sparse
 
-from btqueue.queueing.birth_death import stationary_law
-from btqueue.queueing.markov import stationary_vector
-from btqueue.queueing.sparse_chain import SparseTransition, sparse_stationary_vector
+from btqueue.queueing.chains.birth_death import stationary_law
+from btqueue.queueing.chains.markov import stationary_vector
+from btqueue.queueing.chains.sparse_chain import SparseTransition, sparse_stationary_vector
 
 
 def two_queues(capacity: int, first: float = 0.3, second: float = 0.2) -> SparseTransition:

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing import lattice, markov
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.token_bucket import (
+from btqueue.queueing.chains import markov
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.token_bucket.bytes import byte_bucket
+from btqueue.queueing.token_bucket.chain import LatticeBucket, lattice_bucket
+from btqueue.queueing.token_bucket.output import passed_in, passing_groups, passing_matrices
+from btqueue.queueing.token_bucket.token_bucket import (
     TokenBucketSolution,
     saturated_loss,
     token_bucket,
     token_wait_survival,
 )
-from btqueue.queueing.token_bucket_bytes import byte_bucket
-from btqueue.queueing.token_bucket_chain import LatticeBucket, lattice_bucket
-from btqueue.queueing.token_bucket_output import passed_in, passing_groups, passing_matrices
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 PACKET_BYTES = 307.8
 

@@ -12,15 +12,15 @@ import pytest
 from jax.typing import ArrayLike
 from scipy import stats
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches
-from btqueue.queueing.token_bucket_chain import LatticeBucket, lattice_bucket
-from btqueue.queueing.token_bucket_joint import (
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.token_bucket.chain import LatticeBucket, lattice_bucket
+from btqueue.queueing.token_bucket.joint import (
     BucketAndQueueSolution,
     bucket_and_queue,
     greedy_bucket_and_queue,
 )
-from btqueue.queueing.vacations import limited_service_queue
+from btqueue.queueing.traffic.arrivals import BernoulliBatches
+from btqueue.queueing.vacations.vacations import limited_service_queue
 
 SERVICE, VACATION = lattice.point(6), lattice.uniform(10, 50)
 SEGMENTS = BernoulliBatches(0.011, lattice.point(5))

@@ -5,11 +5,11 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.two_way_link_air import Train, air_of
-from btqueue.network.two_way_link_jobs import Jobs, Overloaded
-from btqueue.network.two_way_link_laws import mixture
-from btqueue.network.two_way_link_queue import link_queue
-from btqueue.network.two_way_link_window import both_ways, one_way
+from btqueue.network.two_way_link.air import Train, air_of
+from btqueue.network.two_way_link.jobs import Jobs, Overloaded
+from btqueue.network.two_way_link.laws import mixture
+from btqueue.network.two_way_link.queue import link_queue
+from btqueue.network.two_way_link.window import both_ways, one_way
 from btqueue.scenario.capability import model_of
 from btqueue.transport.delayed_ack import ack_cycle, wait_until
 from btqueue.transport.vegas import Round, equilibrium, window_walk

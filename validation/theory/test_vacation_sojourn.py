@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.unlimited_vacations import (
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacations.cycle import cycle_times
+from btqueue.queueing.vacations.roots import unlimited_vacation_queue
+from btqueue.queueing.vacations.sojourn import waiting_time
+from btqueue.queueing.vacations.unlimited import (
     UnlimitedVacationQueue,
     unlimited_exhaustive_queue,
     unlimited_gated_queue,
 )
-from btqueue.queueing.vacation_cycle import cycle_times
-from btqueue.queueing.vacation_roots import unlimited_vacation_queue
-from btqueue.queueing.vacation_sojourn import waiting_time
-from btqueue.queueing.vacations import (
+from btqueue.queueing.vacations.vacations import (
     exhaustive_service_queue,
     gated_service_queue,
     limited_service_queue,

@@ -9,10 +9,11 @@ import pytest
 import sympy
 from jax.typing import ArrayLike
 
-from btqueue.queueing import closed_forms, lattice
-from btqueue.queueing.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.vacation_roots import unlimited_vacation_queue
-from btqueue.queueing.vacations import (
+from btqueue.queueing import closed_forms
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacations.roots import unlimited_vacation_queue
+from btqueue.queueing.vacations.vacations import (
     VacationQueueSolution,
     exhaustive_service_queue,
     limited_service_queue,

@@ -14,10 +14,10 @@ from btqueue.baseband.voice import (
     vacations,
     wait_for_gap,
 )
-from btqueue.queueing import lattice
-from btqueue.queueing.arrivals import PoissonBatches
-from btqueue.queueing.periodic_server import periodic_server
-from btqueue.queueing.vacations import limited_service_queue
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.links.periodic_server import periodic_server
+from btqueue.queueing.traffic.arrivals import PoissonBatches
+from btqueue.queueing.vacations.vacations import limited_service_queue
 
 ONE_HV3, TWO_HV3, THREE_HV3 = (VoiceLinks(packet="HV3", links=links) for links in (1, 2, 3))
 ONE_HV2, ONE_HV1 = VoiceLinks(packet="HV2"), VoiceLinks(packet="HV1")

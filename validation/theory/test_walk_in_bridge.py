@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from btqueue.queueing import lattice
-from btqueue.queueing.bridge_delay import packet_delay
-from btqueue.queueing.bridge_network import BridgeNetwork, bridge_network
+from btqueue.queueing.bridges.delay import packet_delay
+from btqueue.queueing.bridges.home_bridge import home_bridge, home_exchanges
+from btqueue.queueing.bridges.network import BridgeNetwork, bridge_network
+from btqueue.queueing.bridges.walk_in_bridge import WalkInBridge, walk_in_bridge
 from btqueue.queueing.errors import ConvergenceError
-from btqueue.queueing.home_bridge import home_bridge, home_exchanges
-from btqueue.queueing.walk_in_bridge import WalkInBridge, walk_in_bridge
+from btqueue.queueing.laws import lattice
 
 
 def _simulation():

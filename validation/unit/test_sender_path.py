@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.ring import Ring, ring_of
-from btqueue.network.sender_path import Air, SenderPath
+from btqueue.network.ring_piconet.ring import Ring, ring_of
+from btqueue.network.ring_piconet.sender_path import Air, SenderPath
 
 RING = ring_of(bt.load("venugopal-2006/piconet"))
 AIR = Air(stretch=1.0, companion=0.0, poll_wait_s=0.0, data_relay_s=0.0, ack_relay_s=0.0)

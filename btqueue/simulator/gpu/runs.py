@@ -19,6 +19,7 @@ from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import forget_statistics, grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE
 from btqueue.simulator.gpu.packed_state import Packed, pack, unpack
+from btqueue.simulator.machinery.threads import Stopped
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import CHUNK_S, Progress, chunks, finish
@@ -33,12 +34,11 @@ class GpuUnavailable(RuntimeError):
 
 def run_replications(
     scenario: Scenario, numbers: Sequence[int], warmup_s: float, progress: Progress | None = None
-) -> list[Replication | None]:
+) -> list[Replication]:
     """Run the replications of these numbers on the GPU, all at once, and return them in order.
 
-    After Ctrl-C: what each had measured by then, None in the warm-up.
-
     Raises:
+        Stopped: by Ctrl-C, with what each had measured by then, None in the warm-up.
         GpuUnavailable: numba-cuda or a GPU is missing.
         InvariantViolated: the simulator lost count (a bug).
     """
@@ -47,10 +47,13 @@ def run_replications(
         on_gpu = StatesOnGpu(target, [new_state(scenario, number) for number in numbers])
         total_s = warmup_s + scenario.run.duration_s
         if not run_until(on_gpu, warmup_s, total_s, progress):
-            return [None] * len(numbers)
+            raise Stopped([None] * len(numbers))
         on_gpu.forget_statistics()
         complete = run_until(on_gpu, total_s, total_s, progress)
-        return [finish(sim, scenario, complete) for sim in on_gpu.fetch_all()]
+        measured = [finish(sim, scenario, complete) for sim in on_gpu.fetch_all()]
+    if not complete:
+        raise Stopped(measured)
+    return [one for one in measured if one is not None]
 
 
 def open_gpu() -> Any:

@@ -1,0 +1,1 @@
+"""Downloads through a gateway into a piconet (Suliman)."""

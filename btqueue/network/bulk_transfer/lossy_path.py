@@ -1,0 +1,133 @@
+"""A lone bulk transfer that loses segments at random: the chain of its window on the path that it takes.
+
+The path is measured by its own orbit, without loss and with unlimited buffers: a window of one segment gives
+the round trip of an empty path, a wide one the rate of its bottleneck.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from btqueue.network.bulk_transfer.ends import new_receiver, new_sender
+from btqueue.network.bulk_transfer.loss import lossy_rates
+from btqueue.network.bulk_transfer.orbit import Orbit
+from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, RadioPort
+from btqueue.network.bulk_transfer.quantiles import QUANTILES, weighted_quantiles
+from btqueue.network.bulk_transfer.recovery import LossyPath
+from btqueue.network.bulk_transfer.sender import Sender
+from btqueue.scenario import Scenario
+
+WIDE = 256
+"""Window that is taken to fill every path (segments)."""
+ALONE, WARM_UP, MEASURED = 100, 600, 1000
+"""Segments sent to measure an empty path, and a full one."""
+LEAST_LOSS = 1e-9
+NEAR_TIMEOUT = 0.9
+"""Round trips above this share of the least timeout are close to it."""
+
+
+def answer_with_loss(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
+    """Return metrics and notes of a flow over links that lose packets."""
+    path = lossy_path(scenario, paths)
+    found = lossy_rates(path)
+    kilobits = paths.flows[0].layouts[0].user_bytes * 8e-3
+    metrics = {
+        "goodput_kbps": found.goodput * kilobits,
+        "throughput_kbps": found.goodput / (1.0 - found.losses) * kilobits,
+        "rtt_s": float(found.rtts @ found.weights),
+        "window_segments": found.window,
+        "timeouts_per_s": found.timeouts,
+        "fast_retransmits_per_s": found.fast_retransmits,
+        "segment_loss": found.losses,
+    }
+    rows = weighted_quantiles(found.rtts, found.weights)
+    notes = {
+        "method": "random loss: renewal chain of the window",
+        "converged": True,
+        "residual": found.residual,
+        "iterations": 1,
+        "warnings": _warnings(scenario, path),
+        "errors": "goodput 1 %, round trips 0.5 %, timeouts 13 % at the median; 4, 8 and 70 % at worst",
+    }
+    return metrics | dict(zip(QUANTILES, rows, strict=True)), notes
+
+
+def _warnings(scenario: Scenario, path: LossyPath) -> list[str]:
+    warnings = []
+    if path.base_s > NEAR_TIMEOUT * path.min_rto_s:
+        warnings.append(
+            f"the round trip of the empty path, {path.base_s:.2f} s, is close to the least timeout, "
+            f"{path.min_rto_s:g} s: timers expire too soon, and their rate is least certain"
+        )
+    delay = scenario.transport.ack_delay_s
+    if scenario.transport.delayed_ack and delay > path.segments_per_ack * path.service_s:
+        warnings.append(
+            f"acknowledgements of a last odd segment wait {delay:g} s: round trips leave this out"
+        )
+    return warnings
+
+
+def lossy_path(scenario: Scenario, paths: Paths) -> LossyPath:
+    """Measure the path of the only flow."""
+    transport, (flow,) = scenario.transport, paths.flows
+    free = paths.without_limits()
+    empty = _orbit(scenario, free, window=1)
+    empty.play(ALONE, np.inf)
+    base_s = float(np.mean(empty.connections[0].tally.rtts))
+    full = _orbit(scenario, free, window=WIDE)
+    full.play(WARM_UP, np.inf)
+    start, before = full.now, full.connections[0].tally.ended
+    full.play(MEASURED, np.inf)
+    rate = (full.connections[0].tally.ended - before) / (full.now - start)
+    covered = transport.ack_every_segments if transport.delayed_ack else 1
+    # At the pace of the bottleneck the timer may let fewer segments gather.
+    covered = min(covered, 1 + int(transport.ack_delay_s * rate))
+    return LossyPath(
+        loss=max(LEAST_LOSS, _loss_along(paths, flow.forth, flow.layouts[0].ip_bytes)),
+        segments_per_ack=covered / (1.0 - _loss_along(paths, flow.back, paths.ack.ip_bytes)),
+        window=flow.window,
+        room=_places(paths, flow) + base_s * rate,
+        base_s=base_s,
+        service_s=1.0 / rate,
+        variant=flow.variant,
+        min_rto_s=transport.min_rto_s,
+        max_rto_s=transport.max_rto_s,
+        backoff=transport.rto_backoff,
+    )
+
+
+def _orbit(scenario: Scenario, paths: Paths, window: int) -> Orbit:
+    """Return the orbit of a sender with a constant window; a lone segment is acknowledged at once."""
+
+    def sender(flow: FlowPath) -> Sender:
+        made = new_sender(scenario.transport, replace(flow, window=window))
+        made.cwnd = float(window)
+        made.timer.rto = made.timer.least = made.timer.most = np.inf
+        return made
+
+    every = 1 if window == 1 else None
+    return Orbit(paths, sender, partial(new_receiver, scenario.transport, every))
+
+
+def _places(paths: Paths, flow: FlowPath) -> float:
+    """Return how many segments the smallest buffer on the way holds."""
+    layout = flow.layouts[0]
+    places = []
+    for port in (paths.ports[number] for number in flow.forth):
+        if isinstance(port, OutsidePort):
+            places.append(float(port.places))
+            continue
+        places.append(np.inf if port.places is None else port.places / len(layout.packets))
+        if paths.node_bytes is not None:
+            places.append(float(paths.node_bytes // layout.frame_bytes))
+    return min(places)
+
+
+def _loss_along(paths: Paths, ports: tuple[int, ...], ip_bytes: int) -> float:
+    """Return the probability that a packet of this size is lost on one of these ports."""
+    through = 1.0
+    for port in (paths.ports[number] for number in ports):
+        if not isinstance(port, RadioPort):
+            through *= 1.0 - port.loss_of(ip_bytes + paths.media[port.medium].header_bytes)
+    return 1.0 - through

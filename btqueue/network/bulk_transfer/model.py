@@ -1,0 +1,123 @@
+"""Greedy TCP over a path with a bottleneck: outside links, and at most one piconet under ARQ.
+
+1. No segment is lost at random: the orbit of windows and queues (`bulk_transfer.orbit`), which is that of a
+   closed network as long as the windows fit the buffers, and a sawtooth of overflow and recovery beyond.
+   Request-reply sessions may share the path.
+2. An outside link loses segments of a lone flow at random: the renewal chain of its window
+   (`bulk_transfer.loss`) on the path that a lone segment and a full pipe see.
+"""
+
+from functools import partial
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.bulk_transfer.averages import Followed, follow_from_starts
+from btqueue.network.bulk_transfer.ends import new_receiver, new_sender
+from btqueue.network.bulk_transfer.lossy_path import answer_with_loss
+from btqueue.network.bulk_transfer.orbit import Orbit
+from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, paths_of
+from btqueue.network.bulk_transfer.quantiles import QUANTILES, quantiles
+from btqueue.scenario import Scenario
+
+SESSION_QUANTILES = [name.replace("rtt", "session_time") for name in QUANTILES]
+DISTINCT = 0.05
+"""Orbits from several starts whose round trips differ by more than this share are different limit cycles."""
+
+
+def answer(scenario: Scenario) -> tuple[dict, dict]:
+    """Return metrics and notes, as `btqueue.network.answers` describes them."""
+    paths = paths_of(scenario)
+    if any(isinstance(port, OutsidePort) and port.loss > 0.0 for port in paths.used_ports):
+        return answer_with_loss(scenario, paths)
+    return _answer_by_orbit(scenario, paths)
+
+
+def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
+    transport = scenario.transport
+    found = follow_from_starts(
+        lambda phase: Orbit(paths, partial(new_sender, transport), lambda: new_receiver(transport), phase)
+    )
+    elapsed = sum(one.elapsed for one in found)
+
+    def total(name: str) -> np.ndarray:
+        return sum((one.of(name) for one in found), np.zeros(len(paths.flows)))
+
+    acks = np.maximum(total("acknowledgements"), 1.0)
+    metrics: dict[str, Any] = {
+        "goodput_kbps": total("delivered_bytes") * 8e-3 / elapsed,
+        "throughput_kbps": total("sent_bytes") * 8e-3 / elapsed,
+        "cwnd_segments": total("cwnd") / acks,
+        "window_segments": total("window") / acks,
+        "timeouts_per_s": total("timeouts") / elapsed,
+        "fast_retransmits_per_s": total("fast_retransmits") / elapsed,
+        "segment_loss": total("lost") / np.maximum(total("ended"), 1.0),
+    }
+    metrics |= _round_trips(paths, found)
+    if any(path.session is not None for path in paths.flows):
+        metrics |= _sessions(found, elapsed)
+    if paths.members:
+        metrics["cycle_s"] = elapsed * paths.members / max(1, sum(one.visits for one in found))
+        metrics["slot_utilisation"] = sum(one.data_slots for one in found) * SLOT_S / elapsed
+    losing = bool(total("lost").any())
+    notes = {
+        "method": "orbit of windows and queues: "
+        + ("drop-tail sawtooth" if losing else "closed network, nothing lost"),
+        "converged": True,
+        "residual": max(one.residual for one in found),
+        "iterations": len(found),
+        "warnings": _warnings(found),
+        "errors": "goodput 1 %, round trips 2 %, timeouts 5 % at the median, a factor 3 at four flows",
+    }
+    return metrics, notes
+
+
+def _sessions(found: list[Followed], elapsed: float) -> dict[str, np.ndarray]:
+    """Return rate, mean, deviation and quantiles of the sessions of each flow (s); not a number without."""
+    names = ("sessions_per_s", "session_time_s", "session_time_sd_s", *SESSION_QUANTILES)
+    rows = []
+    for index in range(len(found[0].sessions)):
+        times = np.array([time for one in found for time in one.sessions[index]])
+        some = [times.size / elapsed, times.mean(), times.std(), *quantiles(times, 0.0)] if times.size else []
+        rows.append(some or [np.nan] * len(names))
+    return dict(zip(names, np.array(rows).T, strict=True))
+
+
+def _warnings(found: list[Followed]) -> list[str]:
+    means = [float(np.mean([trip for own in one.rtts for trip in own])) for one in found]
+    if max(means) - min(means) < DISTINCT * max(means):
+        return []
+    return [
+        f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
+        f"{max(means):.3f} s; their average is given, a run may stay in one of them"
+    ]
+
+
+def _round_trips(paths: Paths, found: list[Followed]) -> dict[str, np.ndarray]:
+    """Return mean, deviation and quantiles of the round trips of each flow (s)."""
+    cycle = sum(one.elapsed for one in found) * paths.members / max(1, sum(one.visits for one in found))
+    rows = []
+    for index, path in enumerate(paths.flows):
+        trips = np.array([trip for one in found for trip in one.rtts[index]] or [np.nan])
+        spread = _spread_of_arq(paths, path, cycle)
+        sd = sqrt(trips.var() + spread * trips.mean())
+        rows.append([trips.mean(), sd, *quantiles(trips, spread)])
+    return dict(zip(("rtt_s", "rtt_sd_s", *QUANTILES), np.array(rows).T, strict=True))
+
+
+def _spread_of_arq(paths: Paths, path: FlowPath, cycle_s: float) -> float:
+    """Return the variance (s) that ARQ adds to a second of service.
+
+    A packet with error rate e takes a geometric number of cycles, of variance e/(1 - e)^2 around 1/(1 - e):
+    for each second of uninterrupted service that is cycle e/(1 - e), by the renewal theorem.
+    """
+    layout = path.layouts[0]
+    rates = [
+        np.mean([port.error_rates[kind] for kind, _ in layout.packets])
+        for port in (paths.ports[number] for number in path.forth)
+        if not isinstance(port, OutsidePort)
+    ]
+    worst = float(max(rates, default=0.0))
+    return cycle_s * worst / (1.0 - worst)

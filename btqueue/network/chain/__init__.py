@@ -1,0 +1,1 @@
+"""Chains of hops with adaptive packet types (Chen 2004)."""

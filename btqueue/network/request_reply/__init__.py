@@ -1,0 +1,1 @@
+"""Sessions of requests and replies, by TCP and by CentaurusComm (Avancha 2002)."""

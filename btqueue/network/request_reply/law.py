@@ -1,0 +1,144 @@
+"""The law of the session time: through the chain of stages on a lattice, then what else is random.
+
+On top of the losses, which the chain knows, come the processing delays of the senders (uniform) and repeated
+radio packets (a geometric number of frames each), as far as they lie on the longest path through the session
+(`request_reply_way.Chain`). They are independent, so their laws are convolved.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.network.request_reply.chain import Stationary
+from btqueue.network.request_reply.route import Chain
+
+POINTS = 8192
+"""Points of the lattice."""
+
+LEFT_OVER = 1e-6
+"""Share of the sessions that may still be going on when the law is cut."""
+
+MOST_STAGES = 60
+"""Timeouts in one session after which the law is cut as well."""
+
+QUANTILES = (50, 90, 95, 99)
+
+
+class Law(NamedTuple):
+    """Probabilities on the lattice of `step_s`."""
+
+    step_s: float
+    probabilities: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """Mean (s)."""
+        return float(self._times @ self.probabilities / self.probabilities.sum())
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation (s)."""
+        second = float(self._times**2 @ self.probabilities / self.probabilities.sum())
+        return float(np.sqrt(max(0.0, second - self.mean**2)))
+
+    def quantile(self, percent: float) -> float:
+        """Time (s) that so many percent stay below."""
+        rising = np.cumsum(self.probabilities)
+        index = int(np.searchsorted(rising, percent / 100))
+        return float(self._times[min(index, len(rising) - 1)])
+
+    @property
+    def _times(self) -> np.ndarray:
+        return np.arange(len(self.probabilities)) * self.step_s
+
+
+def metrics_of(law: Law, mean: float, wide: Law | None = None) -> dict[str, float]:
+    """Return deviation and quantiles of the session time, the mean given (the lattice may cut it off).
+
+    `wide` is the same law on a coarser lattice: for the deviation, and for quantiles beyond the fine one.
+    """
+    wide = law if wide is None else wide
+    held = 100 * float(law.probabilities.sum())
+    found = {
+        f"session_time_p{percent}_s": (law if percent < held else wide).quantile(percent)
+        for percent in QUANTILES
+    }
+    return {"session_time_s": mean, "session_time_sd_s": wide.deviation, **found}
+
+
+def add_at(law: np.ndarray, weights: np.ndarray, places: float) -> None:
+    """Add weights to the law, moved by so many places, which need not be a whole number."""
+    whole, part = int(places), places - int(places)
+    if whole < len(law):
+        law[whole:] += (1.0 - part) * weights[: len(law) - whole]
+    if whole + 1 < len(law):
+        law[whole + 1 :] += part * weights[: len(law) - whole - 1]
+
+
+def session_law(solved: Stationary, *, longest_s: float, jitter_s: float, slot_s: float) -> Law:
+    """Return the law of the session time, up to `longest_s`."""
+    step = longest_s / POINTS
+    by_chain: dict[Chain, np.ndarray] = defaultdict(lambda: np.zeros(POINTS))
+    going_on: dict[int, np.ndarray] = {}
+    origin = np.zeros(POINTS)
+    origin[0] = 1.0
+    for state, transitions in solved.chain.transitions.items():
+        for t in transitions:
+            if t.record.started is not None:
+                weights = solved.visits[state] * t.probability * origin
+                _move(solved, t, weights, t.record.started, step, by_chain, going_on)
+    begun = sum(law.sum() for law in (*by_chain.values(), *going_on.values()))
+    for _ in range(MOST_STAGES):
+        if sum(law.sum() for law in going_on.values()) <= LEFT_OVER * begun:
+            break
+        now, going_on = going_on, {}
+        for state, law in now.items():
+            for t in solved.chain.transitions[state]:
+                if t.record.started is None:
+                    _move(solved, t, t.probability * law, 0, step, by_chain, going_on)
+    total = sum(
+        with_chance(law, chain, step, jitter_s, slot_s) for chain, law in by_chain.items() if law.any()
+    )
+    return Law(step, np.asarray(total) / begun)
+
+
+def _move(solved, t, weights, started, step, by_chain, going_on) -> None:
+    """Carry sessions that are in a stage through one of its transitions."""
+    record = t.record
+    if record.finished is not None:
+        add_at(by_chain[record.chain], weights, (record.finished - started) / 1e9 / step)
+    else:
+        target = solved.chain.stand_in(t.target)
+        if solved.chain.examples[target].in_session:
+            law = going_on.setdefault(target, np.zeros(POINTS))
+            add_at(law, weights, (record.elapsed - started) / 1e9 / step)
+
+
+def with_chance(law: np.ndarray, chain: Chain, step: float, jitter_s: float, slot_s: float) -> np.ndarray:
+    """Convolve a law with processing delays, whose means it contains, and with repeated frames.
+
+    By Fourier transform; the lattice is twice as long, so that nothing folds back into it from its own end. A
+    time between two points is shared between them, so that nothing rings.
+    """
+    if not chain.frames and (not chain.delays or not jitter_s):
+        return law
+    points = 2 * len(law)
+    z = np.exp(-2j * np.pi * np.arange(len(law) + 1) / points)
+    transform = np.fft.rfft(law, points) * np.fft.rfft(_box(jitter_s / step, points)) ** chain.delays
+    for failing, slots in chain.frames:
+        whole, part = divmod(slots * slot_s / step, 1.0)
+        transform *= (1.0 - failing) / (1.0 - failing * z**whole * (1.0 - part + part * z))
+    return np.maximum(np.fft.irfft(transform, points)[: len(law)], 0.0)
+
+
+def _box(width: float, points: int) -> np.ndarray:
+    """Return the uniform law of this width (in steps) about 0 on a ring of points."""
+    if width == 0.0:
+        return np.eye(1, points)[0]
+    reach = int(width / 2 + 0.5)
+    places = np.arange(-reach, reach + 1)
+    edges = np.clip(np.append(places - 0.5, reach + 0.5), -width / 2, width / 2)
+    law = np.zeros(points)
+    np.add.at(law, places % points, np.diff(edges) / width)
+    return law

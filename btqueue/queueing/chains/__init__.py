@@ -1,0 +1,1 @@
+"""Markov chains: stationary vectors, absorption, skip-free and block-structured chains."""

@@ -1,0 +1,1 @@
+"""One server for several queues."""

@@ -1,0 +1,87 @@
+"""The pseudo-conservation law of cyclic polling: a weighted sum of the mean waits, exactly.
+
+The work in the system is that of the queue without walks plus what stands there during walks, whatever the
+disciplines. With ``s`` and ``s2`` the first two moments of all walks of a cycle,
+
+    sum_i w_i E[W_i] = rho sum lambda_i b2_i / (2 (1 - rho)) + rho s2 / (2 s)
+                       + s (rho^2 - sum rho_i^2) / (2 (1 - rho)) + sum_gated rho_i^2 s / (1 - rho)
+                       + sum_limited [ rho_i^2 s / (k_i (1 - rho))
+                                       - b_i (1 - rho_i) E[N_i (N_i - 1)] / (2 k_i) ],
+
+``w_i = rho_i`` and for limited queues ``w_i = rho_i (1 - lambda_i s / (k_i (1 - rho)))``; ``N_i`` customers
+are served in a visit. For a limit above 1 the law needs ``E[N_i (N_i - 1)]``: a check rather than an answer.
+
+Sources: Boxma & Groenendijk, Journal of Applied Probability 24 (1987), for limit 1; Fuhrmann & Wang,
+Performance Evaluation 9 (1988), for limits above.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from btqueue.queueing._precision import in_float64
+from btqueue.queueing.polling.model import PollingModel
+
+
+class ConservationLaw(NamedTuple):
+    """``weights @ mean_wait = total``."""
+
+    weights: Array  # (n,)
+    total: Array  # ()
+
+
+@in_float64
+def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> ConservationLaw:
+    """The law's two sides.
+
+    Args:
+        model: a stable system.
+        served_pairs: ``E[N_i (N_i - 1)]``, ``(n,)``; read for limited queues only.
+    """
+    loads, walk = model.loads, model.mean_walk
+    load = loads.sum()
+    walk_second = (model.switch_second - model.switch_mean**2).sum() + walk**2
+    idle = walk / (1.0 - load)
+    work = load * (model.arrival_rate @ model.service_second) / (2.0 * (1.0 - load))
+    total = work + load * walk_second / (2.0 * walk) + idle / 2.0 * (load**2 - (loads**2).sum())
+    limited = loads**2 * idle / model.limit - model.service_mean * (1.0 - loads) * jnp.asarray(
+        served_pairs, float
+    ) / (2.0 * model.limit)
+    total = total + jnp.where(model.is_a("gated"), loads**2 * idle, 0.0).sum()
+    total = total + jnp.where(model.is_a("limited"), limited, 0.0).sum()
+    return ConservationLaw(loads * (1.0 - model.full_visits), total)
+
+
+@in_float64
+def conservation_residual(model: PollingModel, mean_wait: ArrayLike, served_pairs: ArrayLike) -> Array:
+    """How far mean waits are from the law, ``weights @ mean_wait / total - 1``."""
+    law = conservation_law(model, served_pairs)
+    return law.weights @ jnp.asarray(mean_wait, float) / law.total - 1.0
+
+
+@in_float64
+def symmetric_one_limited_wait(
+    arrival_rate: ArrayLike,
+    service_mean: ArrayLike,
+    service_second: ArrayLike,
+    switch_mean: ArrayLike,
+    switch_second: ArrayLike,
+    queues: int,
+) -> Array:
+    """Exact mean wait in ``queues`` statistically equal queues of limit 1, where the law has one unknown.
+
+    Source: Takagi, Performance Evaluation 5 (1985); here from the law.
+    """
+    rate, service = jnp.asarray(arrival_rate, float), jnp.asarray(service_mean, float)
+    own_walk = jnp.asarray(switch_mean, float)
+    load, walk = queues * rate * service, queues * own_walk
+    walk_second = queues * (jnp.asarray(switch_second, float) - own_walk**2) + walk**2
+    total = load * queues * rate * jnp.asarray(service_second, float) / (
+        2 * (1 - load)
+    ) + load * walk_second / (2 * walk)
+    total = (
+        total + walk * (load**2 - load**2 / queues) / (2 * (1 - load)) + load**2 / queues * walk / (1 - load)
+    )
+    return total / (load * (1.0 - rate * walk / (1.0 - load)))

@@ -1,0 +1,1 @@
+"""One queue and a server that is always there."""

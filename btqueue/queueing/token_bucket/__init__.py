@@ -1,0 +1,1 @@
+"""Packets that wait for tokens: losses, waits and what passes."""

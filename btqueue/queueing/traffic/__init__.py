@@ -1,0 +1,1 @@
+"""What comes: batches, streams of batches, Markovian arrivals."""

@@ -1,0 +1,279 @@
+"""Packets that come in batches: Poisson batches in continuous time, Bernoulli batches slot by slot."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import gammainc
+from jax.typing import ArrayLike
+
+from btqueue.queueing._precision import in_float64
+from btqueue.queueing.errors import is_traced, require_law, require_no_mass_at_zero, require_positive
+from btqueue.queueing.laws import lattice
+
+
+class Arrivals(Protocol):
+    """What a slotted queue has to know of its input."""
+
+    @property
+    def packet_rate(self) -> Array:
+        """Mean packets a slot."""
+        ...
+
+    @property
+    def batch_size(self) -> ArrayLike:
+        """Law of the packets in a batch."""
+        ...
+
+    def slot_law(self, length: int) -> lattice.CutLaw:
+        """Law of the packets of one slot on ``0..length-1``."""
+        ...
+
+    def part_slot_law(self, length: int) -> lattice.CutLaw:
+        """Law of the packets that came in the current slot before a random moment of it."""
+        ...
+
+
+class BatchArrivals(Arrivals, Protocol):
+    """Independent batches, of which generating functions and moments are known as well."""
+
+    def rest_of_slot(self, length: int) -> Array:
+        """Mean time from a random moment to its slot's end where ``k`` packets came before, ``(length,)``."""
+        ...
+
+    def slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of the packets of one slot."""
+        ...
+
+    def part_slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of `part_slot_law`, at ``z`` other than 1."""
+        ...
+
+    def slot_factorial_moments(self) -> tuple[Array, Array]:
+        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one slot."""
+        ...
+
+
+def _as_array(value: Any) -> Any:
+    """Numbers become float64 arrays, so that a compiled solver takes them as values, not as constants."""
+    return value if isinstance(value, jax.Array) else np.asarray(value, dtype=np.float64)
+
+
+def _transform(law: ArrayLike, z: ArrayLike) -> Array:
+    """Generating function of a law at ``z``."""
+    return jnp.polyval(jnp.asarray(law)[::-1], jnp.asarray(z))
+
+
+def _require_batches(batch_size: ArrayLike) -> None:
+    require_law(batch_size, "batch_size")
+    require_no_mass_at_zero(batch_size, "batch_size")
+
+
+@partial(jax.jit, static_argnames=("length",))
+def _compound_poisson(rate: Array, batch_size: Array, length: int) -> lattice.CutLaw:
+    """Law of a Poisson number of batches, on ``0..length-1``, by Panjer's recursion (no subtraction)."""
+    sizes = lattice.truncate(batch_size, length).probabilities
+    weighted = jnp.arange(length) * sizes
+
+    def next_entry(k: int, law: Array) -> Array:
+        # law[k] = rate / k * sum_j j sizes[j] law[k - j]; entries from k on are still zero
+        earlier = jnp.where(jnp.arange(length) <= k, law[(k - jnp.arange(length)) % length], 0.0)
+        return law.at[k].set(rate / k * (weighted @ earlier))
+
+    law = jax.lax.fori_loop(1, length, next_entry, jnp.zeros(length).at[0].set(jnp.exp(-rate)))
+    return lattice.CutLaw(law, jnp.maximum(1.0 - law.sum(), 0.0))
+
+
+@partial(jax.jit, static_argnames=("length",))
+def _compound_part(rate: Array, batch_size: Array, length: int) -> lattice.CutLaw:
+    """As `_compound_poisson`, with the rate shrunk by a factor uniform on (0, 1)."""
+    # a batch brings at least one packet: more than length-1 batches cannot end below length
+    batches = gammainc(jnp.arange(1.0, length + 1.0), rate) / rate
+    law = lattice.compound(batches, batch_size, length).probabilities
+    return lattice.CutLaw(law, jnp.maximum(1.0 - law.sum(), 0.0))
+
+
+@partial(jax.jit, static_argnames=("length",))
+def _compound_rest(rate: Array, batch_size: Array, length: int) -> Array:
+    """``int (1 - u) Pr(packets by u = k) du`` over the slot, for ``k = 0..length-1``."""
+    batches = jnp.arange(length)
+    # int u Pr(j batches by u) du = (j + 1) Pr(Poisson(rate) > j + 1) / rate^2
+    whole = gammainc(batches + 1.0, rate) / rate
+    return lattice.compound(
+        whole - (batches + 1) * gammainc(batches + 2.0, rate) / rate**2, batch_size, length
+    ).probabilities
+
+
+class PoissonBatches(eqx.Module):
+    """Batches at the epochs of a Poisson process.
+
+    Attributes:
+        batch_rate: batches a unit of time (a slot, for the slotted models).
+        batch_size: law of the packets in a batch, a vector indexed by size; single packets if left out.
+
+    Raises:
+        ValueError: if the rate is not positive or the sizes are not a law on ``1, 2, ...``.
+    """
+
+    batch_rate: ArrayLike
+    batch_size: ArrayLike
+
+    def __init__(self, batch_rate: ArrayLike, batch_size: ArrayLike | Sequence[float] = (0.0, 1.0)) -> None:
+        self.batch_rate = _as_array(batch_rate)
+        self.batch_size = _as_array(batch_size)
+
+    def __check_init__(self) -> None:
+        require_positive(self.batch_rate, "batch_rate")
+        _require_batches(self.batch_size)
+
+    @property
+    @in_float64
+    def packet_rate(self) -> Array:
+        """Mean packets a unit of time."""
+        return jnp.asarray(self.batch_rate) * lattice.mean(self.batch_size)
+
+    @in_float64
+    def slot_law(self, length: int) -> lattice.CutLaw:
+        """Law of the packets of one unit of time on ``0..length-1``."""
+        return _compound_poisson(jnp.asarray(self.batch_rate), jnp.asarray(self.batch_size), length)
+
+    @in_float64
+    def part_slot_law(self, length: int) -> lattice.CutLaw:
+        """Law of the packets in a uniform fraction of the unit of time, on ``0..length-1``.
+
+        ``j`` batches have probability ``Pr(Poisson(rate) > j) / rate``. Convolved with the law at slot starts
+        it gives the law at a random moment, which Poisson batches see on arrival.
+        """
+        return _compound_part(jnp.asarray(self.batch_rate), jnp.asarray(self.batch_size), length)
+
+    @in_float64
+    def rest_of_slot(self, length: int) -> Array:
+        """``E[1 - u; k packets came before u]`` for ``u`` uniform on the unit of time, ``(length,)``.
+
+        It sums to one half (up to the mass beyond ``length``): a batch that finds more has less to wait for
+        the slot's end.
+        """
+        return _compound_rest(jnp.asarray(self.batch_rate), jnp.asarray(self.batch_size), length)
+
+    @in_float64
+    def slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of the packets of one unit of time, ``exp(rate (X(z) - 1))``."""
+        return jnp.exp(jnp.asarray(self.batch_rate) * (_transform(self.batch_size, z) - 1.0))
+
+    @in_float64
+    def part_slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of `part_slot_law`, ``(exp(y) - 1) / y`` with ``y = rate (X(z) - 1)``."""
+        exponent = jnp.asarray(self.batch_rate) * (_transform(self.batch_size, z) - 1.0)
+        return jnp.expm1(exponent) / exponent
+
+    @in_float64
+    def slot_factorial_moments(self) -> tuple[Array, Array]:
+        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one unit of time."""
+        mean = self.packet_rate
+        second = lattice.second_moment(self.batch_size) - lattice.mean(self.batch_size)
+        return mean, jnp.asarray(self.batch_rate) * second + mean**2
+
+
+class BernoulliBatches(eqx.Module):
+    """At most one batch a slot, at the slot's end.
+
+    Attributes:
+        batch_probability: probability that a slot brings a batch.
+        batch_size: law of the packets in a batch, a vector indexed by size; single packets if left out.
+
+    Raises:
+        ValueError: if the probability is not in (0, 1] or the sizes are not a law on ``1, 2, ...``.
+    """
+
+    batch_probability: ArrayLike
+    batch_size: ArrayLike
+
+    def __init__(
+        self, batch_probability: ArrayLike, batch_size: ArrayLike | Sequence[float] = (0.0, 1.0)
+    ) -> None:
+        self.batch_probability = _as_array(batch_probability)
+        self.batch_size = _as_array(batch_size)
+
+    def __check_init__(self) -> None:
+        require_positive(self.batch_probability, "batch_probability")
+        if not is_traced(self.batch_probability) and float(np.asarray(self.batch_probability)) > 1:
+            raise ValueError(f"batch_probability must not exceed 1, got {self.batch_probability}")
+        _require_batches(self.batch_size)
+
+    @property
+    @in_float64
+    def packet_rate(self) -> Array:
+        """Mean packets a slot."""
+        return jnp.asarray(self.batch_probability) * lattice.mean(self.batch_size)
+
+    @in_float64
+    def slot_law(self, length: int) -> lattice.CutLaw:
+        """Law of the packets of one slot on ``0..length-1``."""
+        sizes, tail = lattice.truncate(self.batch_size, length)
+        probability = jnp.asarray(self.batch_probability, sizes.dtype)
+        return lattice.CutLaw((probability * sizes).at[0].add(1.0 - probability), probability * tail)
+
+    @in_float64
+    def part_slot_law(self, length: int) -> lattice.CutLaw:
+        """The constant 0: the batch comes at the slot's end, so it sees the queue of the slot's start."""
+        return lattice.CutLaw(jnp.zeros(length).at[0].set(1.0), jnp.zeros(()))
+
+    @in_float64
+    def rest_of_slot(self, length: int) -> Array:
+        """Zero: the batch comes at the slot's end."""
+        return jnp.zeros(length)
+
+    @in_float64
+    def slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of the packets of one slot, ``1 - p + p X(z)``."""
+        return 1.0 + jnp.asarray(self.batch_probability) * (_transform(self.batch_size, z) - 1.0)
+
+    @in_float64
+    def part_slot_transform(self, z: ArrayLike) -> Array:
+        """Generating function of the constant 0."""
+        return jnp.ones_like(jnp.asarray(z))
+
+    @in_float64
+    def slot_factorial_moments(self) -> tuple[Array, Array]:
+        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one slot."""
+        second = lattice.second_moment(self.batch_size) - lattice.mean(self.batch_size)
+        return self.packet_rate, jnp.asarray(self.batch_probability) * second
+
+
+def _room(occupancy: Array, capacity: ArrayLike | None) -> Array:
+    """Packets for which there is room beside a content of ``0..n-1``."""
+    capacity = occupancy.shape[-1] - 1 if capacity is None else capacity
+    return jnp.maximum(capacity - jnp.arange(occupancy.shape[-1]), 0)
+
+
+@in_float64
+def batch_loss(occupancy: ArrayLike, batch_size: ArrayLike, capacity: ArrayLike | None = None) -> Array:
+    """Probability that a batch loses at least one packet, ``Pr(content > K - X)``, partial acceptance.
+
+    Args:
+        occupancy: law on ``0..n-1`` of the content that a batch finds.
+        batch_size: law of its packets X.
+        capacity: room K (may be traced); ``n - 1`` if left out.
+    """
+    occupancy = jnp.asarray(occupancy)
+    sizes = jnp.asarray(batch_size)
+    room = _room(occupancy, capacity)
+    too_big = jnp.where(jnp.arange(sizes.shape[0])[None, :] > room[:, None], sizes[None, :], 0.0)
+    return occupancy @ too_big.sum(axis=1)
+
+
+@in_float64
+def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike, capacity: ArrayLike | None = None) -> Array:
+    """Share of packets lost by batches that find the given content, ``E[(X - (K - n))^+] / E[X]``.
+
+    Arguments as in `batch_loss`.
+    """
+    occupancy = jnp.asarray(occupancy)
+    sizes = jnp.asarray(batch_size)
+    excess = jnp.maximum(jnp.arange(sizes.shape[0])[None, :] - _room(occupancy, capacity)[:, None], 0) @ sizes
+    return occupancy @ excess / lattice.mean(sizes)

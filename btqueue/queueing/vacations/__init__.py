@@ -1,0 +1,1 @@
+"""One queue whose server goes away: every discipline, with and without room for all."""

@@ -1,0 +1,223 @@
+"""When services and vacations begin: what one queue with vacations is made of, in the steady state.
+
+During a service or a vacation nothing leaves the queue, so everything about the queue follows from how often
+a service begins with so many packets present and so many more services allowed in the visit, and how often a
+vacation begins with so many packets present. `VisitEpochs` holds these two measures; the finite buffer
+computes them from the chain of the queue at visit starts, the infinite one from generating functions.
+
+Sources: Takagi, Queueing Analysis, vol. 2 (1993); Lee, Queueing Systems 5 (1989).
+"""
+
+from typing import Literal, NamedTuple, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from btqueue.queueing.chains.elimination import stationary_law
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.traffic.arrivals import BatchArrivals
+
+Discipline = Literal["limited", "gated", "exhaustive"]
+
+
+class VisitEpochs(eqx.Module):
+    """Services and vacations by the state in which they begin, in counts up to one common factor.
+
+    Attributes:
+        arrivals: the packets' arrivals.
+        service: law of a service, ``(B,)``.
+        vacations: laws of a vacation, ``(R, V)``: row ``j`` after ``j`` services, the last row after more.
+        service_starts: ``(G, S, n)``, services that begin with ``q`` packets present (last axis), ``s`` more
+            services allowed in the visit (second axis; one entry if the discipline sets no limit), in a visit
+            that closes with vacation ``closing[g]`` if the packets last.
+        closing: ``(G,)`` rows of ``vacations``.
+        vacation_starts: ``(R, n)``, vacations of each row that begin with ``q`` packets present.
+        capacity: room K; ``n`` for an infinite buffer whose content is tabulated on ``0..n-1``.
+        limit: most services in a visit.
+        discipline: ``"limited"``, ``"gated"`` or ``"exhaustive"``.
+        has_limit: whether the discipline sets a limit at all.
+    """
+
+    arrivals: BatchArrivals
+    service: Array
+    vacations: Array
+    service_starts: Array
+    closing: Array
+    vacation_starts: Array
+    capacity: Array
+    limit: Array
+    discipline: Discipline = eqx.field(static=True)
+    has_limit: bool = eqx.field(static=True)
+
+
+class Intervals(NamedTuple):
+    """What a buffer of room K does during whole intervals and during the slots of one, ``(..., n, n)``."""
+
+    service: Array
+    vacations: Array  # (R, n, n)
+    service_time: Array
+    vacation_time: Array  # (R, n, n)
+
+
+def fill_to(arrivals: lattice.CutLaw, capacity: ArrayLike) -> Array:
+    """`lattice.filling_matrix` for a ``capacity`` below the table's end, which may be traced.
+
+    The states above ``capacity`` stay in the table and lead to ``capacity``; nothing leads to them.
+    """
+    filling = lattice.filling_matrix(arrivals)
+    content = jnp.arange(filling.shape[-1])
+    over = jnp.where(content >= capacity, filling, 0.0).sum(axis=-1, keepdims=True)
+    return jnp.where(content < capacity, filling, 0.0) + over * (content == capacity)
+
+
+def intervals(
+    arrivals: BatchArrivals, service: Array, vacations: Array, capacity: ArrayLike, size: int
+) -> Intervals:
+    """How a buffer fills during a service and during each kind of vacation, on ``0..size-1``."""
+    slot = arrivals.slot_law(size).probabilities
+
+    def fills(durations: Array) -> Array:
+        return fill_to(lattice.compound(durations, slot, size), capacity)
+
+    return Intervals(
+        service=fills(service),
+        vacations=fills(vacations),
+        service_time=fills(lattice.survival(service)),
+        vacation_time=fills(lattice.survival(vacations)),
+    )
+
+
+def serve(law: Array, per_service: Array) -> Array:
+    """The queue after one more service; the last axis of ``law`` holds those that find a packet."""
+    after = law @ per_service
+    return jnp.concatenate([after[..., 1:], jnp.zeros_like(after[..., :1])], axis=-1)
+
+
+class Visits(NamedTuple):
+    """Visits of several groups, each with a budget of services.
+
+    ``emptied[j, g]`` is the share that ends with an empty queue after ``j`` services, fewer than the budget;
+    ``in_service[j, g]`` the queue where service ``j`` begins, ``finished[g]`` where the budget is used up.
+    """
+
+    emptied: Array  # (J, g)
+    in_service: Array | None  # (J, g, n), where it was asked for
+    finished: Array  # (g, n)
+
+
+def visits(start: Array, budget: Array, per_service: Array, longest: int, *, keep: bool = False) -> Visits:
+    """Follow visits that start with the queues ``start``, ``(g, n)``, for up to ``longest`` services.
+
+    ``in_service`` is returned if ``keep`` is set.
+    """
+
+    def one_service(going: Array, served: Array) -> tuple[Array, tuple[Array, Array | None]]:
+        active = served < budget
+        # rows that have used up their budget stay as they are
+        in_service = jnp.where(active[:, None], going.at[:, 0].set(0.0), 0.0)
+        emptied = jnp.where(active, going[:, 0], 0.0)
+        return jnp.where(active[:, None], serve(in_service, per_service), going), (
+            emptied,
+            in_service if keep else None,
+        )
+
+    finished, (emptied, in_service) = jax.lax.scan(one_service, start, jnp.arange(longest))
+    return Visits(emptied, in_service, finished)
+
+
+def _row(served: Array, rows: int) -> Array:
+    """Row of the vacations after ``served`` services."""
+    return jnp.minimum(served, rows - 1)
+
+
+class Cycles(NamedTuple):
+    """What the finite buffer's chain gives: visit starts, services a visit, measures of `VisitEpochs`."""
+
+    visit_start: Array  # (n,)
+    served: Array  # (J + 1,), shares of the visits
+    service_starts: Array  # (G, S, n)
+    closing: Array  # (G,)
+    vacation_starts: Array  # (R, n)
+
+
+def _vacation_starts(outcome: Visits, budget: Array, rows: int, size: int) -> Array:
+    longest = outcome.emptied.shape[0]
+    starts = jnp.zeros((rows, size))
+    starts = starts.at[_row(jnp.arange(longest), rows), 0].add(outcome.emptied.sum(axis=1))
+    return starts.at[_row(budget, rows)].add(outcome.finished)
+
+
+def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool, has_limit: bool) -> Cycles:
+    """Limited service, or gated service of at most ``limit`` of those present at the visit's start.
+
+    A visit that finds ``q`` packets is allowed ``limit`` services, or ``min(q, limit)`` behind the gate.
+    ``longest`` is a static bound on ``limit``.
+    """
+    size, rows = of.service.shape[0], of.vacations.shape[0]
+    budget = jnp.minimum(limit, jnp.arange(size)) if gated else jnp.full(size, limit)
+    everywhere = visits(jnp.eye(size), budget, of.service, longest)
+    after_emptied = of.vacations[_row(jnp.arange(longest), rows), 0]
+    if rows == 1:
+        after_finished = everywhere.finished @ of.vacations[0]
+    elif gated:
+        after_finished = jnp.einsum("gq,gqp->gp", everywhere.finished, of.vacations[_row(budget, rows)])
+    else:
+        after_finished = everywhere.finished @ of.vacations[_row(limit, rows)]
+    visit_start = stationary_law(everywhere.emptied.T @ after_emptied + after_finished)
+
+    if gated:  # the gate is known from the start: one group for each queue found
+        groups, group_budget = jnp.diag(visit_start), budget
+    else:
+        groups, group_budget = visit_start[None, :], jnp.full(1, limit)
+    outcome = visits(groups, group_budget, of.service, longest, keep=True)
+    in_service = cast(Array, outcome.in_service)
+    served = jnp.append(outcome.emptied.sum(axis=1), 0.0).at[group_budget].add(outcome.finished.sum(axis=1))
+    vacation_starts = _vacation_starts(outcome, group_budget, rows, size)
+
+    kinds = rows if gated else 1
+    kind = _row(group_budget, kinds)
+    closing = jnp.arange(rows) if gated else _row(limit, rows)[None]
+    if not has_limit:
+        by_kind = jax.ops.segment_sum(in_service.sum(axis=0), kind, kinds)[:, None, :]
+        return Cycles(visit_start, served, by_kind, closing, vacation_starts)
+    left = group_budget[None, :] - 1 - jnp.arange(longest)[:, None]  # services allowed after this one
+    index = jnp.where(left >= 0, kind[None, :] * longest + left, kinds * longest)
+    flat = in_service.reshape(-1, size)
+    by_kind = jax.ops.segment_sum(flat, index.reshape(-1), kinds * longest + 1)[:-1]
+    return Cycles(visit_start, served, by_kind.reshape(kinds, longest, size), closing, vacation_starts)
+
+
+def exhaustive_cycles(of: Intervals, longest: int) -> Cycles:
+    """Service until the queue is empty; ``served`` is cut at ``longest``, all else is not.
+
+    After as many services as there are kinds of vacation, every further one is alike: what is left of the
+    visits is an absorbing chain, solved as the stationary law of the chain that begins again at once. No
+    subtraction is involved, so that visits which practically never end (overload) do no harm.
+    """
+    size, rows = of.service.shape[0], of.vacations.shape[0]
+    special = rows - 1
+    budget = jnp.full(size, special)
+    everywhere = visits(jnp.eye(size), budget, of.service, special)
+    after_emptied = of.vacations[:special, 0]
+    ends_late = everywhere.finished.sum(axis=1)[:, None] * of.vacations[-1, 0]
+    visit_start = stationary_law(everywhere.emptied.T @ after_emptied + ends_late)
+
+    outcome = visits(visit_start[None, :], budget[:1], of.service, special, keep=True)
+    remaining = outcome.finished[0]
+    weight = remaining.sum()
+    again = serve(jnp.eye(size).at[0, 0].set(0.0), of.service).at[0].set(remaining / weight)
+    late = stationary_law(again)
+    # late[0] counts the ends of these visits; dividing by it could overflow, so the rest is scaled instead
+    in_service = late[0] * cast(Array, outcome.in_service).sum(axis=(0, 1)) + weight * late.at[0].set(0.0)
+    ends = jnp.append(outcome.emptied[:, 0], weight) * late[0]
+    served = visits(visit_start[None, :], jnp.full(1, longest), of.service, longest)
+    return Cycles(
+        visit_start=visit_start,
+        served=jnp.append(served.emptied[:, 0], 0.0),
+        service_starts=in_service[None, None, :],
+        closing=jnp.full(1, rows - 1),
+        vacation_starts=jnp.zeros((rows, size)).at[:, 0].set(ends),
+    )

@@ -1,0 +1,85 @@
+"""Jobs in threads that Ctrl-C stops, with nothing lost that they had done."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+
+class Stop:
+    """Whether jobs shall stop; without a lock, so that a signal handler may set it anywhere."""
+
+    def __init__(self) -> None:
+        """Start with no."""
+        self.wanted = False
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C came while jobs were under way; `results` are those of the jobs begun, in order."""
+
+    def __init__(self, results: list[Any]) -> None:
+        """Keep the results."""
+        super().__init__("interrupted")
+        self.results = results
+
+
+Job = Callable[[Stop], Any]
+"""Looks at its argument now and then, and returns early when told to stop."""
+
+
+def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
+    """Return what the jobs return, in order.
+
+    A second Ctrl-C does what the first would have done without this function.
+
+    Raises:
+        Stopped: by Ctrl-C, once the jobs that were begun have noticed.
+    """
+    stop = Stop()
+    results: dict[int, Any] = {}
+
+    def work(place: int) -> None:
+        if not stop.wanted:
+            results[place] = jobs[place](stop)
+
+    with interrupt_stops(stop), ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work, place) for place in range(len(jobs))]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        interrupted = stop.wanted
+        stop.wanted = True  # after an exception, the others need not go on
+        for future in futures:
+            future.result()
+    in_order = [results[place] for place in sorted(results)]
+    if interrupted:
+        raise Stopped(in_order)
+    return in_order
+
+
+@contextmanager
+def interrupt_stops(stop: Stop) -> Iterator[None]:
+    """Let the first Ctrl-C set `stop` and raise nothing.
+
+    A KeyboardInterrupt can come between any two steps of the main thread, also while it holds the lock of a
+    future or starts a thread, and then the pool waits forever or loses a result.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def note(number: int, frame: Any) -> None:
+        first, stop.wanted = not stop.wanted, True
+        try:
+            before(number, frame)
+        except KeyboardInterrupt:
+            if not first:
+                raise
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # unless `before` put another one in its place
+            signal.signal(signal.SIGINT, before)
