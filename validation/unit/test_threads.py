@@ -38,7 +38,7 @@ def test_an_error_stops_the_other_jobs():
 
 @pytest.mark.parametrize("attempt", range(100))
 def test_ctrl_c_in_the_first_moment_keeps_what_was_done(attempt):
-    """The first job interrupts as soon as it runs: while its thread, or the next one, is still being started."""
+    """The first job interrupts as soon as it runs, while threads are still being started."""
 
     def interrupts(stop):
         os.kill(os.getpid(), signal.SIGINT)
