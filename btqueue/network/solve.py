@@ -5,6 +5,7 @@ from importlib import import_module
 import xarray as xr
 
 from btqueue.network.answers import label
+from btqueue.network.load_steps import answer_in_steps
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import model_of
 
@@ -22,5 +23,9 @@ def solve(scenario: Scenario) -> xr.Dataset:
         NoConvergence: no consistent operating point was found.
     """
     name = model_of(scenario)
-    metrics, notes = import_module(f"btqueue.network.{name}.model").answer(scenario)
+    answer = import_module(f"btqueue.network.{name}.model").answer
+    if scenario.traffic.load_schedule:
+        metrics, notes = answer_in_steps(scenario, answer)
+    else:
+        metrics, notes = answer(scenario)
     return label(scenario, metrics, {"model": name, **notes})

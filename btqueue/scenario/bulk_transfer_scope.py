@@ -30,7 +30,6 @@ BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "voice.packet": ("none",),
         "traffic.two_way": (False,),
         "traffic.application_timeout_s": (None,),
-        "traffic.load_schedule": ((),),
         "transport.protocol": ("tcp",),
         "transport.clock_granularity_s": (0,),
         "transport.limited_transmit": (False,),

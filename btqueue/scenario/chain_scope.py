@@ -38,7 +38,6 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.source": ("greedy",),
         "traffic.two_way": (False,),
         "traffic.start_s": (0,),
-        "traffic.load_schedule": ((),),
         "transport.protocol": ("tcp",),
         "transport.variant": ("newreno",),
         "transport.clock_granularity_s": (0,),

@@ -42,7 +42,6 @@ SCATTERNET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.source": ("poisson", "greedy"),
         "traffic.two_way": (False,),
         "traffic.start_s": (0,),
-        "traffic.load_schedule": ((),),
         "traffic.application_timeout_s": (None,),
         "transport.protocol": ("tcp",),
         "transport.variant": ("newreno",),

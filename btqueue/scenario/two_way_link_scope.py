@@ -31,7 +31,6 @@ TWO_WAY_LINK: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "polling.discipline": ("exhaustive", "e-limited", "1-limited", "round-robin"),
         "voice.packet": ("none",),
         "traffic.source": ("greedy", "poisson", "ibp"),
-        "traffic.load_schedule": ((),),
         "transport.protocol": ("tcp",),
         "transport.vegas_adjustment": ("per-ack",),
         "transport.window_limited_growth": (False,),

@@ -254,7 +254,6 @@ NOT_BUILT = [
     {"voice.packet": "HV3", "link.packets": ["DH3"]},
     {"traffic.two_way": True},
     {"traffic.start_s": 2},
-    {"traffic.load_schedule": [{"at_s": 60, "load_kbps": 120}]},
     {"traffic.message_bytes": 1461},
     {"transport.variant": "sack"},
     {"transport.limited_transmit": True},

@@ -1,0 +1,124 @@
+"""A load that changes in steps: the steady state of every step, weighted by the time that it lasts.
+
+Quasi-stationary: each step is taken as long against the time that the network takes to settle, so neither
+the approach to a new steady state counts, nor what an overloaded step leaves to be sent in the next one (a
+warning says so where there is one).
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+
+Answer = tuple[dict[str, Any], dict[str, Any]]
+
+PER_SEGMENT = ("rtt_s", "delay_s", "cwnd_segments", "acknowledged_delay_s")
+PER_PACKET = ("segment_loss", "loss_")
+OVER_TIME = (
+    *("goodput_kbps", "throughput_kbps", "window_segments", "queue_packets", "slot_utilisation"),
+    *("timeouts_per_s", "fast_retransmits_per_s", "retransmissions_per_s", "polls_per_s"),
+)
+"""What a mean is over: segments delivered, packets sent, or time. Cycles are counted. Quantiles are left out:
+no mean over the steps gives them."""
+
+CARRIED = 0.98
+"""Share of the offered load below which a step counts as overloaded."""
+
+
+class Step(NamedTuple):
+    """A load (kbit/s per flow) and how many seconds of the measurement it is offered."""
+
+    load_kbps: float
+    seconds: float
+
+
+def steps_of(scenario: Scenario) -> list[Step]:
+    """Return the steps that the measurement sees; it lasts from the end of the warm-up on."""
+    warmup = scenario.run.warmup_s
+    begin = 0.0 if warmup == "auto" else float(warmup)
+    end = begin + scenario.run.duration_s
+    loads = [scenario.traffic.load_kbps, *(step.load_kbps for step in scenario.traffic.load_schedule)]
+    times = [0.0, *(step.at_s for step in scenario.traffic.load_schedule), np.inf]
+    lasting = [min(late, end) - max(early, begin) for early, late in pairwise(times)]
+    return [Step(load, time) for load, time in zip(loads, lasting, strict=True) if time > 0]
+
+
+def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) -> Answer:
+    """Return metrics and notes of a scenario with a `traffic.load_schedule`, from those of its steps.
+
+    Raises:
+        NoConvergence: a step has no answer.
+    """
+    steps = steps_of(scenario)
+    answers = [
+        answer(scenario.with_(traffic__load_kbps=step.load_kbps, traffic__load_schedule=[])) for step in steps
+    ]
+    every = [metrics for metrics, _ in answers]
+    names = [name for name in every[0] if all(name in metrics for metrics in every)]
+    time = np.array([step.seconds for step in steps])
+    metrics: dict[str, Any] = {}
+    for name in names:
+        if (weights := _weights(name, time, every)) is None:
+            continue
+        if name == "queue_packets":
+            queues = [q for q in every[0][name] if all(q in one[name] for one in every)]
+            metrics[name] = {q: _mean([one[name][q] for one in every], weights) for q in queues}
+        else:
+            metrics[name] = _mean([one[name] for one in every], weights)
+    return metrics, _notes(steps, answers)
+
+
+def _weights(name: str, time: np.ndarray, every: list[dict[str, Any]]) -> np.ndarray | None:
+    """Return what the steps count for in the mean of a metric, shape (steps, ...)."""
+
+    def times(key: str) -> np.ndarray:
+        rate = np.array([one[key] for one in every], dtype=float)
+        return rate * time.reshape(-1, *[1] * (rate.ndim - 1))
+
+    if name in OVER_TIME:
+        return time
+    if name == "cycle_s":
+        return time / np.array([one["cycle_s"] for one in every])
+    if name in PER_SEGMENT:
+        return times("goodput_kbps")
+    if name.startswith(PER_PACKET):
+        return times("throughput_kbps" if "throughput_kbps" in every[0] else "goodput_kbps")
+    return None
+
+
+def _mean(values: list[Any], weights: np.ndarray) -> Any:
+    """Return the weighted mean over the steps; values and weights may be for each flow or for all."""
+    array = np.array(values, dtype=float)
+    trailing = max(array.ndim, weights.ndim)
+    array, weights = (x.reshape(*x.shape, *[1] * (trailing - x.ndim)) for x in (array, weights))
+    mean = (array * weights).sum(axis=0) / np.broadcast_to(weights, (array * weights).shape).sum(axis=0)
+    return float(mean) if mean.ndim == 0 else mean
+
+
+def _notes(steps: list[Step], answers: list[Answer]) -> dict[str, Any]:
+    """Return how the steps were answered: the worst residual, all iterations, every warning with its load."""
+    notes = [note for _, note in answers]
+    warnings = [
+        f"at a load of {step.load_kbps:g} kbit/s: {warning}"
+        for step, note in zip(steps, notes, strict=True)
+        for warning in note["warnings"]
+    ]
+    for step, (metrics, _) in zip(steps[:-1], answers[:-1], strict=True):
+        if np.min(metrics["goodput_kbps"]) < CARRIED * step.load_kbps:
+            warnings.append(
+                f"a load of {step.load_kbps:g} kbit/s is more than is carried; what it leaves to be sent in "
+                "the next step is left out"
+            )
+    methods = dict.fromkeys(note["method"] for note in notes)
+    loads = ", ".join(f"{step.load_kbps:g} for {step.seconds:g} s" for step in steps)
+    return {
+        **notes[-1],
+        "method": f"quasi-stationary, loads {loads}: " + "; ".join(methods),
+        "converged": all(note["converged"] for note in notes),
+        "residual": max(note["residual"] for note in notes),
+        "iterations": sum(note["iterations"] for note in notes),
+        "warnings": warnings,
+    }

@@ -1,0 +1,66 @@
+"""A load in steps: means over the steps, each weighted as its metric wants."""
+
+import numpy as np
+import pytest
+
+import btqueue
+from btqueue.network.load_steps import Step, answer_in_steps, steps_of
+from btqueue.scenario import Scenario
+
+SCHEDULE = [{"at_s": 60, "load_kbps": 120}, {"at_s": 120, "load_kbps": 160}, {"at_s": 900, "load_kbps": 1}]
+SCENARIO = Scenario().with_(
+    traffic__load_kbps=80, traffic__load_schedule=SCHEDULE, run__warmup_s=30, run__duration_s=270
+)
+
+
+def test_steps_count_as_long_as_the_measurement_sees_them():
+    assert steps_of(SCENARIO) == [Step(80, 30), Step(120, 60), Step(160, 180)]
+    assert steps_of(SCENARIO.with_(run__warmup_s=60, run__duration_s=60)) == [Step(120, 60)]
+
+
+def of_one_step(scenario):
+    """An answer whose round trip is the load over 100, and whose cycle is the load over 1000."""
+    load = scenario.traffic.load_kbps
+    carried = min(load, 150)
+    metrics = {
+        "goodput_kbps": np.full(2, carried),
+        "throughput_kbps": 2.0 * carried,
+        "rtt_s": load / 100,
+        "rtt_p90_s": 1.0,
+        "segment_loss": load / 1000,
+        "cycle_s": load / 1000,
+        "queue_packets": {"uplink": load},
+    }
+    notes = {"method": "m", "converged": True, "residual": load / 1e9, "iterations": 2, "warnings": ["rough"]}
+    return metrics, notes
+
+
+def test_rates_are_means_over_time_delays_over_segments_and_cycles_are_counted():
+    metrics, notes = answer_in_steps(SCENARIO, of_one_step)
+    loads, carried, time = np.array([80, 120, 160]), np.array([80, 120, 150]), np.array([30, 60, 180])
+    np.testing.assert_allclose(metrics["goodput_kbps"], np.full(2, carried @ time / 270))
+    np.testing.assert_allclose(metrics["rtt_s"], (loads * carried) @ time / (carried @ time) / 100)
+    np.testing.assert_allclose(metrics["segment_loss"], (loads * carried) @ time / (carried @ time) / 1000)
+    assert metrics["cycle_s"] == pytest.approx(270 / (time / (loads / 1000)).sum())
+    assert metrics["queue_packets"]["uplink"] == pytest.approx(loads @ time / 270)
+    assert "rtt_p90_s" not in metrics
+    assert (notes["residual"], notes["iterations"], notes["converged"]) == (1.6e-7, 6, True)
+    assert notes["warnings"][0] == "at a load of 80 kbit/s: rough"
+
+
+def test_an_overloaded_step_before_the_last_one_is_warned_of():
+    _, notes = answer_in_steps(SCENARIO, of_one_step)
+    assert not any("more than is carried" in warning for warning in notes["warnings"])
+    _, notes = answer_in_steps(SCENARIO.with_(run__duration_s=1000), of_one_step)
+    assert any("160 kbit/s is more than is carried" in warning for warning in notes["warnings"])
+
+
+def test_equal_steps_are_no_steps():
+    scenario = btqueue.load("johansson-2000/smooth").with_(run__warmup_s=0, run__duration_s=100)
+    load = scenario.traffic.load_kbps
+    plain = btqueue.solve(scenario)
+    stepped = btqueue.solve(scenario.with_(traffic__load_schedule=[{"at_s": 40, "load_kbps": load}]))
+    assert {"goodput_kbps", "rtt_s"} <= set(stepped.data_vars) <= set(plain.data_vars)
+    for name in stepped.data_vars:
+        np.testing.assert_allclose(stepped[name], plain[name], rtol=1e-12, err_msg=str(name))
+    assert stepped.attrs["method"].startswith("quasi-stationary")
