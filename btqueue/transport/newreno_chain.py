@@ -6,11 +6,13 @@ of one segment: lost, delivered and acknowledged, or delivered with its ACK lost
 
 * RFC 5681 (slow start, congestion avoidance, fast retransmit and fast recovery),
 * RFC 6582 (NewReno's partial ACKs and its `recover` guard, with "cwnd = ssthresh" at a full ACK),
+* RFC 6675 (`Variant.SACK`, in `sack_recovery`),
 * RFC 6298 (one retransmission timer, restarted by every new ACK, doubled by every expiry),
 
-with a greedy source, no delayed ACK, timestamps (so the first new ACK
-after a timeout ends the backoff), and the retransmission timer firing at the end of a round in which nothing
-is left in flight.
+with half the flight rounded down to whole segments for a threshold (with half segments goodput is up to 2 %
+and fast retransmits up to 4 % higher, measured), a greedy source, no delayed ACK, timestamps (so the first
+new ACK after a timeout ends the backoff), and the retransmission timer firing at the end of a round in which
+nothing is left in flight.
 
 Sequence numbers are counted in segments and kept relative to `snd_una`, so that the reachable states are
 finite. `btqueue.transport.chain` enumerates them.
@@ -18,6 +20,8 @@ finite. `btqueue.transport.chain` enumerates them.
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+
+from btqueue.transport import sack_recovery
 
 MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmission timer
 DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
@@ -31,6 +35,7 @@ class Variant(StrEnum):
     TAHOE = "tahoe"
     RENO = "reno"
     NEWRENO = "newreno"
+    SACK = "sack"
 
 
 class Growth(StrEnum):
@@ -112,6 +117,9 @@ class Connection:
         recover: one past the highest segment sent when loss was last detected (0 once acknowledged).
         backoff: doublings of the retransmission timer.
         age: whole rounds since the timer was (re)started, or TIMER_RESTARTED.
+        sacked: bit k is set when an ACK has reported segment k (0 but for SACK, as the next).
+        high_rxt: one past the highest segment sent again in this recovery.
+        rescued: RescueRxt of RFC 6675: no rescue retransmission until it is acknowledged.
         burst: segments of this round whose fate is still open, in order.
         released: segments that leave in the next round.
     """
@@ -126,6 +134,9 @@ class Connection:
     recover: int
     backoff: int
     age: int
+    sacked: int
+    high_rxt: int
+    rescued: int
     burst: tuple[int, ...]
     released: tuple[int, ...]
 
@@ -133,7 +144,8 @@ class Connection:
         """Return the state as a hashable tuple."""
         return (
             self.received, self.snd_nxt, self.snd_max, self.cwnd, self.ssthresh, self.duplicates,
-            self.in_recovery, self.recover, self.backoff, self.age, self.burst, self.released,
+            self.in_recovery, self.recover, self.backoff, self.age, self.sacked, self.high_rxt, self.rescued,
+            self.burst, self.released,
         )  # fmt: skip
 
 
@@ -144,7 +156,8 @@ def first_state(window: int) -> State:
     """
     return Connection(
         received=0, snd_nxt=1, snd_max=window, cwnd=1, ssthresh=max(window // 2, 2), duplicates=0,
-        in_recovery=False, recover=window, backoff=1, age=0, burst=(0,), released=(),
+        in_recovery=False, recover=window, backoff=1, age=0, sacked=0, high_rxt=0,
+        rescued=sack_recovery.RESCUE_ALLOWED, burst=(0,), released=(),
     ).freeze()  # fmt: skip
 
 
@@ -199,10 +212,16 @@ class SenderRules:
     def _on_ack(self, conn: Connection) -> bool:
         """Take a cumulative ACK; tell whether it started a fast retransmit."""
         acknowledged = _next_expected(conn.received)
+        sack = self.variant is Variant.SACK
+        tells_more = conn.received & ~conn.sacked != 0
+        if sack:
+            conn.sacked = conn.received
         if acknowledged > 0:
             self._on_new_ack(conn, acknowledged)
             return False
         if conn.snd_max == 0:  # nothing outstanding: not a duplicate by RFC 5681 section 2
+            return False
+        if sack and not tells_more:  # nor is this one by RFC 6675 section 2
             return False
         return self._on_duplicate_ack(conn)
 
@@ -212,6 +231,9 @@ class SenderRules:
         conn.duplicates, conn.backoff, conn.age = 0, 0, TIMER_RESTARTED
         if not conn.in_recovery:
             self._open_window(conn)
+        elif self.variant is Variant.SACK:
+            if full_ack:
+                sack_recovery.end(conn)
         elif full_ack or self.variant is Variant.RENO:
             conn.in_recovery, conn.cwnd = False, conn.ssthresh
         else:  # partial ACK, RFC 6582 section 3.2 step 3
@@ -227,14 +249,14 @@ class SenderRules:
 
     def _on_duplicate_ack(self, conn: Connection) -> bool:
         if conn.in_recovery:
-            conn.cwnd += 1
+            conn.cwnd += self.variant is not Variant.SACK
             self._send(conn)
             return False
         if conn.duplicates == DUPLICATE_THRESHOLD:
             return False
         conn.duplicates += 1
         # RFC 6582 section 3.2 step 1: no second fast retransmit for one window of data
-        if conn.duplicates < DUPLICATE_THRESHOLD or conn.recover > 0:
+        if not self._is_lost(conn) or conn.recover > 0:
             return False
         self._reduce_threshold(conn)
         conn.age = TIMER_RESTARTED
@@ -244,6 +266,9 @@ class SenderRules:
             conn.recover = conn.snd_max
         if self.variant is Variant.TAHOE:
             conn.cwnd, conn.snd_nxt = 1, 0
+        elif self.variant is Variant.SACK:
+            conn.cwnd, conn.duplicates = conn.ssthresh, 0
+            sack_recovery.begin(conn)
         else:
             conn.in_recovery, conn.duplicates = True, 0
             conn.cwnd = conn.ssthresh + DUPLICATE_THRESHOLD
@@ -251,12 +276,19 @@ class SenderRules:
         self._send(conn)
         return True
 
+    def _is_lost(self, conn: Connection) -> bool:
+        """Tell whether duplicate ACKs, or what they report, say that the first segment is lost."""
+        if self.variant is Variant.SACK and sack_recovery.lost_below(conn) > 0:
+            return True
+        return conn.duplicates == DUPLICATE_THRESHOLD
+
     def _on_timeout(self, conn: Connection) -> None:
         """Go back N: RFC 5681 section 3.1, RFC 6298 rules 5.4 to 5.6, RFC 6582 section 3.2 step 4."""
         self._reduce_threshold(conn)
         conn.cwnd, conn.snd_nxt, conn.duplicates, conn.in_recovery = 1, 0, 0, False
         conn.recover = conn.snd_max
         conn.backoff, conn.age = min(conn.backoff + 1, MAX_BACKOFF), 0
+        sack_recovery.forget(conn)
         self._send(conn)
 
     def _reduce_threshold(self, conn: Connection) -> None:
@@ -265,6 +297,9 @@ class SenderRules:
     def _send(self, conn: Connection) -> None:
         """Release what the window allows."""
         allowed = min(self.lattice.segments[conn.cwnd], self.window)
+        if self.variant is Variant.SACK:
+            sack_recovery.send(conn, allowed, self.window)
+            return
         if conn.snd_nxt < allowed:
             conn.released += tuple(range(conn.snd_nxt, allowed))
             conn.snd_nxt = allowed
@@ -291,5 +326,6 @@ def _advance(conn: Connection, acknowledged: int) -> None:
     conn.snd_nxt = max(conn.snd_nxt - acknowledged, 0)
     conn.snd_max -= acknowledged
     conn.recover = max(conn.recover - acknowledged, 0)
+    sack_recovery.advance(conn, acknowledged)
     conn.burst = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.burst)
     conn.released = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.released)

@@ -254,3 +254,18 @@ def test_bad_loss_processes_are_refused():
 def test_a_tolerance_out_of_reach_raises():
     with pytest.raises(NotConvergedError, match="residual"):
         rates(LossProcess.independent(0.1), window=4, tolerance=1e-30)
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_without_fast_retransmit_selective_acknowledgements_change_nothing(window):
+    loss = LossProcess.independent(0.1)
+    sack, newreno = (rates(loss, window=window, variant=v) for v in (Variant.SACK, Variant.NEWRENO))
+    assert sack.fast_retransmits == newreno.fast_retransmits == 0.0
+    assert sack.goodput == pytest.approx(newreno.goodput, rel=1e-9)
+    assert sack.timeouts == pytest.approx(newreno.timeouts, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", [0.01, 0.05, 0.1, 0.2])
+def test_selective_acknowledgements_carry_most(loss):
+    goodputs = [rates(LossProcess.independent(loss), variant=v).goodput for v in Variant]
+    assert goodputs[-1] == max(goodputs)
