@@ -39,6 +39,7 @@ def _solution(dataset: xr.Dataset) -> dict[str, Any]:
         "iterations": int(attrs["iterations"]),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
+        **{key: str(attrs[key]) for key in ("model", "measured_errors", "errors") if key in attrs},
         "metrics": _metrics(dataset, interval=False),
     }
 

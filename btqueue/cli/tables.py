@@ -169,7 +169,10 @@ def _model_line(solved: Answer) -> str:
     attrs = solved.dataset.attrs
     state = "converged" if attrs["converged"] else "NOT converged"
     steps = f"{state} in {attrs['iterations']} iterations, residual {attrs['residual']:.1g}"
-    return f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
+    line = f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
+    errors = [f"measured errors {attrs['measured_errors']}"] if "measured_errors" in attrs else []
+    errors += [f"of this kind: {attrs['errors']}"] if "errors" in attrs else []
+    return "\n".join([line, "; ".join(errors)]) if errors else line
 
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:

@@ -5,8 +5,8 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
 - metrics by name: one number for the network (`cycle_s`, `slot_utilisation`, `fairness`), one for each flow,
   or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
   that the model cannot give is left out.
-- notes: `method` in words, `converged`, `residual` (relative), `iterations`, `warnings`, and `errors`, the
-  measured error class of the approximation, where there is one.
+- notes: `method` in words, `converged`, `residual` (relative), `iterations`, `warnings`, and, where the
+  regime has one of its own, `errors`: its measured error class. `measured_errors` has the whole model's.
 """
 
 from typing import Any

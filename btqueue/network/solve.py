@@ -6,6 +6,7 @@ import xarray as xr
 
 from btqueue.network.answers import label
 from btqueue.network.load_steps import answer_in_steps
+from btqueue.network.measured_errors import in_words
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import model_of
 
@@ -16,7 +17,8 @@ def solve(scenario: Scenario) -> xr.Dataset:
     Returns:
         Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, model,
-        method, converged, residual (relative), iterations, warnings.
+        method, converged, residual (relative), iterations, warnings, measured_errors (in words) and, where
+        the regime has a class of its own, errors.
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
@@ -28,4 +30,4 @@ def solve(scenario: Scenario) -> xr.Dataset:
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    return label(scenario, metrics, {"model": name, **notes})
+    return label(scenario, metrics, {"model": name, "measured_errors": in_words(name), **notes})

@@ -2,7 +2,8 @@
 
     python validation/crosscheck/model_against_simulation.py [MODEL ...]
 
-writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it. The points of
+writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it, and the error
+classes that answers carry, btqueue/network/measured_errors.csv. The points of
 each model stand in `grids`. Each point is kept in the .csv as soon as it is answered; one that stands there
 with the same scenario is not asked again, so a run that was stopped goes on (`--afresh` forgets them).
 """
@@ -25,6 +26,7 @@ import numpy as np
 from btqueue.scenario import METRICS, Scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.md"
+CLASSES = Path(__file__).parents[2] / "btqueue" / "network" / "measured_errors.csv"
 LEAST = {
     "goodput_kbps": 0.0,
     "rtt_s": 0.0,
@@ -141,19 +143,36 @@ def table(rows: Iterable[Row]) -> list[str]:
         "| metric | points | median | 95th percentile | worst | worst at | aim |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, least in LEAST.items():
-        counted = [row for row in rows if row.metric == name and row.simulated > least]
-        if not counted:
-            continue
-        errors = np.abs([row.error for row in counted])
-        worst = counted[int(errors.argmax())]
+    for name, (count, median, high, worst) in errors_of(rows).items():
+        least = LEAST[name]
         heading = METRICS[name].long_name + (f", where above {least:g}" if least else "")
-        median, high = float(np.median(errors)), float(np.quantile(errors, 0.95))
         lines.append(
-            f"| {heading} | {len(counted)} | {median:.1%} | {high:.0%} | {worst.error:+.0%} "
+            f"| {heading} | {count} | {median:.1%} | {high:.0%} | {worst.error:+.0%} "
             f"| {worst.point} | {verdict(name, median, high)} |"
         )
     return lines
+
+
+def errors_of(rows: list[Row]) -> dict[str, tuple[int, float, float, Row]]:
+    """Return points, median and 95th percentile of the relative errors, and the worst point, by metric."""
+    found = {}
+    for name, least in LEAST.items():
+        if counted := [row for row in rows if row.metric == name and row.simulated > least]:
+            errors = np.abs([row.error for row in counted])
+            sizes = float(np.median(errors)), float(np.quantile(errors, 0.95))
+            found[name] = (len(counted), *sizes, counted[int(errors.argmax())])
+    return found
+
+
+def keep_classes(rows: list[Row]) -> None:
+    """Write the error class of every metric of every model."""
+    with CLASSES.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("model", "metric", "points", "median", "high", "worst"))
+        for model in sorted({row.model for row in rows}):
+            for name, (*sizes, worst) in errors_of([row for row in rows if row.model == model]).items():
+                count, *shares = sizes
+                writer.writerow((model, name, count, *(f"{x:.4g}" for x in (*shares, worst.error))))
 
 
 def verdict(name: str, median: float, high: float) -> str:
@@ -206,6 +225,7 @@ def main(arguments: list[str]) -> None:
     rows = run(tasks, rows)
     keep(rows)
     PAGE.write_text(page(rows), encoding="utf-8")
+    keep_classes(rows)
 
 
 if __name__ == "__main__":

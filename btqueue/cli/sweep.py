@@ -1,0 +1,202 @@
+"""`btqueue sweep`: a scenario at many points, kept on disk point by point."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from btqueue.scenario import Scenario
+
+DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
+"""Those that are shown where none is asked for."""
+MOST_KEYS_DRAWN = 3
+"""Keys of a grid that a figure has room for."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command()(sweep)
+
+
+def sweep(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
+    ],
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--over",
+            metavar="KEY=VALUES",
+            help="Values of a key: 1..25, 1..25:2, 5,10,20, lin(a,b,n), log(a,b,n). Repeatable: every "
+            "combination is a point.",
+        ),
+    ] = None,
+    points: Annotated[
+        Path | None,
+        typer.Option("--points", metavar="FILE.csv", help="Points in place of --over: keys, then values."),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, metavar="N", help="N points of the ranges: a Latin hypercube."),
+    ] = None,
+    engine: Annotated[
+        Literal["solve", "simulate", "both"], typer.Option("--engine", help="What answers each point.")
+    ] = "solve",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the result to FILE (.nc, .zarr, .csv, .parquet); each point is kept at once, and the "
+            "same command goes on where it was ended.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the metrics (.png, .svg, .pdf).")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Show and draw this metric. Repeatable."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of all points. Repeatable."),
+    ] = None,
+    independent: Annotated[
+        bool,
+        typer.Option("--independent", help="Random numbers of its own for each point, not common ones."),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+) -> None:
+    """Evaluate a scenario at many points: any keys over ranges, lists, samples or a file of points.
+
+    Points that fail are kept with their reason. Ctrl-C, a full disk or the end of the machine lose nothing
+    that was finished: with --out, the same command goes on from there.
+    """
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.files import Target
+    from btqueue.cli.sweep_report import print_json, print_table
+    from btqueue.plots import FORMATS
+    from btqueue.scenario import load
+
+    base = load(scenario, set_ or ())
+    metrics = checked_metrics(metric)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    if not over and points is None:
+        raise BadInput(
+            "--over: name a key and its values, as in --over polling.limit=1..25 (or give --points)"
+        )
+    if picture is not None and len(over or ()) > MOST_KEYS_DRAWN and sample is None:
+        raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over or ())}")
+    if cluster is not None and workers is not None and cluster != "local":
+        raise BadInput(f"--workers: the cluster {cluster} has its own")
+    keep_compiled_models()
+    began = time.perf_counter()
+    wanted = {
+        "over": over, "points": points, "sample": sample, "engine": engine, "out": out,
+        "independent": independent, "workers": workers, "cluster": cluster,
+    }  # fmt: skip
+    found = _run(base, wanted, quiet=quiet)
+    wall_s = time.perf_counter() - began
+    if as_json:
+        print_json(base, found, metrics, {"out": out, "plot": plot})
+    else:
+        print_table(scenario, base, found, metrics, wall_s, out)
+    if picture is not None and found.attrs["answered"]:
+        _draw(found, metrics, base.title, picture, chosen=bool(metric))
+    if not found.attrs["answered"]:
+        say("no point has an answer")
+        raise typer.Exit(NO_ANSWER)
+
+
+def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> xr.Dataset:
+    """Run the sweep with progress; turn what can go wrong into messages."""
+    from btqueue.cli.engines import prepare_simulator
+    from btqueue.study.cluster import ClusterError
+    from btqueue.study.sweep import SweepInterrupted, sweep
+    from btqueue.study.sweep_store import StoreError, journal_folder
+
+    if wanted["engine"] != "solve":
+        prepare_simulator(base, quiet=quiet)
+    try:
+        with points_bar(quiet=quiet) as progress:
+            return sweep(base, progress=progress, notes=None if quiet else say, **wanted)
+    except StoreError as error:
+        raise BadInput(f"--out {error}") from None
+    except ClusterError as error:
+        raise BadInput(str(error)) from None
+    except SweepInterrupted as interruption:
+        count = f"{interruption.finished:,} finished points"
+        if wanted["out"] is None:
+            say(f"interrupted: {count} are lost (with --out they would be kept)")
+        else:
+            kept = journal_folder(wanted["out"])
+            say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the metrics that were asked for, or those shown by default.
+
+    Raises:
+        BadInput: one is unknown; the message guesses what was meant.
+    """
+    from btqueue.scenario import METRICS
+    from btqueue.scenario.problems import closest
+
+    for name in metrics or ():
+        if name not in METRICS:
+            guess = closest(name, METRICS)
+            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
+            raise BadInput(f"--metric {name}: there is no such metric; {hint}")
+    return tuple(dict.fromkeys(metrics)) if metrics else DEFAULT_METRICS
+
+
+@contextmanager
+def points_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a function that shows how many points are finished, and the time left; None if nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("points", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _draw(found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool) -> None:
+    """Write the figure; of metrics that were not asked for by name, only those that the result has."""
+    from btqueue.plots import save
+    from btqueue.plots.sweep import NoFigure, sweep_figure
+
+    drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]
+    try:
+        figure = sweep_figure(found, drawn or metrics, title)
+    except NoFigure as error:
+        raise BadInput(f"--plot {picture.path}: {error}") from None
+    with picture.replaced() as part:
+        save(figure, part, picture.path.suffix)

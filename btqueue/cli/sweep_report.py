@@ -1,0 +1,112 @@
+"""What `btqueue sweep` prints: a table for people, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study import Estimate, provenance
+from btqueue.study.sweep import failures
+from btqueue.study.sweep_files import table
+
+MOST_ROWS = 40
+"""Points that the table shows."""
+MOST_REASONS = 5
+"""Reasons for failures that are shown."""
+
+
+def print_json(
+    base: Scenario, found: xr.Dataset, metrics: Sequence[str], files: Mapping[str, Path | None]
+) -> None:
+    """Print the JSON object of a sweep: what it went over, what failed and why, and some metrics."""
+    what = json.loads(found.attrs["sweep"])
+    shown = [name for metric in metrics for name in (metric, f"{metric}_ci95") if name in found]
+    content = {
+        "scenario": base.to_dict(),
+        "sweep": {
+            "engines": what["engines"],
+            "random_numbers": what["random_numbers"],
+            "dimensions": {str(dim): found.sizes[dim] for dim in found["failure"].dims},
+            "coordinates": {
+                str(name): values.values.tolist()
+                for name, values in found.coords.items()
+                if set(values.dims) <= set(found["failure"].dims)
+            },
+            "points": found.attrs["answered"] + found.attrs["failed"],
+            "answered": found.attrs["answered"],
+            "failed": found.attrs["failed"],
+            "failures": failures(found),
+            "metrics": {name: _finite(found[name].values.tolist()) for name in shown},
+        },
+        "files": {name: str(path) for name, path in files.items() if path is not None},
+        "provenance": provenance(base),
+    }
+    typer.echo(json.dumps(content, allow_nan=False))
+
+
+def _finite(values: Any) -> Any:
+    """Return nested lists with None in place of what is no number."""
+    if isinstance(values, list):
+        return [_finite(value) for value in values]
+    return values if math.isfinite(values) else None
+
+
+def print_table(
+    name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: Path | None
+) -> None:
+    """Print the first points, how many there are, and why points failed."""
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+    console.print(Text(f"{name}: {base.title}" if base.title else name, style="bold"), soft_wrap=True)
+    console.print(_points_table(found, metrics))
+    total = found.attrs["answered"] + found.attrs["failed"]
+    rows = found["failure"].size
+    if rows > MOST_ROWS:
+        console.print(Text(f"the first {MOST_ROWS} of {rows:,} rows", style="dim"), soft_wrap=True)
+    line = f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"
+    console.print(Text(line, style="dim"), soft_wrap=True)
+    reasons = failures(found)
+    for reason, count in list(reasons.items())[:MOST_REASONS]:
+        console.print(Text(f"failed: {count:,} x {reason}", style="yellow"), soft_wrap=True)
+    if len(reasons) > MOST_REASONS:
+        console.print(Text(f"... and for {len(reasons) - MOST_REASONS} more reasons", style="yellow"))
+    if out is not None:
+        console.print(Text(f"written to {out}", style="dim"), soft_wrap=True)
+
+
+def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
+    """Return the table of the first points."""
+    rows = table(found).head(MOST_ROWS)
+    shown = [metric for metric in metrics if metric in rows]
+    keys = [str(name) for name in rows.columns if name in found.coords and "[" not in str(name)]
+    printed = Table(box=box.SIMPLE_HEAD)
+    for key in keys:
+        printed.add_column(key)
+    for metric in shown:
+        printed.add_column(_heading(metric), justify="right")
+    for row in rows.to_dict("records"):
+        cells = [f"{row[key]:g}" if isinstance(row[key], float) else str(row[key]) for key in keys]
+        for metric in shown:
+            ci95 = row.get(f"{metric}_ci95", math.nan)
+            cells.append(
+                number(row[metric]) if math.isnan(ci95) else with_interval(Estimate(row[metric], ci95))
+            )
+        printed.add_row(*cells, style="yellow" if row["failure"] else None)
+    return printed
+
+
+def _heading(metric: str) -> str:
+    known = METRICS[metric]
+    return known.long_name if known.unit == "1" else f"{known.long_name} ({known.unit})"
