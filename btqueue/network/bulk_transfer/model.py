@@ -25,6 +25,8 @@ from btqueue.scenario import Scenario
 SESSION_QUANTILES = [name.replace("rtt", "session_time") for name in QUANTILES]
 DISTINCT = 0.05
 """Orbits from several starts whose round trips differ by more than this share are different limit cycles."""
+UNSETTLED = 0.01
+"""Relative difference between two halves of an orbit from which on it does not repeat."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -86,13 +88,19 @@ def _sessions(found: list[Followed], elapsed: float) -> dict[str, np.ndarray]:
 
 
 def _warnings(found: list[Followed]) -> list[str]:
+    warnings = []
     means = [float(np.mean([trip for own in one.rtts for trip in own])) for one in found]
-    if max(means) - min(means) < DISTINCT * max(means):
-        return []
-    return [
-        f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
-        f"{max(means):.3f} s; their average is given, a run may stay in one of them"
-    ]
+    if max(means) - min(means) >= DISTINCT * max(means):
+        warnings.append(
+            f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
+            f"{max(means):.3f} s; their average is given, a run may stay in one of them"
+        )
+    if (residual := max(one.residual for one in found)) > UNSETTLED:
+        warnings.append(
+            f"the orbit does not repeat: two halves of it differ by {residual:.1%} in rate or round trip, "
+            "and its averages are as uncertain"
+        )
+    return warnings
 
 
 def _round_trips(paths: Paths, found: list[Followed]) -> dict[str, np.ndarray]:
