@@ -40,12 +40,16 @@ from btqueue.queueing.vacations.transforms import (
 from btqueue.queueing.vacations.vacations import require_durations
 from btqueue.queueing.vacations.visit_epochs import Discipline, VisitEpochs, intervals, visits
 
+MOST_FACTORS = 65_536
+"""Of the infinite product of gated service; each takes about 0.1 ms."""
+
 
 class UnlimitedVacationQueue(eqx.Module):
     """Steady state with an infinite buffer; times in slots, laws of the queue with the mass beyond the table.
 
     Attributes:
-        stable: whether there is a steady state; if not (inside ``jit`` only), means are infinite.
+        stable: whether there is a steady state; if not (inside ``jit`` only), means are infinite, and so are
+            the queue and the packets served.
         converged: whether the roots, or the infinite product, were found to rounding.
         visit_start: law of the queue when the server comes.
         served: law of the packets served in a visit, and the mass beyond.
@@ -82,7 +86,9 @@ class UnlimitedVacationQueue(eqx.Module):
         return self.served.probabilities[:-1]
 
 
-def _cut(table: Array) -> lattice.CutLaw:
+def _cut(table: Array, stable: Array) -> lattice.CutLaw:
+    """The law with the mass beyond its table, which is all of it where there is no steady state."""
+    table = jnp.where(stable, table, 0.0)
     return lattice.CutLaw(table, jnp.maximum(1.0 - table.sum(axis=-1), 0.0))
 
 
@@ -115,7 +121,7 @@ def finish(
     z = circle(length)
     slot = arrivals.slot_transform(z)
     ends = tabulate(steady.vacation_starts).sum(axis=-1)
-    ends = ends / ends.sum()
+    ends = ends.at[-1].set(1.0 - ends[:-1].sum())  # full visits may leave a queue beyond the table
     mean_cycle = steady.mean_served * lattice.mean(service) + ends @ lattice.mean(vacations)
     in_service = steady.service_starts.sum(axis=(0, 1))
     busy = in_service * jnp.polyval(lattice.survival(service)[::-1], slot)
@@ -145,11 +151,11 @@ def finish(
     return UnlimitedVacationQueue(
         stable=steady.stable,
         converged=steady.converged,
-        visit_start=_cut(tabulate(steady.visit_start)),
+        visit_start=_cut(tabulate(steady.visit_start), steady.stable),
         served=steady.served,
         intervisit=ends @ vacations,
-        occupancy=_cut(tabulate(occupancy)),
-        departure=_cut(tabulate(departure)),
+        occupancy=_cut(tabulate(occupancy), steady.stable),
+        departure=_cut(tabulate(departure), steady.stable),
         mean_visit_start=if_stable(steady.mean_visit_start),
         mean_served=if_stable(steady.mean_served),
         mean_cycle=if_stable(mean_cycle),
@@ -158,6 +164,14 @@ def finish(
         mean_wait=mean_queue / rate - lattice.mean(service),
         epochs=epochs,
     )
+
+
+def _vacation_with_arrivals(arrivals: BatchArrivals, vacation: Array, z: Array) -> Array:
+    """``1 - V(z)`` without cancellation, for loads of next to nothing too."""
+    batch_rate = arrivals.packet_rate / lattice.mean(arrivals.batch_size)
+    batch = jnp.polyval(jnp.asarray(arrivals.batch_size)[::-1], z)
+    slot_with_arrivals = batch_rate * (1.0 - batch) * arrivals.part_slot_transform(z)
+    return slot_with_arrivals * jnp.polyval(lattice.survival(vacation)[::-1], arrivals.slot_transform(z))
 
 
 def _pieces(
@@ -202,7 +216,7 @@ def _exhaustive(
     z = circle(length)
     slot = arrivals.slot_transform(z)
     served, away = jnp.polyval(service[::-1], slot), jnp.polyval(vacations[0, ::-1], slot)
-    in_service = z * (1.0 - away) / (served - z)
+    in_service = z * _vacation_with_arrivals(arrivals, vacations[0], z) / (served - z)
     mean_served = v.first / (1.0 - b.first)
     # U(1) and U'(1) of U = z (1 - V) / (B - z), from the expansions of both at z = 1
     slope = mean_served + (v.second + mean_served * b.second) / (2.0 * (1.0 - b.first))
@@ -210,7 +224,7 @@ def _exhaustive(
     listed = visits(tabulate(away)[None, :], jnp.full(1, longest), of.service, longest).emptied[:, 0]
     steady = Steady(
         visit_start=away,
-        served=_cut(listed),
+        served=_cut(listed, b.first < 1.0),
         service_starts=in_service[None, None, :],
         closing=jnp.zeros(1, int),
         vacation_starts=jnp.ones((1, 2 * length)),
@@ -239,8 +253,9 @@ def unlimited_gated_queue(
         service: see there.
         vacations: see there.
         length: see there.
-        factors: factors of the infinite product; enough for rounding if left out (1000 where the load is
-            traced; ``converged`` says whether they were enough).
+        factors: factors of the infinite product; enough for rounding if left out, at most 65,536 (a load of
+            .9994) and 1000 where the load is traced. ``converged`` says whether they were enough for the
+            laws; means do not need them.
 
     Raises:
         ValueError: as there.
@@ -250,6 +265,7 @@ def unlimited_gated_queue(
         load = 0.0 if is_traced(b.first) else float(np.asarray(b.first))
         # 1 - B_k shrinks like load^k; rounded up so that nearby loads share one compiled program
         factors = 1000 if is_traced(b.first) else 64 * int(np.ceil((5 + np.log(1e-17) / np.log(load)) / 64))
+        factors = min(factors, MOST_FACTORS)
     return _gated(arrivals, service, vacations, b, v, length, factors)
 
 
@@ -269,14 +285,15 @@ def _gated(
     slot = arrivals.slot_transform(z)
     served, away = jnp.polyval(service[::-1], slot), jnp.polyval(vacations[0, ::-1], slot)
     left = start / away  # F(B(z)), the queue when the vacation begins
+    with_arrivals = _vacation_with_arrivals(arrivals, vacations[0], z)
     slack = 1.0 - b.first
     mean = v.first / slack
     second = (mean * b.second + 2.0 * mean * b.first * v.first + v.second) / (1.0 - b.first**2)
     slope = mean + second * (1.0 + b.first) / 2.0  # U'(1) of U = z (F - F(B)) / (z - B)
     steady = Steady(
         visit_start=start,
-        served=_cut(tabulate(start)),
-        service_starts=(z * (start - left) / (z - served))[None, None, :],
+        served=_cut(tabulate(start), slack > 0.0),
+        service_starts=(z * left * with_arrivals / (served - z))[None, None, :],
         closing=jnp.zeros(1, int),
         vacation_starts=left[None, :],
         mean_visit_start=mean,
