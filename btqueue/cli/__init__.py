@@ -1,4 +1,4 @@
-"""The command line: `btqueue solve|simulate|compare|models|figures`.
+"""The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|models|figures`.
 
 Results go to standard output, messages and progress to standard error. What a command needs is imported
 inside it, so that `btqueue --help` answers at once.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue import __version__
+from btqueue.cli import check, dimension, sensitivity, sweep
 from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, say
 
 if TYPE_CHECKING:
@@ -191,6 +192,10 @@ def compare(
     else:
         comparison_table(_heading(scenario, wanted), wanted, comparison, solved, simulated, every=every)
     _end(simulated)
+
+
+for study in (sweep, sensitivity, dimension, check):
+    study.register(app)
 
 
 @app.command()

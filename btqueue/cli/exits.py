@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 BAD_INPUT, NO_ANSWER, INTERRUPTED = 2, 3, 130
 
-NOT_BUILT = ("sweep", "sensitivity", "dimension", "check", "explore")
+NOT_BUILT = ("explore",)
 """Commands that are promised and do not exist yet."""
 
 EXIT_CODES = (

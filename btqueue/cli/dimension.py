@@ -1,0 +1,188 @@
+"""`btqueue dimension`: choose keys so that a metric is best within bounds, and confirm it by simulation."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
+
+if TYPE_CHECKING:
+    from btqueue.cli.files import Target
+    from btqueue.scenario import Scenario
+    from btqueue.study.dimensioning import Dimensioning
+
+RESULTS = {".nc": "netCDF", ".csv": "CSV"}
+"""Formats of --out."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command()(dimension)
+
+
+def dimension(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
+    ],
+    choose: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--choose",
+            metavar="KEY=VALUES",
+            help="A key and what it may be: 1..25, 5..60:5, DH5,DH3; 100..400 of a key of real numbers is "
+            "continuous. Repeatable.",
+        ),
+    ] = None,
+    maximize: Annotated[
+        str | None, typer.Option("--maximize", metavar="METRIC", help="What should be large: goodput_kbps.")
+    ] = None,
+    minimize: Annotated[
+        str | None, typer.Option("--minimize", metavar="METRIC", help="What should be small: rtt_s.")
+    ] = None,
+    subject_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--subject-to",
+            metavar="BOUND",
+            help="A bound on metrics or keys: 'rtt_s <= 400 ms', 'min(goodput_kbps) >= 80'. Repeatable.",
+        ),
+    ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
+    ] = True,
+    top: Annotated[int, typer.Option("--top", min=0, metavar="N", help="Runners-up to show.")] = 5,
+    budget: Annotated[
+        int,
+        typer.Option(
+            "--budget",
+            min=1,
+            metavar="POINTS",
+            help="Points to solve at most. More combinations than that are searched, not enumerated.",
+        ),
+    ] = 2000,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key that is not chosen. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write all solved points (.nc, .csv).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the points (.png, .svg, .pdf).")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+) -> None:
+    """Choose keys so that a metric is as good as it can be within bounds on others.
+
+    The model looks at all combinations, or searches where they are too many; the simulator then confirms the
+    winner against its neighbours. Exit code 3 if nothing meets the bounds.
+    """
+    from btqueue.cli.dimension_report import print_json, print_report
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.files import Target
+    from btqueue.plots import FORMATS
+    from btqueue.scenario import load
+    from btqueue.study.dimensioning import DimensioningInterrupted
+
+    base = load(scenario, set_ or ())
+    table = None if out is None else Target.checked(out, suffixes=RESULTS)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    keep_compiled_models()
+    began = time.perf_counter()
+    wanted = {
+        "maximize": maximize, "minimize": minimize, "subject_to": subject_to or (), "choose": choose or (),
+        "top": top, "budget": budget, "confirm": confirm, "workers": workers,
+    }  # fmt: skip
+    try:
+        found = _run(base, wanted, quiet=quiet)
+    except DimensioningInterrupted as interruption:
+        if interruption.partial is None:
+            raise
+        found = interruption.partial
+    if as_json:
+        print_json(base, found, {"out": out, "plot": plot})
+    else:
+        print_report(scenario, found, time.perf_counter() - began)
+    _write(found, table, picture)
+    if found.interrupted:
+        say(f"interrupted: this is what {len(found.candidates):,} points say")
+        raise typer.Exit(INTERRUPTED)
+    if found.best is None:
+        say("no point meets all bounds")
+        raise typer.Exit(NO_ANSWER)
+
+
+def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
+    from btqueue.cli.engines import prepare_simulator
+    from btqueue.study.dimensioning import dimension
+
+    prepared: list[bool] = []
+
+    def simulator(scenario: Scenario) -> Any:
+        from btqueue.simulator import simulate
+
+        if not prepared:
+            prepare_simulator(scenario, quiet=quiet)
+            prepared.append(True)
+        return simulate(scenario, threads=None)
+
+    with bars(quiet=quiet) as bar:
+        return dimension(
+            base, simulator=simulator, progress=bar("solving"), simulating=bar("simulating"), **wanted
+        )
+
+
+Bar = Callable[[int, int], None]
+
+
+@contextmanager
+def bars(*, quiet: bool) -> Iterator[Callable[[str], Bar | None]]:
+    """Yield a function that makes progress bars on standard error; they are None if nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+
+        def make(title: str) -> Bar:
+            task = progress.add_task(title, total=None, visible=False)
+            return lambda done, total: progress.update(task, completed=done, total=total, visible=True)
+
+        yield make
+
+
+def _write(found: Dimensioning, table: Target | None, picture: Target | None) -> None:
+    """Write the files that were asked for."""
+    if table is not None:
+        from btqueue.study.dimensioning.results import as_dataset
+
+        dataset = as_dataset(found)
+        with table.replaced() as part:
+            if table.path.suffix.lower() == ".nc":
+                dataset.to_netcdf(part, engine="h5netcdf")
+            else:
+                from btqueue.study.dimensioning.results import write_csv
+
+                write_csv(dataset, part)
+    if picture is not None:
+        from btqueue.plots import save
+        from btqueue.plots.dimension import dimension_figure
+
+        with picture.replaced() as part:
+            save(dimension_figure(found, found.task.base.title), part, picture.path.suffix)

@@ -1,0 +1,186 @@
+"""What `btqueue dimension` prints: tables for people, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.scenario import Scenario
+from btqueue.study import provenance
+from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
+from btqueue.study.dimensioning.optimum import Dimensioning
+from btqueue.study.dimensioning.paired import CONFIDENCE
+from btqueue.study.dimensioning.prices import Price
+from btqueue.study.dimensioning.results import as_values
+from btqueue.study.dimensioning.table import Candidate
+from btqueue.study.value_ranges import label
+
+MOST_REASONS = 5
+"""Reasons for failures that are shown."""
+
+
+def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | None]) -> None:
+    """Print the JSON object of a dimensioning."""
+    content = {
+        "scenario": base.to_dict(),
+        "dimension": as_values(found),
+        "files": {name: str(path) for name, path in files.items() if path is not None},
+        "provenance": provenance(base),
+    }
+    typer.echo(json.dumps(content, allow_nan=False))
+
+
+def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
+    """Print the best point and the runners-up, the bounds and their prices, and the simulation."""
+    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+    title = found.task.base.title
+    console.print(Text(f"{name}: {title}" if title else name, style="bold"), soft_wrap=True)
+    console.print(_points_table(found))
+    for line in _how_found(found, wall_s):
+        console.print(Text(line, style="dim"), soft_wrap=True)
+    for reason, count in list(found.failures.items())[:MOST_REASONS]:
+        console.print(Text(f"failed: {count:,} x {reason}", style="yellow"), soft_wrap=True)
+    if found.prices:
+        console.print(_price_table(found.prices))
+        if not all(price.exact for price in found.prices):
+            console.print(Text("gains are what a search has found: at least so much", style="dim"))
+    if found.confirmation is not None:
+        console.print(_simulation_table(found, found.confirmation))
+        for line in _simulation_lines(found, found.confirmation):
+            console.print(Text(line, style="dim"), soft_wrap=True)
+        for warning in found.confirmation.warnings:
+            console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+
+
+def _points_table(found: Dimensioning) -> Table:
+    task = found.task
+    keys = [choice.key for choice in task.choices]
+    heading = [] if task.objective.text in keys else [task.objective.text]
+    table = _table("", *keys, *heading, *(c.text for c in task.constraints), left=1 + len(keys))
+    if found.best is None:
+        rows = [("nearest", found.nearest)]
+    else:
+        rows = [("best", found.best), *((f"{n}.", c) for n, c in enumerate(found.runners_up, 2))]
+    for name, candidate in rows:
+        if candidate is not None:
+            table.add_row(name, *_cells(found, candidate), style="bold" if name == "best" else None)
+    return table
+
+
+def _cells(found: Dimensioning, candidate: Candidate) -> list[str]:
+    sides = []
+    for constraint, side in zip(found.task.constraints, candidate.sides, strict=True):
+        broken = constraint.violation(side) > 0
+        sides.append(number(side) + (f" (fails by {number(-constraint.slack(side))})" if broken else ""))
+    keys = map(_shown, candidate.changes.values())
+    value = [] if found.task.objective.text in candidate.changes else [number(candidate.objective)]
+    return [*keys, *value, *sides]
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else label(value)
+
+
+def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
+    """Return how sure the answer is, in sentences."""
+    outcome, solved = found.outcome, len(found.candidates)
+    counts = f"{solved:,} points solved in {wall_s:.1f} s all told; {found.feasible:,} meet all bounds"
+    lines = [counts]
+    if found.interrupted:
+        lines.append("interrupted: the best of what was solved by then")
+    elif outcome.proved:
+        lines.append("all combinations were looked at: by the model, nothing is better")
+    else:
+        total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
+        why = "; the budget is spent" if outcome.spent else ""
+        lines.append(f"found by search in {total}: not proved to be the best{why}")
+    if found.ties:
+        lines.append(
+            f"{found.ties:,} other points are as good: the first in the order of the values is shown"
+        )
+    if found.at_end:
+        lines.append(f"at an end of its range: {', '.join(found.at_end)}; beyond it may be better")
+    return lines
+
+
+def _price_table(prices: tuple[Price, ...]) -> Table:
+    table = _table(
+        "bound", "binds", "value", "slack", "gain if 1 % looser", "next gain", "when looser by", left=2
+    )
+    for price in prices:
+        following = math.isnan(price.step)
+        table.add_row(
+            Text(price.constraint.text),
+            "yes" if price.binding else "no",
+            number(price.side),
+            number(price.slack),
+            number(price.gain) if price.relaxed_by else "–",
+            "–" if following else number(price.step_gain),
+            "–" if following else number(price.step),
+        )
+    return table
+
+
+def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
+    task = found.task
+    table = _table(
+        "simulated", task.objective.text, "model", *(c.text for c in task.constraints), "winner better by",
+        "", left=1,
+    )  # fmt: skip
+    for point in confirmation.points:
+        sides = [
+            with_interval(side) + ("" if bound == "met" else f" {bound}")
+            for side, bound in zip(point.sides, point.bounds, strict=True)
+        ]
+        table.add_row(
+            point.role,
+            with_interval(point.objective),
+            number(math.nan if point.model is None else point.model.objective),
+            *sides,
+            "" if point.verdict == "winner" else with_interval(point.difference),
+            str(point.failure) if point.failure else _verdict(point),
+        )
+    return table
+
+
+def _verdict(point: Simulated) -> str:
+    """Return the verdict in words; a better objective is worth nothing where a bound is violated."""
+    return f"{point.verdict}, but violates a bound" if point.worthless else point.verdict
+
+
+def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[str]:
+    compared = [point for point in confirmation.points if not math.isnan(point.p_value)]
+    apart = [point for point in compared if point.verdict in ("better", "worse")]
+    lines = [
+        f"simulation: {confirmation.replications} replications with common random numbers; {CONFIDENCE:.0%} "
+        f"intervals; verdicts hold together with {CONFIDENCE:.0%} confidence (paired differences, Holm)"
+    ]
+    if not found.task.objective.expression.metrics:
+        lines.append(
+            f"{found.task.objective.text} needs no simulation: what is open is whether the bounds hold"
+        )
+    elif compared and not apart:
+        lines.append("the winner and its neighbours cannot be told apart")
+    elif compared:
+        names = ", ".join(point.role for point in compared if point not in apart)
+        rest = f"; not so: {names}" if names else ""
+        lines.append(f"{len(apart)} of {len(compared)} points can be told apart from the winner{rest}")
+    return lines
+
+
+def _table(*columns: str, left: int) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if place < left else "right")
+    return table

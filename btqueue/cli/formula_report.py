@@ -1,0 +1,104 @@
+"""What `btqueue sensitivity` prints of closed forms: tables, expressions and LaTeX, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from btqueue.cli.sensitivity_report import console_of_output, plain_table, plain_value
+from btqueue.cli.tables import number
+from btqueue.scenario import Scenario
+from btqueue.study import provenance
+from btqueue.study.sensitivity.formulas import Evaluated
+
+LONGEST_LATEX = 600
+"""Characters of an expression, or of its LaTeX, that are printed for people."""
+
+
+def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
+    """Print the formulas that apply to a scenario, with their values and elasticities."""
+    console = console_of_output()
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    table = plain_table("formula", "value", "unit", "elasticity by")
+    for column in table.columns[2:]:
+        column.justify = "left"
+    for entry in found:
+        shares = ", ".join(
+            f"{d.symbol}: {d.elasticity:.3g}" for d in entry.derivatives if math.isfinite(d.elasticity)
+        )
+        table.add_row(entry.form.name, number(entry.value), entry.form.unit, shares)
+    console.print(table)
+    sources: dict[str, str] = {}
+    for entry in found:
+        for symbol, given in entry.numbers.items():
+            meaning = entry.form.symbols.get(symbol, ("", ""))[1]
+            if meaning:
+                sources[f"{symbol} {meaning}"] = f"{number(given.value)} ({given.source})"
+    for symbol, source in sources.items():
+        console.print(Text(f"{symbol}: {source}", style="dim"), soft_wrap=True)
+
+
+def print_formula(entry: Evaluated) -> None:
+    """Print a formula with the numbers of its symbols, its derivatives, and LaTeX."""
+    console = console_of_output()
+    form = entry.form
+    console.print(Text(form.name, style="bold"), soft_wrap=True)
+    console.print(Text(str(form.expression)), soft_wrap=True)
+    console.print(Text(f"LaTeX: {_short(form.latex())}", style="dim"), soft_wrap=True)
+    table = plain_table("symbol", "meaning", "unit", "value", "derivative", "elasticity")
+    for column in table.columns[1:3]:
+        column.justify = "left"
+    for derivative in entry.derivatives:
+        unit, meaning = form.symbols[derivative.symbol]
+        given = entry.numbers.get(derivative.symbol)
+        source = "" if given is None or given.source == "given" else f": {given.source}"
+        table.add_row(
+            derivative.symbol, meaning + source, unit, "–" if given is None else number(given.value),
+            number(derivative.value),
+            "–" if math.isnan(derivative.elasticity) else f"{derivative.elasticity:.4g}",
+        )  # fmt: skip
+    console.print(table)
+    for derivative in entry.derivatives:
+        console.print(Text(f"d/d{derivative.symbol}: {_short(str(derivative.expression))}"), soft_wrap=True)
+        console.print(Text(f"LaTeX: {_short(derivative.latex)}", style="dim"), soft_wrap=True)
+    if entry.missing:
+        hint = " ".join(f"--at {symbol}=..." for symbol in entry.missing)
+        console.print(Text(f"no value without {', '.join(entry.missing)}: {hint}"), soft_wrap=True)
+    else:
+        unit = "" if form.unit == "1" else f" {form.unit}"
+        console.print(Text(f"value: {number(entry.value)}{unit}", style="bold"), soft_wrap=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_LATEX else f"{len(text):,} characters, printed with --json"
+
+
+def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> None:
+    """Print formulas, derivatives and numbers as one JSON object."""
+    content: dict[str, Any] = {"formulas": {entry.form.name: _formula(entry) for entry in found}}
+    if base is not None:
+        content = {"scenario": base.to_dict(), **content, "provenance": provenance(base)}
+    typer.echo(json.dumps(content, allow_nan=False))
+
+
+def _formula(entry: Evaluated) -> dict[str, Any]:
+    symbols = {}
+    for one in entry.derivatives:
+        given = entry.numbers.get(one.symbol)
+        unit, meaning = entry.form.symbols[one.symbol]
+        symbols[one.symbol] = {
+            "unit": unit, "meaning": meaning,
+            "value": None if given is None else given.value,
+            "source": None if given is None else given.source,
+            "derivative": plain_value(one.value), "elasticity": plain_value(one.elasticity),
+            "expression": str(one.expression), "latex": one.latex,
+        }  # fmt: skip
+    return {
+        "unit": entry.form.unit, "value": plain_value(entry.value), "expression": str(entry.form.expression),
+        "latex": entry.form.latex(), "symbols": symbols,
+    }  # fmt: skip

@@ -1,0 +1,230 @@
+"""`btqueue sensitivity`: what an answer depends on, and how much."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from btqueue.cli.exits import NO_ANSWER, BadInput, say
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from btqueue.cli.files import Target
+    from btqueue.scenario import Scenario
+    from btqueue.study.sensitivity.formulas import Evaluated
+
+Method = Literal["local", "sobol", "morris", "simulate", "closed"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command()(sensitivity)
+
+
+def sensitivity(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="[SCENARIO]", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
+    ] = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            "--method",
+            help="Derivatives at the scenario; shares of variance (sobol) or effects (morris) over the "
+            "spreads; simulated slopes beside the solver's; or formulas.",
+        ),
+    ] = "local",
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAME", help="Of this metric. Repeatable.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="By this key; default: all that matter. Repeatable."),
+    ] = None,
+    spread: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spread",
+            metavar="KEY=LOW..HIGH",
+            help="Plausible range of a key, or a share such as 20% for all others (10% by default). "
+            "Repeatable.",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
+    formula: Annotated[
+        str | None,
+        typer.Option("--formula", metavar="NAME", help="One closed form, its derivatives and LaTeX."),
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="SYMBOL=NUMBER", help="Number for --formula. Repeatable."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key. Repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc, .csv).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it (.png, .svg, .pdf).")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, metavar="N", help="Processes (simulate: threads) at once."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+) -> None:
+    """Say what metrics depend on: derivatives, elasticities, shares of variance, formulas.
+
+    Keys are ranked by their elasticity times a plausible spread. Where there is no derivative (a kink, a
+    jump, noise) this is said in place of a number.
+    """
+    from btqueue.cli.files import Target
+    from btqueue.cli.sensitivity_report import print_json, print_tables
+    from btqueue.plots import FORMATS
+    from btqueue.scenario import load
+
+    if scenario is None and (formula is None or set_):
+        raise BadInput("name a SCENARIO (btqueue models lists some), or a --formula")
+    base = None if scenario is None else load(scenario, set_ or ())
+    if formula is not None or method == "closed":
+        if out is not None or plot is not None:
+            raise BadInput("--out and --plot: formulas are printed; --json gives them to programs")
+        _formulas(base, scenario or "", formula, at, as_json=as_json)
+        return
+    if at:
+        raise BadInput(f"--at {at[0]}: goes with --formula")
+    if samples is not None and method not in ("sobol", "morris"):
+        raise BadInput(f"--samples: goes with --method sobol or morris, not {method}")
+    assert base is not None and scenario is not None
+    target = None if out is None else Target.checked(out)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    ranges, share = _spreads(spread or ())
+    wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
+    found = _run(base, method, wanted, {"samples": samples, "seed": seed}, workers, quiet=quiet)
+    if target is not None:
+        _write(target, found, base)
+    if picture is not None:
+        _draw(picture, found, base.title)
+    if as_json:
+        print_json(base, found)
+    else:
+        print_tables(f"{scenario}: {base.title}" if base.title else scenario, found)
+
+
+def _run(
+    base: Scenario,
+    method: Method,
+    wanted: dict[str, Any],
+    sampling: dict[str, Any],
+    workers: int | None,
+    *,
+    quiet: bool,
+) -> xr.Dataset:
+    """Run a study with progress."""
+    from btqueue.cli.engines import keep_compiled_models, prepare_simulator
+    from btqueue.cli.sweep import points_bar
+    from btqueue.study import sensitivity as study
+    from btqueue.study.sensitivity.variance import TooFewPoints
+
+    keep_compiled_models()
+    if method == "simulate":
+        prepare_simulator(base, quiet=quiet)
+    with points_bar(quiet=quiet) as progress:
+        if method == "local":
+            return study.local_sensitivity(base, **wanted, workers=workers, progress=progress).dataset()
+        if method == "simulate":
+            return study.simulated_slopes(base, **wanted, threads=workers, progress=progress)
+        assert method in ("sobol", "morris")
+        try:
+            return study.global_sensitivity(
+                base, method, **wanted, **sampling, workers=workers, progress=progress
+            )
+        except TooFewPoints as error:
+            say(error)
+            raise typer.Exit(NO_ANSWER) from None
+
+
+def _spreads(texts: Sequence[str]) -> tuple[dict[str, str], float]:
+    """Return ranges by key, and the share that holds for the other keys."""
+    from btqueue.study.sensitivity.factors import SHARE
+
+    ranges, share = {}, SHARE
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if equals:
+            ranges[key.strip()] = values.strip()
+            continue
+        try:
+            share = float(text.strip().removesuffix("%")) / 100 if text.strip().endswith("%") else math.nan
+        except ValueError:
+            share = math.nan
+        if not 0 < share < 1:
+            raise BadInput(f"--spread {text}: write KEY=LOW..HIGH, or a share such as 20%")
+    return ranges, share
+
+
+def _formulas(
+    base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
+) -> None:
+    from btqueue.cli.formula_report import print_formula, print_formulas, print_formulas_json
+    from btqueue.study.sensitivity import formula as evaluated
+    from btqueue.study.sensitivity import formulas_of
+    from btqueue.study.sensitivity.formulas import parse_at
+
+    found: list[Evaluated]
+    if formula is not None:
+        found = [evaluated(formula, parse_at(at or ()), base)]
+    else:
+        if at:
+            raise BadInput(f"--at {at[0]}: goes with --formula")
+        assert base is not None
+        found = formulas_of(base)
+    if as_json:
+        print_formulas_json(base, found)
+    elif formula is not None:
+        print_formula(found[0])
+    else:
+        assert base is not None
+        print_formulas(f"{name}: {base.title}" if base.title else name, found)
+
+
+def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
+    if target.path.suffix.lower() == ".nc":
+        target.write(found, base)
+        return
+    with target.replaced() as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        columns = list(map(str, found.data_vars))
+        writer.writerow(["metric", "unit", "key", "value", "low", "high", *columns])
+        for metric in found["metric"].values:
+            for key in found["key"].values:
+                one = found.sel(metric=metric, key=key)
+                about = [one[name].item() for name in ("metric", "units", "key", "value", "low", "high")]
+                writer.writerow(["" if cell != cell else cell for cell in _cells(about, one, columns)])
+
+
+def _cells(about: list[Any], one: xr.Dataset, columns: Sequence[str]) -> list[Any]:
+    return [*about, *(one[name].item() for name in columns)]
+
+
+def _draw(picture: Target, found: xr.Dataset, title: str) -> None:
+    from btqueue.plots import save
+    from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
+
+    try:
+        figure = sensitivity_figure(found, title=title)
+    except NoFigure as error:
+        raise BadInput(f"--plot {picture.path}: {error}") from None
+    with picture.replaced() as part:
+        save(figure, part, picture.path.suffix)

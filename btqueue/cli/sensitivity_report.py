@@ -1,0 +1,229 @@
+"""What `btqueue sensitivity` prints: tables for people, or a JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import typer
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study import Estimate, provenance
+
+LEAST_SHARE = 5e-4
+"""Share of the variance below which a key is left out of the table."""
+
+MOST_REASONS = 4
+"""Keys without an answer for which the reasons are printed."""
+
+WORDS = {
+    "kink": "kink: {left} below, {right} above",
+    "jump": "jumps here",
+    "uncertain": "uncertain: {value} ± {error}",
+    "one-sided": "{value} (one side)",
+    "step": "{value} a step",
+    "none": "–",
+}
+"""What stands in place of a plain derivative, by kind."""
+
+
+def print_tables(heading: str, found: xr.Dataset) -> None:
+    """Print a table for each metric, then what is to be said about the study."""
+    console = console_of_output()
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    printer = {"local": _local, "sobol": _sobol, "morris": _morris, "simulate": _slopes}
+    notes: list[str] = []
+    for metric in found["metric"].values.tolist():
+        known = METRICS[metric]
+        table, more = printer[found.attrs["study"]](found.sel(metric=metric))
+        unit = "" if known.unit == "1" else f" ({known.unit})"
+        base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
+        console.print(Text(f"\n{known.long_name}{unit}{base}", style="bold"))
+        console.print(table if table.row_count else Text("  no key has an effect", style="dim"))
+        notes += [note for note in more if note not in notes]
+    for line in [*notes, *_footer(found)]:
+        console.print(Text(line, style="dim"), soft_wrap=True)
+
+
+def console_of_output() -> Console:
+    """Return where tables go: as wide as the terminal, or wide enough where there is none."""
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+
+
+def plain_table(*columns: str) -> Table:
+    """Return an empty table, its first column aligned to the left, the others to the right."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place == 0 else "right")
+    return table
+
+
+def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
+    """Return the keys with an effect, the largest first, and notes on missing sides."""
+    table, notes = plain_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
+    slopes = [np.abs(one[name].values) for name in ("derivative", "left", "right")]
+    ends = [np.abs(one[name].values - float(one["base"])) for name in ("at_low", "at_high")]
+    shown = np.nanmax(np.nan_to_num(np.stack([*slopes, *ends])), axis=0) > 0
+    order = np.lexsort((-np.nan_to_num(slopes[0]), -one["effect"].values))
+    for place in order:
+        row = one.isel(key=place)
+        if not shown[place]:
+            continue
+        table.add_row(
+            str(row["key"].item()),
+            number(float(row["value"])),
+            _derivative(row),
+            _elasticity(row),
+            _range(row),
+            f"{number(float(row['at_low']))}..{number(float(row['at_high']))}",
+        )
+        if note := str(row["note"].item()):
+            notes.append(f"{row['key'].item()}: {note}")
+    return table, notes
+
+
+def _range(row: xr.Dataset) -> str:
+    """Return the spread of a key; a dash if it is not known."""
+    low, high = float(row["low"]), float(row["high"])
+    return "–" if math.isnan(low) else f"{number(low)}..{number(high)}"
+
+
+def _derivative(row: xr.Dataset) -> str:
+    kind = str(row["kind"].item())
+    numbers = {name: number(float(row[name])) for name in ("left", "right", "error")}
+    return WORDS.get(kind, "{value}").format(value=number(float(row["derivative"])), **numbers)
+
+
+def _elasticity(row: xr.Dataset) -> str:
+    if str(row["kind"].item()) == "uncertain":
+        return "–"
+    base, value = float(row["base"]), float(row["value"])
+    if str(row["kind"].item()) == "kink" and base and value:
+        left, right = (float(row[side]) * value / base for side in ("left", "right"))
+        return f"{left:.3g} | {right:.3g}"
+    elasticity = float(row["elasticity"])
+    return "–" if math.isnan(elasticity) else f"{elasticity:.3g}"
+
+
+def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
+    table = plain_table("key", "low..high", "alone", "with interactions")
+    return _index_rows(one, table, ("first", "total"), "total", _share, LEAST_SHARE), []
+
+
+def _morris(one: xr.Dataset) -> tuple[Table, list[str]]:
+    table = plain_table("key", "low..high", "mean effect", "mean size", "deviation")
+    return _index_rows(one, table, ("mean", "absolute", "deviation"), "absolute", _effect), []
+
+
+def _share(mean: float, ci95: float) -> str:
+    return f"{mean:.3f} ± {ci95:.3f}"
+
+
+def _effect(mean: float, ci95: float) -> str:
+    return with_interval(Estimate(mean, ci95))
+
+
+def _index_rows(
+    one: xr.Dataset,
+    table: Table,
+    columns: Sequence[str],
+    by: str,
+    written: Callable[[float, float], str],
+    least: float = 0.0,
+) -> Table:
+    """Add the keys to a table, the largest index *by* first, without those that have *least* or less."""
+    for place in np.argsort(-np.nan_to_num(one[by].values), kind="stable"):
+        row = one.isel(key=place)
+        if not float(row[by]) > least:
+            continue
+        cells = [written(float(row[name]), float(row.get(f"{name}_ci95", math.nan))) for name in columns]
+        table.add_row(str(row["key"].item()), _range(row), *cells)
+    return table
+
+
+def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
+    table = plain_table("key", "low..high", "simulated ± 95 %", "solved", "", "worth of common numbers")
+    for place in range(one.sizes["key"]):
+        row = one.isel(key=place)
+        simulated, inside = float(row["simulated"]), float(row["inside"])
+        if math.isnan(simulated):
+            continue
+        verdict = "no model" if math.isnan(inside) else "✓ inside" if inside else "outside"
+        gain = float(row["gain"])
+        table.add_row(
+            str(row["key"].item()),
+            _range(row),
+            with_interval(Estimate(simulated, float(row["ci95"]))),
+            number(float(row["solved"])),
+            verdict,
+            "–" if math.isnan(gain) else f"{gain:.3g} x the replications",
+        )
+    return table, []
+
+
+def _footer(found: xr.Dataset) -> list[str]:
+    attrs = found.attrs
+    if attrs["study"] == "local":
+        lines = [f"{attrs['solved']} points solved; ranked by elasticity times half the spread"]
+        if attrs["without_effect"]:
+            lines.append("without effect: " + ", ".join(attrs["without_effect"]))
+        failed = attrs["failed"]
+        if len(failed) > MOST_REASONS:
+            return [*lines, f"no other value has an answer (--json says why): {', '.join(failed)}"]
+        return lines + [f"no other value has an answer: {key}: {why}" for key, why in failed.items()]
+    if attrs["study"] == "simulate":
+        compared = int(np.isfinite(found["inside"].values).sum())
+        return [
+            f"slopes from the low to the high end; {attrs['replications']} replications with the same seeds",
+            f"of {compared} comparisons about {0.05 * compared:.1f} are outside by chance alone; "
+            "more of them mean that the model errs",
+        ]
+    groups = "blocks" if attrs["study"] == "sobol" else "paths"
+    lines = [f"{attrs['points']:,} points in {attrs['groups']} {groups}, seed {attrs['seed']}"]
+    if attrs["failed"]:
+        left_out = attrs["groups"] - int(found["kept"].min())
+        lines.append(
+            f"{attrs['failed']:,} points have no answer; {left_out} {groups} were left out with them"
+        )
+        lines += [f"  {count:,} x {reason}" for reason, count in attrs["reasons"].items()]
+    return lines
+
+
+def print_json(base: Scenario, found: xr.Dataset) -> None:
+    """Print the JSON object of a study: one entry for each metric, in it one for each key."""
+    per_key = ["value", "low", "high", *map(str, found.data_vars)]
+    metrics = {}
+    for metric in found["metric"].values.tolist():
+        one = found.sel(metric=metric)
+        about = {
+            str(name): plain_value(coordinate.item())
+            for name, coordinate in one.coords.items()
+            if coordinate.ndim == 0 and name != "metric"
+        }
+        keys = {
+            str(key): {name: plain_value(one[name].sel(key=key).item()) for name in per_key}
+            for key in one["key"].values
+        }
+        metrics[metric] = {**about, "keys": keys}
+    about = {name: value for name, value in found.attrs.items() if name != "study"}
+    content = {
+        "scenario": base.to_dict(),
+        "sensitivity": {"method": found.attrs["study"], **about, "metrics": metrics},
+        "provenance": provenance(base),
+    }
+    typer.echo(json.dumps(content, allow_nan=False))
+
+
+def plain_value(value: Any) -> Any:
+    """Return a number as JSON has it: None if it is none."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,34 @@
+"""Figures of studies, from a dataset to a figure in one call; one module for each study.
+
+Colours and markers are those of `btqueue.plotting`: they can be told apart by colour-blind readers, and in
+print without colour.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = {".png": "PNG", ".svg": "SVG", ".pdf": "PDF"}
+"""Of pictures, by suffix."""
+
+
+def save(figure: Figure, path: Path, suffix: str | None = None) -> None:
+    """Write a figure in the format of a suffix, one of `FORMATS`; by default that of *path*.
+
+    The same figure gives the same file: it holds no date, and no random names.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    from matplotlib import rc_context
+
+    from btqueue.plotting import house_style
+
+    suffix = (suffix or path.suffix).lower()
+    undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
+    with house_style(), rc_context({"svg.hashsalt": "btqueue"}):
+        figure.savefig(path, format=suffix[1:], metadata=undated)

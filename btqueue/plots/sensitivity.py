@@ -1,0 +1,145 @@
+"""Figures of sensitivity studies: tornados, shares of variance, elementary effects, simulated slopes.
+
+>>> from btqueue.study.sensitivity import local_sensitivity                        # doctest: +SKIP
+>>> sensitivity_figure(local_sensitivity(scenario).dataset()).savefig("tornado.pdf")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from btqueue.plotting import MARKERS, PALETTE, axis_label, house_style
+from btqueue.scenario import METRICS
+
+MOST_BARS = 12
+"""In one panel: the keys with the largest effects."""
+
+LOW, HIGH = PALETTE[1], PALETTE[0]
+"""Colours of the low and the high end of a spread, or of a second and a first index."""
+
+
+class NoFigure(ValueError):
+    """There is nothing to draw; the message says why."""
+
+
+def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None, title: str = "") -> Figure:
+    """Return a figure of a sensitivity study, a panel for each metric, the largest effect on top.
+
+    Args:
+        dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
+            `btqueue.study.sensitivity`.
+        metrics: those to draw; by default all on which any key has an effect.
+        title: heading.
+
+    Raises:
+        NoFigure: no key has an effect on a metric.
+    """
+    draw, size = PANELS[dataset.attrs["study"]]
+    drawn = []
+    for metric in dataset["metric"].values.tolist() if metrics is None else metrics:
+        one = dataset.sel(metric=metric)
+        sizes = np.nan_to_num(size(one))
+        order = [place for place in np.argsort(-sizes, kind="stable")[:MOST_BARS] if sizes[place] > 0]
+        if order:
+            drawn.append((metric, one.isel(key=order[::-1])))
+        elif metrics is not None:
+            raise NoFigure(f"no key has an effect on {metric}")
+    if not drawn:
+        raise NoFigure("no key has an effect on any metric")
+    with house_style():
+        heights = [1.0 + 0.36 * one.sizes["key"] for _, one in drawn]
+        figure = Figure(figsize=(7.5, sum(heights) + 0.4), layout="constrained")
+        grid = figure.subplots(len(drawn), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for axes, (metric, one) in zip(grid, drawn, strict=True):
+            places = np.arange(one.sizes["key"])
+            draw(axes, one, places, metric)
+            axes.set_yticks(places, [str(key) for key in one["key"].values])
+            axes.set_axisbelow(True)
+            axes.grid(visible=False, axis="y")
+            axes.set_ylim(-0.6, len(places) - 0.4)
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+        if title:
+            figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
+    """Draw the metric at both ends of each spread, from its value in the scenario; ends are written on."""
+    base = float(one["base"])
+    for end, colour, hatch in (("low", LOW, "///"), ("high", HIGH, "")):
+        change = np.nan_to_num(one[f"at_{end}"].values - base)
+        axes.barh(
+            places, change, left=base, height=0.7, color=colour, hatch=hatch, edgecolor="white",
+            linewidth=0.5, label=f"key at its {end} end",
+        )  # fmt: skip
+        for place, width, value in zip(places, change, one[end].values, strict=True):
+            if width:
+                side = "left" if width > 0 else "right"
+                axes.annotate(
+                    f"{value:.4g}", (base + width, place), xytext=(3 if width > 0 else -3, 0),
+                    textcoords="offset points", ha=side, va="center", fontsize=7, color="#444444",
+                )  # fmt: skip
+    axes.axvline(base, color="#333333", linewidth=0.9)
+    axes.margins(x=0.12)
+    axes.set_xlabel(axis_label(metric))
+
+
+def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
+    """Draw first-order and total index of each key as a pair of bars with intervals."""
+    for name, label, offset, colour, hatch in (
+        ("first", "alone", 0.19, HIGH, ""), ("total", "with interactions", -0.19, LOW, "///"),
+    ):  # fmt: skip
+        axes.barh(
+            places + offset, one[name].values, xerr=one[f"{name}_ci95"].values, height=0.36, color=colour,
+            hatch=hatch, edgecolor="white", linewidth=0.5, label=label, capsize=2,
+            error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
+        )  # fmt: skip
+    axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+    axes.set_xlabel(f"share of the variance of {METRICS[metric].long_name}")
+
+
+def _morris(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
+    """Draw the mean size of the elementary effects as bars, their deviation as markers."""
+    axes.barh(
+        places, one["absolute"].values, xerr=one["absolute_ci95"].values, height=0.6, color=HIGH, capsize=2,
+        label="mean size", error_kw={"elinewidth": 0.9, "ecolor": "#333333"},
+    )  # fmt: skip
+    axes.plot(one["deviation"].values, places, MARKERS[3], color=LOW, markersize=5, label="deviation")
+    axes.set_xlabel(f"effect over the whole range, {axis_label(metric)}")
+
+
+def _slopes(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
+    """Draw simulated changes with intervals beside the solver's, both over the whole spread."""
+    width = one["high"].values - one["low"].values
+    axes.errorbar(
+        one["simulated"].values * width, places, xerr=one["ci95"].values * width, fmt=MARKERS[0],
+        color=HIGH, markerfacecolor="white", capsize=2, label="simulated, 95 %",
+    )  # fmt: skip
+    axes.plot(one["solved"].values * width, places, MARKERS[3], color=LOW, markersize=5, label="solved")
+    axes.axvline(0.0, color="#333333", linewidth=0.9)
+    axes.set_xlabel(f"change from the low to the high end, {axis_label(metric)}")
+
+
+def _largest_change(one: xr.Dataset) -> np.ndarray:
+    changes = [np.abs(one[end].values - float(one["base"])) for end in ("at_low", "at_high")]
+    return np.fmax(*changes)
+
+
+def _size_of_slope(one: xr.Dataset) -> np.ndarray:
+    return np.abs(one["simulated"].values * (one["high"].values - one["low"].values))
+
+
+Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
+
+PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
+    "local": (_tornado, _largest_change),
+    "sobol": (_sobol, lambda one: one["total"].values),
+    "morris": (_morris, lambda one: one["absolute"].values),
+    "simulate": (_slopes, _size_of_slope),
+}
+"""By study: how a panel is drawn, and by what its keys are ranked."""

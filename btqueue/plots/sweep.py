@@ -1,0 +1,203 @@
+"""Figures of sweeps: lines with bands over one key, families of them or heat maps over two, panels over more.
+
+>>> from btqueue.study.sweep_files import read_sweep      # doctest: +SKIP
+>>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter, LogLocator
+
+from btqueue.plotting import MARKERS, PALETTE, SURFACE, axis_label, house_style
+from btqueue.scenario import METRICS
+
+DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))
+"""A third sign that tells curves apart, beside colour and marker."""
+MOST_CURVES = len(PALETTE)
+"""In one panel; a second key with more values makes a heat map."""
+MOST_PANELS = 12
+"""In one figure."""
+BAND = 0.18
+"""Opacity of the band that shows a 95 % interval."""
+
+
+class NoFigure(ValueError):
+    """These results make no figure; the message says why."""
+
+
+def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",), title: str = "") -> Figure:
+    """Return a figure of a sweep, a row of panels for each metric.
+
+    Over one key: a line, with a band for the simulator's 95 % intervals; solver and simulator in one panel if
+    both were run. Over a second key with few values: a line for each of them; with more: a heat map. Over a
+    third key: a panel for each of its values. Chosen points (or a sample): the metric against each key.
+
+    Args:
+        dataset: what `btqueue.study.sweep.sweep` returns.
+        metrics: names of metrics in it.
+        title: heading.
+
+    Raises:
+        NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric.
+    """
+    for metric in metrics:
+        if metric not in dataset or not bool(dataset[metric].notnull().any()):
+            there = ", ".join(name for name in METRICS if name in dataset)
+            raise NoFigure(f"no point has a value of {metric}; there are {there or 'none'}")
+    with house_style():
+        if "point" in dataset.dims:
+            return _scatter_figure(dataset, metrics, title)
+        return _grid_figure(dataset, metrics, title)
+
+
+def _keys(dataset: xr.Dataset) -> list[str]:
+    """Return the keys that the sweep went over, in the order of the metrics' dimensions."""
+    inner = ("engine", "flow", "link", "queue", "point")
+    dims = next(iter(dataset.data_vars.values())).dims
+    if "point" in dataset.dims:
+        return [str(n) for n, c in dataset.coords.items() if c.dims == ("point",) and n != "point"]
+    return [str(dim) for dim in dims if dim not in inner]
+
+
+def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
+    keys = _keys(dataset)
+    if len(keys) > 3:
+        raise NoFigure(f"a figure shows at most three keys, not {len(keys)}: {', '.join(keys)}")
+    panels = dataset[keys[2]].values if len(keys) == 3 else [None]
+    as_map = len(keys) > 1 and dataset.sizes[keys[1]] > MOST_CURVES
+    engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
+    columns = [(panel, engine) for panel in panels for engine in (engines if as_map else [None])]
+    if len(columns) * len(metrics) > MOST_PANELS:
+        raise NoFigure(f"{len(columns) * len(metrics)} panels are too many (at most {MOST_PANELS})")
+    figure, grid = _panels(len(metrics), len(columns), title)
+    for row, metric in zip(grid, metrics, strict=True):
+        for axes, (panel, engine) in zip(row, columns, strict=True):
+            one = dataset if panel is None else dataset.sel({keys[2]: panel})
+            heading = [] if panel is None else [f"{keys[2]} = {_short(panel)}"]
+            if as_map:
+                one = one if not engine else one.sel(engine=engine)
+                heading += [engine] if engine else []
+                _heat_map(figure, axes, one, keys[0], keys[1], metric)
+            else:
+                _lines(axes, one, keys[:2], metric, engines)
+            axes.set_title(", ".join(heading))
+    return figure
+
+
+def _panels(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
+    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout="constrained")
+    if title:
+        figure.suptitle(title, fontsize=10)
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, engines: Sequence[str]) -> None:
+    """Draw one line for each value of the second key, with bands, and both engines if there are two."""
+    labels, places = _scale(axes, "x", dataset, keys[0])
+    curves = dataset[keys[1]].values if len(keys) > 1 else [None]
+    for number, curve in enumerate(curves):
+        one = dataset if curve is None else dataset.sel({keys[1]: curve})
+        name = "" if curve is None else _short(curve)
+        for engine in engines:
+            chosen = one.sel(engine=engine) if engine else one
+            both = len(engines) > 1
+            colour = PALETTE[number % MOST_CURVES]
+            mean = chosen[metric].values
+            if not np.isfinite(mean).any():
+                continue
+            simulated = both and engine == "simulate"
+            axes.plot(
+                places, mean, color=colour, label=" ".join(part for part in (name, engine) if part),
+                linestyle="" if simulated else DASHES[number % len(DASHES)], linewidth=1.3,
+                marker=MARKERS[number % len(MARKERS)] if simulated or not both else "",
+                markersize=4.5, markerfacecolor="white", zorder=3,
+            )  # fmt: skip
+            if f"{metric}_ci95" in chosen:
+                half = chosen[f"{metric}_ci95"].values
+                if np.isfinite(half).any():
+                    axes.fill_between(
+                        places, mean - half, mean + half, color=colour, alpha=BAND, lw=0, zorder=2
+                    )
+    axes.set_ylabel(axis_label(metric))
+    axes.set_xlabel(labels)
+    if len(curves) > 1 or len(engines) > 1:
+        axes.legend(title=keys[1] if len(keys) > 1 else None, fontsize=7.5, title_fontsize=7.5)
+
+
+def _heat_map(figure: Figure, axes: Axes, dataset: xr.Dataset, x: str, y: str, metric: str) -> None:
+    """Draw the metric over two keys, with contour lines; points without a value are left white."""
+    x_label, across = _scale(axes, "x", dataset, x)
+    y_label, along = _scale(axes, "y", dataset, y)
+    values = np.ma.masked_invalid(dataset[metric].transpose(y, x).values)
+    image = axes.pcolormesh(across, along, values, cmap=SURFACE, shading="nearest", rasterized=True)
+    spread = float(values.max() - values.min())
+    if min(values.shape) > 2 and spread > 1e-9 * float(np.abs(values).max()) and not values.mask.any():
+        lines = axes.contour(across, along, values, levels=5, colors="white", linewidths=0.7)
+        axes.clabel(lines, fontsize=6.5, fmt="%.3g")
+    axes.grid(False)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    figure.colorbar(image, ax=axes, label=axis_label(metric))
+
+
+def _scatter_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
+    keys = _keys(dataset)
+    if len(keys) * len(metrics) > MOST_PANELS:
+        raise NoFigure(f"{len(keys) * len(metrics)} panels are too many (at most {MOST_PANELS})")
+    engines = [str(e) for e in dataset["engine"].values] if "engine" in dataset.dims else [""]
+    figure, grid = _panels(len(metrics), len(keys), title)
+    for row, metric in zip(grid, metrics, strict=True):
+        for axes, key in zip(row, keys, strict=True):
+            label, places = _scale(axes, "x", dataset, key)
+            for number, engine in enumerate(engines):
+                one = dataset.sel(engine=engine) if engine else dataset
+                half = one[f"{metric}_ci95"].values if f"{metric}_ci95" in one else None
+                axes.errorbar(
+                    places, one[metric].values, yerr=half, fmt=MARKERS[number], color=PALETTE[number],
+                    markersize=3.5, markerfacecolor="white", elinewidth=0.8, label=engine,
+                )  # fmt: skip
+            axes.set_xlabel(label)
+            axes.set_ylabel(axis_label(metric))
+            if len(engines) > 1:
+                axes.legend(fontsize=7.5)
+    return figure
+
+
+def _scale(axes: Axes, which: str, dataset: xr.Dataset, key: str) -> tuple[str, np.ndarray]:
+    """Set up an axis for a key; return its label and where the key's values lie on it.
+
+    Numbers that are evenly spaced in the logarithm get a logarithmic axis; what is no number gets ticks.
+    """
+    values = dataset[key].values
+    axis: Any = axes.xaxis if which == "x" else axes.yaxis
+    if values.dtype.kind not in "iuf":
+        texts = [_short(value) for value in values]
+        names = list(dict.fromkeys(texts))
+        axis.set_ticks(range(len(names)), names)
+        return key, np.array([names.index(text) for text in texts], float)
+    if is_geometric(values):
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        if values.max() / values.min() < 1000:
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter(LogFormatter(labelOnlyBase=False))
+            axis.set_minor_locator(LogLocator(subs=()))
+    return key, values
+
+
+def is_geometric(values: np.ndarray) -> bool:
+    """Whether numbers, shape (n,), are spread evenly in the logarithm rather than in their value."""
+    ordered = np.unique(values)
+    if len(ordered) < 3 or ordered[0] <= 0 or ordered[-1] < 10 * ordered[0]:
+        return False
+    return bool(np.median(ordered) < (ordered[0] + ordered[-1]) / 4)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,22 @@
+"""Check another simulator's output against itself, the model and the simulation: `check(file, scenario)`."""
+
+from btqueue.study.check.agreement import Agreement
+from btqueue.study.check.causes import Cause
+from btqueue.study.check.findings import Finding
+from btqueue.study.check.reading import Format, read_results
+from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
+from btqueue.study.check.verdicts import Report, check
+
+__all__ = [
+    "Agreement",
+    "BadResults",
+    "Cause",
+    "Finding",
+    "ForeignResults",
+    "Format",
+    "Quantity",
+    "Report",
+    "Series",
+    "check",
+    "read_results",
+]

@@ -1,0 +1,298 @@
+"""Agreement of a file's numbers with the simulator's, and with the model's within its known error.
+
+Metric by metric the means are compared by Welch's test (Biometrika 34, 1947); a single run without an
+interval by the prediction interval of one more replication. The p-values are judged together by Holm's
+procedure (Scand. J. Statistics 6, 1979): the probability that any metric of a correct simulator is called
+different is at most the stated one. A difference that is significant and too small to matter is called
+negligible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from btqueue.scenario import METRICS
+from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
+from btqueue.study.comparison import long_name
+
+NEGLIGIBLE = 0.01
+"""Relative difference that does not matter."""
+NEGLIGIBLE_SHARE = 0.001
+"""Difference of a loss or another share that does not matter."""
+NEGLIGIBLE_RATE = 0.01
+"""Difference of a rate of events (1/s) that does not matter; in short runs that of two events."""
+
+MODEL_ERRORS: Final[Mapping[str, float]] = {
+    "goodput_kbps": 0.20,
+    "throughput_kbps": 0.20,
+    "rtt_s": 0.23,
+    "window_segments": 0.11,
+    "timeouts_per_s": 1.0,
+    "fast_retransmits_per_s": 1.92,
+    "segment_loss": 0.80,
+    "cycle_s": 0.55,
+    "slot_utilisation": 0.20,
+    "fairness": 0.05,
+}
+"""Relative error of the model that 95 % of the points of the 2006 thesis's grid keep (docs/explanation/
+model-against-simulation.md). Utilisation is taken as goodput."""
+OTHER_MODEL_ERROR = 1.0
+"""Of metrics that were not measured there: losses at single queues, queue lengths."""
+
+Verdict = Literal["agrees", "negligible", "differs", "not compared"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One metric of the file beside the simulator and the model.
+
+    Attributes:
+        metric: name, of a queue with its bracket.
+        theirs: value in the file, and `theirs_ci95`, NaN without an interval.
+        simulation: our mean over replications, and `simulation_ci95`; NaN if it was not simulated.
+        model: the model's answer, NaN if it gives none; `model_error` is its relative error class.
+        p_value: of the comparison with the simulation, NaN if there was none.
+        verdict: against the simulation, or, without one, against the model.
+        sentence: why.
+    """
+
+    metric: str
+    theirs: float
+    theirs_ci95: float
+    simulation: float
+    simulation_ci95: float
+    model: float
+    model_error: float
+    p_value: float
+    verdict: Verdict
+    sentence: str
+
+
+def reference_samples(simulated: xr.Dataset, flow: int | None) -> dict[str, np.ndarray]:
+    """Return one value a replication of each metric: of one flow (from 1), or the mean over flows.
+
+    Queues stand apart, as `queue_packets[uplink]`; replications without an observation are left out.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name in METRICS:
+        if name not in simulated:
+            continue
+        values = simulated[name]
+        if "queue" in values.dims:
+            for queue in values["queue"].values:
+                found[f"{name}[{queue}]"] = values.sel(queue=queue).values
+            continue
+        if "flow" in values.dims and flow is not None:
+            values = values.isel(flow=flow - 1)
+        found[name] = values.mean([dim for dim in values.dims if dim != "replication"]).values
+    kept = {name: values[np.isfinite(values)] for name, values in found.items()}
+    return {name: values for name, values in kept.items() if len(values)}
+
+
+def model_values(solved: xr.Dataset, flow: int | None) -> dict[str, float]:
+    """Return the model's answers in the same way."""
+    samples = reference_samples(solved.expand_dims("replication"), flow)
+    return {name: float(values[0]) for name, values in samples.items()}
+
+
+def compare_all(
+    results: ForeignResults,
+    simulated: Mapping[str, np.ndarray],
+    model: Mapping[str, float],
+    *,
+    confidence: float,
+    runs: int,
+    seconds: float,
+) -> tuple[Agreement, ...]:
+    """Return the agreement of every metric of the file, in the order of the vocabulary.
+
+    Args:
+        results: what the file says.
+        simulated: samples of `reference_samples`; empty if nothing was simulated.
+        model: answers of `model_values`; empty if there is no model.
+        confidence: one minus the probability that any metric of a correct simulator is called different.
+        runs: replications behind an interval whose file does not say how many.
+        seconds: simulated time of one run.
+    """
+    metrics = {name: q for name, q in results.quantities.items() if name.partition("[")[0] not in HELPERS}
+    order = list(METRICS)
+    names = sorted(metrics, key=lambda name: (order.index(name.partition("[")[0]), name))
+    p_values = {
+        name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated
+    }  # fmt: skip
+    different = holm(p_values, 1 - confidence)
+    return tuple(
+        _judged(metrics[name], simulated.get(name), model.get(name, math.nan), p_values.get(name, math.nan),
+                name in different, len(p_values), confidence, seconds)
+        for name in names
+    )  # fmt: skip
+
+
+def p_value(theirs: Quantity, ours: np.ndarray, runs: int) -> float:
+    """Return the p-value of the hypothesis that both have the same mean.
+
+    Args:
+        theirs: with replications, an interval or neither (then it is one run like one of ours).
+        ours: one value a replication, shape (n,).
+        runs: replications behind an interval whose file does not say how many.
+    """
+    n = len(ours)
+    variance = float(ours.var(ddof=1)) if n > 1 else 0.0
+    difference = abs(theirs.value - float(ours.mean()))
+    if len(theirs.samples) > 1:
+        m = len(theirs.samples)
+        their_error, their_freedom = float(np.var(theirs.samples, ddof=1)) / m, m - 1
+    elif not math.isnan(theirs.half_width):
+        m = theirs.replications or runs
+        quantile = float(stats.t.ppf(0.5 + theirs.confidence / 2, max(1, m - 1)))
+        their_error, their_freedom = (theirs.half_width / quantile) ** 2, max(1, m - 1)
+    else:
+        return prediction_p_value(theirs.value, ours)
+    total = their_error + variance / n
+    squares = their_error**2 / their_freedom + (variance / n) ** 2 / max(1, n - 1)
+    return _tail(difference, total, total**2 / squares if squares > 0 else 1)
+
+
+def prediction_p_value(value: float, ours: np.ndarray) -> float:
+    """Return the p-value of *value* as one more replication beside *ours*, shape (n,).
+
+    By the prediction interval of normal samples, on the scale of the values, of their square roots and of
+    their logarithms, whichever accuses least: counts and times of single runs are skewed, and one run gives
+    no mean over which that would even out. Among the values of *ours* it is never below 2 / (n + 1).
+    """
+    n = len(ours)
+    scales = [np.positive, np.sqrt]
+    if value > 0 and np.all(ours > 0):
+        scales.append(np.log)
+    if value < 0:
+        scales = [np.positive]
+    p_values = []
+    for scale in scales:
+        ours_scaled, value_scaled = scale(ours), float(scale(value))
+        variance = float(ours_scaled.var(ddof=1)) if n > 1 else 0.0
+        difference = abs(value_scaled - float(ours_scaled.mean()))
+        p_values.append(_tail(difference, variance * (1 + 1 / n), n - 1))
+    if ours.min() <= value <= ours.max():
+        p_values.append(2 / (n + 1))
+    return max(p_values)
+
+
+def _tail(difference: float, variance: float, freedom: float) -> float:
+    """Return Student's two-sided tail; without any variance only equal numbers agree."""
+    if variance <= 1e-24 * difference**2:
+        return 1.0 if difference == 0 else 0.0
+    return float(2 * stats.t.sf(difference / math.sqrt(variance), max(1.0, freedom)))
+
+
+def holm(p_values: Mapping[str, float], alpha: float) -> frozenset[str]:
+    """Return the hypotheses that Holm's procedure rejects at family-wise level *alpha*."""
+    rejected = set()
+    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        if p > alpha / (len(p_values) - place):
+            break
+        rejected.add(name)
+    return frozenset(rejected)
+
+
+def negligible(name: str, reference: float, seconds: float) -> float:
+    """Return the absolute difference of a metric that does not matter."""
+    least = 0.0
+    metric = METRICS[name.partition("[")[0]]
+    if metric.unit == "1" and ("loss" in name or name in ("messages_refused", "sessions_lost")):
+        least = NEGLIGIBLE_SHARE
+    elif metric.unit == "1/s" and name not in ("polls_per_s", "sessions_per_s"):
+        least = max(NEGLIGIBLE_RATE, 2 / seconds)
+    return max(least, NEGLIGIBLE * abs(reference))
+
+
+def _judged(
+    theirs: Quantity,
+    ours: np.ndarray | None,
+    model: float,
+    p: float,
+    different: bool,
+    family: int,
+    confidence: float,
+    seconds: float,
+) -> Agreement:
+    name = theirs.name
+    error = MODEL_ERRORS.get(name, OTHER_MODEL_ERROR)
+    mean, width = math.nan, math.nan
+    reference = model
+    if ours is not None:
+        reference = mean = float(ours.mean())
+        width = _half_width(ours)
+    limit = negligible(name, reference, seconds) if not math.isnan(reference) else math.nan
+    gap = theirs.value - reference
+    verdict: Verdict
+    if math.isnan(reference):
+        verdict = "not compared"
+    elif ours is None:
+        verdict = "differs" if abs(gap) > max(limit, error * max(abs(model), abs(theirs.value))) else "agrees"
+    elif not different:
+        verdict = "agrees"
+    else:
+        verdict = "negligible" if abs(gap) <= limit else "differs"
+    sentence = _sentence(name, theirs.value, mean, model, error, p, verdict, limit)
+    return Agreement(
+        name, theirs.value, theirs.shown_half_width, mean, width, model, error, p, verdict, sentence
+    )
+
+
+def _half_width(samples: np.ndarray) -> float:
+    from btqueue.study.summary import student_half_width
+
+    return student_half_width(samples)
+
+
+def _sentence(
+    name: str,
+    theirs: float,
+    mean: float,
+    model: float,
+    error: float,
+    p: float,
+    verdict: Verdict,
+    limit: float,
+) -> str:
+    """Return the verdict in a sentence, with what the model says to it."""
+    what = long_name(name)
+    if verdict == "not compared":
+        return f"{what}: neither simulation nor model gives it here, so it was not compared"
+    near = abs(theirs - model) <= error * max(abs(model), abs(theirs)) + limit
+    if math.isnan(mean):
+        side = "within" if verdict == "agrees" else "beyond"
+        return (
+            f"{what}: {_gap(theirs, model)} the model, {side} its known error of {error:.0%}; the model is "
+            "approximate, so this is weak evidence"
+        )
+    witness = ""
+    if not math.isnan(model):
+        witness = (
+            f"; the model, which is approximate, is {'near' if near else 'far from'} theirs ({model:.4g})"
+        )
+    gap = _gap(theirs, mean)
+    if verdict == "agrees":
+        return f"{what}: {gap} the simulation, which chance explains (p = {p:.2g}){witness}"
+    if verdict == "negligible":
+        return f"{what}: {gap} the simulation, too small a difference to matter (p = {p:.1g}){witness}"
+    return f"{what}: {gap} the simulation, more than chance explains (p = {p:.1g}){witness}"
+
+
+def _gap(theirs: float, ours: float) -> str:
+    if theirs == ours:
+        return "the same as"
+    if ours == 0:
+        return f"{theirs:.3g} against 0 of"
+    ratio = theirs / ours - 1
+    size = f"{abs(ratio):.1%}" if abs(ratio) < 2 else f"{theirs / ours:.3g} times"
+    if abs(ratio) >= 2:
+        return size
+    return f"{size} {'above' if theirs > ours else 'below'}"

@@ -1,0 +1,278 @@
+"""Internal consistency: what must hold between the numbers of any correct simulator, whatever it simulates.
+
+Conservation, Little's law, and bounds. Nothing is compared with our own engines here. A bound counts as
+broken only beyond the half-widths of the numbers in it and a tolerance that is named with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+
+from btqueue.baseband import packet_types
+from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.study.check.findings import Finding, failed, passed
+from btqueue.study.check.results import ForeignResults
+
+ROUNDING = 0.002
+"""Relative error that rounded numbers may have."""
+EDGES = 0.03
+"""Relative error of balances over a finite run, at whose ends packets are under way."""
+WINDOW_BIAS = 0.10
+"""The mean window over acknowledgements is not that over time, which the bound would need."""
+BACKOFF_LEAST = 1.5
+"""A timer that doubles has successive gaps in a ratio of 2; below this it does not."""
+SLOTS_PER_S = 1600
+ABOVE_ONE = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
+"""Metrics without unit that are no shares."""
+
+Problems = Iterator[str]
+
+
+def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
+    """Return one finding for each kind of check that the file has the numbers for, one for each violation."""
+    checks = (
+        (
+            "conservation",
+            _conservation(results, scenario),
+            "what was sent was delivered, lost or is under way",
+        ),
+        ("Little's law", _little(results), "queue lengths are arrival rate times delay"),
+        ("range", _ranges(results, scenario), "shares lie between 0 and 1, and nothing is negative"),
+        ("order", _orders(results, scenario), "smaller ones are smaller: percentiles, windows, rates"),
+        (
+            "rate bounds",
+            _rates(results, scenario),
+            "goodput is within load, capacity and window over round trip",
+        ),
+        ("back-off", _backoff(results, scenario), "successive timeouts of a segment wait twice as long"),
+    )
+    found: list[Finding] = []
+    for name, problems, sentence in checks:
+        looked, wrong = False, []
+        for problem in problems:
+            looked = True
+            if problem:
+                wrong.append(problem)
+        if looked:
+            found += [failed(name, problem) for problem in wrong] or [passed(name, sentence)]
+    return tuple(found)
+
+
+def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
+    """Yield "" for each balance that holds, and what is wrong with the others."""
+    value = results.value
+    sent, delivered, lost = (value(f"packets_{what}") for what in ("sent", "delivered", "lost"))
+    if not math.isnan(sent + delivered + lost):
+        inside = value("packets_in_flight")
+        known = not math.isnan(inside)
+        left = sent - delivered - lost - (inside if known else 0.0)
+        bad = (known and (abs(left) > ROUNDING or inside < 0)) or (not known and left < -ROUNDING)
+        flight = f" and {inside:g} in flight" if known else ""
+        yield (
+            f"packets are not conserved: {sent:g} sent, but {delivered:g} delivered, {lost:g} lost{flight}"
+            if bad
+            else ""
+        )
+    throughput, goodput = value("throughput_kbps"), value("goodput_kbps")
+    slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
+    if not math.isnan(throughput + goodput):
+        bad = goodput > throughput * (1 + EDGES) + slack
+        yield f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s" if bad else ""
+        loss = value("segment_loss")
+        if 0 <= loss <= 1:
+            arrived = throughput * (1 - loss)
+            bad = goodput > arrived * (1 + EDGES) + slack
+            yield (
+                f"goodput {goodput:.4g} kbit/s is more than arrives: throughput less the segment loss gives "
+                f"{arrived:.4g}"
+                if bad
+                else ""
+            )
+        again = value("retransmissions_per_s")
+        whole = scenario.traffic.source == "greedy" or (
+            scenario.traffic.message_bytes % scenario.transport.mss_bytes == 0
+        )
+        if not math.isnan(again) and whole:
+            repeated = again * scenario.transport.mss_bytes * 8 / 1000
+            bad = abs(throughput - goodput - repeated) > EDGES * throughput + slack
+            yield (
+                f"throughput less goodput is {throughput - goodput:.4g} kbit/s, but retransmissions carry "
+                f"{repeated:.4g}"
+                if bad
+                else ""
+            )
+
+
+def _little(results: ForeignResults) -> Problems:
+    for name, quantity in results.quantities.items():
+        base, _, queue = name.partition("[")
+        rate, delay = (results.value(f"{what}[{queue}") for what in ("arrivals_per_s", "queue_delay_s"))
+        if base != "queue_packets" or not queue or math.isnan(rate + delay):
+            continue
+        expected, length = rate * delay, quantity.value
+        slack = results.slack(name) + rate * results.slack(f"queue_delay_s[{queue}")
+        bad = abs(length - expected) > EDGES * max(length, expected) + slack
+        yield (
+            f"{name} = {length:.4g}, but {rate:.4g} packets/s that stay {delay:.4g} s make {expected:.4g}"
+            if bad
+            else ""
+        )
+
+
+def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
+    flows = len(topology(scenario).flows)
+    for name, quantity in results.quantities.items():
+        metric = METRICS.get(name.partition("[")[0])
+        value = quantity.value
+        if value < 0:
+            yield f"{name} = {value:.4g} is negative"
+        elif metric and metric.unit == "1" and name not in ABOVE_ONE and value > 1 + ROUNDING:
+            yield f"{name} = {value:.4g} is above 1"
+        elif name == "fairness" and value < (1 - ROUNDING) / flows:
+            yield f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
+        elif name == "transmissions_per_packet" and value < 1 - ROUNDING:
+            yield f"{name} = {value:.4g}: a packet is transmitted once at least"
+        else:
+            yield ""
+
+
+def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
+    value = results.value
+    chains = [
+        ("rtt_min_s", "rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s", "rtt_max_s"),
+        ("rtt_min_s", "rtt_s", "rtt_max_s"),
+        *(
+            tuple(f"{what}_p{p}_s" for p in (50, 90, 95, 99))
+            for what in ("delay", "session_time")
+        ),
+        ("window_segments", "cwnd_segments"),
+    ]  # fmt: skip
+    for chain in chains:
+        known = [name for name in chain if not math.isnan(value(name))]
+        for low, high in pairwise(known):
+            bad = value(low) > value(high) * (1 + ROUNDING)
+            yield f"{low} = {value(low):.4g} is above {high} = {value(high):.4g}" if bad else ""
+    again, timeouts = value("retransmissions_per_s"), value("timeouts_per_s")
+    fast = value("fast_retransmits_per_s")
+    causes = timeouts + (0.0 if math.isnan(fast) else fast)
+    if not math.isnan(again + timeouts):
+        bad = causes > again * (1 + EDGES) + results.slack("retransmissions_per_s") + ROUNDING
+        yield (
+            f"{again:.4g} retransmissions/s are fewer than the {causes:.4g}/s timeouts and fast "
+            "retransmits that "
+            "each cause one"
+            if bad
+            else ""
+        )
+    window, most = value("window_segments"), scenario.transport.receive_window_segments
+    if not math.isnan(window) and scenario.transport.protocol == "tcp":
+        bad = window > most * (1 + ROUNDING)
+        yield f"window_segments = {window:.4g} is above the receive window of {most}" if bad else ""
+
+
+def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
+    goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")
+    if math.isnan(goodput):
+        return
+    if (load := load_kbps(scenario, results.flow)) is not None:
+        run = scenario.run
+        messages = load * 1000 / 8 * (results.duration_s or run.duration_s) / scenario.traffic.message_bytes
+        chance = 4 / math.sqrt(max(messages, 1.0))
+        bad = goodput > load * (1 + chance) + slack
+        yield (
+            f"goodput {goodput:.4g} is above the offered load of {load:.4g} kbit/s, further than "
+            "chance allows"
+            if bad
+            else ""
+        )
+    if (capacity := capacity_kbps(scenario, results.flow)) is not None:
+        bad = goodput > capacity * (1 + ROUNDING)
+        types = ", ".join(scenario.link.packets)
+        yield (
+            f"goodput {goodput:.4g} is above the {capacity:.4g} kbit/s that {types} can carry" if bad else ""
+        )
+    transport, rtt = scenario.transport, results.value("rtt_s")
+    if transport.protocol != "tcp" or not rtt > 0:
+        return
+    window = results.value("window_segments")
+    segments = transport.receive_window_segments if math.isnan(window) else window
+    bound = segments * transport.mss_bytes * 8 / 1000 / max(rtt - results.slack("rtt_s"), 0.1 * rtt)
+    bad = goodput > bound * (1 + WINDOW_BIAS) + slack
+    yield (
+        f"goodput {goodput:.4g} is above window over round trip: {segments:.3g} segments in {rtt:.4g} s give "
+        f"{bound:.4g} kbit/s"
+        if bad
+        else ""
+    )
+    timeouts = results.value("timeouts_per_s")
+    if not math.isnan(timeouts):
+        bad = timeouts > (1 + EDGES) / transport.min_rto_s
+        yield (
+            f"timeouts_per_s = {timeouts:.4g}: with a least timeout of {transport.min_rto_s:g} s a "
+            "flow has at "
+            f"most {1 / transport.min_rto_s:g}"
+            if bad
+            else ""
+        )
+
+
+def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
+    """Return the offered load of a flow, or the mean over flows; None where it does not bound the goodput.
+
+    It does not for sources that send what they can, for loads that change, and for IBP sources, whose bursts
+    make the load itself vary from run to run.
+    """
+    traffic = scenario.traffic
+    loads = []
+    for plan in _flows(scenario, flow):
+        if ((plan.spec and plan.spec.law) or traffic.source) not in ("poisson", "periodic"):
+            return None
+        loads.append((plan.spec and plan.spec.load_kbps) or traffic.load_kbps)
+    return None if traffic.load_schedule else sum(loads) / len(loads)
+
+
+def capacity_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
+    """Return the most goodput of a flow, or of the mean over flows; None where a flow has no Bluetooth hop.
+
+    In a piconet the hops of all flows share 1600 slots a second, and no type carries more bits in a slot than
+    the best one.
+    """
+    plan = topology(scenario)
+    names = set(scenario.link.packets)
+    if scenario.link.adaptation != "fixed":
+        names |= set(scenario.link.adaptation_packets)
+    best = max(each.payload_bytes * 8 / each.slots for each in packet_types(names)) * SLOTS_PER_S / 1000
+    routes = [plan.route(each.source, each.target) for each in _flows(scenario, flow)]
+    hops = [[hop.index for hop in route if hop.kind == "bluetooth"] for route in routes]
+    if not all(hops):
+        return None
+    if flow is not None:
+        return best / max(hops[0].count(piconet) for piconet in hops[0])
+    piconets = {piconet for indices in hops for piconet in indices}
+    return best * len(piconets) / len(hops) / min(len(indices) for indices in hops)
+
+
+def _flows(scenario: Scenario, flow: int | None) -> tuple[FlowPlan, ...]:
+    flows = topology(scenario).flows
+    return flows if flow is None else (flows[flow - 1],)
+
+
+def _backoff(results: ForeignResults, scenario: Scenario) -> Problems:
+    """Look whether a timer that shall double does so, until it reaches its limit."""
+    transport = scenario.transport
+    gaps = [(a, b) for a, b in results.backoff_gaps if a < 0.45 * transport.max_rto_s and a > 0]
+    if not transport.rto_backoff or len(gaps) < 3:
+        return
+    ratio = median(b / a for a, b in gaps)
+    typical = median(b for _, b in gaps)
+    yield (
+        f"the retransmission timer does not double: {len(gaps)} times a segment timed out again, and "
+        "the gap was "
+        f"{ratio:.2g} times the one before (median; {typical:.3g} s)"
+        if ratio < BACKOFF_LEAST
+        else ""
+    )

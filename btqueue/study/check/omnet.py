@@ -1,0 +1,262 @@
+"""Results of OMNeT++: scalar files (.sca) and vector files (.vec), versions 2 and 3.
+
+A scalar file has lines `scalar MODULE NAME VALUE`, and blocks that open with `statistic MODULE NAME` and hold
+`field mean 0.2`; `attr`, `config`, `param`, `itervar` and `bin` lines may stand between. A vector file
+declares `vector ID MODULE NAME COLUMNS` (columns E event, T time, V value) and then has lines `ID TAB ...`.
+Each `run` line begins another replication. The grammar is that of the appendix "Result File Formats" of the
+Simulation Manual.
+
+Names are looked up with their module (`Net.host.app[0] rtt:mean`) and without it, first in the renamings of
+`--map`, then in `USUAL`, then in our vocabulary; what is found nowhere is left out. Of several modules with
+one name the mean is taken.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study.check.results import (
+    HELPERS,
+    BadResults,
+    ForeignResults,
+    Quantity,
+    Series,
+    finite,
+    known_name,
+)
+
+USUAL: Final = MappingProxyType(
+    {
+        "rtt:vector": ("rtt_s", "as it is"),
+        "rtt:mean": ("rtt_s", "as it is"),
+        "rtt:histogram": ("rtt_s", "as it is"),
+        "rtt:stats": ("rtt_s", "as it is"),
+        "measured RTT": ("rtt_s", "as it is"),
+        "endToEndDelay:histogram": ("delay_s", "as it is"),
+        "endToEndDelay:vector": ("delay_s", "as it is"),
+        "endToEndDelay:mean": ("delay_s", "as it is"),
+        "dataAge:histogram": ("delay_s", "as it is"),
+        "cwnd:vector": ("cwnd_segments", "bytes to segments"),
+        "cwnd:mean": ("cwnd_segments", "bytes to segments"),
+        "cwnd": ("cwnd_segments", "bytes to segments"),
+        "packetReceived:sum(packetBytes)": ("goodput_kbps", "bytes to kbit/s"),
+        "packetReceived:sum(packetLength)": ("goodput_kbps", "bytes to kbit/s"),
+        "rcvdPk:sum(packetBytes)": ("goodput_kbps", "bytes to kbit/s"),
+        "bytes rcvd": ("goodput_kbps", "bytes to kbit/s"),
+        "throughput:vector": ("goodput_kbps", "bit/s to kbit/s"),
+        "throughput:mean": ("goodput_kbps", "bit/s to kbit/s"),
+        "numRtos:last": ("timeouts_per_s", "count to rate"),
+        "numRtos:vector": ("timeouts_per_s", "last count to rate"),
+        "queueLength:timeavg": ("queue_packets[queue]", "as it is"),
+        "queueingTime:mean": ("queue_delay_s[queue]", "as it is"),
+        "queueingTime:histogram": ("queue_delay_s[queue]", "as it is"),
+        "incomingPackets:count": ("arrivals_per_s[queue]", "count to rate"),
+    }
+)
+"""Names of INET's statistics, our quantity for each, and how its unit is changed."""
+
+
+@dataclass
+class Run:
+    """One run of a file: values by (module, name), and vectors as (times, values)."""
+
+    name: str
+    scalars: dict[tuple[str, str], float] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], tuple[list[float], list[float]]] = field(default_factory=dict)
+    duration_s: float | None = None
+
+
+def read_omnet(
+    path: Path, scenario: Scenario, renamed: Mapping[str, str] | None = None, queue: str = "uplink"
+) -> ForeignResults:
+    """Read a scalar or vector file.
+
+    Args:
+        path: the file.
+        scenario: gives the segment size, and the measured time where the file has no sim-time-limit.
+        renamed: their names for our metrics.
+        queue: which of our queues their queues are, for names that only say "queue".
+
+    Raises:
+        BadResults: it is no result file of OMNeT++, a line is damaged, or no name in it is known.
+    """
+    runs = _runs(path)
+    limits = {run.duration_s for run in runs if run.duration_s}
+    duration_s = limits.pop() if len(limits) == 1 else None
+    seconds = duration_s or scenario.run.duration_s
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    series: list[Series] = []
+    unknown: set[str] = set()
+    for run in runs:
+        for place, value in run.scalars.items():
+            ours = _ours(place, renamed, queue)
+            if ours is None:
+                unknown.add(place[1])
+            else:
+                found[ours[0]][run.name].append(_converted(value, ours[1], seconds, scenario))
+        for place, (times, values) in run.vectors.items():
+            ours = _ours(place, renamed, queue)
+            if ours is None or not times:
+                unknown.add(place[1])
+                continue
+            converted = np.array([_converted(value, ours[1], seconds, scenario) for value in values])
+            last = ours[1] == "last count to rate"
+            found[ours[0]][run.name].append(float(converted[-1] if last else converted.mean()))
+            if not last and len(times) > 1:
+                series.append(Series(ours[0], np.array(times), converted, run.name))
+    if not found:
+        some = ", ".join(sorted(unknown)[:6]) or "nothing"
+        raise BadResults(f'{path.name}: no known name in it (it has {some}); give --map "NAME=METRIC"')
+    quantities = {name: _quantity(name, of_run) for name, of_run in found.items()}
+    notes = [f"left out, for its name is unknown: {name}" for name in sorted(unknown)[:5]]
+    if duration_s is None:
+        notes.append(f"no sim-time-limit in the file: taken as run.duration_s = {seconds:g} s")
+    return ForeignResults(path.name, "OMNeT++", quantities, tuple(series), duration_s, notes=tuple(notes))
+
+
+def _runs(path: Path) -> list[Run]:
+    runs: list[Run] = []
+    declared: dict[str, tuple[tuple[str, str], str]] = {}
+    statistic: tuple[str, str] | None = None
+    for number, line in _lines(path):
+        where = f"{path.name}, line {number}"
+        if line[0].isdigit():
+            _vector_line(line, declared, runs, where)
+            continue
+        words = _words(line, where)
+        kind = words[0]
+        if kind == "run":
+            runs.append(Run(words[1] if len(words) > 1 else str(len(runs))))
+            declared, statistic = {}, None
+            continue
+        if kind not in LENGTHS:
+            raise BadResults(f'{where}: "{kind[:30]}" begins no line of an OMNeT++ result file')
+        if len(words) < LENGTHS[kind]:
+            raise BadResults(f"{where}: is cut off after {kind}")
+        if kind == "version":
+            continue
+        if not runs:
+            runs.append(Run("0"))
+        run = runs[-1]
+        if kind == "scalar":
+            value = finite_or_none(words[3], where)
+            if value is not None:
+                run.scalars[words[1], words[2]] = value
+        elif kind == "statistic":
+            statistic = words[1], words[2]
+        elif kind == "field" and words[1] == "mean" and statistic is not None:
+            value = finite_or_none(words[2], where)
+            if value is not None:
+                run.scalars[statistic] = value
+        elif kind == "vector":
+            place = words[2], words[3]
+            declared[words[1]] = place, words[4] if len(words) > 4 else "TV"
+            run.vectors[place] = [], []
+        elif kind in ("config", "attr", "param") and words[1] == "sim-time-limit":
+            run.duration_s = _seconds(words[2], where)
+    return runs
+
+
+LENGTHS: Final = MappingProxyType(
+    {
+        "version": 2,
+        "attr": 2,
+        "config": 3,
+        "param": 3,
+        "itervar": 2,
+        "par": 4,
+        "scalar": 4,
+        "statistic": 3,
+        "field": 3,
+        "bin": 3,
+        "vector": 4,
+    }
+)
+"""Words that begin a line, and how many words it has at least."""
+
+
+def finite_or_none(text: str, where: str) -> float | None:
+    """Return a number; None for the nan and inf that statistics without observations have."""
+    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return None
+    return finite(text, where, "value")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise BadResults(f"{path.name}: is no text, so no OMNeT++ result file") from None
+    lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise BadResults(f"{path.name}: is empty")
+    if not lines[0][1].startswith("version"):
+        raise BadResults(f"{path.name}: is no OMNeT++ result file: the line version is missing")
+    return iter(lines)
+
+
+def _words(line: str, where: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        raise BadResults(f"{where}: a quotation mark is not closed") from None
+
+
+def _vector_line(
+    line: str, declared: dict[str, tuple[tuple[str, str], str]], runs: list[Run], where: str
+) -> None:
+    number, *numbers = line.split()
+    if number not in declared:
+        raise BadResults(f"{where}: vector {number} was not declared")
+    place, columns = declared[number]
+    if len(numbers) != len(columns):
+        raise BadResults(f"{where}: {len(numbers)} values for the columns {columns} of vector {number}")
+    times, values = runs[-1].vectors[place]
+    times.append(finite(numbers[columns.index("T")], where, "time"))
+    values.append(finite(numbers[columns.index("V")], where, "value"))
+
+
+def _seconds(text: str, where: str) -> float:
+    for unit, factor in (("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("h", 3600.0)):
+        if text.endswith(unit):
+            return finite(text.removesuffix(unit), where, "sim-time-limit") * factor
+    return finite(text, where, "sim-time-limit")
+
+
+def _ours(place: tuple[str, str], renamed: Mapping[str, str] | None, queue: str) -> tuple[str, str] | None:
+    """Return our name of theirs and how to convert it, None if it is unknown."""
+    module, name = place
+    for theirs in (f"{module} {name}", name):
+        if renamed and theirs in renamed:
+            usual = USUAL.get(name)
+            same = usual is not None and usual[0].partition("[")[0] == renamed[theirs].partition("[")[0]
+            return known_name(renamed[theirs], f"--map {theirs}"), usual[1] if same and usual else "as it is"
+    if name in USUAL:
+        ours, how = USUAL[name]
+        return ours.replace("[queue]", f"[{queue}]"), how
+    base = name.partition("[")[0]
+    return (name, "as it is") if base in METRICS or base in HELPERS else None
+
+
+def _converted(value: float, how: str, seconds: float, scenario: Scenario) -> float:
+    if how == "bytes to kbit/s":
+        return value * 8 / 1000 / seconds
+    if how == "bit/s to kbit/s":
+        return value / 1000
+    if how == "bytes to segments":
+        return value / scenario.transport.mss_bytes
+    return value / seconds if how.endswith("to rate") else value
+
+
+def _quantity(name: str, of_run: dict[str, list[float]]) -> Quantity:
+    means = tuple(float(np.mean(values)) for values in of_run.values())
+    return Quantity(name, float(np.mean(means)), means if len(means) > 1 else ())

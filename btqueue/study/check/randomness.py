@@ -1,0 +1,242 @@
+"""Statistics of the output: a warm-up still visible, intervals too narrow, random streams in common."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from btqueue.scenario import Scenario
+from btqueue.simulator.statistics.batch_means import interval
+from btqueue.simulator.statistics.results import autocorrelation
+from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
+from btqueue.study.check.findings import Finding, doubtful, failed, passed
+from btqueue.study.check.results import ForeignResults
+
+LATE_BATCHES = 8
+"""Batches of the second half of a series, from which its variance is estimated."""
+BATCHES = 20
+NEGLIGIBLE = 0.01
+"""Relative bias of a mean by the warm-up that does not matter."""
+FEWEST_FOR_CORRELATION = 8
+PERMUTATIONS = 9_999
+CONTINUOUS = (
+    "rtt",
+    "delay",
+    "acknowledged_delay",
+    "session_time",
+    "cwnd",
+    "window",
+    "queue",
+    "cycle",
+    "slot",
+)
+"""Beginnings of the names of metrics that do not come out alike by chance, as counts of events do."""
+
+
+def check_randomness(results: ForeignResults, scenario: Scenario, alpha: float) -> tuple[Finding, ...]:
+    """Return the findings on series and replications.
+
+    Args:
+        results: what the file says.
+        scenario: tells whether anything is random at all.
+        alpha: probability of a false alarm, of each kind of check over all metrics.
+    """
+    return (
+        *_warm_up(results, alpha),
+        *_optimistic(results, alpha),
+        *_shared_streams(results, scenario),
+        *_correlated(results, alpha),
+    )
+
+
+def initial_bias(values: np.ndarray) -> float:
+    """Return the p-value of the test of Schruben, Singh and Tierney (Operations Research 31, 1983).
+
+    It weighs the differences between the mean of all values and the means of the first k, most those of small
+    k. Without a bias the statistic follows Student's law with the degrees of freedom of the variance. That is
+    estimated from the second half, by batch means or by a first-order autoregression, whichever is larger:
+    the former is too small where values are correlated over longer than a batch. A trend there is taken out
+    first, or a run that only grows would hide itself. Two-sided.
+
+    Args:
+        values: observations at equal distances, shape (n,).
+    """
+    n = len(values)
+    late = values[n // 2 :]
+    trend = np.polynomial.Polynomial.fit(np.arange(len(late)), late, 1)
+    variance = long_run_variance(late - trend(np.arange(len(late))))
+    k = np.arange(1, n + 1)
+    differences = values.mean() - np.cumsum(values) / k
+    statistic = math.sqrt(45) * float(np.sum(k * (1 - k / n) * differences)) / n**1.5
+    if variance == 0:
+        return 1.0 if abs(statistic) < 1e-9 * abs(values.mean()) else 0.0
+    return float(2 * stats.t.sf(abs(statistic) / math.sqrt(variance), LATE_BATCHES - 1))
+
+
+def long_run_variance(values: np.ndarray) -> float:
+    """Return n times the variance of the mean of n correlated values, shape (n,)."""
+    size = len(values) // LATE_BATCHES
+    means = values[len(values) - size * LATE_BATCHES :].reshape(LATE_BATCHES, size).mean(axis=1)
+    by_batches = size * float(means.var(ddof=1))
+    centred = values - values.mean()
+    power = float(np.sum(centred**2))
+    if power == 0:
+        return by_batches
+    correlation = min(float(np.sum(centred[1:] * centred[:-1])) / power + 1 / len(values), 0.99)
+    return max(by_batches, power / len(values) * (1 + correlation) / (1 - correlation))
+
+
+def _warm_up(results: ForeignResults, alpha: float) -> list[Finding]:
+    found = []
+    by_name = _mean_series(results)
+    for name, (times, values) in by_name.items():
+        if len(values) < BATCH * FEWEST_BATCHES or longest_silence(values) > len(values) // (
+            2 * LATE_BATCHES
+        ):
+            continue  # of too few observations, or with pauses as long as the batches that it is judged by
+        p = initial_bias(values)
+        step = float(np.median(np.diff(times)))
+        cut = find_warm_up(values, step)
+        if p >= alpha / len(by_name):
+            found.append(passed("warm-up", f"{name} shows no warm-up over its {times[-1] - times[0]:.4g} s"))
+            continue
+        whole = float(values.mean())
+        if cut.end_s is None:
+            text = (
+                f"{name} has not become stationary in its {times[-1] - times[0]:.4g} s: the run is too short"
+            )
+            found.append(failed("warm-up", text))
+        elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
+            text = (
+                f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
+                "the mean "
+                f"goes from {whole:.4g} to {cut.mean:.4g}"
+            )
+            found.append(failed("warm-up", text))
+        else:
+            text = f"a trace of the warm-up is in {name}, too small to matter ({cut.mean / whole - 1:+.2%})"
+            found.append(passed("warm-up", text))
+    return found
+
+
+def longest_silence(values: np.ndarray) -> int:
+    """Return the greatest number of zeros in a row, shape (n,)."""
+    busy = np.flatnonzero(values)
+    return int(np.max(np.diff(np.concatenate(([-1], busy, [len(values)]))))) - 1
+
+
+def _mean_series(results: ForeignResults) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return one series a metric: the mean over its replications (Welch 1983) with the same times."""
+    of_name = defaultdict(list)
+    for one in results.series:
+        of_name[one.name].append(one)
+    found = {}
+    for name, runs in of_name.items():
+        same = [run for run in runs if np.array_equal(run.times, runs[0].times)]
+        found[name] = (runs[0].times, np.mean([run.values for run in same], axis=0))
+    return found
+
+
+def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
+    """Compare the interval that the file gives for a mean with that by batch means of its own series."""
+    found = []
+    by_name = _mean_series(results)
+    for name, (_, values) in by_name.items():
+        quantity = results.quantities.get(name)
+        if quantity is None or math.isnan(quantity.half_width) or len(values) < 2 * BATCHES:
+            continue
+        own = float(interval(values, BATCHES, quantity.confidence).half_width)
+        claimed = quantity.half_width
+        # the variance of the mean that is claimed, and the estimate of it: chi-squared if the claim is true
+        claimed_variance = (claimed / stats.norm.ppf(0.5 + quantity.confidence / 2)) ** 2
+        estimate = (own / stats.t.ppf(0.5 + quantity.confidence / 2, BATCHES - 1)) ** 2
+        excess = math.inf if claimed_variance == 0 else (BATCHES - 1) * estimate / claimed_variance
+        if estimate > 0 and stats.chi2.sf(excess, BATCHES - 1) < alpha / len(by_name):
+            text = (
+                f"the interval of {name} is too optimistic: ± {claimed:.3g} is given, batch means of "
+                "the series "
+                f"give ± {own:.3g}, for values next to each other are correlated "
+                f"({autocorrelation(values):.2f})"
+            )
+            found.append(failed("intervals", text))
+        else:
+            found.append(
+                passed("intervals", f"the interval of {name} allows for the correlation of its series")
+            )
+    return found
+
+
+def is_random(scenario: Scenario) -> bool:
+    """Whether two runs with different seeds can differ at all."""
+    fixed = scenario.traffic.source in ("greedy", "periodic", "file")
+    links = scenario.network.outside_links
+    quiet = all(x.loss == 0 and x.jitter_s == 0 and x.up_s == 0 for x in links)
+    return not (fixed and quiet and scenario.radio.model == "perfect" and scenario.run.jitter_s == 0)
+
+
+def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding]:
+    """Look for replications that are copies of each other."""
+    sampled = {name: q.samples for name, q in results.quantities.items() if len(q.samples) > 1}
+    if not sampled or not is_random(scenario):
+        return []
+    count = max(len(samples) for samples in sampled.values())
+    full = {name: samples for name, samples in sampled.items() if len(samples) == count}
+    telling = {
+        name: s for name, s in full.items() if any(s) and name.startswith((*CONTINUOUS, "good", "thr"))
+    }
+    if not telling:
+        return []
+    if all(len(set(samples)) == 1 for samples in telling.values()):
+        text = (
+            f"all {count} replications are identical: they share one random stream (the seed does not "
+            "change), so "
+            "there is one replication and no interval"
+        )
+        return [failed("replications", text)]
+    varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}
+    if len(varying) < 2 or not any(name.startswith(CONTINUOUS) for name in varying):
+        return []
+    rows = list(zip(*varying.values(), strict=True))
+    copies = [(a + 1, b + 1) for a, b in combinations(range(count), 2) if rows[a] == rows[b]]
+    if copies:
+        a, b = copies[0]
+        more = f" (and {len(copies) - 1} more pairs)" if len(copies) > 1 else ""
+        text = (
+            f"replications {a} and {b}{more} are identical in {len(varying)} metrics: they share a "
+            "random stream"
+        )
+        return [failed("replications", text)]
+    return [passed("replications", f"no two of {count} replications are copies")]
+
+
+def _correlated(results: ForeignResults, alpha: float) -> list[Finding]:
+    """Look whether neighbouring replications are alike: streams overlap, or batches are too short."""
+    tested = {
+        name: np.array(q.samples)
+        for name, q in results.quantities.items()
+        if len(q.samples) >= FEWEST_FOR_CORRELATION and len(set(q.samples)) == len(q.samples)
+    }
+    found = []
+    for name, samples in tested.items():
+        p = neighbours_alike(samples)
+        if p < alpha / len(tested):
+            text = (
+                f"neighbouring replications are alike in {name} (correlation {autocorrelation(samples):.2f}, "
+                f"p = {p:.1g}): their random streams overlap, or they are batches that are too short"
+            )
+            found.append(doubtful("replications", text))
+    return found
+
+
+def neighbours_alike(samples: np.ndarray) -> float:
+    """Return the p-value of a permutation test of the correlation of neighbours, shape (n,), one-sided."""
+    generator = np.random.default_rng(1)
+    centred = samples - samples.mean()
+    shuffled = generator.permuted(np.tile(centred, (PERMUTATIONS, 1)), axis=1)
+    own = np.sum(centred[1:] * centred[:-1])
+    at_least = np.sum(np.sum(shuffled[:, 1:] * shuffled[:, :-1], axis=1) >= own)
+    return float((1 + at_least) / (1 + PERMUTATIONS))

@@ -1,0 +1,105 @@
+"""Read a results file of any known format, told by its suffix or its first bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.topology import topology
+from btqueue.study.check.csv_results import read_csv
+from btqueue.study.check.flow_monitor import read_flow_monitor
+from btqueue.study.check.omnet import read_omnet
+from btqueue.study.check.packet_capture import read_capture
+from btqueue.study.check.results import BadResults, ForeignResults
+
+Format = Literal["csv", "pcap", "flowmonitor", "omnet"]
+SUFFIXES: Mapping[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".pcap": "pcap",
+    ".pcapng": "pcap",
+    ".cap": "pcap",
+    ".xml": "flowmonitor",
+    ".flowmon": "flowmonitor",
+    ".sca": "omnet",
+    ".vec": "omnet",
+}
+FIRST_BYTES: Mapping[bytes, Format] = {
+    b"\xa1\xb2\xc3\xd4": "pcap",
+    b"\xd4\xc3\xb2\xa1": "pcap",
+    b"\xa1\xb2\x3c\x4d": "pcap",
+    b"\x4d\x3c\xb2\xa1": "pcap",
+    b"\x0a\x0d\x0d\x0a": "pcap",
+    b"<": "flowmonitor",
+    b"version": "omnet",
+    b"metric": "csv",
+}
+
+
+def read_results(
+    path: str | Path,
+    scenario: Scenario,
+    *,
+    format: Format | None = None,
+    renamed: Mapping[str, str] | None = None,
+    flow: int | None = None,
+) -> ForeignResults:
+    """Return what a file of another simulator says.
+
+    Args:
+        path: the file.
+        scenario: what it is about; gives header sizes, warm-up and delays where the format needs them.
+        format: of the file; by default told from its suffix or its first bytes.
+        renamed: their names for our metrics.
+        flow: the flow of the scenario, from 1, that the file is about; by default the mean over all, or of a
+            capture of one flow the first.
+
+    Raises:
+        BadResults: there is no such file, or it is empty, damaged, or of an unknown format.
+        MissingPackage: a package for captures is not installed.
+    """
+    path = Path(path)
+    flows = len(topology(scenario).flows)
+    if flow is not None and not 1 <= flow <= flows:
+        raise BadResults(f"--flow {flow}: the scenario has flows 1 to {flows}")
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+        if not head:
+            raise BadResults(f"{path.name}: is empty")
+        found = _read(path, scenario, format or _format_of(path, head), renamed, flow)
+    except OSError as error:
+        raise BadResults(f"{path}: cannot be read ({error.strerror or error})") from None
+    if flow is not None:
+        return _about(found, flow)
+    return _about(found, None) if flows == 1 else found
+
+
+def _read(
+    path: Path, scenario: Scenario, format: Format, renamed: Mapping[str, str] | None, flow: int | None
+) -> ForeignResults:
+    if format == "pcap":
+        return read_capture(path, scenario, flow=flow)
+    if format == "flowmonitor":
+        return read_flow_monitor(path, scenario.transport.header_bytes)
+    if format == "omnet":
+        return read_omnet(path, scenario, renamed)
+    return read_csv(path, renamed)
+
+
+def _format_of(path: Path, head: bytes) -> Format:
+    for beginning, format in FIRST_BYTES.items():
+        if head.startswith(beginning):
+            return format
+    if path.suffix.lower() in SUFFIXES:
+        return SUFFIXES[path.suffix.lower()]
+    raise BadResults(f"{path.name}: its format is unknown; give --format {', '.join(get_args(Format))}")
+
+
+def _about(found: ForeignResults, flow: int | None) -> ForeignResults:
+    from dataclasses import replace
+
+    return replace(found, flow=flow)

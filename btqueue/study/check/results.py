@@ -1,0 +1,176 @@
+"""What another simulator's file says, in our vocabulary: quantities, counts and series.
+
+A quantity is a metric of `btqueue.scenario.METRICS`, for `queue_packets` one queue as
+`queue_packets[uplink]`, or one of the few `HELPERS` that serve the checks of internal consistency alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from btqueue.scenario import METRICS
+from btqueue.scenario.problems import closest
+from btqueue.study.summary import student_half_width
+
+
+class BadResults(ValueError):
+    """A results file cannot be used; the message names the file, the place and what is allowed."""
+
+
+HELPERS: Final = MappingProxyType(
+    {
+        "packets_sent": "packets that entered the network",
+        "packets_delivered": "packets that came out of it",
+        "packets_lost": "packets that were lost in it",
+        "packets_in_flight": "packets that were inside it at the end",
+        "arrivals_per_s": "packets per second that entered a queue, as arrivals_per_s[uplink]",
+        "queue_delay_s": "mean time of a packet in a queue, as queue_delay_s[uplink]",
+    }
+)
+"""Quantities that are no metrics and that conservation and Little's law need."""
+
+SYNONYMS: Final = MappingProxyType(
+    {
+        "goodput": "goodput_kbps",
+        "throughput": "throughput_kbps",
+        "rtt": "rtt_s",
+        "delay": "delay_s",
+        "cwnd": "cwnd_segments",
+        "window": "window_segments",
+        "timeouts": "timeouts_per_s",
+        "retransmissions": "retransmissions_per_s",
+        "fast_retransmits": "fast_retransmits_per_s",
+        "loss": "segment_loss",
+        "plr": "segment_loss",
+        "utilisation": "slot_utilisation",
+        "utilization": "slot_utilisation",
+        "cycle": "cycle_s",
+        "jain": "fairness",
+    }
+)
+"""Words without a unit, for the guess in a message only: a number without its unit is not taken."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a file, with what the file tells about its accuracy.
+
+    Attributes:
+        name: metric, metric with queue, or helper.
+        value: mean over flows and replications.
+        samples: one value a replication, mean over flows; empty if the file has no replications.
+        half_width: of the interval that the file gives; NaN if it gives none.
+        confidence: of that interval.
+        replications: behind that interval; None if the file does not say.
+    """
+
+    name: str
+    value: float
+    samples: tuple[float, ...] = ()
+    half_width: float = math.nan
+    confidence: float = 0.95
+    replications: int | None = None
+
+    @property
+    def shown_half_width(self) -> float:
+        """Return the half-width of the 95 % interval, the file's own or that of its replications."""
+        return self.half_width if len(self.samples) < 2 else student_half_width(np.array(self.samples))
+
+
+@dataclass(frozen=True)
+class Series:
+    """A metric over time, as one replication saw it; times (s) rise, shapes (n,)."""
+
+    name: str
+    times: np.ndarray
+    values: np.ndarray
+    replication: str = ""
+
+
+@dataclass(frozen=True)
+class ForeignResults:
+    """All that one file says.
+
+    Attributes:
+        source: name of the file.
+        kind: name of its format.
+        quantities: by name.
+        series: over time, if the file has any.
+        duration_s: time that was measured; None if the file does not say.
+        measured_from_start: whether the measured time includes the start of the run.
+        flow: number of the scenario's flow that the numbers belong to; None if they are means over all.
+        backoff_gaps: silent gaps (s) before two successive timeouts of one segment, from packets.
+        notes: how numbers were obtained where that matters.
+    """
+
+    source: str
+    kind: str
+    quantities: Mapping[str, Quantity]
+    series: tuple[Series, ...] = ()
+    duration_s: float | None = None
+    measured_from_start: bool = False
+    flow: int | None = None
+    backoff_gaps: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def value(self, name: str) -> float:
+        """Return a value, NaN if the file does not have it."""
+        return self.quantities[name].value if name in self.quantities else math.nan
+
+    def slack(self, name: str) -> float:
+        """Return the half-width of a value, 0 if it has none."""
+        width = self.quantities[name].shown_half_width if name in self.quantities else 0.0
+        return width if math.isfinite(width) else 0.0
+
+
+def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None) -> str:
+    """Return *name* as our vocabulary has it, after the renaming of `--map`.
+
+    Raises:
+        BadResults: it is unknown; the message guesses what was meant.
+    """
+    name = (renamed or {}).get(name, name).strip()
+    base, bracket, _ = name.partition("[")
+    if base in METRICS or base in HELPERS:
+        if bracket and not name.endswith("]"):
+            raise BadResults(f'{source}: "{name}": the bracket of a queue is not closed')
+        return name
+    guess = SYNONYMS.get(base.lower()) or closest(base, [*METRICS, *HELPERS])
+    hint = f'; did you mean "{guess}"?' if guess else f"; known are {', '.join(list(METRICS)[:8])}, ..."
+    raise BadResults(f'{source}: "{name}" is no metric{hint} (or give --map "{name}=METRIC")')
+
+
+def checked_map(pairs: Iterable[str]) -> dict[str, str]:
+    """Return the renamings of `--map THEIRS=METRIC`.
+
+    Raises:
+        BadResults: a pair has no "=", or its metric is unknown.
+    """
+    found = {}
+    for pair in pairs:
+        theirs, equals, ours = pair.rpartition("=")
+        if not equals or not theirs.strip():
+            raise BadResults(f"--map {pair}: must be THEIRS=METRIC")
+        found[theirs.strip()] = known_name(ours.strip(), f"--map {pair}")
+    return found
+
+
+def finite(text: str, source: str, what: str) -> float:
+    """Return a number read from a file.
+
+    Raises:
+        BadResults: it is none, or not finite.
+    """
+    try:
+        number = float(text)
+    except (TypeError, ValueError):
+        raise BadResults(f'{source}: {what} = "{text}": must be a number') from None
+    if not math.isfinite(number):
+        raise BadResults(f'{source}: {what} = "{text}": must be finite')
+    return number

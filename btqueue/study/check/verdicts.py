@@ -1,0 +1,244 @@
+"""The whole check: consistency first, then agreement, then likely causes, and one summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import NotBuiltYet, Scenario
+from btqueue.study.check.agreement import Agreement, compare_all, model_values, reference_samples
+from btqueue.study.check.causes import Cause, likely_causes, misfit
+from btqueue.study.check.consistency import check_consistency
+from btqueue.study.check.findings import Finding
+from btqueue.study.check.randomness import check_randomness
+from btqueue.study.check.reading import read_results
+from btqueue.study.check.results import ForeignResults
+from btqueue.study.check.spread import check_spread
+
+REPLICATIONS_FOR_ONE = 30
+"""Least replications of ours beside a single run of theirs, whose variance must come from ours."""
+
+TIMES = frozenset(
+    {
+        "rtt_s",
+        "rtt_min_s",
+        "rtt_sd_s",
+        "rtt_max_s",
+        "delay_s",
+        "acknowledged_delay_s",
+        "acknowledged_delay_scv",
+    }
+)
+
+Engine = Callable[[Scenario], xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    Attributes:
+        results: what the file says.
+        scenario: as it was simulated: over the time that the file covers.
+        findings: of internal consistency.
+        agreements: metric by metric.
+        causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
+        pattern: what the metrics that differ have in common, empty if nothing.
+        confidence: one minus the probability of any false alarm in the comparison with the simulation.
+        notes: what was not done, and why; what the numbers mean.
+    """
+
+    results: ForeignResults
+    scenario: Scenario
+    findings: tuple[Finding, ...]
+    agreements: tuple[Agreement, ...]
+    causes: tuple[Cause, ...]
+    tried: int
+    pattern: str
+    confidence: float
+    notes: tuple[str, ...]
+
+    @property
+    def inconsistent(self) -> tuple[Finding, ...]:
+        """Return the checks of consistency that failed."""
+        return tuple(one for one in self.findings if one.status == "failed")
+
+    @property
+    def differing(self) -> tuple[Agreement, ...]:
+        """Return the metrics that differ."""
+        return tuple(one for one in self.agreements if one.verdict == "differs")
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing failed and nothing differs."""
+        return not self.inconsistent and not self.differing
+
+    @property
+    def summary(self) -> str:
+        """Return the result in a sentence."""
+        compared = sum(one.verdict != "not compared" for one in self.agreements)
+        simulated = any(not math.isnan(one.p_value) for one in self.agreements)
+        alarm = (
+            f"chance of any false alarm {1 - self.confidence:.2g}" if simulated else "against the model alone"
+        )
+        if self.agrees:
+            doubts = sum(one.status == "doubtful" for one in self.findings)
+            rest = f", {doubts} doubtful" if doubts else ""
+            return f"agrees: {compared} of {compared} metrics, nothing inconsistent{rest} ({alarm})"
+        parts = []
+        if self.inconsistent:
+            parts.append(f"{len(self.inconsistent)} checks of consistency failed")
+        if self.differing:
+            parts.append(f"{len(self.differing)} of {compared} metrics differ")
+        return f"does not agree: {' and '.join(parts)} ({alarm})"
+
+
+def check(
+    results: str | Path | ForeignResults,
+    scenario: Scenario,
+    *,
+    confidence: float = 0.99,
+    flow: int | None = None,
+    simulate: Engine | bool | None = True,
+    solve: Engine | bool | None = True,
+) -> Report:
+    """Check another simulator's output of a scenario.
+
+    Args:
+        results: a file, or what `read_results` read from it.
+        scenario: what was simulated there.
+        confidence: one minus the probability that a correct simulator fails in any metric.
+        flow: the flow, from 1, that the file is about; see `read_results`.
+        simulate: True for our simulator, another function in its place, or None to leave it out.
+        solve: the same for the model.
+
+    Raises:
+        BadResults: the file cannot be used.
+        ValueError: the confidence is not between 0 and 1.
+        NotBuiltYet: neither engine can answer the scenario.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence = {confidence:g}: must be between 0 and 1")
+    found = (
+        results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
+    )  # fmt: skip
+    alpha = 1 - confidence
+    reference = reference_scenario(found, scenario)
+    seconds = reference.run.duration_s
+    findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
+    model, notes = _modelled(scenario, found, solve)
+    simulator = _simulator() if simulate is True else simulate
+    samples: dict[str, np.ndarray] = {}
+    if simulator:
+        samples = reference_samples(simulator(reference), found.flow)
+        findings += check_spread(found, samples, alpha, runs=scenario.run.replications, seconds=seconds)
+    elif not model:
+        raise NotBuiltYet(
+            f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
+        )
+    agreements = compare_all(
+        found, samples, model, confidence=confidence, runs=scenario.run.replications, seconds=seconds
+    )
+    differing = [one for one in agreements if one.verdict == "differs"]
+    causes, tried = (), 0
+    if differing and simulator:
+        causes, tried = likely_causes(reference, found, simulator, confidence=confidence, seconds=seconds)
+        causes = tuple(cause for cause in causes if cause.misfit < misfit(agreements))
+    return Report(
+        found,
+        reference,
+        tuple(findings),
+        agreements,
+        causes,
+        tried,
+        pattern(differing),
+        confidence,
+        (*found.notes, *_assumptions(found, scenario), *notes),
+    )
+
+
+def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
+    """Return the scenario as it has to be simulated to be compared: over the time that the file covers."""
+    changes: dict[str, Any] = {"run.intervals": "replications", "run.precision": None}
+    if results.duration_s is not None:
+        changes["run.duration_s"] = results.duration_s
+    if results.measured_from_start:
+        changes["run.warmup_s"] = 0.0
+    single = any(not q.samples and math.isnan(q.half_width) for q in results.quantities.values())
+    least = REPLICATIONS_FOR_ONE if single else 2
+    changes["run.replications"] = max(scenario.run.replications, least)
+    return scenario.changed(changes)
+
+
+def pattern(differing: list[Agreement]) -> str:
+    """Return what the metrics that differ point to, empty if nothing in particular."""
+    up = {one.metric for one in differing if one.theirs > _reference(one)}
+    names = {one.metric for one in differing}
+    if "timeouts_per_s" in names:
+        more = "more" if "timeouts_per_s" in up else "fewer"
+        return (
+            f"{more} timeouts than there should be: look at the retransmission timer and its doubling first"
+        )
+    if losses := sorted(name for name in names if name.startswith("loss_")):
+        return f"{losses[0]} differs: look at the size of that buffer and what it counts first"
+    if names and names <= TIMES:
+        return (
+            "only times differ, rates agree: look at how they are measured first (Karn's rule; a "
+            "capture behind "
+            "the queue of its interface does not see the wait there)"
+        )
+    if {"goodput_kbps", "throughput_kbps"} <= names and "rtt_s" not in names:
+        return (
+            "rates differ, round trips agree: look at headers counted as data, and at the "
+            "measured time, first"
+        )
+    return ""
+
+
+def _reference(one: Agreement) -> float:
+    return one.model if math.isnan(one.simulation) else one.simulation
+
+
+def _modelled(
+    scenario: Scenario, results: ForeignResults, solve: Engine | bool | None
+) -> tuple[dict[str, float], list[str]]:
+    """Return the model's answers and what to say of them; none if no model covers the scenario."""
+    if solve is None or solve is False:
+        return {}, []
+    from btqueue.network import NoConvergence  # loads JAX
+    from btqueue.network import solve as own
+
+    try:
+        solved = (own if solve is True else solve)(scenario)
+    except (NotBuiltYet, NoConvergence) as error:
+        return {}, [f"no model: {error}"]
+    error_class = solved.attrs.get("errors")
+    text = "the model is approximate; its answers are beside theirs for what its known error allows"
+    return model_values(solved, results.flow), [f"{text} ({error_class})" if error_class else text]
+
+
+def _simulator() -> Engine:
+    from btqueue.simulator import simulate  # loads numba
+
+    return simulate
+
+
+def _assumptions(results: ForeignResults, scenario: Scenario) -> list[str]:
+    """Return what was assumed where the file does not say it."""
+    run = scenario.run
+    notes = []
+    if any(not math.isnan(q.half_width) and q.replications is None for q in results.quantities.values()):
+        notes.append(f"intervals without a number of replications were taken to be of {run.replications}")
+    if results.duration_s is None:
+        notes.append(
+            f"the file does not say how long a run is: taken as run.duration_s = {run.duration_s:g} s"
+        )
+    if results.flow is not None:
+        notes.append(f"compared with flow {results.flow} of the scenario")
+    return notes

@@ -1,0 +1,132 @@
+"""Points on a cluster: the same work as in own processes, sent out by dask.distributed (extra `cluster`)."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from typing import Any
+
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import (
+    Answer,
+    Engine,
+    Failure,
+    Numbered,
+    PointResult,
+    available_cores,
+    evaluate_point,
+)
+from btqueue.study.extras import require
+from btqueue.study.sweep_definition import versions
+
+AHEAD = 4
+"""Points sent out for each thread of the cluster before the first of them has come back."""
+
+
+class ClusterError(ValueError):
+    """The cluster cannot be used; the message says why."""
+
+
+def map_on_cluster(
+    base: Scenario,
+    points: Numbered,
+    engines: Sequence[Engine],
+    numbers: Sequence[int],
+    cluster: str,
+    workers: int | None,
+) -> Generator[PointResult]:
+    """Yield the points as the cluster finishes them; see `btqueue.study.evaluate.map_points`.
+
+    A point whose worker dies is sent to another one; how often, the scheduler decides (a local one: once).
+
+    Raises:
+        MissingPackage: dask.distributed is not installed.
+        ClusterError: there is no scheduler at that address, or a worker has other versions than this process,
+            so that its numbers could differ.
+    """
+    distributed = require("distributed", "sweeps on a cluster", "cluster")
+    with ExitStack() as closing:
+        if cluster == "local":
+            client = closing.enter_context(_local_client(closing, workers or available_cores()))
+        else:
+            try:
+                client = closing.enter_context(distributed.Client(cluster, timeout=10, set_as_default=False))
+            except (OSError, ValueError, TypeError) as error:
+                raise ClusterError(
+                    f"--cluster {cluster}: no dask scheduler answers there ({error})"
+                ) from None
+        todo = iter(numbers)
+        data, known = base.to_dict(resolved=False), versions()
+
+        def send(number: int) -> Any:
+            work = (data, number, dict(points[number]), tuple(engines), known)
+            return client.submit(evaluate_elsewhere, *work, pure=False)
+
+        ahead = AHEAD * max(1, sum(client.nthreads().values()))
+        under_way = {send(number): number for number in itertools.islice(todo, ahead)}
+        finished = distributed.as_completed(list(under_way), raise_errors=False, loop=client.loop)
+        for future in finished:
+            number = under_way.pop(future)
+            if (following := next(todo, None)) is not None:
+                another = send(following)
+                under_way[another] = following
+                finished.add(another)
+            yield _result(distributed, future, number, engines)
+            future.release()
+
+
+def _local_client(closing: ExitStack, workers: int) -> Any:
+    """Return a client of a cluster on this machine that ends with *closing*.
+
+    Its processes are started from scratch: they do not import the user's main program.
+    """
+    import distributed
+    from distributed.deploy.subprocess import SubprocessCluster
+
+    cluster = closing.enter_context(
+        SubprocessCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,  # type: ignore[arg-type]
+            scheduler_kwargs={"allowed_failures": 1},
+            silence_logs=logging.ERROR,
+        )
+    )
+    return distributed.Client(cluster, set_as_default=False)
+
+
+def _result(distributed: Any, future: Any, number: int, engines: Sequence[Engine]) -> PointResult:
+    """Return what a finished future holds; a point that took its workers along is a failure.
+
+    A result that was lost together with the worker that held it is waited for until another has made it.
+    """
+    try:
+        return future.result()
+    except distributed.KilledWorker:
+        failure = Failure("worker", "the workers that it was sent to have died")
+        return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
+    except CancelledError:
+        raise ClusterError("the cluster was lost; finished points are kept if there is a file") from None
+
+
+def evaluate_elsewhere(
+    data: Mapping[str, Any],
+    number: int,
+    changes: Mapping[str, Any],
+    engines: Sequence[Engine],
+    known: Mapping[str, str],
+) -> PointResult:
+    """Evaluate a point in a worker of a cluster.
+
+    Raises:
+        ClusterError: the worker has other versions than the process that asks.
+    """
+    here = versions()
+    if different := [
+        f"{name} {here.get(name)}, not {known[name]}" for name in known if here.get(name) != known[name]
+    ]:
+        raise ClusterError(f"a worker of the cluster has {', '.join(different)}: results could differ")
+    return evaluate_point(Scenario.from_dict(data), number, changes, engines, threads=1)

@@ -1,0 +1,116 @@
+"""The keys that may be chosen, and their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from btqueue.scenario import Problem, ScenarioError
+from btqueue.study.value_ranges import (
+    CALL,
+    Interval,
+    checked_value,
+    known_key,
+    parse_one,
+    parse_values,
+    values_of,
+)
+
+Place = tuple[float, ...]
+"""A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
+its range."""
+
+Choices = Mapping[str, Any] | Iterable[str]
+"""Values by key, or texts ``key=values``."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A key and what it may be.
+
+    Attributes:
+        key: dotted key.
+        values: to choose from, the one that is preferred among equals first; empty for a continuous key.
+        interval: of a continuous key.
+    """
+
+    key: str
+    values: tuple[Any, ...] = ()
+    interval: Interval | None = None
+
+    @property
+    def continuous(self) -> bool:
+        """Whether any value of a range may be chosen."""
+        return self.interval is not None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it makes sense to go up and down: numbers, not names."""
+        return self.continuous or all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in self.values
+        )
+
+    def at(self, place: float) -> Any:
+        """Return the value at a place."""
+        if self.interval is None:
+            return self.values[int(place)]
+        if place in (0.0, 1.0):
+            return float(self.interval.low if place == 0 else self.interval.high)
+        return float(self.interval.at(place))
+
+    def __str__(self) -> str:
+        if self.interval is not None:
+            scale = " (logarithmic)" if self.interval.scale == "log" else ""
+            return f"{self.key} from {self.interval.low:g} to {self.interval.high:g}{scale}"
+        return f"{self.key}, {len(self.values)} values"
+
+
+def parse_choices(choose: Choices) -> tuple[Choice, ...]:
+    """Return the keys to choose and their values.
+
+    Raises:
+        ScenarioError: there are none, one is unknown or given twice, or its values cannot be read.
+    """
+    pairs = [(key, values) for key, values in choose.items()] if isinstance(choose, Mapping) else []
+    if not isinstance(choose, Mapping):
+        for text in [choose] if isinstance(choose, str) else choose:
+            key, equals, values = text.partition("=")
+            if not equals:
+                message = f"--choose '{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                raise ScenarioError(Problem(message, key, text))
+            pairs.append((key.strip(), values.strip()))
+    if not pairs:
+        raise ScenarioError(
+            Problem("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
+        )
+    names = [known_key(key) for key, _ in pairs]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ScenarioError(Problem(f"{twice[0]} is given twice: list all of its values once", twice[0]))
+    return tuple(parse_choice(key, values) for key, values in pairs)
+
+
+def parse_choice(key: str, values: Any) -> Choice:
+    """Return one key and its values."""
+    spread = _of_lists(key, values) or parse_values(key, values)
+    if isinstance(spread, tuple):
+        return Choice(key, spread)
+    if spread.count is not None or spread.step is not None:
+        return Choice(key, values_of(key, spread))
+    if not spread.whole:
+        return Choice(key, interval=spread)
+    if spread.scale == "log":
+        return Choice(key, values_of(key, spread))  # says that a number of values is missing
+    return Choice(key, tuple(range(math.ceil(spread.low), math.floor(spread.high) + 1)))
+
+
+def _of_lists(key: str, values: Any) -> tuple[Any, ...] | None:
+    """Return the lists of one entry that ``DH5,DH3`` means for a key of lists; None for other keys."""
+    if not isinstance(values, str) or "[" in values or CALL.fullmatch(values.strip()):
+        return None
+    parts = [part.strip() for part in values.split(",")]
+    try:
+        return tuple(checked_value(key, [parse_one(key, part)]) for part in parts)
+    except ScenarioError:
+        return None

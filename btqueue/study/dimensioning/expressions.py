@@ -1,0 +1,271 @@
+"""Linear expressions of metrics and scenario keys, as an objective or a bound is written.
+
+    expression := ["-"] term (("+" | "-") term)*
+    term       := number [unit] | number "*" quantity | quantity ["*" number | "/" number]
+    quantity   := metric | key | ("mean" | "min" | "max") "(" metric ")"
+
+A metric stands for its mean over flows (or links, or queues).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NoReturn
+
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario.problems import SYNONYMS, closest
+from btqueue.study.evaluate import Value
+
+Aggregate = Literal["mean", "min", "max"]
+
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
+    "kbit/s": {"kbit/s": 1.0, "kbps": 1.0, "bit/s": 1e-3, "bps": 1e-3, "Mbit/s": 1e3, "Mbps": 1e3},
+    "1": {"%": 0.01},
+    "1/s": {"1/s": 1.0, "/s": 1.0, "1/min": 1 / 60, "/min": 1 / 60},
+    "packet": {"packets": 1.0, "packet": 1.0},
+    "segment": {"segments": 1.0, "segment": 1.0},
+    "byte": {"bytes": 1.0, "byte": 1.0, "B": 1.0, "kB": 1e3},
+}
+"""Units that may follow a number, by the unit of metrics and keys that they are converted to."""
+
+KEY_UNITS = {"_kbps": "kbit/s", "_s": "s", "_bytes": "byte", "_packets": "packet", "_segments": "segment"}
+"""Units of keys by the end of their names."""
+
+NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+NAME = re.compile(r"[A-Za-z_][\w.]*")
+UNIT = re.compile(
+    "(?:"
+    + "|".join(re.escape(unit) for unit in sorted({u for of in UNITS.values() for u in of}, key=len)[::-1])
+    + r")(?![\w.(/])"
+)
+WORD = re.compile(r"[^\s*+()<>=-]+")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric of an answer, or a key of the scenario.
+
+    Attributes:
+        name: of the metric, or the dotted key.
+        aggregate: over flows (links, queues); means nothing for a key.
+    """
+
+    name: str
+    aggregate: Aggregate = "mean"
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it is a key, which is known before anything is solved."""
+        return self.name not in METRICS
+
+    @property
+    def unit(self) -> str:
+        """Its unit; "" for a key whose name does not say."""
+        if not self.is_key:
+            return METRICS[self.name].unit
+        return next((unit for end, unit in KEY_UNITS.items() if self.name.endswith(end)), "")
+
+    def of(self, value: Value) -> float:
+        """Return the aggregate of a metric's value; NaN if there is none."""
+        parts = [mean for mean in value.means if not math.isnan(mean)]
+        if self.aggregate == "mean" or not parts:
+            return value.mean
+        return min(parts) if self.aggregate == "min" else max(parts)
+
+    def __str__(self) -> str:
+        return self.name if self.aggregate == "mean" else f"{self.aggregate}({self.name})"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear combination of quantities and a constant, in the units of the vocabulary.
+
+    Attributes:
+        terms: factor and quantity; each quantity once.
+        constant: what is added.
+    """
+
+    terms: tuple[tuple[float, Quantity], ...]
+    constant: float = 0.0
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics in it."""
+        return tuple(quantity.name for _, quantity in self.terms if not quantity.is_key)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The scenario keys in it."""
+        return tuple(quantity.name for _, quantity in self.terms if quantity.is_key)
+
+    def value(self, metrics: Mapping[str, Value], keys: Mapping[str, Any]) -> float:
+        """Return its value at a point; NaN if the point has no value of one of the metrics."""
+        total = self.constant
+        for factor, quantity in self.terms:
+            if quantity.is_key:
+                total += factor * keys[quantity.name]
+            elif quantity.name in metrics:
+                total += factor * quantity.of(metrics[quantity.name])
+            else:
+                return math.nan
+        return total
+
+    def minus(self, other: Linear) -> Linear:
+        """Return the difference of two expressions."""
+        factors: dict[Quantity, float] = {}
+        for sign, side in ((1.0, self), (-1.0, other)):
+            for factor, quantity in side.terms:
+                factors[quantity] = factors.get(quantity, 0.0) + sign * factor
+        terms = tuple((factor, quantity) for quantity, factor in factors.items() if factor != 0)
+        return Linear(terms, self.constant - other.constant)
+
+    def times(self, factor: float) -> Linear:
+        """Return the expression multiplied by a number."""
+        return Linear(tuple((factor * f, quantity) for f, quantity in self.terms), factor * self.constant)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """An expression as read, with the units that were written after numbers, to be checked by the caller."""
+
+    linear: Linear
+    units: tuple[tuple[str, str], ...]
+    """Each as written, and the unit of the vocabulary that it belongs to."""
+
+
+def parse_expression(text: str, what: str) -> Parsed:
+    """Return a linear expression.
+
+    Args:
+        text: the expression.
+        what: it is for, to begin messages with ("--maximize").
+
+    Raises:
+        ScenarioError: it cannot be read, or names no metric and no key; the message guesses what was meant.
+    """
+    return _Reader(text, what).read()
+
+
+class _Reader:
+    """Reads one expression from left to right."""
+
+    def __init__(self, text: str, what: str) -> None:
+        self.text, self.what, self.place = text, what, 0
+        self.units: list[tuple[str, str]] = []
+
+    def read(self) -> Parsed:
+        if not self.text.strip():
+            raise ScenarioError(Problem(f"{self.what}: there is nothing to read; name a metric"))
+        linear, sign = Linear(()), -1.0 if self.accept("-") else 1.0
+        while True:
+            linear = linear.minus(self.term().times(-sign))
+            if self.accept("+"):
+                sign = 1.0
+            elif self.accept("-"):
+                sign = -1.0
+            elif self.rest():
+                self.fail(f"'{self.rest()}' cannot be read: write a linear expression, as in 2 * rtt_s + 0.1")
+            else:
+                return Parsed(linear, tuple(self.units))
+
+    def term(self) -> Linear:
+        if (number := self.match(NUMBER)) is not None:
+            value = float(number)
+            if self.accept("*"):
+                return Linear(((value, self.quantity()),))
+            return Linear((), value * self.unit())
+        quantity = self.quantity()
+        if self.accept("*"):
+            return Linear(((self.factor(), quantity),))
+        if self.accept("/"):
+            divisor = self.factor()
+            if divisor == 0:
+                self.fail("there is a division by 0")
+            return Linear(((1 / divisor, quantity),))
+        return Linear(((1.0, quantity),))
+
+    def factor(self) -> float:
+        if (number := self.match(NUMBER)) is None:
+            self.fail("a metric or key can be multiplied by a number, or divided by one, not by another one")
+        return float(number)
+
+    def unit(self) -> float:
+        """Return what the number before is to be multiplied by."""
+        if (written := self.match(UNIT)) is not None:
+            base = next(base for base, units in UNITS.items() if written in units)
+            self.units.append((written, base))
+            return UNITS[base][written]
+        if (word := self.match(WORD)) is not None:
+            known = [unit for units in UNITS.values() for unit in units]
+            guess = closest(word, known)
+            if word in METRICS or "." in word:
+                self.fail(f"write a * between the number and {word}")
+            self.fail(f"'{word}' is no unit; " + (f"did you mean {guess}?" if guess else f"units: {known}"))
+        return 1.0
+
+    def quantity(self) -> Quantity:
+        name = self.match(NAME)
+        if name is None:
+            rest = self.rest()
+            self.fail(f"a metric or key is missing {f'before {rest!r}' if rest else 'at the end'}")
+        if not self.accept("("):
+            return Quantity(_known(name, self.what))
+        if name not in ("mean", "min", "max"):
+            guess = closest(name, ("mean", "min", "max"))
+            hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
+            self.fail(f"there is no function {name}; {hint}")
+        inner = self.match(NAME)
+        if inner is None or not self.accept(")"):
+            self.fail(f"{name}(...) takes the name of one metric, as in {name}(goodput_kbps)")
+        quantity = Quantity(_known(inner, self.what), name)  # type: ignore[arg-type]
+        if quantity.is_key:
+            self.fail(f"{inner} is a key of the scenario: it has one value, not one for each flow")
+        return quantity
+
+    def rest(self) -> str:
+        return self.text[self.place :].strip()
+
+    def match(self, pattern: re.Pattern[str]) -> str | None:
+        while self.place < len(self.text) and self.text[self.place].isspace():
+            self.place += 1
+        if (found := pattern.match(self.text, self.place)) is None:
+            return None
+        self.place = found.end()
+        return found[0]
+
+    def accept(self, sign: str) -> bool:
+        return self.match(re.compile(re.escape(sign))) is not None
+
+    def fail(self, why: str) -> NoReturn:
+        raise ScenarioError(Problem(f"{self.what} '{self.text.strip()}': {why}", value=self.text))
+
+
+def _known(name: str, what: str) -> str:
+    """Return the name of a metric or a key.
+
+    Raises:
+        ScenarioError: it is neither.
+    """
+    if name in METRICS or name in scenario_keys():
+        return name
+    guess = SYNONYMS.get(name) or closest(name, [*METRICS, *scenario_keys()])
+    hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
+    raise ScenarioError(
+        Problem(f"{what}: {name} is no metric and no key of a scenario; {hint}", name, guess=guess)
+    )
+
+
+@lru_cache
+def scenario_keys() -> tuple[str, ...]:
+    """Return all dotted keys of a scenario."""
+    tables = {name: field.annotation for name, field in Scenario.model_fields.items() if name != "title"}
+    return tuple(
+        f"{table}.{field.serialization_alias or name}"
+        for table, keys in tables.items()
+        for name, field in keys.model_fields.items()  # type: ignore[union-attr]
+    )

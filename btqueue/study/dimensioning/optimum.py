@@ -1,0 +1,227 @@
+"""`dimension`: choose keys of a scenario so that a metric is best within bounds, and confirm the choice.
+
+>>> from btqueue import load
+>>> from btqueue.study.dimensioning import dimension
+>>> found = dimension(
+...     load("chen-2004/adaptive-1"),
+...     maximize="goodput_kbps",
+...     subject_to=["rtt_s <= 0.1"],
+...     choose={"transport.receive_window_segments": range(2, 21)},
+...     confirm=False,
+... )
+>>> found.best.changes
+{'transport.receive_window_segments': 2}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.dimensioning.choices import Choices
+from btqueue.study.dimensioning.confirmation import Confirmation, Simulator, confirm_winner
+from btqueue.study.dimensioning.prices import Price, prices
+from btqueue.study.dimensioning.problem import Task, task_of
+from btqueue.study.dimensioning.search import Outcome, find_best
+from btqueue.study.dimensioning.table import Candidate, Progress, Solver, Table, solve_points
+
+BUDGET = 2000
+"""Points that are solved at most, if nothing else is said."""
+
+DISTINCT = 0.01
+"""Runners-up differ from each other and from the winner by this share of a continuous key's range."""
+
+
+@dataclass(frozen=True)
+class Dimensioning:
+    """What was found.
+
+    Attributes:
+        task: what was asked.
+        outcome: how the search ended.
+        candidates: all points that were solved, the best first.
+        best: the winner; None if no point meets all bounds.
+        ties: number of other points that are as good; the winner's values stand first in the choices.
+        runners_up: the next best points that meet all bounds, distinct from each other.
+        feasible: number of solved points that meet all bounds.
+        failures: how many points failed, by reason.
+        nearest: if nothing is feasible, the point that violates the bounds least.
+        at_end: chosen keys whose value is the first or last of what was to choose from.
+        prices: of each bound.
+        confirmation: the winner and its neighbours by simulation; None if it was not asked for.
+        interrupted: whether Ctrl-C ended the search early.
+    """
+
+    task: Task
+    outcome: Outcome
+    candidates: tuple[Candidate, ...]
+    best: Candidate | None
+    ties: int
+    runners_up: tuple[Candidate, ...]
+    feasible: int
+    failures: dict[str, int]
+    nearest: Candidate | None
+    at_end: tuple[str, ...]
+    prices: tuple[Price, ...] = ()
+    confirmation: Confirmation | None = None
+    interrupted: bool = False
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario with the chosen values.
+
+        Raises:
+            ValueError: nothing is feasible.
+        """
+        if self.best is None:
+            raise ValueError("no point meets all bounds")
+        return self.task.base.changed(self.best.changes)
+
+
+class DimensioningInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a dimensioning.
+
+    Attributes:
+        partial: what was found by then, None if nothing was.
+    """
+
+    def __init__(self, partial: Dimensioning | None) -> None:
+        """Keep what there is."""
+        super().__init__("interrupted")
+        self.partial = partial
+
+
+def dimension(
+    scenario: Scenario,
+    *,
+    maximize: str | None = None,
+    minimize: str | None = None,
+    subject_to: str | Sequence[str] = (),
+    choose: Choices,
+    top: int = 5,
+    budget: int = BUDGET,
+    confirm: bool = True,
+    workers: int | None = None,
+    solver: Solver = solve_points,
+    simulator: Simulator | None = None,
+    progress: Progress | None = None,
+    simulating: Callable[[int, int], None] | None = None,
+) -> Dimensioning:
+    """Choose keys so that an objective is best within bounds.
+
+    All combinations are solved if they are no more than *budget*; by the model, the best one is then proved
+    to be best. Otherwise a search looks for it, and nothing is proved (`btqueue.study.dimensioning.search`).
+
+    Args:
+        scenario: what the keys belong to; its other keys stay.
+        maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
+        minimize: another one.
+        subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
+            ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.
+        choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.
+        top: most runners-up.
+        budget: most points to solve. Prices may take some more.
+        confirm: simulate the winner, its neighbours and the runner-up with common random numbers.
+        workers: processes at once, all cores by default.
+        solver: of points; btqueue's own by default.
+        simulator: of one scenario; btqueue's own by default, with replications on all cores.
+        progress: called with the number of points solved and of those that will be at most.
+        simulating: called likewise for the points that are simulated.
+
+    Raises:
+        ScenarioError: something of it cannot be read or is unknown, or no point can be solved at all.
+        DimensioningInterrupted: by Ctrl-C; it holds what was found by then.
+    """
+    task = task_of(scenario, maximize=maximize, minimize=minimize, subject_to=subject_to, choose=choose)
+    if budget < 1:
+        raise ScenarioError(Problem(f"a budget of {budget} points: give at least 1"))
+    if top < 0:
+        raise ScenarioError(Problem(f"{top} runners-up: give 0 or more"))
+    table = Table(task, budget, solver=solver, workers=workers, progress=progress)
+    found: Dimensioning | None = None
+    try:
+        outcome = find_best(table)
+        found = _report(table, outcome, top)
+        if found.best is None:
+            return found
+        winner, costs = _priced(table, found.best, outcome)
+        if not outcome.proved:  # the searches for prices have come across further points
+            found = _report(table, outcome, top)
+        found = replace(found, prices=costs)
+        if not confirm:
+            return found
+        simulated = confirm_winner(
+            task, winner, found.runners_up, table.known, simulator or _simulator(), simulating
+        )
+        return replace(found, confirmation=simulated)
+    except KeyboardInterrupt:
+        if found is None and table.known:
+            found = _report(table, Outcome("search", False, True, task.size), top)
+        raise DimensioningInterrupted(None if found is None else replace(found, interrupted=True)) from None
+
+
+def _simulator() -> Simulator:
+    from btqueue.simulator import simulate
+
+    return partial(simulate, threads=None)
+
+
+def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
+    """Return what the table says."""
+    task, ranked = table.task, tuple(table.ranked())
+    feasible = [candidate for candidate in ranked if candidate.feasible(task)]
+    best = feasible[0] if feasible else None
+    answered = [candidate for candidate in ranked if candidate.failure is None]
+    failures = Counter(str(candidate.failure) for candidate in ranked if candidate.failure is not None)
+    ties = [c for c in feasible[1:] if _loss(task, c) == _loss(task, feasible[0])]
+    return Dimensioning(
+        task, outcome, ranked, best, len(ties), _distinct(task, feasible, top), len(feasible),
+        dict(failures.most_common()), None if best or not answered else answered[0],
+        _at_end(task, best) if best else (),
+    )  # fmt: skip
+
+
+def _loss(task: Task, candidate: Candidate) -> float:
+    return task.objective.loss(candidate.objective)
+
+
+def _distinct(task: Task, feasible: Sequence[Candidate], top: int) -> tuple[Candidate, ...]:
+    """Return the next best candidates after the first, without near copies."""
+    kept = list(feasible[:1])
+    for candidate in feasible[1:]:
+        if len(kept) > top:
+            break
+        if all(_differ(task, candidate, other) for other in kept):
+            kept.append(candidate)
+    return tuple(kept[1 : top + 1])
+
+
+def _differ(task: Task, one: Candidate, other: Candidate) -> bool:
+    return any(
+        abs(a - b) >= (DISTINCT if choice.continuous else 0.5)
+        for a, b, choice in zip(one.place, other.place, task.choices, strict=True)
+    )
+
+
+def _at_end(task: Task, best: Candidate) -> tuple[str, ...]:
+    """Return the keys at an end of their range: a wider one might do better."""
+    return tuple(
+        choice.key
+        for choice, at in zip(task.choices, best.place, strict=True)
+        if choice.ordered
+        and (choice.continuous or len(choice.values) > 1)
+        and at in (0, 1.0 if choice.continuous else len(choice.values) - 1)
+    )
+
+
+def _priced(table: Table, best: Candidate, outcome: Outcome) -> tuple[Candidate, tuple[Price, ...]]:
+    """Return the best point and the prices there; once more if looking for prices finds a better one."""
+    while True:
+        costs = prices(table, best, outcome)
+        now = table.best()
+        if outcome.proved or now is None or now.place == best.place:
+            return best, costs
+        best = now

@@ -1,0 +1,101 @@
+"""Statistics of simulated points: values by replication, intervals, paired differences, Holm's procedure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from btqueue.study.dimensioning.expressions import Linear, Quantity
+from btqueue.study.summary import Estimate, student_half_width
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CONFIDENCE = 0.95
+"""Of each interval, and of all comparisons together: one time in 20 at most any of them is a false alarm."""
+
+Bound = Literal["met", "violated", "open", "unknown"]
+"""What an interval says about a bound; "open" if the bound lies inside."""
+
+
+def samples_of(linear: Linear, dataset: xr.Dataset, keys: Mapping[str, Any]) -> np.ndarray:
+    """Return the value of an expression in each replication, shape (replications,); NaN where there is none.
+
+    `min` and `max` take the flow that is least or greatest in the mean over the replications: the least of
+    each replication would be smaller by chance alone.
+    """
+    total = np.full(dataset.sizes["replication"], linear.constant)
+    for factor, quantity in linear.terms:
+        total = total + factor * (
+            keys[quantity.name] if quantity.is_key else _metric_samples(dataset, quantity)
+        )
+    return total
+
+
+def _metric_samples(dataset: xr.Dataset, quantity: Quantity) -> np.ndarray:
+    runs = dataset.sizes["replication"]
+    if quantity.name not in dataset:
+        return np.full(runs, np.nan)
+    values = dataset[quantity.name].transpose("replication", ...).values.astype(float).reshape(runs, -1)
+    there = ~np.isnan(values)
+    if quantity.aggregate == "mean":
+        counts = there.sum(axis=1)
+        return np.divide(np.nansum(values, axis=1), counts, out=np.full(runs, np.nan), where=counts > 0)
+    values = values[:, there.any(axis=0)]
+    if not values.shape[1]:
+        return np.full(runs, np.nan)
+    means = np.nanmean(values, axis=0)
+    return values[:, int(means.argmin() if quantity.aggregate == "min" else means.argmax())]
+
+
+def estimate(samples: np.ndarray) -> Estimate:
+    """Return mean and interval over the replications that have a value."""
+    kept = samples[~np.isnan(samples)]
+    if not kept.size:
+        return Estimate(math.nan)
+    return Estimate(float(kept.mean()), student_half_width(kept, confidence=CONFIDENCE))
+
+
+def bound_verdict(slack: float, ci95: float) -> Bound:
+    """Return whether a bound is met, from the mean slack and the half-width of its interval."""
+    if math.isnan(slack):
+        return "unknown"
+    half_width = 0.0 if math.isnan(ci95) else ci95
+    if slack >= half_width:
+        return "met"
+    return "violated" if slack < -half_width else "open"
+
+
+def paired_p_value(differences: np.ndarray) -> float:
+    """Return the two-sided p-value of Student's test that the mean difference is 0.
+
+    NaN for fewer than two pairs, 1 if all of them are 0.
+    """
+    from scipy.special import stdtr
+
+    kept = differences[~np.isnan(differences)]
+    n = len(kept)
+    if n < 2:
+        return math.nan
+    deviation = float(np.std(kept, ddof=1))
+    if deviation == 0:
+        return 1.0 if kept[0] == 0 else 0.0
+    return float(2 * stdtr(n - 1, -abs(kept.mean()) / (deviation / math.sqrt(n))))
+
+
+def different(p_values: Sequence[float], confidence: float = CONFIDENCE) -> set[int]:
+    """Return which of several differences are significant, by Holm's procedure (Holm 1979).
+
+    The chance of naming any of them that is nothing is at most 1 - *confidence*, whatever their dependence.
+    P-values that are NaN are no comparisons.
+    """
+    tested = sorted((p_value, number) for number, p_value in enumerate(p_values) if not math.isnan(p_value))
+    found: set[int] = set()
+    for rank, (p_value, number) in enumerate(tested):
+        if p_value > (1 - confidence) / (len(tested) - rank):
+            break
+        found.add(number)
+    return found

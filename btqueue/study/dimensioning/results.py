@@ -1,0 +1,183 @@
+"""A dimensioning as a dataset (one row a solved point) and as plain values for JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
+from btqueue.study.dimensioning.optimum import Dimensioning
+from btqueue.study.dimensioning.prices import Price
+from btqueue.study.dimensioning.table import Candidate
+from btqueue.study.points import as_labels
+from btqueue.study.provenance import provenance
+from btqueue.study.summary import Estimate
+
+
+def as_dataset(found: Dimensioning) -> xr.Dataset:
+    """Return the solved points, the best first.
+
+    Returns:
+        Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
+        (point, constraint; negative where the bound is violated), `feasible` and `failure`; for points that
+        were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the scenario, the
+        objective, and all that was found as JSON.
+    """
+    task, points = found.task, found.candidates
+    slacks = [[c.slack(side) for c, side in zip(task.constraints, p.sides, strict=True)] for p in points]
+    simulated = {} if found.confirmation is None else {
+        _key(point.changes): point for point in found.confirmation.points
+    }  # fmt: skip
+    played = [simulated.get(_key(point.changes)) for point in points]
+    columns: dict[str, Any] = {
+        "objective": [point.objective if point.failure is None else math.nan for point in points],
+        "feasible": [point.feasible(task) for point in points],
+        "failure": ["" if point.failure is None else str(point.failure) for point in points],
+    }
+    if simulated:
+        columns |= {
+            "simulated": [math.nan if p is None else p.objective.mean for p in played],
+            "simulated_ci95": [math.nan if p is None else p.objective.ci95 for p in played],
+            "verdict": ["" if p is None else p.verdict for p in played],
+            "role": ["" if p is None else p.role for p in played],
+        }
+    coords: dict[str, Any] = {"point": np.arange(len(points))} | {
+        choice.key: ("point", as_labels([point.changes[choice.key] for point in points]))
+        for choice in task.choices
+    }
+    variables = {name: ("point", np.array(values)) for name, values in columns.items()}
+    if task.constraints:
+        variables["slack"] = (("point", "constraint"), np.array(slacks, float))  # type: ignore[assignment]
+        coords["constraint"] = [c.text for c in task.constraints]
+    attrs = {
+        "scenario": json.dumps(task.base.to_dict()),
+        "objective": f"{task.objective.sense} {task.objective.text}",
+        "dimensioning": json.dumps(as_values(found)),
+        **{f"provenance_{key}": value for key, value in provenance(task.base).items()},
+    }
+    return xr.Dataset(variables, coords, attrs)
+
+
+def _key(changes: Any) -> str:
+    return json.dumps(changes, sort_keys=True)
+
+
+def as_values(found: Dimensioning) -> dict[str, Any]:
+    """Return the dimensioning as plain values, None where there is no number."""
+    task, outcome = found.task, found.outcome
+    return {
+        "objective": {"sense": task.objective.sense, "expression": task.objective.text},
+        "subject_to": [constraint.text for constraint in task.constraints],
+        "choose": {
+            choice.key: list(choice.values)
+            if choice.interval is None
+            else {"low": choice.interval.low, "high": choice.interval.high, "scale": choice.interval.scale}
+            for choice in task.choices
+        },
+        "method": outcome.method,
+        "proved": outcome.proved,
+        "budget_spent": outcome.spent,
+        "interrupted": found.interrupted,
+        "combinations": outcome.total,
+        "solved": len(found.candidates),
+        "feasible": found.feasible,
+        "failures": found.failures,
+        "best": _candidate(found, found.best),
+        "ties": found.ties,
+        "runners_up": [_candidate(found, candidate) for candidate in found.runners_up],
+        "nearest": _candidate(found, found.nearest),
+        "at_end_of_range": list(found.at_end),
+        "constraints": [_price(price) for price in found.prices],
+        "confirmation": None if found.confirmation is None else _confirmation(found.confirmation),
+    }
+
+
+def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, Any] | None:
+    if candidate is None:
+        return None
+    bounds = zip(found.task.constraints, candidate.sides, strict=True)
+    return {
+        "keys": dict(candidate.changes),
+        "objective": _finite(candidate.objective),
+        "slack": {constraint.text: _finite(constraint.slack(side)) for constraint, side in bounds},
+    }
+
+
+def _price(price: Price) -> dict[str, Any]:
+    return {
+        "constraint": price.constraint.text,
+        "value": _finite(price.side),
+        "slack": _finite(price.slack),
+        "binding": price.binding,
+        "relaxed_by": price.relaxed_by,
+        "gain": price.gain,
+        "price_per_unit": _finite(price.per_unit),
+        "next_step": _finite(price.step),
+        "next_gain": price.step_gain,
+        "next_keys": price.step_changes,
+        "exact": price.exact,
+    }
+
+
+def _confirmation(confirmation: Confirmation) -> dict[str, Any]:
+    return {
+        "replications": confirmation.replications,
+        "warnings": list(confirmation.warnings),
+        "points": [_simulated(point) for point in confirmation.points],
+    }
+
+
+def _simulated(point: Simulated) -> dict[str, Any]:
+    return {
+        "role": point.role,
+        "keys": dict(point.changes),
+        "objective": _estimate(point.objective),
+        "model_objective": None if point.model is None else _finite(point.model.objective),
+        "constraints": [
+            {**_estimate(side), "verdict": bound}
+            for side, bound in zip(point.sides, point.bounds, strict=True)
+        ],
+        "winner_better_by": _estimate(point.difference),
+        "p_value": _finite(point.p_value),
+        "verdict": point.verdict,
+        "failure": None if point.failure is None else str(point.failure),
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, float | None]:
+    return {"mean": _finite(estimate.mean), "ci95": _finite(estimate.ci95)}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def write_csv(dataset: xr.Dataset, path: Path) -> None:
+    """Write the points of `as_dataset` as a table: one row a point, one column a key, a slack, a value.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    keys = [str(name) for name, values in dataset.coords.items() if values.dims == ("point",)]
+    columns = {key: dataset[key].values for key in keys if key != "point"}
+    columns["objective"] = dataset["objective"].values
+    if "slack" in dataset:
+        for text, slack in zip(dataset["constraint"].values, dataset["slack"].values.T, strict=True):
+            columns[f"slack of {text}"] = slack
+    columns |= {str(name): dataset[name].values for name in dataset.data_vars if name not in columns}
+    columns.pop("slack", None)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows([_cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+
+
+def _cell(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return "" if isinstance(plain, float) and math.isnan(plain) else plain

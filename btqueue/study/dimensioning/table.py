@@ -1,0 +1,187 @@
+"""What is known about the points of a dimensioning: each is solved once, in batches, within a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.dimensioning.choices import Place
+from btqueue.study.dimensioning.problem import Task
+from btqueue.study.evaluate import Answer, Failure, PointResult, map_points
+from btqueue.study.value_ranges import label
+
+Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]
+"""Solves points (changes by key) of a scenario with so many processes, in any order."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of points that are solved and the number of those that will be at most."""
+
+SMALL_BATCH = 32
+"""Starting processes pays from so many points on."""
+
+
+def solve_points(
+    base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
+) -> Iterator[PointResult]:
+    """Solve points; small batches stay in this process, where models are compiled already."""
+    return map_points(base, points, workers=1 if len(points) < SMALL_BATCH else workers)
+
+
+class BudgetSpent(Exception):
+    """No further point may be solved."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A point and what the model says about it.
+
+    Attributes:
+        place: in the search.
+        changes: values of the chosen keys.
+        objective: value of the objective; NaN after a failure.
+        sides: left side of each constraint; NaN after a failure.
+        failure: why there is no answer.
+    """
+
+    place: Place
+    changes: Mapping[str, Any]
+    objective: float
+    sides: tuple[float, ...]
+    failure: Failure | None = None
+
+    def violations(self, task: Task) -> tuple[float, ...]:
+        """Return the relative violation of each constraint, 0 for one that is met."""
+        return tuple(
+            constraint.violation(side) for constraint, side in zip(task.constraints, self.sides, strict=True)
+        )
+
+    def feasible(self, task: Task) -> bool:
+        """Whether all constraints are met."""
+        return self.failure is None and not any(self.violations(task))
+
+    def rank(self, task: Task) -> tuple[Any, ...]:
+        """Return what sorts candidates, the best first.
+
+        Feasible ones by the objective, then infeasible ones by the sum of their violations, then failures
+        (Deb 2000). Among equals the one whose values stand first in the choices.
+        """
+        if self.failure is not None:
+            return (2, 0.0, self.place)
+        violation = sum(self.violations(task))
+        if violation > 0:
+            return (1, violation, self.place)
+        return (0, task.objective.loss(self.objective), self.place)
+
+
+class Table:
+    """The candidates that are known; it grows by `look_up`."""
+
+    def __init__(
+        self,
+        task: Task,
+        budget: int,
+        *,
+        solver: Solver = solve_points,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            task: what is asked.
+            budget: most points to solve.
+            solver: of points.
+            workers: processes at once.
+            progress: called after each point.
+        """
+        self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
+        self.expected = budget if task.size is None else min(budget, task.size)
+        self._solver, self._workers, self._progress = solver, workers, progress
+
+    def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
+        """Return the candidates at places, solving those that are not known yet.
+
+        Places whose keys alone violate a bound of *task* (by default the table's own) are left out: they need
+        no solving.
+
+        Raises:
+            BudgetSpent: there are more unknown places than the budget allows; those that it allows are
+                solved.
+        """
+        task = task or self.task
+        wanted = list(dict.fromkeys(places))
+        new = [
+            place for place in wanted if place not in self.known and not task.rules_out(task.changes(place))
+        ]
+        left = self.budget - len(self.known)
+        self._solve(new[:left])
+        if len(new) > left:
+            raise BudgetSpent
+        return [self.known[place] for place in wanted if place in self.known]
+
+    def _solve(self, places: Sequence[Place]) -> None:
+        if not places:
+            return
+        points = [self.task.changes(place) for place in places]
+        results = iter(self._solver(self.task.base, points, self._workers))
+        try:
+            for result in results:
+                place = places[result.number]
+                self.known[place] = self._candidate(place, points[result.number], result.answers["solve"])
+                if self._progress is not None:
+                    self._progress(len(self.known), max(self.expected, len(self.known)))
+        finally:
+            if hasattr(results, "close"):
+                results.close()  # type: ignore[attr-defined]
+
+    def _candidate(self, place: Place, changes: Mapping[str, Any], answer: Answer) -> Candidate:
+        task, keys = self.task, self.task.keys(changes)
+        sides = tuple(c.expression.value(answer.metrics, keys) for c in task.constraints)
+        objective = task.objective.expression.value(answer.metrics, keys)
+        failure = answer.failure
+        if failure is None and (missing := self._missing(answer)):
+            failure = Failure("no value", f"the model gives no {', '.join(missing)} here")
+        return Candidate(place, changes, objective, sides, failure)
+
+    def _missing(self, answer: Answer) -> list[str]:
+        """Return the metrics that the task asks for and the answer does not have."""
+        linears = [self.task.objective.expression, *(c.expression for c in self.task.constraints)]
+        wanted = dict.fromkeys(name for linear in linears for name in linear.metrics)
+        return [
+            name
+            for name in wanted
+            if name not in answer.metrics or not math.isfinite(answer.metrics[name].mean)
+        ]
+
+    def ranked(self, task: Task | None = None) -> list[Candidate]:
+        """Return all known candidates, the best first; of another task if one is given."""
+        wanted = task or self.task
+        return sorted(self.known.values(), key=lambda candidate: candidate.rank(wanted))
+
+    def best(self, task: Task | None = None) -> Candidate | None:
+        """Return the best candidate that is feasible."""
+        wanted = task or self.task
+        feasible = (c for c in self.known.values() if c.feasible(wanted))
+        return min(feasible, key=lambda candidate: candidate.rank(wanted), default=None)
+
+
+def require_answers(table: Table) -> None:
+    """Make sure that the points solved so far do not all fail for what was asked rather than for a value.
+
+    Raises:
+        ScenarioError: none of them is a scenario that the model can solve, or the model never gives a metric
+            that was asked for.
+    """
+    failures = [candidate.failure for candidate in table.known.values()]
+    if not failures or any(failure is None for failure in failures):
+        return
+    kinds = {failure.kind for failure in failures if failure is not None}
+    if kinds <= {"scenario", "not built", "no value"}:
+        first = next(iter(table.known.values()))
+        where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
+        raise ScenarioError(
+            Problem(f"none of {len(failures)} points has an answer; at {where}: {first.failure.message}")  # type: ignore[union-attr]
+        )

@@ -1,0 +1,295 @@
+"""One point of a study: a scenario through one engine or both, as plain numbers or as a failure.
+
+Everything here is plain data that can be pickled and sent between processes. Sweeps, sensitivity and
+dimensioning share it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import traceback
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from btqueue.scenario import METRICS, NotBuiltYet, Scenario, ScenarioError
+from btqueue.study.summary import student_half_width
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Engine = Literal["solve", "simulate"]
+
+ENGINES: tuple[Engine, ...] = ("solve", "simulate")
+
+FEW, ALONE_S = 200, 3.0
+"""So many points or fewer are evaluated in one process, until that has taken so long (s)."""
+
+PARTS = ("flow", "link", "queue")
+"""What a metric can have one value for each of."""
+
+
+class Numbered(Protocol):
+    """Changes of a scenario, numbered from 0: a list of mappings, or the points of a study."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a point has no answer.
+
+    Attributes:
+        kind: "scenario" (not valid), "not built" (no engine for it yet), "no convergence", "invariant" (the
+            simulator lost count), "worker" (its process died), or "error" (anything else).
+        message: for the user.
+    """
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return kind and message in one line."""
+        return f"{self.kind}: {' '.join(self.message.split())}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One metric at one point, in the metric's unit; NaN where there is none.
+
+    Attributes:
+        mean: over replications and flows (or links, or queues).
+        ci95: half-width of its 95 % interval over replications; NaN from the solver.
+        part: "flow", "link" or "queue" if the metric has one value for each of them, else "".
+        means: of each part, over the replications.
+        ci95s: their half-widths; empty from the solver.
+    """
+
+    mean: float
+    ci95: float = math.nan
+    part: str = ""
+    means: tuple[float, ...] = ()
+    ci95s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one engine says about one point.
+
+    Attributes:
+        metrics: by name, in the order of `METRICS`; empty after a failure.
+        names: of the flows, links and queues, by part.
+        notes: how it was found (converged, residual, iterations, method, warnings; or events, replications,
+            warmup_s, warnings).
+        failure: why there is no answer, or None.
+    """
+
+    metrics: Mapping[str, Value] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    failure: Failure | None = None
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each metric."""
+        return {name: value.mean for name, value in self.metrics.items()}
+
+    @property
+    def ci95(self) -> dict[str, float]:
+        """Half-width of the 95 % interval of each metric that has one."""
+        return {name: value.ci95 for name, value in self.metrics.items() if not math.isnan(value.ci95)}
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """The answers at one point, by engine."""
+
+    number: int
+    answers: Mapping[Engine, Answer]
+
+    @property
+    def answered(self) -> bool:
+        """Whether any engine has an answer."""
+        return any(answer.failure is None for answer in self.answers.values())
+
+
+def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1) -> Answer:
+    """Solve or simulate a scenario; whatever goes wrong becomes the answer's failure.
+
+    Args:
+        scenario: the point.
+        engine: "solve" or "simulate".
+        threads: replications simulated at once, all cores if None; the answer does not depend on it.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
+    """
+    try:
+        if engine == "solve":
+            from btqueue.network import solve
+
+            return answer_of(solve(scenario))
+        from btqueue.simulator import simulate
+
+        return answer_of(simulate(scenario, threads=threads))
+    except Exception as error:
+        return Answer(failure=failure_of(error))
+
+
+def evaluate_point(
+    base: Scenario,
+    number: int,
+    changes: Mapping[str, Any],
+    engines: Sequence[Engine] = ("solve",),
+    *,
+    threads: int | None = 1,
+) -> PointResult:
+    """Return the answers of the engines for *base* with some keys changed; see `evaluate`."""
+    try:
+        scenario = base.changed(changes) if changes else base
+    except ScenarioError as error:
+        failed = Answer(failure=failure_of(error))
+        return PointResult(number, dict.fromkeys(engines, failed))
+    return PointResult(number, {engine: evaluate(scenario, engine, threads=threads) for engine in engines})
+
+
+def map_points(
+    base: Scenario,
+    points: Numbered,
+    *,
+    engines: Sequence[Engine] = ("solve",),
+    workers: int | None = None,
+    numbers: Sequence[int] | None = None,
+    cluster: str | None = None,
+) -> Generator[PointResult]:
+    """Evaluate many points and yield them as they are finished, in any order.
+
+    Args:
+        base: the scenario that the points change.
+        points: changes by dotted key; `points[number]` is asked for as late as possible.
+        engines: which to run.
+        workers: processes at once, 1 for none but this one; by default all cores, unless few points are
+            finished sooner without.
+        numbers: which of the points; all by default.
+        cluster: address of a dask scheduler ("tcp://host:8786"), or "local", in place of own processes.
+
+    A point whose process dies is tried once more, then it is a failure of kind "worker". Closing the iterator
+    (or Ctrl-C) ends all processes; results do not depend on where or in which order points are evaluated.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C; what was yielded before stays good.
+    """
+    wanted = range(len(points)) if numbers is None else numbers
+    if cluster is not None:
+        from btqueue.study.cluster import map_on_cluster
+
+        return map_on_cluster(base, points, engines, wanted, cluster, workers)
+    if workers is None and len(wanted) <= FEW:
+        return _at_first_here(base, points, engines, wanted)
+    from btqueue.study.workers import map_in_processes, useful_workers
+
+    workers = useful_workers(len(wanted), workers)
+    if workers == 1:
+        return (evaluate_point(base, number, points[number], engines, threads=None) for number in wanted)
+    return map_in_processes(base, points, engines, wanted, workers)
+
+
+def _at_first_here(
+    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
+) -> Generator[PointResult]:
+    """Yield points of this process for a while, then those of several: starting them takes seconds."""
+    began = math.inf
+    for place, number in enumerate(numbers):
+        if time.monotonic() - began > ALONE_S:
+            yield from map_points(
+                base, points, engines=engines, workers=available_cores(), numbers=numbers[place:]
+            )
+            return
+        yield evaluate_point(base, number, points[number], engines, threads=None)
+        began = min(began, time.monotonic())  # the first point is spent on imports and compilation
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def answer_of(dataset: xr.Dataset) -> Answer:
+    """Return the plain numbers of what an engine returned (see `Value`); means as in `summarise`."""
+    names = {part: _names(dataset, part) for part in PARTS if part in dataset.dims}
+    metrics = {}
+    for name in METRICS:
+        if name in dataset.variables:
+            variable = dataset.variables[name]
+            value = _value(np.asarray(variable.values, float), tuple(map(str, variable.dims)))
+            if not math.isnan(value.mean) or any(not math.isnan(mean) for mean in value.means):
+                metrics[name] = value
+    return Answer(metrics, names, _notes(dataset))
+
+
+def _names(dataset: xr.Dataset, part: str) -> tuple[str, ...]:
+    labels = dataset.variables[f"{part}_name" if f"{part}_name" in dataset.coords else part]
+    return tuple(str(label) for label in labels.values)
+
+
+def _notes(dataset: xr.Dataset) -> dict[str, Any]:
+    attrs = dataset.attrs
+    known: dict[str, Any] = {"warnings": [str(warning) for warning in attrs.get("warnings", ())]}
+    kinds = {"converged": bool, "residual": float, "iterations": int, "method": str, "model": str}
+    kinds |= {"events": int, "warmup_s": float, "intervals": str}
+    known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
+    if "replication" in dataset.dims:
+        known["replications"] = int(dataset.sizes["replication"])
+    return known
+
+
+def _value(values: np.ndarray, dims: tuple[str, ...]) -> Value:
+    """Return mean, interval and parts of a metric with dimensions (replication?, part?)."""
+    part = dims[-1] if dims and dims[-1] in PARTS else ""
+    if "replication" not in dims:
+        if not part:
+            return Value(float(values))
+        return Value(_mean(values), part=part, means=tuple(values.tolist()))
+    if not part:
+        return Value(*_over_replications(values))
+    parts = [_over_replications(column) for column in values.T]
+    total = _over_replications(np.array([_mean(row) for row in values]))
+    return Value(*total, part, tuple(mean for mean, _ in parts), tuple(ci95 for _, ci95 in parts))
+
+
+def _over_replications(samples: np.ndarray) -> tuple[float, float]:
+    kept = samples[~np.isnan(samples)]
+    return _mean(kept), student_half_width(kept)
+
+
+def _mean(values: np.ndarray) -> float:
+    """Return the mean of those that are numbers, NaN if none is."""
+    kept = values[~np.isnan(values)]
+    return float(kept.mean()) if kept.size else math.nan
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the reason in words; for an error that nobody expected, with the place where it was raised."""
+    from btqueue.network import NoConvergence
+    from btqueue.simulator import InvariantViolated
+
+    if isinstance(error, NotBuiltYet):
+        return Failure("not built", str(error))
+    if isinstance(error, ScenarioError):
+        return Failure("scenario", str(error))
+    if isinstance(error, NoConvergence):
+        return Failure("no convergence", str(error))
+    if isinstance(error, InvariantViolated):
+        return Failure("invariant", str(error))
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return Failure("error", f"{type(error).__name__}: {error} ({where})")

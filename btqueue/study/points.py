@@ -1,0 +1,299 @@
+"""The points of a study: keys of the scenario over grids, lists, ranges, samples or the rows of a file.
+
+They are a `Grid` (every combination of the values of its keys, one dimension a key) or a `Listing` (chosen
+combinations, one dimension "point"). Both number their points from 0 in a fixed order.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from btqueue.scenario import Problem, ScenarioError
+from btqueue.study.value_ranges import (
+    MOST_VALUES,
+    Interval,
+    checked_value,
+    known_key,
+    label,
+    parse_one,
+    parse_values,
+    values_of,
+)
+
+Changes = dict[str, Any]
+"""What a point changes in the scenario, by dotted key, as `Scenario.changed` takes it."""
+
+MOST_POINTS = 10_000_000  # more are surely a slip
+
+
+class Points(Protocol):
+    """What `Grid` and `Listing` have in common."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that differ from point to point."""
+        ...
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions of a result."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Their lengths."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int) -> Changes:
+        """The changes of one point."""
+        ...
+
+    def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
+        """Dimension and labels of each coordinate, by name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of the values of some keys; the last key varies fastest.
+
+    Attributes:
+        axes: key and values, in the order of the dimensions.
+    """
+
+    axes: tuple[tuple[str, tuple[Any, ...]], ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys, one for each dimension."""
+        return tuple(key for key, _ in self.axes)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The keys: dimensions are named after them."""
+        return self.keys
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of values of each key."""
+        return tuple(len(values) for _, values in self.axes)
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, number: int) -> Changes:
+        """Return the changes of point *number*, 0 to len - 1."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        places = np.unravel_index(number, self.shape) if self.axes else ()
+        return {key: values[place] for (key, values), place in zip(self.axes, places, strict=True)}
+
+    def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
+        """Return the labels along each dimension."""
+        return {key: (key, as_labels(values)) for key, values in self.axes}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Chosen points, one dimension "point".
+
+    Attributes:
+        keys: the keys that they change.
+        rows: their values, one row a point.
+    """
+
+    keys: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The one dimension."""
+        return ("point",)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of points."""
+        return (len(self.rows),)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: int) -> Changes:
+        """Return the changes of point *number*, 0 to len - 1."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return dict(zip(self.keys, self.rows[number], strict=True))
+
+    @cached_property
+    def columns(self) -> tuple[tuple[Any, ...], ...]:
+        """The values of each key."""
+        return tuple(zip(*self.rows, strict=True))
+
+    def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
+        """Return the number of each point and its value of each key."""
+        numbers = {"point": ("point", np.arange(len(self)))}
+        return numbers | {
+            key: ("point", as_labels(column)) for key, column in zip(self.keys, self.columns, strict=True)
+        }
+
+
+def grid(over: Mapping[str, Any] | Iterable[str]) -> Grid:
+    """Return every combination of the values of some keys.
+
+    Args:
+        over: values by dotted key: a list, a `range`, an array, or a text such as ``"1..25"``, ``"5,10,20"``,
+            ``"lin(0,1,11)"`` or ``"log(1e-6,1e-3,7)"``; or texts of the form ``key=values``, as on the
+            command line.
+
+    Raises:
+        ScenarioError: a key is unknown or given twice, values cannot be read or are none for the key, or
+            there are too many points.
+    """
+    axes = tuple((key, values_of(key, spread)) for key, spread in _spreads(over))
+    if not axes:
+        raise ScenarioError(Problem("there is nothing to go over: name a key and its values"))
+    found = Grid(axes)
+    if len(found) > MOST_POINTS:
+        sizes = " x ".join(str(size) for size in found.shape)
+        raise ScenarioError(
+            Problem(f"{sizes} = {len(found):,} points are too many (at most {MOST_POINTS:,})")
+        )
+    return found
+
+
+def latin_hypercube(over: Mapping[str, Any] | Iterable[str], count: int, seed: int) -> Listing:
+    """Return *count* points that fill the ranges of some keys evenly (McKay, Beckman and Conover 1979).
+
+    Of each key, every one of *count* equally likely parts of its range holds exactly one point.
+
+    Args:
+        over: by dotted key, a range ``"a..b"`` or ``"lin(a,b)"`` (uniform), ``"log(a,b)"`` (uniform in the
+            logarithm), or a list of values, equally likely. Keys that take whole numbers get
+            whole numbers.
+        count: number of points.
+        seed: of the random numbers.
+
+    Raises:
+        ScenarioError: as `grid`, or *count* is not at least 1.
+    """
+    from scipy.stats import qmc
+
+    if not 1 <= count <= MOST_VALUES:
+        raise ScenarioError(Problem(f"a sample of {count} points: give 1 to {MOST_VALUES:,}"))
+    spreads = [
+        (key, spread if _is_open(spread) else values_of(key, spread)) for key, spread in _spreads(over)
+    ]
+    if not spreads:
+        raise ScenarioError(Problem("there is nothing to sample: name a key and its range"))
+    shares = qmc.LatinHypercube(len(spreads), rng=seed).random(count)
+    columns = [
+        [checked_value(key, spread.at(share)) for share in column]
+        if isinstance(spread, Interval)
+        else [spread[int(share * len(spread))] for share in column]
+        for (key, spread), column in zip(spreads, shares.T, strict=True)
+    ]
+    return Listing(tuple(key for key, _ in spreads), tuple(zip(*columns, strict=True)))
+
+
+def listing(rows: Sequence[Mapping[str, Any]]) -> Listing:
+    """Return chosen points, each a mapping from the same dotted keys to values.
+
+    Raises:
+        ScenarioError: there are none, they do not have the same keys, or a key or value is wrong.
+    """
+    if not rows:
+        raise ScenarioError(Problem("there are no points"))
+    keys = tuple(known_key(key) for key in rows[0])
+    if not keys:
+        raise ScenarioError(Problem("the points change no key"))
+    for number, row in enumerate(rows):
+        if set(row) != set(keys):
+            difference = ", ".join(sorted(set(row) ^ set(keys)))
+            raise ScenarioError(Problem(f"point {number} has not the same keys as point 0: {difference}"))
+    return Listing(keys, tuple(tuple(checked_value(key, row[key]) for key in keys) for row in rows))
+
+
+def read_points(path: Path) -> Listing:
+    """Return the points of a CSV file: a heading of dotted keys, then one row a point.
+
+    Values are written as after ``--set key=``.
+
+    Raises:
+        ScenarioError: the file cannot be read, or a key or value in it is wrong (with the line).
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = [(reader.line_num, row) for reader in [csv.reader(file)] for row in reader if any(row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError(Problem(f"points {path}: cannot be read as CSV ({reason})")) from None
+    if len(lines) < 2:
+        raise ScenarioError(
+            Problem(f"points {path}: write a heading of keys (polling.limit,...), then one row a point")
+        )
+    keys = [key.strip() for key in lines[0][1]]
+    rows = []
+    for line, cells in lines[1:]:
+        try:
+            rows.append(_row(keys, cells))
+        except ScenarioError as error:
+            raise ScenarioError(
+                [Problem(f"points {path}, line {line}: {p.message}", p.key, p.value) for p in error.problems]
+            ) from None
+    return Listing(tuple(keys), tuple(rows))
+
+
+def _row(keys: list[str], cells: list[str]) -> tuple[Any, ...]:
+    if len(set(keys)) < len(keys):
+        raise ScenarioError(Problem("the heading names a key twice"))
+    if len(cells) != len(keys):
+        raise ScenarioError(Problem(f"{len(cells)} values for {len(keys)} keys"))
+    if empty := [key for key, cell in zip(keys, cells, strict=True) if not cell.strip()]:
+        raise ScenarioError(Problem(f"there is no value of {empty[0]}", key=empty[0]))
+    texts = [parse_one(known_key(key), cell) for key, cell in zip(keys, cells, strict=True)]
+    return tuple(checked_value(key, value) for key, value in zip(keys, texts, strict=True))
+
+
+def _spreads(over: Mapping[str, Any] | Iterable[str]) -> list[tuple[str, Any]]:
+    """Return keys with an `Interval` or a tuple of values, checked."""
+    if isinstance(over, Mapping):
+        pairs = [(key, values) for key, values in over.items()]
+    else:
+        pairs = []
+        for text in [over] if isinstance(over, str) else over:
+            key, equals, values = text.partition("=")
+            if not equals:
+                message = f"'{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                raise ScenarioError(Problem(message, key=key, value=text))
+            pairs.append((key.strip(), values.strip()))
+    names = [known_key(key) for key, _ in pairs]
+    if twice := {name for name in names if names.count(name) > 1}:
+        name = sorted(twice)[0]
+        raise ScenarioError(Problem(f"{name} is given twice: list all of its values once", key=name))
+    return [(key, parse_values(key, values)) for key, values in pairs]
+
+
+def _is_open(spread: Any) -> bool:
+    """Whether a range means all values between its ends."""
+    return isinstance(spread, Interval) and spread.count is None and spread.step is None
+
+
+def as_labels(values: Sequence[Any]) -> np.ndarray:
+    """Return the values of a key as labels: numbers, truths, or texts if they are of several kinds."""
+    if all(isinstance(value, bool) for value in values):
+        return np.array(values, bool)
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return np.array(values, np.int64)
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return np.array(values, float)
+    return np.array([label(value) for value in values])

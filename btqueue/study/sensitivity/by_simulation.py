@@ -1,0 +1,166 @@
+"""Derivatives from pairs of simulations with common random numbers, beside the solver's.
+
+Both simulations of a pair have the same seeds, so that the same arrivals and errors happen as far as the two
+scenarios allow. Differences of their replications vary less than the replications do, and Student's interval
+of the differences is that of the slope (Glasserman and Yao, Management Science 38, 1992).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.simulator import simulate
+from btqueue.study.evaluate import Answer, evaluate
+from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.local import local_sensitivity
+from btqueue.study.sensitivity.solving import DEFAULT_METRICS, Progress
+from btqueue.study.summary import student_half_width
+
+MOST_KEYS = 5
+"""Keys that are simulated where none are named."""
+
+
+def simulated_slopes(
+    scenario: Scenario,
+    keys: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    spread: Mapping[str, Any] | None = None,
+    *,
+    share: float = SHARE,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Return the slopes of metrics between the ends of each key's spread, simulated and solved.
+
+    Both are slopes of the same line, between the same two points, so they agree up to the model's error and
+    the interval, however the metric bends in between.
+
+    Args:
+        scenario: says how to simulate, too; it needs two replications or more.
+        keys: dotted; each costs two simulations. By default the `MOST_KEYS` with the largest effect on the
+            first metric, by the solver.
+        metrics: by default goodput, round-trip time, segment loss and timeouts.
+        spread: as in `btqueue.study.sensitivity.factors.factors`, like *share*.
+        share: width of the other spreads.
+        threads: replications at once; the result does not depend on it.
+        progress: called with the simulations done and needed.
+
+    Returns:
+        With dimensions (metric, key): ``simulated`` and the half-width ``ci95`` of its 95 % interval,
+        ``solved`` (NaN where the solver has no answer), ``inside`` (1 if the interval covers it, NaN if
+        there is nothing to compare), ``gain`` (how many times more replications independent seeds would
+        take for the same interval). Of a correct model, 5 % of the entries are outside by chance.
+
+    Raises:
+        ScenarioError: a key, a range or a metric is wrong, or an end of a spread cannot be simulated.
+    """
+    if scenario.run.replications < 2:
+        key = "run.replications"
+        raise ScenarioError(Problem("[run] replications = 1: an interval takes two or more", key))
+    names = _known(metrics)
+    if keys is None:
+        keys = _leading_keys(scenario, names, spread, share)
+    varied = factors(scenario, keys, spread, share)
+    for factor in varied:
+        if factor.spread is None:
+            raise ScenarioError(
+                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
+            )
+    paired = scenario.changed({"run.precision": None, "run.intervals": "replications"})
+    shape = (len(names), len(varied))
+    columns = {name: np.full(shape, math.nan) for name in ("simulated", "ci95", "solved", "inside", "gain")}
+    for place, factor in enumerate(varied):
+        low, high = _ends(factor)
+        samples, solved = [], []
+        for count, end in enumerate((low, high)):
+            point = paired.changed({factor.key: end})
+            samples.append(simulate(point, threads=threads))
+            solved.append(evaluate(point))
+            if progress is not None:
+                progress(2 * place + count + 1, 2 * len(varied))
+        for row, name in enumerate(names):
+            pair = _replications(samples[0], name), _replications(samples[1], name)
+            found = _slope(*pair, high - low) | {"solved": _solved(solved, name, high - low)}
+            found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
+            for column, value in found.items():
+                columns[column][row, place] = value
+    return _dataset(columns, names, varied, scenario)
+
+
+def _leading_keys(
+    scenario: Scenario, metrics: Sequence[str], spread: Mapping[str, Any] | None, share: float
+) -> list[str]:
+    solved = local_sensitivity(scenario, spread=spread, share=share)
+    first = next((name for name in metrics if name in solved.metrics), None)
+    ranked = solved.ranked(first) if first is not None else []
+    keys = [row.factor.key for row in ranked if row.effect > 0 and math.isfinite(row.at_low + row.at_high)]
+    if not keys:
+        raise ScenarioError(Problem("by the solver no key has an effect: name keys to simulate"))
+    return keys[:MOST_KEYS]
+
+
+def _known(metrics: Sequence[str] | None) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(metrics)) if metrics else DEFAULT_METRICS
+    if unknown := [name for name in names if name not in METRICS]:
+        raise ScenarioError(Problem(f"there is no metric {unknown[0]}", unknown[0]))
+    return names
+
+
+def _ends(factor: Factor) -> tuple[float, float]:
+    assert factor.spread is not None
+    return factor.spread.low, factor.spread.high
+
+
+def _replications(dataset: xr.Dataset, metric: str) -> np.ndarray:
+    """Return the mean of a metric over its flows (or links, or queues), one for each replication."""
+    if metric not in dataset:
+        return np.full(dataset.sizes["replication"], math.nan)
+    values = dataset[metric]
+    return values.mean([dim for dim in values.dims if dim != "replication"]).values
+
+
+def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:
+    """Return slope, interval and gain of the common random numbers, from paired replications."""
+    paired = ~(np.isnan(low) | np.isnan(high))
+    low, high = low[paired], high[paired]
+    if len(low) < 2:
+        return {"simulated": math.nan, "ci95": math.nan, "gain": math.nan}
+    differences = (high - low) / width
+    together = float(np.var(differences, ddof=1))
+    apart = float(np.var(low, ddof=1) + np.var(high, ddof=1)) / width**2
+    gain = apart / together if together > 0 else math.nan
+    return {"simulated": float(differences.mean()), "ci95": student_half_width(differences), "gain": gain}
+
+
+def _solved(answers: Sequence[Answer], metric: str, width: float) -> float:
+    low, high = (answer.metrics[metric].mean if metric in answer.metrics else math.nan for answer in answers)
+    return (high - low) / width
+
+
+def _covers(slope: float, ci95: float, solved: float) -> float:
+    if math.isnan(solved) or math.isnan(ci95):
+        return math.nan
+    rounding = 1e-9 * max(abs(slope), abs(solved))
+    return float(abs(slope - solved) <= ci95 + rounding)
+
+
+def _dataset(
+    columns: Mapping[str, np.ndarray], metrics: Sequence[str], varied: Sequence[Factor], scenario: Scenario
+) -> xr.Dataset:
+    ends = [_ends(factor) for factor in varied]
+    coordinates: dict[str, Any] = {
+        "metric": list(metrics),
+        "units": ("metric", [METRICS[metric].unit for metric in metrics]),
+        "key": [factor.key for factor in varied],
+        "value": ("key", [float(factor.value) for factor in varied]),
+        "low": ("key", [float(low) for low, _ in ends]),
+        "high": ("key", [float(high) for _, high in ends]),
+    }
+    attrs = {"study": "simulate", "replications": scenario.run.replications, "seed": scenario.run.seed}
+    return xr.Dataset({n: (("metric", "key"), v) for n, v in columns.items()}, coordinates, attrs)

@@ -1,0 +1,140 @@
+"""The keys of a scenario that a sensitivity study varies, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.value_ranges import Interval, known_key, label, parse_values
+
+SHARE = 0.1
+"""How far keys are varied by default, as a share of their value."""
+
+OF_THE_MODEL = "run.jitter_s"
+"""The one key of `[run]` that describes the network and not how it is simulated."""
+
+UNITS = {"_s": 1e-3, "ber": 1e-6, "per": 1e-3, "loss": 1e-3}
+"""By the end of a key's name: a small change of a key that is 0."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A key that takes numbers.
+
+    Attributes:
+        key: dotted.
+        value: in the scenario.
+        whole: whether it takes whole numbers only.
+        spread: from where to where it may plausibly lie, None if that is not known (it is 0).
+    """
+
+    key: str
+    value: float
+    whole: bool
+    spread: Interval | None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Ends of the spread, without the value itself."""
+        if self.spread is None:
+            return ()
+        return tuple(end for end in (self.spread.low, self.spread.high) if end != self.value)
+
+    @property
+    def half_spread(self) -> float:
+        """Half the width of the spread; 0 if it is not known."""
+        return 0.0 if self.spread is None else (self.spread.high - self.spread.low) / 2
+
+    @property
+    def unit(self) -> float:
+        """What small changes of the key are measured by: its value, or a small number if that is 0."""
+        if self.value:
+            return abs(self.value)
+        return next((unit for end, unit in UNITS.items() if self.key.endswith(end)), 1.0)
+
+
+def factors(
+    scenario: Scenario,
+    keys: Sequence[str] | None = None,
+    spread: Mapping[str, str | Interval] | None = None,
+    share: float = SHARE,
+) -> list[Factor]:
+    """Return the keys to vary, in the order of the scenario's tables or as they are named.
+
+    Args:
+        scenario: gives their values.
+        keys: dotted names; by default every key that holds a number, but those of `[run]`.
+        spread: by key, the range in which it may lie, as ``"200..400"`` or ``"log(1e-6,1e-4)"``.
+        share: width of the other ranges: the value less and plus this share of it, whole numbers at least by
+            one, and not beyond what the key allows.
+
+    Raises:
+        ScenarioError: a key is unknown, holds no number or belongs to `[run]`; or a range cannot be read.
+    """
+    if not 0 < share < 1:
+        raise ScenarioError(Problem(f"a spread of {share:.0%}: give more than 0 % and less than 100 %"))
+    ranges = {key: _range(key, given) for key, given in (spread or {}).items()}
+    held = numeric_keys(scenario)
+    wanted = list(held) if keys is None else list(dict.fromkeys([*keys, *ranges]))
+    for key in [*wanted, *ranges]:
+        _require_number(scenario, key, held)
+    if keys is None and not wanted:
+        raise ScenarioError(Problem("the scenario has no key that holds a number"))
+    return [_factor(scenario, key, held[key], ranges.get(key), share) for key in wanted]
+
+
+def numeric_keys(scenario: Scenario) -> dict[str, float]:
+    """Return the value of every key that holds a number and describes the network, by dotted key."""
+    return {
+        key: value
+        for key, value in _all_keys(scenario).items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and not _only_runs(key)
+    }
+
+
+def _all_keys(scenario: Scenario) -> dict[str, object]:
+    tables = {name: table for name, table in scenario.to_dict().items() if isinstance(table, dict)}
+    return {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()}
+
+
+def _only_runs(key: str) -> bool:
+    return key.startswith("run.") and key != OF_THE_MODEL
+
+
+def _require_number(scenario: Scenario, key: str, held: Mapping[str, float]) -> None:
+    known_key(key)
+    if key in held:
+        return
+    if _only_runs(key):
+        raise ScenarioError(Problem(f"{key}: says how to simulate, and is no property of the network", key))
+    value = _all_keys(scenario).get(key)
+    if value is None:
+        raise ScenarioError(Problem(f"{key}: is unset in this scenario: set it, with --set {key}=...", key))
+    raise ScenarioError(Problem(f"{key} = {label(value)}: only keys that hold a number can be varied", key))
+
+
+def _range(key: str, given: str | Interval) -> Interval:
+    if isinstance(given, Interval):
+        return given
+    found = parse_values(known_key(key), given)
+    if isinstance(found, Interval) and found.count is None and found.step is None:
+        return found
+    raise ScenarioError(Problem(f"{key}: a spread is a range: write low..high or log(low,high)", key, given))
+
+
+def _factor(scenario: Scenario, key: str, value: float, spread: Interval | None, share: float) -> Factor:
+    whole = isinstance(value, int)  # scenarios hold real numbers as such, even where 1 was written
+    if spread is None and (value or whole):
+        width = max(1, round(share * abs(value))) if whole else share * abs(value)
+        low, high = (end if _allowed(scenario, key, end) else value for end in (value - width, value + width))
+        spread = Interval(low, high, whole=whole) if low < high else None
+    return Factor(key, value, whole, spread)
+
+
+def _allowed(scenario: Scenario, key: str, value: float) -> bool:
+    try:
+        scenario.changed({key: value})
+    except ScenarioError:
+        return False
+    return True

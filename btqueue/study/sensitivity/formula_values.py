@@ -1,0 +1,246 @@
+"""The numbers of a scenario for the symbols of the closed forms, and which of them say something about it.
+
+A number comes straight from a key, from the packets that segments are cut into, or from the solver (the loss
+and the round-trip time that TCP's laws take).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
+from btqueue.baseband.voice import VoiceLinks
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import evaluate
+
+
+@dataclass(frozen=True)
+class Number:
+    """The value of a symbol and where it comes from: a key, or words."""
+
+    value: float
+    source: str
+
+
+Numbers = Mapping[str, Number]
+"""By the name of the symbol."""
+
+
+class Setting:
+    """A scenario as the formulas see it: its packets, and what the solver says about TCP."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Take a scenario; it is solved only if a formula asks."""
+        self.scenario = scenario
+
+    @property
+    def packets(self) -> list[PacketType]:
+        """The packet types that segments may be cut into."""
+        link = self.scenario.link
+        names = link.packets if link.adaptation == "fixed" else link.adaptation_packets
+        return [PACKET_TYPES[name] for name in names if name in PACKET_TYPES]
+
+    def cut(self, size: int) -> list[tuple[PacketType, int]]:
+        """Return type and tokens of each packet of so many bytes."""
+        link, control = self.scenario.link, self.scenario.flow_control
+        types = [PACKET_TYPES[name] for name in link.packets]
+        full = control.charge == "payload"
+        fragments = segment(size, types, link.segmentation)
+        return [(f.packet, f.packet.payload_bytes if full else f.carried_bytes) for f in fragments]
+
+    @property
+    def data(self) -> list[tuple[PacketType, int]]:
+        """The packets of a data segment."""
+        return self.cut(self.scenario.traffic.message_bytes + TCP_PDU_OVERHEAD_BYTES)
+
+    @property
+    def ack(self) -> list[tuple[PacketType, int]]:
+        """The packets of an acknowledgement."""
+        return self.cut(TCP_PDU_OVERHEAD_BYTES)
+
+    @cached_property
+    def solved(self) -> Mapping[str, float]:
+        """The metrics by the solver; empty if it has no answer."""
+        return evaluate(self.scenario).means
+
+
+def applicable(scenario: Scenario) -> Mapping[str, Numbers]:
+    """Return the closed forms that say something about a scenario, with the numbers of all their symbols.
+
+    The mapping's keys are names in `btqueue.study.closed_forms.closed_forms`. Sets of numbers that lie
+    outside what a formula is for (a loss of 0 in TCP's laws) are left out.
+    """
+    setting = Setting(scenario)
+    found: dict[str, Numbers] = {}
+    for rule in RULES:
+        found |= {name: numbers for name, numbers in rule(setting).items() if _all_known(numbers)}
+    return MappingProxyType(found)
+
+
+def _all_known(numbers: Numbers) -> bool:
+    return all(math.isfinite(number.value) for number in numbers.values())
+
+
+def _constant_radio(setting: Setting) -> dict[str, Numbers]:
+    radio = setting.scenario.radio
+    if radio.model != "constant" or radio.per is not None or radio.ber == 0:
+        return {}
+    error = {"b": Number(radio.ber, "radio.ber")}
+    bits = "payload" if radio.bits == "payload" else "on air"
+    found: dict[str, Numbers] = {}
+    for packet in setting.packets:
+        found[f"packet error rate, {packet.name} {bits}"] = error
+        if setting.scenario.link.arq == "unlimited":
+            found[f"goodput, {packet.name}"] = error
+    if any(packet.coded for packet in setting.packets):
+        found["success of a coded block"] = error
+    return found
+
+
+def _two_states(setting: Setting) -> dict[str, Numbers]:
+    radio = setting.scenario.radio
+    if radio.model != "gilbert-elliott" or radio.bits != "payload":
+        return {}
+    states = {
+        "b_G": Number(radio.ber_good, "radio.ber_good"),
+        "b_B": Number(radio.ber_bad, "radio.ber_bad"),
+        "rho_G": Number(radio.good_s, "radio.good_s"),
+        "rho_B": Number(radio.bad_s, "radio.bad_s"),
+    }
+    found: dict[str, Numbers] = {}
+    if any(packet.name == "DH5" for packet in setting.packets):
+        found["mean packet error rate, DH5 on two states"] = states
+    names = [packet.name for packet, _ in setting.data], [packet.name for packet, _ in setting.ack]
+    if names == (["DH5"] * 4 + ["DH3"], ["DH3"]) and setting.scenario.network.topology == "piconet":
+        found["success of a segment and its acknowledgement, two hops"] = states
+    return found
+
+
+def _limited_repetition(setting: Setting) -> dict[str, Numbers]:
+    """ARQ with a constant packet error rate: a packet is always detected, its body intact or not."""
+    radio, arq = setting.scenario.radio, setting.scenario.link.arq
+    if radio.model != "constant" or radio.per is None or radio.per >= 1 or arq == "none":
+        return {}
+    intact = {"h": Number(1.0, "every packet is detected"), "s": Number(1 - radio.per, "1 - radio.per")}
+    if arq != "unlimited":
+        return {"delivered within R attempts": {**intact, "R": Number(arq, "link.arq")}}
+    reliable = setting.scenario.link.arq_feedback == "reliable"
+    answers = Number(1.0, "link.arq_feedback") if reliable else Number(1 - radio.per, "1 - radio.per")
+    return {"attempts": {**intact, "r": answers}}
+
+
+def _rates(setting: Setting) -> dict[str, Numbers]:
+    """User rates of the longest packet type."""
+    if not setting.packets:
+        return {}
+    packet, voice = max(setting.packets, key=lambda p: p.payload_bytes), setting.scenario.voice
+    numbers = {
+        "u": Number(packet.payload_bytes, f"payload of {packet.name}"),
+        "n": Number(packet.slots, f"slots of {packet.name}"),
+        "T_s": Number(SLOT_S, "slot"),
+    }
+    if voice.packet == "none" or voice.links == 0:
+        return {"rate, one-slot answers": numbers, "rate, both ways": numbers}
+    links = VoiceLinks(packet=voice.packet, links=voice.links)
+    beside = {
+        "m": Number(1, "an answer of one slot"),
+        "g": Number(links.gap, "voice.links"),
+        "P": Number(links.period, "voice.packet"),
+    }
+    return {"rate beside voice": {**numbers, **beside}}
+
+
+def _ring(setting: Setting) -> dict[str, Numbers]:
+    network = setting.scenario.network
+    if network.topology != "piconet" or network.flows != "ring":
+        return {}
+    return {
+        "capacity of a ring, each flow": {
+            "N": Number(network.peripherals, "network.peripherals"),
+            "D": Number(sum(packet.slots for packet, _ in setting.data), "packets of a segment"),
+            "A": Number(sum(packet.slots for packet, _ in setting.ack), "packets of an acknowledgement"),
+            "T_s": Number(SLOT_S, "slot"),
+        }
+    }
+
+
+def _token_bucket(setting: Setting) -> dict[str, Numbers]:
+    control, traffic = setting.scenario.flow_control, setting.scenario.traffic
+    if not control.enabled or setting.scenario.network.topology not in ("piconet", "scatternet"):
+        return {}
+    acknowledges = setting.scenario.transport.ack_path == "queued"
+    pieces = [*setting.data, *(setting.ack if acknowledges else [])]
+    return {
+        "capacity, token bucket": {
+            "tau": Number(control.token_rate_kbps * 125.0, "flow_control.token_rate_kbps, in byte/s"),
+            "a": Number(traffic.message_bytes, "traffic.message_bytes"),
+            "g": Number(sum(price for _, price in pieces), "tokens of a segment and what goes with it"),
+        }
+    }
+
+
+def _interrupted_source(setting: Setting) -> dict[str, Numbers]:
+    traffic = setting.scenario.traffic
+    if traffic.source != "ibp":
+        return {}
+    messages = traffic.load_kbps * 125.0 / traffic.message_bytes
+    numbers = {
+        "r": Number(messages * SLOT_S, "messages a slot: traffic.load_kbps over traffic.message_bytes"),
+        "c": Number(traffic.scv, "traffic.scv"),
+    }
+    return {"interrupted source, stop": numbers, "interrupted source, go": numbers}
+
+
+def _delayed_acknowledgements(setting: Setting) -> dict[str, Numbers]:
+    """Answers that wait for data of the other direction to ride on, where there is any."""
+    transport, traffic = setting.scenario.transport, setting.scenario.traffic
+    rides = transport.delayed_ack and transport.piggyback and traffic.two_way
+    if not rides or traffic.source != "poisson" or traffic.message_bytes > transport.mss_bytes:
+        return {}
+    rate = traffic.load_kbps * 125.0 / traffic.message_bytes
+    numbers = {
+        "Lambda": Number(rate, "segments a second: traffic.load_kbps over traffic.message_bytes"),
+        "T": Number(transport.ack_delay_s, "transport.ack_delay_s"),
+    }
+    clock = transport.ack_clock
+    return {f"delay of an answer, {clock}": numbers, f"answers alone, {clock}": numbers}
+
+
+def _tcp(setting: Setting) -> dict[str, Numbers]:
+    transport = setting.scenario.transport
+    if transport.protocol != "tcp":
+        return {}
+    loss, rtt = (setting.solved.get(name, math.nan) for name in ("segment_loss", "rtt_s"))
+    if not (0 < loss < 1 and rtt > 0):
+        return {}
+    every = transport.ack_every_segments if transport.delayed_ack else 1
+    root = {
+        "p": Number(loss, "segment_loss, solved"),
+        "RTT": Number(rtt, "rtt_s, solved"),
+        "b": Number(every, "transport.ack_every_segments" if transport.delayed_ack else "every segment"),
+    }
+    timed = root | {
+        "T_0": Number(max(transport.min_rto_s, rtt), "the larger of transport.min_rto_s and rtt_s"),
+        "W_m": Number(transport.receive_window_segments, "transport.receive_window_segments"),
+    }
+    return {
+        "send rate, square-root law": root, "send rate, PFTK short": timed, "send rate, PFTK": timed,
+    }  # fmt: skip
+
+
+RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
+    _constant_radio,
+    _two_states,
+    _limited_repetition,
+    _rates,
+    _ring,
+    _token_bucket,
+    _interrupted_source,
+    _delayed_acknowledgements,
+    _tcp,
+)
+"""Each gives the formulas of one subject that apply."""

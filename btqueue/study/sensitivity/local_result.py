@@ -1,0 +1,127 @@
+"""The result of a local sensitivity study: a row for each metric and key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from btqueue.scenario import METRICS, Scenario
+from btqueue.study.sensitivity.differences import Derivative
+from btqueue.study.sensitivity.factors import Factor
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one metric reacts to one key.
+
+    Attributes:
+        factor: the key.
+        metric: its name.
+        base: value of the metric in the scenario.
+        derivative: of the metric by the key, in the metric's unit over the key's.
+        at_low: the metric where the key is at the low end of its spread; NaN where there is no answer.
+        at_high: at the high end.
+        note: why something is missing; empty if nothing is.
+    """
+
+    factor: Factor
+    metric: str
+    base: float
+    derivative: Derivative
+    at_low: float
+    at_high: float
+    note: str = ""
+
+    @property
+    def elasticity(self) -> float:
+        """Relative change of the metric over a small relative change of the key; NaN if either is 0."""
+        return self.in_elasticity(self.derivative.value)
+
+    def in_elasticity(self, slope: float) -> float:
+        """Return a slope (one-sided, or an error) as an elasticity."""
+        if self.base == 0 or self.factor.value == 0:
+            return math.nan
+        return slope * self.factor.value / self.base
+
+    @property
+    def effect(self) -> float:
+        """Size of the derivative times half the spread, in the metric's unit: by what rows are ranked.
+
+        For whole numbers, and where there is no derivative, the largest change at the ends of the spread:
+        what one step of a number of bytes does says little.
+        """
+        changes = [abs(end - self.base) for end in (self.at_low, self.at_high) if math.isfinite(end)]
+        if self.derivative.kind in ("step", "jump", "uncertain", "none") and changes:
+            return max(changes)
+        return _or_zero(self.derivative.size) * self.factor.half_spread
+
+
+@dataclass(frozen=True)
+class Local:
+    """A local sensitivity study.
+
+    Attributes:
+        scenario: where it was made.
+        metrics: value of each metric there.
+        rows: one for each metric and each key with an effect on any of them.
+        without_effect: keys that change no metric within their spread.
+        failed: keys for which there is no answer beside the scenario itself, and why.
+        solved: points that were solved.
+    """
+
+    scenario: Scenario
+    metrics: Mapping[str, float]
+    rows: tuple[Row, ...]
+    without_effect: tuple[str, ...]
+    failed: Mapping[str, str]
+    solved: int
+
+    def ranked(self, metric: str) -> list[Row]:
+        """Return the rows of a metric, the largest effect first."""
+        rows = [row for row in self.rows if row.metric == metric]
+        return sorted(rows, key=lambda row: (-row.effect, -_or_zero(row.derivative.size)))
+
+    def dataset(self) -> xr.Dataset:
+        """Return the study with dimensions (metric, key), keys in the order of the scenario."""
+        keys = list(dict.fromkeys(row.factor.key for row in self.rows))
+        by_place = {(row.metric, row.factor.key): row for row in self.rows}
+        columns = {
+            name: (("metric", "key"), [[column(by_place[m, key]) for key in keys] for m in self.metrics])
+            for name, column in COLUMNS.items()
+        }
+        by_key = {row.factor.key: row.factor for row in self.rows}
+        spreads = [by_key[key].spread for key in keys]
+        coordinates: dict[str, Any] = {
+            "metric": list(self.metrics),
+            "units": ("metric", [METRICS[metric].unit for metric in self.metrics]),
+            "base": ("metric", list(self.metrics.values())),
+            "key": keys,
+            "value": ("key", [float(by_key[key].value) for key in keys]),
+            "low": ("key", [math.nan if spread is None else float(spread.low) for spread in spreads]),
+            "high": ("key", [math.nan if spread is None else float(spread.high) for spread in spreads]),
+        }
+        attrs = {"study": "local", "solved": self.solved, "without_effect": list(self.without_effect)}
+        return xr.Dataset(columns, coordinates, {**attrs, "failed": dict(self.failed)})
+
+
+COLUMNS: Mapping[str, Any] = {
+    "derivative": lambda row: row.derivative.value,
+    "error": lambda row: row.derivative.error,
+    "left": lambda row: row.derivative.left,
+    "right": lambda row: row.derivative.right,
+    "elasticity": lambda row: row.elasticity,
+    "effect": lambda row: row.effect,
+    "at_low": lambda row: row.at_low,
+    "at_high": lambda row: row.at_high,
+    "kind": lambda row: row.derivative.kind,
+    "note": lambda row: row.note,
+}
+"""Variables of the dataset of a local study."""
+
+
+def _or_zero(value: float) -> float:
+    return value if math.isfinite(value) else 0.0

@@ -1,0 +1,166 @@
+"""Which keys a metric's spread comes from while all keys vary over their ranges at once (Sobol, Morris)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.study.evaluate import map_points
+from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.local import active_factors
+from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
+from btqueue.study.sensitivity.variance import (
+    Function,
+    Indices,
+    morris_effects,
+    morris_points,
+    sobol_indices,
+    sobol_points,
+)
+
+Method = Literal["sobol", "morris"]
+
+SAMPLES: Mapping[Method, int] = {"sobol": 256, "morris": 20}
+"""Blocks or trajectories by default."""
+
+MOST_POINTS = 1_000_000
+"""A study of more points is surely a slip."""
+
+
+def global_sensitivity(
+    scenario: Scenario,
+    method: Method = "sobol",
+    metrics: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    spread: Mapping[str, Any] | None = None,
+    *,
+    samples: int | None = None,
+    seed: int = 1,
+    share: float = SHARE,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Return Sobol's indices or Morris's effects of metrics by keys, from the solver.
+
+    All keys vary at once and independently, evenly over their spreads (whole numbers: each equally likely).
+
+    Points without an answer are counted, with their reasons; a Sobol block or Morris trajectory that has one
+    is left out, so the indices then hold for the part of the ranges that can be solved.
+
+    Args:
+        scenario: gives the keys that do not vary, and the middle of the default spreads.
+        method: "sobol" or "morris".
+        metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`, like *keys*, *spread* and *share*.
+            By default all keys with an effect within their spread.
+        keys: see there.
+        spread: see there; ``log(a,b)`` is even in the logarithm.
+        samples: blocks or trajectories; by default `SAMPLES`.
+        seed: of the points and of the intervals' bootstrap.
+        share: see there.
+        workers: processes; all cores by default.
+        progress: called with the points done and needed.
+
+    Returns:
+        Indices (see `btqueue.study.sensitivity.variance`) with dimensions (metric, key), ranges of the keys;
+        in the attributes how many points there were, how many had no answer, and why.
+
+    Raises:
+        ScenarioError: a key, a range or a metric is wrong, or the solver has no model of the scenario.
+        NoConvergence: the scenario itself has no operating point.
+        TooFewPoints: too many points have no answer.
+        MissingPackage: SALib is not installed.
+    """
+    samples = SAMPLES[method] if samples is None else samples
+    if samples < 2:
+        raise ScenarioError(Problem(f"{samples} samples: give 2 or more"))
+    varied = factors(scenario, keys, spread, share)
+    solver = Solver(scenario, workers, progress)
+    names = chosen_metrics(metrics, solver.answer.metrics)
+    if keys is None:
+        varied = [f for f in active_factors(varied, names, solver) if f.spread and _answers(f, solver)]
+    if not varied:
+        raise ScenarioError(Problem("no key changes a metric within its spread: give wider spreads"))
+    for factor in varied:
+        if factor.spread is None:
+            raise ScenarioError(
+                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
+            )
+    points = (sobol_points if method == "sobol" else morris_points)(len(varied), samples)
+    if points > MOST_POINTS:
+        raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
+    reasons: Counter[str] = Counter()
+    function = _solved_at(scenario, varied, names, reasons, solver.useful(points), progress)
+    analyse = sobol_indices if method == "sobol" else morris_effects
+    found = analyse(function, [factor.key for factor in varied], samples, seed)
+    return _dataset(method, names, varied, found, reasons, samples, seed)
+
+
+def _answers(factor: Factor, solver: Solver) -> bool:
+    """Whether both ends of the spread have an answer: elsewhere a default range would mostly fail."""
+    return all(solver.at({factor.key: end}).failure is None for end in factor.ends)
+
+
+def _solved_at(
+    scenario: Scenario,
+    varied: Sequence[Factor],
+    metrics: Sequence[str],
+    reasons: Counter[str],
+    workers: int | None,
+    progress: Progress | None,
+) -> Function:
+    """Return the solver as a function of shares; why points have no answer goes into *reasons*."""
+
+    def values(shares: np.ndarray) -> np.ndarray:
+        spreads = [(factor.key, factor.spread) for factor in varied if factor.spread is not None]
+        points = [
+            {key: spread.at(share) for (key, spread), share in zip(spreads, row, strict=True)}
+            for row in shares.tolist()
+        ]
+        table = np.full((len(points), len(metrics)), math.nan)
+        for done, result in enumerate(map_points(scenario, points, workers=workers), 1):
+            answer = result.answers["solve"]
+            if answer.failure is not None:
+                reasons[str(answer.failure)] += 1
+            table[result.number] = [
+                answer.metrics[name].mean if name in answer.metrics else math.nan for name in metrics
+            ]
+            if progress is not None:
+                progress(done, len(points))
+        return table
+
+    return values
+
+
+def _dataset(
+    method: Method,
+    metrics: Sequence[str],
+    varied: Sequence[Factor],
+    found: Indices,
+    reasons: Counter[str],
+    samples: int,
+    seed: int,
+) -> xr.Dataset:
+    spreads = [factor.spread for factor in varied if factor.spread is not None]
+    coordinates: dict[str, Any] = {
+        "metric": list(metrics),
+        "units": ("metric", [METRICS[metric].unit for metric in metrics]),
+        "missing": ("metric", found.missing),
+        "kept": ("metric", found.kept),
+        "key": [factor.key for factor in varied],
+        "value": ("key", [float(factor.value) for factor in varied]),
+        "low": ("key", [float(spread.low) for spread in spreads]),
+        "high": ("key", [float(spread.high) for spread in spreads]),
+    }
+    attrs = {
+        "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
+        "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
+    }  # fmt: skip
+    return xr.Dataset(
+        {name: (("metric", "key"), values) for name, values in found.values.items()}, coordinates, attrs
+    )

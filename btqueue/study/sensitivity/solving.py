@@ -1,0 +1,96 @@
+"""The solver at many changes of one scenario: each asked for once, in this process or in several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from btqueue.network import solve
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario.problems import closest
+from btqueue.study.evaluate import Answer, answer_of, map_points
+
+DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
+"""Those that are studied where none is asked for, if the solver gives them."""
+
+WORTH_PROCESSES_S = 20.0
+"""Seconds of work from which starting further processes pays off."""
+
+Progress = Callable[[int, int], None]
+"""Called with the points finished and the points known to be needed so far."""
+
+Changes = Mapping[str, Any]
+
+
+class Solver:
+    """Answers of the solver for a scenario with some keys changed, kept by change."""
+
+    def __init__(self, scenario: Scenario, workers: int | None, progress: Progress | None) -> None:
+        """Solve the scenario itself.
+
+        Raises:
+            NotBuiltYet: the solver has no model for it.
+            NoConvergence: the model found no operating point.
+        """
+        self.scenario = scenario
+        self.answer = answer_of(solve(scenario))
+        begin = time.perf_counter()
+        solve(scenario)  # once more: the first call may have compiled the model
+        self._each_s = time.perf_counter() - begin
+        self._workers, self._progress = workers, progress
+        self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
+        self._asked = 0
+
+    @property
+    def solved(self) -> int:
+        """How many points were solved, the scenario itself included."""
+        return len(self._known)
+
+    def at(self, changes: Changes) -> Answer:
+        """Return the answer at changes that `solve_all` was given."""
+        return self._known[_place(changes)]
+
+    def solve_all(self, points: Iterable[Changes]) -> None:
+        """Solve all points that are not known yet."""
+        missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
+        places, wanted = list(missing), list(missing.values())
+        before, self._asked = self._asked, self._asked + len(wanted)
+        for done, result in enumerate(map_points(self.scenario, wanted, workers=self.useful(len(wanted))), 1):
+            self._known[places[result.number]] = result.answers["solve"]
+            if self._progress is not None:
+                self._progress(before + done, self._asked)
+
+    def useful(self, points: int) -> int | None:
+        """Return how many processes to use: this one alone for little work."""
+        if self._workers is None and points * self._each_s < WORTH_PROCESSES_S:
+            return 1
+        return self._workers
+
+
+def _place(changes: Changes) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(changes.items()))
+
+
+def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple[str, ...]:
+    """Return the metrics to study.
+
+    Args:
+        metrics: those asked for; by default those of `DEFAULT_METRICS` that there are.
+        given: those that the engine gives for this scenario.
+
+    Raises:
+        ScenarioError: one is unknown (the message guesses what was meant), or is not given.
+    """
+    there = [name for name in METRICS if name in set(given)]
+    if metrics is None:
+        return tuple(name for name in DEFAULT_METRICS if name in there) or tuple(there[:4])
+    for name in metrics:
+        if name not in METRICS:
+            guess = closest(name, METRICS)
+            hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
+            raise ScenarioError(Problem(f"there is no metric {name}; {hint}", name, guess=guess))
+        if name not in there:
+            others = ", ".join(there)
+            raise ScenarioError(Problem(f"{name}: the solver gives no value here, only {others}", name))
+    return tuple(dict.fromkeys(metrics))

@@ -1,0 +1,265 @@
+"""`sweep`: a scenario at many points, through one engine or both, as one labelled dataset.
+
+    >>> from btqueue import load
+    >>> from btqueue.study.sweep import sweep
+    >>> found = sweep(load("chen-2004/adaptive-1"), over={"transport.receive_window_segments": [5, 10]})
+    >>> found.goodput_kbps.dims
+    ('transport.receive_window_segments',)
+
+With `out`, every finished point is on disk at once (`sweep_store`), and a sweep that was ended in whatever
+way goes on where it was when the same call is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import Problem, Scenario, ScenarioError, require_built
+from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult, map_points
+from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
+from btqueue.study.provenance import provenance
+from btqueue.study.sweep_dataset import assemble
+from btqueue.study.sweep_definition import definition
+from btqueue.study.sweep_files import checked_target, digest, finished_result, write_sweep
+from btqueue.study.sweep_store import Journal, journal_folder
+
+Progress = Callable[[int, int], None]
+"""Called with the number of points that are finished and of all points."""
+
+Over = Mapping[str, Any] | Iterable[str]
+"""Values by key, or texts ``key=values``; see `btqueue.study.points.grid`."""
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended a sweep.
+
+    Attributes:
+        finished: number of points that are finished.
+        partial: a dataset with these points, if they are not on disk.
+    """
+
+    def __init__(self, finished: int, partial: xr.Dataset | None) -> None:
+        """Keep what there is."""
+        super().__init__("interrupted")
+        self.finished, self.partial = finished, partial
+
+
+def sweep(
+    scenario: Scenario,
+    over: Over | None = None,
+    *,
+    points: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None = None,
+    sample: int | None = None,
+    engine: Engine | Literal["both"] = "solve",
+    out: str | os.PathLike[str] | None = None,
+    independent: bool = False,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+    notes: Callable[[str], None] | None = None,
+) -> xr.Dataset:
+    """Evaluate a scenario at many points.
+
+    Args:
+        scenario: what the points change.
+        over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
+        points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
+        sample: take so many points of the ranges in `over`, as a Latin hypercube.
+        engine: "solve", "simulate" or "both".
+        out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
+        independent: each point gets random numbers of its own. By default all points share a seed, so that
+            differences between points are less noisy than the points are.
+        workers: processes at once, all cores by default.
+        cluster: address of a dask scheduler, or "local".
+        progress: called after each point.
+        notes: called with each message to the user.
+
+    Returns:
+        Dataset as `btqueue.study.sweep_dataset.assemble` describes. A point that fails is NaN, with its
+        reason in `failure`. Attributes: scenario, sweep (both JSON), answered, failed, and provenance_*. The
+        values do not depend on workers, on the cluster, or on how often the sweep was interrupted.
+
+    Raises:
+        ScenarioError: a key or value is wrong, or no point at all is a scenario that an engine can run.
+        StoreError: `out` cannot be used: damaged, of another sweep, being written by another process, or the
+            disk is full; nothing is overwritten, finished points are kept.
+        MissingPackage: a package for the file format or the cluster is not installed.
+        SweepInterrupted: by Ctrl-C; finished points are kept.
+    """
+    target = None if out is None else checked_target(Path(out))
+    engines: tuple[Engine, ...] = ENGINES if engine == "both" else (engine,)
+    if not set(engines) <= set(ENGINES):
+        raise ScenarioError(Problem(f'engine is "solve", "simulate" or "both", not {engine!r}'))
+    chosen = chosen_points(scenario, over, points, sample)
+    work = OwnSeeds(chosen, scenario) if independent else chosen
+    require_one_point(scenario, work, engines)
+    what = definition(scenario, chosen, engines, independent=independent)
+    evaluator = partial(map_points, scenario, work, engines=engines, workers=workers, cluster=cluster)
+    finish = partial(_finished, scenario, chosen, engines, what)
+    report = _Report(len(chosen), progress)
+    if target is None:
+        return _in_memory(evaluator, finish, report)
+    say = notes or (lambda message: None)
+    folder = journal_folder(target)
+    if (found := finished_result(target, what)) is not None:
+        say(f"{target}: is complete already, nothing was computed")
+        if folder.exists():
+            with Journal(folder, what) as journal:
+                journal.remove()
+        return found
+    with Journal(folder, what) as journal:
+        for note in journal.notes:
+            say(note)
+        if journal.done:
+            say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
+        left = [number for number in range(len(chosen)) if number not in journal.done]
+        try:
+            report.at(len(journal.done))
+            with closing(evaluator(numbers=left)) as results:
+                for result in results:
+                    journal.add(result)
+                    report.at(len(journal.done))
+            dataset = finish(journal.results)
+            write_sweep(target, dataset)
+        except KeyboardInterrupt:
+            raise SweepInterrupted(len(journal.done), None) from None
+        journal.remove()
+    return dataset
+
+
+def chosen_points(
+    scenario: Scenario,
+    over: Over | None,
+    points: Sequence[Mapping[str, Any]] | str | os.PathLike[str] | None,
+    sample: int | None,
+) -> Points:
+    """Return the points that were asked for; see `sweep`."""
+    if points is not None:
+        if over or sample is not None:
+            raise ScenarioError(Problem("points are a list of their own: they do not go with over or sample"))
+        return read_points(Path(points)) if isinstance(points, str | os.PathLike) else listing(points)
+    if sample is not None:
+        return latin_hypercube(over or {}, sample, scenario.run.seed)
+    return grid(over or {})
+
+
+class OwnSeeds:
+    """The points of a sweep, each with a seed of its own."""
+
+    def __init__(self, points: Points, scenario: Scenario) -> None:
+        """Derive seeds from the scenario's.
+
+        Raises:
+            ScenarioError: the points have seeds already.
+        """
+        if "run.seed" in points.keys:
+            raise ScenarioError(Problem("run.seed: points with chosen seeds have no independent ones"))
+        self.points, self.seed = points, scenario.run.seed
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, number: int) -> Changes:
+        """Return the changes of point *number*."""
+        return self.points[number] | {"run.seed": own_seed(self.seed, number)}
+
+
+def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[Engine]) -> None:
+    """Make sure that at least one point is a scenario that at least one of the engines can run.
+
+    Raises:
+        ScenarioError: none is; the message is that of the first point and the first engine.
+    """
+    first: ScenarioError | None = None
+    for number in range(len(points)):
+        for engine in engines:
+            try:
+                require_built(scenario.changed(points[number]), engine)
+                return
+            except ScenarioError as error:
+                first = first or error
+    assert first is not None
+    if len(points) > 1:
+        heading = f"none of the {len(points):,} points can be run; the first: "
+        problem = first.problems[0]
+        raise type(first)(replace(problem, message=heading + problem.message))
+    raise first
+
+
+def own_seed(seed: int, number: int) -> int:
+    """Return the seed of one point of a sweep with independent random numbers."""
+    word = np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]
+    return int(word >> np.uint64(1))  # seeds of scenarios have 63 bits
+
+
+class _Report:
+    """Tells how far a sweep is."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.total, self.progress = total, progress
+
+    def at(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(done, self.total)
+
+
+def _in_memory(
+    evaluator: Callable[..., Generator[PointResult]], finish: Callable[..., xr.Dataset], report: _Report
+) -> xr.Dataset:
+    """Run a sweep without a file."""
+    kept: list[PointResult] = []
+    try:
+        report.at(0)
+        with closing(evaluator()) as results:
+            for result in results:
+                kept.append(result)
+                report.at(len(kept))
+    except KeyboardInterrupt:
+        raise SweepInterrupted(len(kept), finish(lambda: kept) if kept else None) from None
+    return finish(lambda: kept)
+
+
+def _finished(
+    scenario: Scenario,
+    points: Points,
+    engines: Sequence[Engine],
+    what: Mapping[str, Any],
+    results: Callable[[], Iterable[PointResult]],
+) -> xr.Dataset:
+    """Return the dataset of a sweep with its attributes."""
+    dataset = assemble(points, engines, results)
+    failed = dataset["failure"].values != ""
+    if len(engines) > 1:
+        failed = failed.all(axis=0)
+    return dataset.assign_attrs(
+        {
+            "scenario": json.dumps(scenario.to_dict()),
+            "sweep": json.dumps(what),
+            "random_numbers": what["random_numbers"],
+            "answered": int((~failed).sum()),
+            "failed": int(failed.sum()),
+            "values_sha256": digest(dataset),
+            **{f"provenance_{key}": value for key, value in provenance(scenario).items()},
+        }
+    )
+
+
+def failures(dataset: xr.Dataset) -> dict[str, int]:
+    """Return how many points failed for each reason, the most frequent first; by engine if there are two."""
+    counts: Counter[str] = Counter()
+    for engine in dataset["engine"].values if "engine" in dataset.dims else [None]:
+        reasons = dataset["failure"] if engine is None else dataset["failure"].sel(engine=engine)
+        prefix = "" if engine is None else f"{engine}: "
+        counts.update(f"{prefix}{reason}" for reason in map(str, reasons.values.flat) if reason)
+    return dict(counts.most_common())

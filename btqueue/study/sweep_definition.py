@@ -1,0 +1,70 @@
+"""What a sweep is: all that its numbers depend on, so that only equal sweeps are ever joined."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import btqueue
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import Engine
+from btqueue.study.points import Grid, Points
+from btqueue.study.sweep_store import FORMAT
+
+PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "numba")
+"""Packages whose versions may change a number."""
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of btqueue, python and `PACKAGES`."""
+    found = {"btqueue": btqueue.__version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in PACKAGES}
+
+
+def definition(
+    scenario: Scenario, points: Points, engines: Sequence[Engine], *, independent: bool
+) -> dict[str, Any]:
+    """Return all that the numbers of a sweep depend on, as plain values.
+
+    Long lists of points, and the files that the scenario names, are represented by their SHA-256.
+    """
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "scenario": scenario.to_dict(),
+        "points": _points(points),
+        "engines": list(engines),
+        "random_numbers": "independent" if independent else "common",
+        "versions": versions(),
+    }
+    if files := _files(scenario, points):
+        content["files"] = files
+    return json.loads(json.dumps(content))  # as it is read back
+
+
+def _points(points: Points) -> dict[str, Any]:
+    if isinstance(points, Grid):
+        return {"grid": {key: list(values) for key, values in points.axes}}
+    rows = json.dumps([list(points[number].values()) for number in range(len(points))])
+    return {
+        "keys": list(points.keys),
+        "count": len(points),
+        "sha256": hashlib.sha256(rows.encode()).hexdigest(),
+    }
+
+
+def _files(scenario: Scenario, points: Points) -> dict[str, str]:
+    """Return the digest of each file that the scenario or a point names, if it is there."""
+    names = {scenario.radio.trace_file, scenario.traffic.arrival_file}
+    names |= {link.trace_file for link in scenario.radio.links}
+    for key in ("radio.trace_file", "traffic.arrival_file"):
+        if key in points.keys:
+            names |= {points[number][key] for number in range(len(points))}
+    there = sorted(name for name in names if name is not None and Path(name).is_file())
+    return {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in there}

@@ -1,0 +1,206 @@
+"""Results of sweeps on disk: netCDF and Zarr, which can be read again; CSV and Parquet, one row a point."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario.problems import closest
+from btqueue.study.extras import require
+from btqueue.study.sweep_store import StoreError, journal_folder, what_differs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS = {".nc": "netCDF", ".zarr": "Zarr", ".csv": "CSV", ".parquet": "Parquet"}
+"""By suffix."""
+READABLE = (".nc", ".zarr")
+"""Those that hold all of a result."""
+NEEDED = {".zarr": ("zarr", "Zarr files", "zarr"), ".parquet": ("pyarrow", "Parquet files", "trace")}
+"""Package, its purpose and the extra of btqueue that installs it."""
+
+
+def checked_target(path: Path) -> Path:
+    """Return *path*, to which the result of a sweep can be written, as far as can be told.
+
+    Raises:
+        StoreError: the suffix is unknown, or the folder is missing or read-only.
+        MissingPackage: the format needs a package that is not installed.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        known = ", ".join(f"{known} ({format})" for known, format in FORMATS.items())
+        guess = closest(suffix, FORMATS) if suffix else None
+        hint = f"; did you mean {path.with_suffix(guess).name}?" if guess else ""
+        raise StoreError(f"{path}: must end in {known}, so that the format is clear{hint}")
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise StoreError(f"{path}: the folder {path.parent} cannot be written to")
+    if path.is_dir() and suffix != ".zarr":
+        raise StoreError(f"{path}: is a folder, give a file")
+    if suffix in NEEDED:
+        require(*NEEDED[suffix])
+    return path.resolve()
+
+
+def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | None:
+    """Return the result of the same sweep if *path* holds it already, None if there is nothing.
+
+    Raises:
+        StoreError: there is something else, which is left as it is: a damaged file, or another sweep's.
+    """
+    if not path.exists():
+        return None
+    if path.suffix.lower() not in READABLE:
+        if journal_folder(path).exists():
+            return None  # written, and killed before the journal was removed: written again
+        raise StoreError(f"{path}: exists already and is not replaced; delete it or give another name")
+    found = read_sweep(path)
+    if differences := what_differs(json.loads(found.attrs["sweep"]), definition):
+        raise StoreError(
+            f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}. Delete it or "
+            "give another name"
+        )
+    return found
+
+
+def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read the result of a sweep from netCDF or Zarr, and check that nothing of it is damaged.
+
+    Raises:
+        StoreError: it cannot be read, is no sweep's result, or has not the values that were written.
+    """
+    path = Path(path)
+    remedy = "it is left as it is; move it away to compute it anew"
+    try:
+        if path.suffix.lower() == ".zarr":
+            require(*NEEDED[".zarr"])
+            with xr.open_zarr(path, consolidated=False) as opened:
+                found = opened.load()
+        else:
+            with xr.open_dataset(path, engine="h5netcdf") as opened:
+                found = opened.load()
+    except ImportError:
+        raise
+    except Exception as error:  # HDF5, Zarr and xarray raise whatever they stumble over
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise StoreError(f"{path}: is damaged, or no result of a sweep ({reason}); {remedy}") from None
+    if not {"sweep", "values_sha256"} <= found.attrs.keys():
+        raise StoreError(f"{path}: is no result of a sweep; {remedy}")
+    if digest(found) != found.attrs["values_sha256"]:
+        raise StoreError(f"{path}: is damaged: its values are not those that were written; {remedy}")
+    return found
+
+
+def digest(dataset: xr.Dataset) -> str:
+    """Return the SHA-256 of all names, labels and values, to the bit."""
+    total = hashlib.sha256()
+    for name in sorted(map(str, dataset.variables)):
+        variable = dataset.variables[name]
+        total.update(f"{name}{variable.dims}{variable.shape}".encode())
+        if variable.dtype.kind in "biuf":
+            total.update(np.ascontiguousarray(variable.values, dtype=float).tobytes())
+        else:
+            total.update(json.dumps([str(value) for value in variable.values.flat]).encode())
+    return total.hexdigest()
+
+
+def write_sweep(path: Path, dataset: xr.Dataset) -> None:
+    """Write the result of a sweep in the format of the suffix; complete, or not at all.
+
+    Raises:
+        StoreError: the disk refuses; what was at *path* before is as it was.
+    """
+    suffix = path.suffix.lower()
+    part = path.with_name(f".{path.stem}.{os.getpid()}{suffix}")
+    try:
+        try:
+            WRITERS[suffix](part, dataset)
+            if part.is_file():
+                _sync(part)
+            elif path.exists():
+                raise FileExistsError(17, "a folder of that name exists already")
+            os.replace(part, path)
+            _sync(path.parent)
+        finally:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be written ({error.strerror or error}); all points are kept in "
+            f"{journal_folder(path)}, and the same sweep only has to write them"
+        ) from None
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def table(dataset: xr.Dataset) -> pd.DataFrame:
+    """Return one row a point (and engine), with a column for each key, metric, interval, flow and note.
+
+    A value of one flow, link or queue stands in a column such as ``goodput_kbps[flow 2]``.
+    """
+    import pandas as pd
+
+    inner = ("flow", "link", "queue")
+    outer = tuple(str(dim) for dim in dataset.dims if dim not in inner)
+    outer = (*(d for d in ("engine",) if d in outer), *(d for d in outer if d != "engine"))
+    sizes = [dataset.sizes[dim] for dim in outer]
+    places = np.indices(sizes).reshape(len(outer), -1)
+    columns: dict[str, np.ndarray] = {}
+    for dim, place in zip(outer, places, strict=True):
+        columns[dim] = dataset[dim].values[place]
+        others = [name for name in dataset.coords if name != dim and dataset[name].dims == (dim,)]
+        columns |= {str(name): dataset[name].values[place] for name in others}
+    for name, values in dataset.data_vars.items():
+        part = next((dim for dim in inner if dim in values.dims), None)
+        if part is None:
+            columns[str(name)] = values.transpose(*outer).values.ravel()
+            continue
+        base, _, kind = str(name).partition(f"_per_{part}")
+        for label in dataset[part].values:
+            one = values.sel({part: label}).transpose(*outer)
+            columns[f"{base}[{part} {label}]{kind}"] = one.values.ravel()
+    return pd.DataFrame(columns)
+
+
+def _write_netcdf(path: Path, dataset: xr.Dataset) -> None:
+    # By way of memory: on a full disk HDF5 leaves open files behind, which fail again when collected.
+    path.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
+
+
+def _write_zarr(path: Path, dataset: xr.Dataset) -> None:
+    dataset.to_zarr(path, mode="w-", consolidated=False, zarr_format=2)  # format 3 has no texts yet
+
+
+def _write_csv(path: Path, dataset: xr.Dataset) -> None:
+    table(dataset).to_csv(path, index=False)
+
+
+def _write_parquet(path: Path, dataset: xr.Dataset) -> None:
+    table(dataset).to_parquet(path, index=False)
+
+
+WRITERS: dict[str, Callable[[Path, xr.Dataset], None]] = {
+    ".nc": _write_netcdf,
+    ".zarr": _write_zarr,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+}
+"""By suffix."""

@@ -1,0 +1,262 @@
+"""The values of one key in a study: lists, ranges and random ones, read, and checked by the key's type."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.errors import shown
+from btqueue.scenario.overrides import parse_sets
+
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+RANGE = re.compile(rf"({NUMBER}?)\.\.({NUMBER})(?::({NUMBER}))?")
+"""``a..b`` or ``a..b:step``."""
+CALL = re.compile(r"(lin|log)\s*\((.*)\)")
+"""``lin(a,b,n)`` or ``log(a,b,n)``."""
+
+MOST_VALUES = 1_000_000
+"""Of one key."""
+
+HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The values of a key between two ends.
+
+    Attributes:
+        low: least value.
+        high: greatest value.
+        scale: whether they are even in the value or in its logarithm.
+        count: how many of them a grid takes, None if the range does not say.
+        step: between two of them, None if the range does not say.
+        whole: whether the key takes whole numbers only.
+    """
+
+    low: float
+    high: float
+    scale: Literal["lin", "log"] = "lin"
+    count: int | None = None
+    step: float | None = None
+    whole: bool = False
+
+    def at(self, share: float) -> float:
+        """Return the value below which *share* (0 to 1) of a random one's probability lies."""
+        low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
+        if self.scale == "log":
+            low, high = (max(low, 0.5), high) if self.whole else (low, high)
+            value = low * (high / low) ** share
+        else:
+            value = low + (high - low) * share
+        return int(min(max(round(value), self.low), self.high)) if self.whole else value
+
+
+def known_key(key: Any) -> str:
+    """Return *key* if a scenario has it.
+
+    Raises:
+        ScenarioError: it has not; the message guesses what was meant.
+    """
+    if not isinstance(key, str):
+        raise ScenarioError(Problem(f"keys must be texts, not {shown(key)}"))
+    parse_sets(Scenario, [f"{key}=0"])
+    if "." not in key:
+        raise ScenarioError(
+            Problem(f"{key} is no key of a table: a study goes over keys such as polling.limit")
+        )
+    return key
+
+
+def parse_one(key: str, text: str) -> Any:
+    """Return the value that ``key=text`` sets, None if it unsets the key."""
+    return parse_sets(Scenario, [f"{key}={text}"])[key]
+
+
+def parse_values(key: str, values: Any) -> Interval | tuple[Any, ...]:
+    """Return the values of a key, given as a text or as a collection, checked by the key's own type.
+
+    Raises:
+        ScenarioError: they cannot be read, there are none, or one is none for the key.
+    """
+    if isinstance(values, str):
+        spread = _parse_text(key, values.strip())
+        if isinstance(spread, Interval):
+            for end in (spread.low, spread.high):
+                checked_value(key, int(end) if spread.whole and float(end).is_integer() else end)
+            return spread
+        values = spread
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
+        raise ScenarioError(Problem(f"{key}: {shown(values)} is no collection of values; {HOW}", key, values))
+    found = tuple(checked_value(key, value) for value in values)
+    if not found:
+        raise ScenarioError(Problem(f"{key}: there are no values; {HOW}", key))
+    labels = [label(value) for value in found]
+    if len(set(labels)) < len(labels):
+        again = next(text for place, text in enumerate(labels) if text in labels[:place])
+        raise ScenarioError(Problem(f"{key}: the value {again} is given twice", key, again))
+    return found
+
+
+def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of a key that a grid takes.
+
+    Raises:
+        ScenarioError: the range does not say how many they are, or they are too many.
+    """
+    if isinstance(spread, tuple):
+        return spread
+    low, high = spread.low, spread.high
+    if spread.count is not None:
+        numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, spread.count).tolist()
+    elif spread.scale == "lin" and (step := _step(spread)) is not None:
+        count = math.floor((high - low) / step + 1e-9) + 1
+        _require_few(key, count)
+        numbers = [float(f"{low + place * step:.12g}") for place in range(count)]
+    else:
+        example = f"{spread.scale}({low:g},{high:g},11)"
+        raise ScenarioError(Problem(f"{key}: the range does not say how many values: write {example}", key))
+    whole = spread.whole or all(isinstance(end, int) for end in (low, high, _step(spread)))
+    if whole and spread.count is None and any(number != round(number) for number in numbers):
+        raise ScenarioError(Problem(f"{key}: takes whole numbers, so a range needs whole steps", key))
+    if whole and (spread.whole or spread.count is None):
+        numbers = list(dict.fromkeys(round(number) for number in numbers))
+    return tuple(checked_value(key, number) for number in numbers)
+
+
+def _step(spread: Interval) -> float | None:
+    """Return the step of a range; 1 between whole ends."""
+    if spread.step is None and all(isinstance(end, int) for end in (spread.low, spread.high)):
+        return 1
+    return spread.step
+
+
+def _require_few(key: str, count: int) -> None:
+    if count > MOST_VALUES:
+        raise ScenarioError(Problem(f"{key}: {count:,} values are too many (at most {MOST_VALUES:,})", key))
+
+
+def _parse_text(key: str, text: str) -> Interval | list[Any]:
+    if match := RANGE.fullmatch(text):
+        low, high, step = (None if part is None else _number(key, part) for part in match.groups())
+        return _interval(key, text, low, high, step=step)
+    if match := CALL.fullmatch(text):
+        parts = [part.strip() for part in match[2].split(",")]
+        if len(parts) not in (2, 3):
+            raise ScenarioError(
+                Problem(f"{key}: {shown(text)} needs two ends and a number of values", key, text)
+            )
+        low, high, *count = (_number(key, part) for part in parts)
+        low, high = float(low), float(high)  # whole ends of a..b would mean steps of 1
+        if count and not (isinstance(count[0], int) and count[0] >= 2):
+            raise ScenarioError(Problem(f"{key}: {shown(text)}: give two values or more", key, text))
+        if count:
+            _require_few(key, int(count[0]))
+        scale: Any = match[1]
+        return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
+    return [parse_one(key, part) for part in _split(text) if part.strip()]
+
+
+def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Interval:
+    if low >= high:
+        raise ScenarioError(
+            Problem(f"{key}: {shown(text)}: the first end must be the smaller one", key, text)
+        )
+    if options.get("scale") == "log" and low <= 0:
+        raise ScenarioError(Problem(f"{key}: {shown(text)}: a range of logarithms starts above 0", key, text))
+    if (step := options.get("step")) is not None and step <= 0:
+        raise ScenarioError(Problem(f"{key}: {shown(text)}: the step must be above 0", key, text))
+    return Interval(low, high, whole=takes_whole_numbers(key), **options)
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ScenarioError(Problem(f"{key}: {shown(text)} is no number; {HOW}", key, text))
+    return int(text) if re.fullmatch(r"[-+]?\d+", text) else value
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets, braces or quotes."""
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "[{":
+            depth += 1
+        elif sign in "]}":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += sign
+    return parts
+
+
+def takes_whole_numbers(key: str) -> bool:
+    """Whether a key takes whole numbers and no others."""
+    return _accepts(key, 1.5) is False and any(_accepts(key, number) for number in (1, 10, 100))
+
+
+def checked_value(key: str, value: Any) -> Any:
+    """Return *value* as the scenario holds it: real keys get real numbers, lists stay lists.
+
+    Only the key's own type is asked: a value that does not go with other keys is found when its point is
+    evaluated, and concerns that point alone.
+
+    Raises:
+        ScenarioError: no scenario can have this value.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        parse_one(key, "none")
+        return None
+    if not _accepts(key, value):
+        Scenario().changed({key: value})  # says what is allowed
+        raise ScenarioError(Problem(f"{key} = {shown(value)}: is no value of this key", key, value))
+    if isinstance(value, int) and not isinstance(value, bool) and _accepts(key, value + 0.5):
+        return float(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _accepts(key: str, value: Any) -> bool:
+    try:
+        _checker(key).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+@lru_cache
+def _checker(key: str) -> TypeAdapter[Any]:
+    """Return the check of a key's own type."""
+    table, _, name = key.partition(".")
+    keys: Any = Scenario.model_fields[table].annotation
+    for field_name, field in keys.model_fields.items():
+        if name in (field_name, field.serialization_alias):
+            annotation: Any = Annotated[field.annotation, field]
+            is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+            config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
+            return TypeAdapter(annotation, config=config)
+    raise KeyError(key)
+
+
+def label(value: Any) -> str:
+    """Return a value as a user would write it."""
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,176 @@
+"""Points in several processes: each worker is a fresh Python that reads points and writes answers.
+
+Workers are started from scratch, not forked: JAX has threads of its own, and a fork of a process with threads
+may stand still forever. They do not import the user's main program, so a script needs no guard. A worker that
+dies takes one point with it, and it is known which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import Answer, Engine, Failure, Numbered, PointResult, available_cores
+
+ATTEMPTS = 2
+"""How often a point is tried whose process dies."""
+
+COMMAND = (sys.executable, "-c", "from btqueue.study.workers import serve; serve()")
+
+
+def useful_workers(points: int, workers: int | None) -> int:
+    """Return how many processes to use for a number of points: not more than points, all cores by default."""
+    return max(1, min(points, workers if workers is not None else available_cores()))
+
+
+class WorkerDied(Exception):
+    """The process of a worker has ended; the message says how."""
+
+
+class Worker:
+    """A process that evaluates one point after the other; used by one thread."""
+
+    def __init__(self, base: Scenario, engines: Sequence[Engine], threads: int) -> None:
+        """Start the process; it gets ready while the caller goes on."""
+        here = os.pathsep.join(entry for entry in sys.path if entry)
+        self.process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": here},
+            start_new_session=True,  # Ctrl-C is for the process that asked
+        )
+        self._greeting = (base.to_dict(resolved=False), tuple(engines), threads)
+
+    def evaluate(self, number: int, changes: Mapping[str, Any]) -> PointResult:
+        """Return the answers at a point.
+
+        Raises:
+            WorkerDied: the process has ended before it answered.
+        """
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            if self._greeting is not None:
+                pickle.dump(self._greeting, self.process.stdin)
+                self._greeting = None
+            pickle.dump((number, dict(changes)), self.process.stdin)
+            self.process.stdin.flush()
+            return pickle.load(self.process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            self.end()
+            raise WorkerDied(self._how_it_ended()) from None
+
+    def _how_it_ended(self) -> str:
+        code = self.process.returncode
+        if code < 0:
+            return f"its process was ended by signal {-code} ({signal.Signals(-code).name})"
+        return f"its process ended with exit code {code}"
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.1)  # one that died by itself tells how
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+
+def map_in_processes(
+    base: Scenario,
+    points: Numbered,
+    engines: Sequence[Engine],
+    numbers: Sequence[int],
+    workers: int,
+) -> Generator[PointResult]:
+    """Yield the points as they are finished; see `btqueue.study.evaluate.map_points`."""
+    threads = available_cores() if "simulate" in engines else 1
+    todo = iter(numbers)
+    lock = threading.Lock()
+    done: queue.SimpleQueue[PointResult | BaseException | None] = queue.SimpleQueue()
+    running: dict[int, Worker] = {}
+    stopping = threading.Event()
+
+    def take() -> int | None:
+        with lock:
+            return None if stopping.is_set() else next(todo, None)
+
+    def start(place: int) -> Worker | None:
+        with lock:
+            if stopping.is_set():
+                return None
+            running[place] = Worker(base, engines, threads)
+            return running[place]
+
+    def work(place: int) -> None:
+        try:
+            worker = start(place)
+            while worker is not None and (number := take()) is not None:
+                for attempt in range(1, ATTEMPTS + 1):
+                    try:
+                        done.put(worker.evaluate(number, points[number]))
+                        break
+                    except WorkerDied as death:
+                        if attempt == ATTEMPTS:
+                            done.put(_lost(number, engines, str(death)))
+                        if (worker := start(place)) is None:
+                            return
+        except BaseException as error:
+            done.put(error)
+        finally:
+            done.put(None)
+
+    crew = [threading.Thread(target=work, args=(place,), daemon=True) for place in range(workers)]
+    try:
+        for thread in crew:
+            thread.start()
+        left = workers
+        while left:
+            result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
+                left -= 1
+            else:
+                yield result
+    finally:
+        with lock:
+            stopping.set()
+            for worker in running.values():
+                worker.process.kill()
+        for thread in crew:
+            thread.join()
+        for worker in running.values():
+            worker.end()
+
+
+def _lost(number: int, engines: Sequence[Engine], how: str) -> PointResult:
+    failure = Failure("worker", f"{how}, {ATTEMPTS} times in a row")
+    return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
+
+
+def serve() -> None:
+    """Be a worker: read the scenario, then points from standard input, until its end."""
+    from btqueue.study.evaluate import evaluate_point
+
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints must not stand between answers
+    data, engines, threads = pickle.load(sys.stdin.buffer)
+    base = Scenario.from_dict(data)
+    while True:
+        try:
+            number, changes = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(evaluate_point(base, number, changes, engines, threads=threads), answers)
+        answers.flush()

@@ -1,0 +1,145 @@
+"""`btqueue dimension`: output, exit codes, files, and what goes wrong."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import btqueue.cli.exits
+from btqueue.cli.dimension import register
+from btqueue.cli.exits import Commands
+
+QUESTION = ["dimension", "venugopal-2006/piconet", "--maximize", "goodput_kbps"]
+CHOICE = ["--choose", "polling.limit=1..4"]
+
+
+@pytest.fixture
+def run(engines, monkeypatch):
+    """The command with stand-ins for the engines: 101 kbit/s by the model, 100 by simulation, anywhere."""
+    monkeypatch.setattr(btqueue.cli.exits, "NOT_BUILT", ())
+    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+    app.callback()(lambda: None)
+    register(app)
+    return lambda *arguments: CliRunner().invoke(app, arguments)
+
+
+def test_a_table_for_people(run):
+    result = run(*QUESTION, *CHOICE, "--subject-to", "cycle_s <= 40 ms", "--quiet")
+    assert result.exit_code == 0
+    for words in (
+        "best",
+        "goodput_kbps",
+        "cycle_s <= 40 ms",
+        "nothing is better",
+        "3 other points are as good",
+    ):
+        assert words in result.stdout
+    assert "winner" in result.stdout and "common random numbers" in result.stdout
+
+
+def test_one_json_object(run):
+    result = run(*QUESTION, *CHOICE, "--subject-to", "cycle_s <= 40 ms", "--json", "--top", "2")
+    content = json.loads(result.stdout)
+    found = content["dimension"]
+    assert found["best"] == {
+        "keys": {"polling.limit": 1}, "objective": 101.0, "slack": {"cycle_s <= 40 ms": pytest.approx(0.01)}
+    }  # fmt: skip
+    assert len(found["runners_up"]) == 2 and found["proved"] and found["combinations"] == 4
+    assert found["constraints"][0]["binding"] is False
+    roles = [point["role"] for point in found["confirmation"]["points"]]
+    assert roles == ["winner", "runner-up, polling.limit = 2"]
+    assert content["provenance"]["seed"] == 1
+
+
+def test_nothing_is_simulated_without_confirmation(run, engines):
+    engines.simulator.simulate = None
+    result = run(*QUESTION, *CHOICE, "--no-confirm", "--json")
+    assert result.exit_code == 0 and json.loads(result.stdout)["dimension"]["confirmation"] is None
+
+
+def test_nothing_feasible_is_exit_code_3_with_the_nearest_point(run):
+    result = run(*QUESTION, *CHOICE, "--subject-to", "goodput_kbps >= 150")
+    assert result.exit_code == 3
+    assert "nearest" in result.stdout and "fails by 49" in result.stdout
+    assert "no point meets all bounds" in result.stderr
+    content = json.loads(run(*QUESTION, *CHOICE, "--subject-to", "goodput_kbps >= 150", "--json").stdout)
+    assert content["dimension"]["best"] is None
+    assert content["dimension"]["nearest"]["slack"] == {"goodput_kbps >= 150": -49.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*QUESTION], "nothing to choose"),
+        ([*QUESTION[:2], *CHOICE], "name one objective"),
+        ([*QUESTION, "--choose", "poling.limit=1..4"], "polling.limit"),
+        ([*QUESTION, *CHOICE, "--subject-to", "rtt <= 1"], "did you mean rtt_s?"),
+        ([*QUESTION, *CHOICE, "--subject-to", "rtt_s <= 1"], "gives no rtt_s"),
+        ([*QUESTION, *CHOICE, "--out", "points.xlsx"], ".nc (netCDF) or .csv (CSV)"),
+        ([*QUESTION, *CHOICE, "--plot", "points.gif"], ".png"),
+        ([*QUESTION, *CHOICE, "--set", "polling.limt=3"], "polling.limit"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_writes_nothing(run, arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert words in result.stderr and result.stdout == ""
+    assert "Traceback" not in result.output and not list(tmp_path.iterdir())
+
+
+def test_files_are_written(run, tmp_path):
+    for suffix in ("nc", "csv"):
+        files = ["--out", str(tmp_path / f"points.{suffix}"), "--plot", str(tmp_path / "points.svg")]
+        assert run(*QUESTION, *CHOICE, *files).exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"points.nc", "points.csv", "points.svg"}
+    assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 5
+
+
+def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(run, engines, tmp_path):
+    solve, calls = engines.network.solve, []
+
+    def interrupted(scenario):
+        calls.append(scenario)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return solve(scenario)
+
+    engines.network.solve = interrupted
+    result = run(*QUESTION, *CHOICE, "--out", str(tmp_path / "points.csv"))
+    assert result.exit_code == 130
+    assert "interrupted: this is what 2 points say" in result.stderr and "best" in result.stdout
+    assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 3
+
+
+def test_ctrl_c_before_anything_is_solved_says_so(run, engines):
+    def interrupted(scenario):
+        raise KeyboardInterrupt
+
+    engines.network.solve = interrupted
+    result = run(*QUESTION, *CHOICE)
+    assert result.exit_code == 130 and "interrupted" in result.stderr
+
+
+def test_points_that_fail_are_counted_with_their_reason(run, engines):
+    solve = engines.network.solve
+
+    def failing(scenario):
+        if scenario.polling.limit < 3:
+            raise engines.network.NoConvergence("it oscillates")
+        return solve(scenario)
+
+    engines.network.solve = failing
+    result = run(*QUESTION, *CHOICE, "--no-confirm")
+    assert result.exit_code == 0 and "failed: 2 x no convergence: it oscillates" in result.stdout
+
+
+def test_if_every_point_fails_the_exit_code_is_3(run, engines):
+    def failing(scenario):
+        raise engines.network.NoConvergence("it oscillates")
+
+    engines.network.solve = failing
+    result = run(*QUESTION, *CHOICE)
+    assert result.exit_code == 3
+    assert "it oscillates" in result.stdout and "Traceback" not in result.output

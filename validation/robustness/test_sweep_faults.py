@@ -1,0 +1,468 @@
+"""Sweeps that are killed, run out of disk, meet damaged files, other writers, and workers that die."""
+
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import btqueue
+from btqueue.scenario import Scenario, load
+from btqueue.study.evaluate import map_points
+from btqueue.study.sweep import SweepInterrupted, failures, sweep
+from btqueue.study.sweep_files import digest, read_sweep
+from btqueue.study.sweep_store import StoreError, journal_folder
+
+ROOT = Path(btqueue.__file__).parents[1]
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+LIMIT = "polling.limit"
+OVER = {LIMIT: range(1, 41)}
+CHEAP = "chen-2004/adaptive-1"
+"""Solved in milliseconds, without compilation."""
+WINDOWS = {
+    "transport.receive_window_segments": range(1, 31),
+    "traffic.message_bytes": [400, 420, 440, 460, 480, 500, 600, 700],
+}
+
+
+def interrupting(after: int):
+    """Return a progress function that presses Ctrl-C when so many points are finished."""
+
+    def progress(done: int, total: int) -> None:
+        if done == after:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def lines(target: Path) -> int:
+    journal = journal_folder(target) / "journal"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def wait_for(what, timeout_s: float = 120) -> None:
+    """Wait until something is so; a machine that never gets there fails the test."""
+    until = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+SCRIPT = """
+import sys
+from btqueue.scenario import load
+from btqueue.study.sweep import sweep
+sweep(
+    load(sys.argv[1]),
+    {
+        "transport.receive_window_segments": range(1, 31),
+        "traffic.message_bytes": [400, 420, 440, 460, 480, 500, 600, 700],
+    },
+    out=sys.argv[2], workers=2,
+)
+"""
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdigit() and int(fields[1]) == pid:
+            found.append(int(entry.name))
+    return found
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_sweep_killed_in_the_middle_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
+    target = tmp_path / "result.nc"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, CHEAP, str(target)], env=ENVIRONMENT)
+    try:
+        wait_for(lambda: lines(target) > 10 or process.poll() is not None)
+        workers = children(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    kept = lines(target)
+    assert 10 < kept < 240 and not target.exists()
+    assert len(workers) == 2
+    wait_for(lambda: not any(running(pid) for pid in workers))  # they notice that nobody reads their answers
+    said: list[str] = []
+    resumed = sweep(load(CHEAP), WINDOWS, out=target, workers=1, notes=said.append)
+    assert any("of 240 points were finished before: going on from there" in note for note in said)
+    uninterrupted = sweep(load(CHEAP), WINDOWS, workers=1)
+    assert digest(resumed) == digest(uninterrupted) == digest(read_sweep(target))
+    assert resumed.attrs["failed"] == 60 and os.listdir(tmp_path) == ["result.nc"]
+
+
+def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(engines, tmp_path):
+    target = tmp_path / "result.nc"
+    with pytest.raises(SweepInterrupted) as interruption:
+        sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(15))
+    assert interruption.value.finished == 15 and interruption.value.partial is None
+    asked = []
+    solve = engines.network.solve
+    engines.network.solve = lambda scenario: asked.append(scenario.polling.limit) or solve(scenario)
+    resumed = sweep(Scenario(), OVER, out=target, workers=1)
+    assert asked == list(range(16, 41))
+    assert digest(resumed) == digest(sweep(Scenario(), OVER, workers=1))
+
+
+def test_ctrl_c_without_a_file_gives_what_is_finished(engines):
+    with pytest.raises(SweepInterrupted) as interruption:
+        sweep(Scenario(), OVER, workers=1, progress=interrupting(15))
+    partial = interruption.value.partial
+    assert partial is not None and (partial.attrs["answered"], partial.attrs["failed"]) == (15, 25)
+    assert failures(partial) == {"not evaluated": 25}
+
+
+@pytest.mark.parametrize("after", [0, 1, 39, 40])
+def test_interrupted_again_and_again_it_ends_the_same(engines, tmp_path, after):
+    target = tmp_path / "result.zarr" if after % 2 else tmp_path / "result.nc"
+    if target.suffix == ".zarr":
+        pytest.importorskip("zarr")
+    for stop in (after, after, min(after + 20, 40)):
+        with pytest.raises(SweepInterrupted):
+            sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(stop))
+    assert digest(sweep(Scenario(), OVER, out=target, workers=1)) == digest(
+        sweep(Scenario(), OVER, workers=1)
+    )
+
+
+@pytest.mark.parametrize(("size", "kept"), [(5000, range(1, 40)), (25000, [40])])
+def test_a_full_disk_ends_the_sweep_with_a_message_and_loses_nothing(engines, tmp_path, size, kept):
+    # The limit on the size of files stands for the disk; the journal hits it, or only the result does.
+    target = tmp_path / "result.nc"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        with pytest.raises(StoreError, match=r"cannot be written.*kept"):
+            sweep(Scenario(), OVER, out=target, workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert os.listdir(tmp_path) == ["result.nc.partial"]
+    assert lines(target) - 1 in kept
+    assert digest(sweep(Scenario(), OVER, out=target, workers=1)) == digest(
+        sweep(Scenario(), OVER, workers=1)
+    )
+
+
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_a_damaged_journal_is_reported_and_left_alone(engines, tmp_path, place):
+    target = tmp_path / "result.nc"
+    with pytest.raises(SweepInterrupted):
+        sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(20))
+    journal = journal_folder(target) / "journal"
+    content = bytearray(journal.read_bytes())
+    content[int(place * len(content))] ^= 4
+    journal.write_bytes(content)
+    engines.network.solve = None  # nothing may be computed
+    with pytest.raises(StoreError, match=r"journal is damaged in line \d+"):
+        sweep(Scenario(), OVER, out=target, workers=1)
+    assert journal.read_bytes() == content and not target.exists()
+
+
+def cut_short(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def other_bytes(content: bytes) -> bytes:
+    return b"not a result" * 100
+
+
+def flipped(content: bytes) -> bytes:
+    wanted = struct.pack("<d", 101.0)  # the goodput of every point
+    place = content.index(wanted)
+    return content[:place] + struct.pack("<d", 100.0) + content[place + 8 :]
+
+
+@pytest.mark.parametrize("damage", [cut_short, other_bytes, flipped, lambda content: b""])
+def test_a_damaged_result_is_reported_and_never_overwritten(engines, tmp_path, damage):
+    target = tmp_path / "result.nc"
+    sweep(Scenario(), OVER, out=target, workers=1)
+    damaged = damage(target.read_bytes())
+    target.write_bytes(damaged)
+    engines.network.solve = None  # nothing may be computed
+    with pytest.raises(StoreError, match="is damaged") as refused:
+        sweep(Scenario(), OVER, out=target, workers=1)
+    assert "move it away" in str(refused.value)
+    with pytest.raises(StoreError):
+        read_sweep(target)
+    assert target.read_bytes() == damaged and os.listdir(tmp_path) == ["result.nc"]
+
+
+def test_a_damaged_zarr_result_is_reported_and_never_overwritten(engines, tmp_path):
+    pytest.importorskip("zarr")
+    target = tmp_path / "result.zarr"
+    sweep(Scenario(), OVER, out=target, workers=1)
+    chunk = target / "goodput_kbps" / "0"
+    chunk.unlink()  # Zarr takes a chunk that is missing for one that was never written
+    with pytest.raises(StoreError, match="is damaged: its values are not those that were written"):
+        sweep(Scenario(), OVER, out=target, workers=1)
+    assert not chunk.exists()
+
+
+@pytest.mark.parametrize("name", ["notes.nc", "notes.csv", "notes.parquet"])
+def test_a_file_that_is_no_result_of_a_sweep_is_never_overwritten(engines, tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(StoreError, match=r"left as it is|not replaced"):
+        sweep(Scenario(), OVER, out=tmp_path / name, workers=1)
+    assert (tmp_path / name).read_text() == "mine" and os.listdir(tmp_path) == [name]
+
+
+def test_another_sweep_is_refused_in_its_place(engines, tmp_path):
+    target = tmp_path / "result.nc"
+    sweep(Scenario(), OVER, out=target, workers=1)
+    content = target.read_bytes()
+    with pytest.raises(StoreError, match=r"holds another sweep.*scenario\.run\.seed is 1 there and 2 here"):
+        sweep(Scenario(run={"seed": 2}), OVER, out=target, workers=1)
+    assert target.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"over": {LIMIT: range(1, 42)}}, "points.grid.polling.limit is"),
+        ({"engine": "both"}, 'engines is ["solve"] there and ["solve", "simulate"] here'),
+        ({"independent": True}, 'random_numbers is "common" there and "independent" here'),
+        ({"scenario": Scenario(polling={"discipline": "1-limited"})}, "scenario.polling.discipline is"),
+    ],
+)
+def test_a_journal_of_another_sweep_is_refused(engines, tmp_path, change, words):
+    target = tmp_path / "result.nc"
+    arguments = {"scenario": Scenario(), "over": OVER, "out": target, "workers": 1}
+    with pytest.raises(SweepInterrupted):
+        sweep(**arguments, progress=interrupting(3))
+    with pytest.raises(StoreError) as refused:
+        sweep(**(arguments | change))
+    assert words in str(refused.value) and lines(target) == 4
+
+
+def test_other_versions_are_another_sweep(engines, tmp_path, monkeypatch):
+    target = tmp_path / "result.nc"
+    with pytest.raises(SweepInterrupted):
+        sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(3))
+    monkeypatch.setattr("btqueue.study.sweep_definition.versions", lambda: {"btqueue": "9.9"})
+    with pytest.raises(StoreError, match=r'versions\.btqueue is ".*" there and "9\.9" here'):
+        sweep(Scenario(), OVER, out=target, workers=1)
+
+
+def test_a_changed_trace_file_is_another_sweep(engines, tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("1e-5\n")
+    base = Scenario(radio={"trace_file": str(trace)})
+    with pytest.raises(SweepInterrupted):
+        sweep(base, OVER, out=tmp_path / "result.nc", workers=1, progress=interrupting(3))
+    trace.write_text("1e-4\n")
+    with pytest.raises(StoreError, match="files"):
+        sweep(base, OVER, out=tmp_path / "result.nc", workers=1)
+
+
+def test_two_sweeps_cannot_write_the_same_result(engines, tmp_path):
+    target, refusals = tmp_path / "result.nc", []
+
+    def second_writer(done: int, total: int) -> None:
+        if done == 5:
+            with pytest.raises(StoreError) as refused:
+                sweep(Scenario(), OVER, out=target, workers=1)
+            refusals.append(str(refused.value))
+
+    first = sweep(Scenario(), OVER, out=target, workers=1, progress=second_writer)
+    assert f"another process is writing this sweep (process {os.getpid()} on" in refusals[0]
+    assert digest(first) == digest(sweep(Scenario(), OVER, workers=1))
+
+
+@pytest.mark.parametrize("name", ["result.txt", "missing/result.nc", "folder.nc", "result"])
+def test_a_target_that_cannot_be_is_refused_before_anything_is_computed(engines, tmp_path, name):
+    (tmp_path / "folder.nc").mkdir()
+    engines.network.solve = None
+    with pytest.raises(StoreError):
+        sweep(Scenario(), OVER, out=tmp_path / name, workers=1)
+    assert os.listdir(tmp_path) == ["folder.nc"]
+
+
+MORTAL = """
+import os, signal, sys
+from pathlib import Path
+from btqueue.study import evaluate, workers
+from btqueue.study.evaluate import Answer, PointResult, Value
+
+def mortal(base, number, changes, engines, threads):
+    mark = Path({folder!r}) / f"tried-{{number}}-{{os.getpid()}}"
+    mark.touch()
+    if number == 3 or (number == 5 and len(list(mark.parent.glob("tried-5-*"))) == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 7:
+        os._exit(5)
+    print("what anybody prints does no harm")
+    return PointResult(number, {{"solve": Answer({{"rtt_s": Value(float(number))}})}})
+
+evaluate.evaluate_point = mortal
+workers.serve()
+"""
+"""A worker that dies at point 3, at point 5 the first time, and that leaves at point 7."""
+
+
+def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tmp_path, monkeypatch):
+    script = MORTAL.format(folder=str(tmp_path))
+    monkeypatch.setattr("btqueue.study.workers.COMMAND", (sys.executable, "-c", script))
+    points = [{LIMIT: number + 1} for number in range(12)]
+    found = {one.number: one.answers["solve"] for one in map_points(Scenario(), points, workers=2)}
+    assert sorted(found) == list(range(12))
+    assert [number for number, answer in found.items() if answer.failure is not None] in ([3, 7], [7, 3])
+    assert str(found[3].failure) == "worker: its process was ended by signal 9 (SIGKILL), 2 times in a row"
+    assert str(found[7].failure) == "worker: its process ended with exit code 5, 2 times in a row"
+    assert all(found[number].means == {"rtt_s": number} for number in found if number not in (3, 7))
+    tried = [len(list(tmp_path.glob(f"tried-{number}-*"))) for number in range(12)]
+    assert tried == [2 if number in (3, 5, 7) else 1 for number in range(12)]
+
+
+SLOW = """
+import time
+from btqueue.study import evaluate, workers
+from btqueue.study.evaluate import Answer, PointResult, Value
+
+def slow(base, number, changes, engines, threads):
+    time.sleep(0.02)
+    return PointResult(number, {"solve": Answer({"rtt_s": Value(float(number))})})
+
+evaluate.evaluate_point = slow
+workers.serve()
+"""
+
+INTERRUPTED = f"""
+import sys
+from btqueue.scenario import Scenario
+from btqueue.study import workers
+from btqueue.study.sweep import SweepInterrupted, sweep
+workers.COMMAND = (sys.executable, "-c", {SLOW!r})
+try:
+    sweep(Scenario(), {{"polling.limit": range(1, 1001)}}, out=sys.argv[1], workers=2)
+except SweepInterrupted as interruption:
+    print(interruption.finished)
+"""
+
+
+def test_ctrl_c_ends_workers_and_keeps_their_points(tmp_path):
+    target = tmp_path / "result.nc"
+    command = [sys.executable, "-c", INTERRUPTED, str(target)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: lines(target) > 10 or process.poll() is not None)
+        workers = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and 10 <= int(said) < 1000
+    assert lines(target) == int(said) + 1
+    assert len(workers) == 2 and not any(running(pid) for pid in workers)
+
+
+def test_leaving_early_ends_the_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "btqueue.study.workers.COMMAND", (sys.executable, "-c", MORTAL.format(folder=str(tmp_path)))
+    )
+    before = set(children(os.getpid()))
+    results = map_points(Scenario(), [{LIMIT: number + 1} for number in range(3)] * 50, workers=2)
+    next(results)
+    assert len(set(children(os.getpid())) - before) == 2
+    results.close()
+    assert not set(children(os.getpid())) - before
+
+
+def started(cluster: Any) -> Any:
+    return cluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+
+
+def test_a_cluster_gives_the_same_bits_also_if_a_worker_is_killed():
+    distributed = pytest.importorskip("distributed")
+    from distributed.deploy import subprocess as deploy
+
+    expected = sweep(load(CHEAP), WINDOWS, workers=1)
+    killed: list[int] = []
+    with (
+        closing(started(deploy.SubprocessCluster)) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2)
+        pids = client.run(os.getpid)
+        assert len(set(pids.values())) == 2
+
+        def kill_one(done: int, total: int) -> None:
+            if done == 20:
+                killed.append(next(iter(pids.values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        found = sweep(load(CHEAP), WINDOWS, cluster=cluster.scheduler_address, progress=kill_one)
+    assert killed and not running(killed[0])
+    assert digest(found) == digest(expected)
+
+
+def test_ends_of_a_cluster_become_failures_or_messages():
+    distributed = pytest.importorskip("distributed")
+    from concurrent.futures import CancelledError
+
+    from btqueue.study.cluster import ClusterError, _result
+
+    class Future:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def result(self) -> None:
+            raise self.error
+
+    killed = Future(distributed.KilledWorker("key", None, 2))
+    assert str(_result(distributed, killed, 4, ("solve",)).answers["solve"].failure).startswith("worker: ")
+    with pytest.raises(ClusterError, match="the cluster was lost"):
+        _result(distributed, Future(CancelledError()), 4, ("solve",))
+
+
+def test_a_cluster_that_is_not_there_is_refused():
+    pytest.importorskip("distributed")
+    from btqueue.study.cluster import ClusterError
+
+    with pytest.raises(ClusterError, match=r"no dask scheduler answers there"):
+        sweep(Scenario(), OVER, cluster="nonsense")
+
+
+def test_a_worker_of_another_version_is_refused(monkeypatch):
+    from btqueue.study.cluster import ClusterError, evaluate_elsewhere
+
+    with pytest.raises(ClusterError, match=r"a worker of the cluster has btqueue .*, not 9\.9"):
+        evaluate_elsewhere({}, 0, {}, ("solve",), {"btqueue": "9.9"})
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "extra"),
+    [("distributed", {"cluster": "local"}, "cluster"), ("zarr", {"out": "result.zarr"}, "zarr")],
+)
+def test_a_missing_package_is_named_with_the_extra_that_has_it(
+    engines, tmp_path, monkeypatch, package, arguments, extra
+):
+    from btqueue.study.extras import MissingPackage
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackage, match=rf"package {package}: pip install 'btqueue\[{extra}\]'"):
+        sweep(Scenario(), OVER, workers=1, **arguments)
+    assert os.listdir(tmp_path) == []

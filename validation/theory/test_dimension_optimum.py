@@ -1,0 +1,195 @@
+"""Dimensioning against brute force: the optimum of random problems, prices of linear ones."""
+
+import importlib.util
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import btqueue as bt
+from btqueue.study.dimensioning import dimension
+
+spec = importlib.util.spec_from_file_location(
+    "dimension_stand_ins", Path(__file__).parents[1] / "unit" / "dimension_stand_ins.py"
+)
+assert spec is not None and spec.loader is not None
+stand_ins = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(stand_ins)
+
+BASE = bt.load("venugopal-2006/piconet")
+
+
+def brute_force(arguments: dict, metrics) -> float | None:
+    """Return the greatest goodput of all combinations that meet the bounds, by plain loops."""
+    names = list(arguments["choose"])
+    rtt_bound = float(arguments["subject_to"][0].split()[-1])
+    least = float(arguments["subject_to"][1].split()[-1]) if len(arguments["subject_to"]) > 1 else -math.inf
+    best = None
+    for values in itertools.product(*arguments["choose"].values()):
+        found = metrics(dict(zip(names, values, strict=True)))
+        if found is None or found["rtt_s"] > rtt_bound or values[0] + values[1] < least:
+            continue
+        best = found["goodput_kbps"] if best is None else max(best, found["goodput_kbps"])
+    return best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_search_finds_the_optimum_of_random_problems_with_a_part_of_the_points(seed):
+    # Up to 15,400 combinations, of which the search may solve 2,000 (a third of them if there are fewer).
+    arguments, metrics = stand_ins.random_problem(seed)
+    size = math.prod(len(values) for values in arguments["choose"].values())
+    solver = stand_ins.CountingSolver(metrics)
+    found = dimension(BASE, **arguments, solver=solver, confirm=False, budget=min(2000, size // 3))
+    truth = brute_force(arguments, metrics)
+    assert found.outcome.method == "search" and not found.outcome.proved
+    assert len(solver.asked) == len(set(solver.asked)), "a point was solved twice"
+    if truth is None:
+        assert found.best is None
+    else:
+        assert found.best is not None
+        assert found.best.objective == pytest.approx(truth, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(40, 50))
+def test_enumeration_finds_the_optimum_and_says_that_it_is_proved(seed):
+    arguments, metrics = stand_ins.random_problem(seed)
+    arguments["choose"] = {name: list(values)[::3] for name, values in arguments["choose"].items()}
+    found = dimension(BASE, **arguments, solver=stand_ins.CountingSolver(metrics), confirm=False, budget=5000)
+    truth = brute_force(arguments, metrics)
+    assert found.outcome.proved and found.outcome.method == "enumeration"
+    assert (found.best and found.best.objective) == (
+        truth if truth is None else pytest.approx(truth, rel=1e-8)
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_search_finds_the_optimum_of_problems_with_continuous_keys(seed):
+    # For each M the best rate is where the ascending side of a tent meets its bound: known in closed form.
+    random = np.random.default_rng([11, seed])
+    slope, weight, top = random.uniform(0.2, 0.8), random.uniform(0.5, 3), random.uniform(8, 18)
+    bound = random.uniform(150, 300)
+
+    def metrics(changes):
+        rate, limit = changes["flow_control.token_rate_kbps"], changes["polling.limit"]
+        return {
+            "goodput_kbps": slope * min(rate, 320 - rate / 5) - weight * abs(limit - top),
+            "rtt_s": rate + 4 * limit,
+        }
+
+    found = dimension(
+        BASE,
+        maximize="goodput_kbps",
+        subject_to=f"rtt_s <= {bound!r}",
+        choose=["flow_control.token_rate_kbps=50..400", "polling.limit=1..25"],
+        solver=stand_ins.CountingSolver(metrics),
+        confirm=False,
+        budget=1500,
+    )
+    truth = max(
+        metrics({"flow_control.token_rate_kbps": rate, "polling.limit": limit})["goodput_kbps"]
+        for limit in range(1, 26)
+        for rate in [min(bound - 4 * limit, 320 / 1.2)]
+        if rate >= 50
+    )
+    assert found.best is not None
+    assert found.best.objective == pytest.approx(truth, rel=1e-4)
+    assert found.best.objective <= truth * (1 + 1e-9)
+
+
+BUFFERS = {
+    "transport.receive_window_segments": range(1, 21, 2),
+    "link.node_buffer_bytes": range(2000, 10001, 2000),
+}
+WINDOWS = {"transport.receive_window_segments": range(1, 13), "transport.alpha": range(1, 4)}
+REAL = [
+    ("chen-2004/adaptive-1", {"maximize": "goodput_kbps", "subject_to": ["rtt_s <= 0.1"]}, BUFFERS),
+    ("chen-2004/adaptive-1", {"minimize": "rtt_s", "subject_to": ["goodput_kbps >= 350"]}, BUFFERS),
+    ("johansson-2000/asymmetric", {"maximize": "goodput_kbps", "subject_to": ["rtt_s <= 60 ms"]}, WINDOWS),
+]
+
+
+@pytest.mark.parametrize(("name", "question", "choose"), REAL)
+def test_search_and_enumeration_agree_on_real_scenarios(name, question, choose):
+    base = bt.load(name)
+    size = math.prod(len(values) for values in choose.values())
+    whole = dimension(base, **question, choose=choose, confirm=False, workers=1)
+    part = dimension(base, **question, choose=choose, confirm=False, workers=1, budget=size - 1)
+    assert whole.outcome.proved and not part.outcome.proved
+    assert whole.best is not None and part.best is not None
+    assert part.best.objective == pytest.approx(whole.best.objective, rel=1e-8)
+
+
+# ------------------------------------------------------------------------------------------------ prices
+
+
+def linear(changes):
+    limit, buffer = changes["polling.limit"], changes.get("flow_control.buffer_packets", 0)
+    return {"goodput_kbps": 3.0 * limit + buffer, "rtt_s": 2.0 * limit + buffer}
+
+
+def test_prices_of_an_enumerated_linear_problem_are_exact():
+    # M = 10 is the best with rtt = 2 M <= 20.5; the next M = 11 needs 22: 1.5 more, and gains 3.
+    found = dimension(
+        BASE, maximize="goodput_kbps",
+        subject_to=["rtt_s <= 20.5", "polling.limit <= 30", "goodput_kbps >= 1"],
+        choose="polling.limit=1..40", solver=stand_ins.CountingSolver(linear), confirm=False,
+    )  # fmt: skip
+    assert found.best is not None and found.best.changes == {"polling.limit": 10}
+    rtt, limit, floor = found.prices
+    assert (rtt.slack, rtt.step, rtt.step_gain, rtt.gain) == (0.5, 1.5, 3.0, 0.0)
+    assert rtt.binding and rtt.exact and rtt.step_changes == {"polling.limit": 11}
+    assert not limit.binding and limit.slack == 20 and math.isnan(limit.step)
+    assert not floor.binding and floor.gain == 0
+
+
+def test_a_bound_of_the_keys_alone_has_a_price_although_it_saved_solving():
+    solver = stand_ins.CountingSolver(linear)
+    found = dimension(
+        BASE, maximize="goodput_kbps", subject_to="polling.limit <= 200", choose="polling.limit=100..210:2",
+        solver=solver, confirm=False,
+    )  # fmt: skip
+    assert found.best is not None and found.best.changes == {"polling.limit": 200}
+    (price,) = found.prices
+    assert price.binding and price.exact
+    # 1 % of 200 reaches 202: 3 x 2 more
+    assert (price.relaxed_by, price.gain, price.per_unit, price.step) == (2.0, 6.0, 3.0, 2.0)
+    assert len(found.candidates) == 51
+
+
+def test_the_price_along_a_continuous_key_is_the_derivative_by_the_bound():
+    # maximise 3 x with 2 x <= 500: 1.5 for each unit of the bound
+    def metrics(changes):
+        rate = changes["flow_control.token_rate_kbps"]
+        return {"goodput_kbps": 3 * rate, "rtt_s": 2 * rate}
+
+    found = dimension(
+        BASE, maximize="goodput_kbps", subject_to="rtt_s <= 500",
+        choose="flow_control.token_rate_kbps=100..400",
+        solver=stand_ins.CountingSolver(metrics), confirm=False,
+    )  # fmt: skip
+    assert found.best is not None and found.best.objective == pytest.approx(750, rel=1e-5)
+    (price,) = found.prices
+    assert price.binding and not price.exact
+    assert price.relaxed_by == 5 and price.per_unit == pytest.approx(1.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_enumerated_prices_agree_with_solving_the_relaxed_problem(seed):
+    arguments, metrics = stand_ins.random_problem(seed)
+    arguments["choose"] = {name: list(values)[::3] for name, values in arguments["choose"].items()}
+    found = dimension(BASE, **arguments, solver=stand_ins.CountingSolver(metrics), confirm=False, budget=5000)
+    if found.best is None:
+        pytest.skip("nothing to price")
+    rtt = found.prices[0]
+    for looser, gain in ((rtt.relaxed_by, rtt.gain), (rtt.step, rtt.step_gain)):
+        if math.isnan(looser):
+            continue
+        bound = rtt.constraint.bound + looser * (1 + 1e-12)
+        relaxed = {**arguments, "subject_to": [f"rtt_s <= {bound!r}", *arguments["subject_to"][1:]]}
+        again = dimension(
+            BASE, **relaxed, solver=stand_ins.CountingSolver(metrics), confirm=False, budget=5000
+        )
+        assert again.best is not None
+        assert again.best.objective - found.best.objective == pytest.approx(gain, abs=1e-6)

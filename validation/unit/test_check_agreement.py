@@ -1,0 +1,146 @@
+"""Agreement: tests by hand, Holm's procedure, and verdicts in sentences."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from btqueue.scenario import Scenario
+from btqueue.study.check import ForeignResults, Quantity
+from btqueue.study.check.agreement import compare_all, holm, negligible, p_value, prediction_p_value
+from btqueue.study.check.causes import neighbours
+from btqueue.study.check.spread import check_spread
+
+OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
+
+
+def welch(theirs) -> float:
+    found: Any = stats.ttest_ind(theirs, OURS, equal_var=False)
+    return found.pvalue
+
+
+def compared(quantity: Quantity, ours: np.ndarray | None = OURS, model: float | None = None, **options):
+    results = ForeignResults("theirs", "CSV", {quantity.name: quantity})
+    samples = {} if ours is None else {quantity.name: ours}
+    answers = {} if model is None else {quantity.name: model}
+    options = {"confidence": 0.99, "runs": 10, "seconds": 480.0} | options
+    return compare_all(results, samples, answers, **options)[0]
+
+
+def test_replications_are_compared_by_welch():
+    theirs = (101.0, 105.0, 103.0, 104.0)
+    expected = welch(theirs)
+    quantity = Quantity("goodput_kbps", float(np.mean(theirs)), theirs)
+    assert p_value(quantity, OURS, 10) == pytest.approx(expected)
+
+
+def test_an_interval_stands_for_the_replications_behind_it():
+    theirs = np.array([101.0, 105.0, 103.0, 104.0])
+    width = stats.t.ppf(0.975, 3) * theirs.std(ddof=1) / 2
+    quantity = Quantity("goodput_kbps", float(theirs.mean()), half_width=width, replications=4)
+    expected = welch(theirs)
+    assert p_value(quantity, OURS, 10) == pytest.approx(expected)
+
+
+def test_a_single_run_is_compared_with_single_runs():
+    inside = prediction_p_value(100.5, OURS)
+    assert inside >= 2 / 6
+    outside = prediction_p_value(120.0, OURS)
+    normal = 2 * stats.t.sf(20 / math.sqrt(OURS.var(ddof=1) * 1.2), 4)
+    assert normal <= outside < 0.01
+
+
+def test_a_single_skewed_run_is_judged_on_the_scale_that_accuses_least():
+    # 200 log-normal values, level 1 %: more than 8 alarms have a probability of 0.0002 at most.
+    generator = np.random.default_rng(1)
+    samples = np.exp(generator.normal(size=(200, 31)))
+    assert sum(prediction_p_value(each[0], each[1:]) < 0.01 for each in samples) <= 8
+
+
+def test_without_any_variance_only_equal_values_agree():
+    constant = np.full(5, 100.0)
+    assert p_value(Quantity("rtt_s", 100.0), constant, 10) == 1.0
+    assert p_value(Quantity("rtt_s", 101.0), constant, 10) == 0.0
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.2))
+def test_holm_rejects_what_bonferroni_does_and_never_skips_a_smaller_p(p, alpha):
+    named = {str(place): value for place, value in enumerate(p)}
+    rejected = holm(named, alpha)
+    assert {name for name, value in named.items() if value <= alpha / len(p)} <= rejected
+    kept = [value for name, value in named.items() if name not in rejected]
+    assert all(named[name] <= min(kept, default=1.0) for name in rejected)
+
+
+def test_holm_by_hand():
+    assert holm({"a": 0.01, "b": 0.04, "c": 0.03}, 0.05) == {"a"}
+    assert holm({"a": 0.01, "b": 0.02, "c": 0.03}, 0.05) == {"a", "b", "c"}
+
+
+def test_all_metrics_of_a_correct_simulator_together_fail_rarely():
+    # Family-wise level 5 % over 20 metrics: more than 25 of 200 have a probability of 2e-5.
+    generator = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(200):
+        draws = generator.normal(size=(20, 16))
+        found: Any = stats.ttest_ind(draws[:, :8], draws[:, 8:], equal_var=False, axis=1)
+        alarms += bool(holm({str(n): p for n, p in enumerate(found.pvalue)}, 0.05))
+    assert alarms <= 25
+
+
+def test_verdicts_and_their_sentences():
+    agrees = compared(Quantity("goodput_kbps", 100.5), model=97.0)
+    assert agrees.verdict == "agrees"
+    assert "which chance explains" in agrees.sentence
+    assert "the model, which is approximate, is near theirs" in agrees.sentence
+    precise = OURS / 1000 + 100
+    small = compared(Quantity("goodput_kbps", 100.9), precise)
+    assert small.verdict == "negligible"
+    assert "too small a difference to matter" in small.sentence
+    large = compared(Quantity("goodput_kbps", 130.0), model=100.0)
+    assert large.verdict == "differs"
+    assert "30.0% above the simulation, more than chance explains" in large.sentence
+    unknown = compared(Quantity("goodput_kbps", 130.0), None)
+    assert unknown.verdict == "not compared"
+
+
+def test_without_simulation_the_model_judges_within_its_known_error():
+    near = compared(Quantity("goodput_kbps", 115.0), None, 100.0)
+    assert near.verdict == "agrees"
+    assert "known error of 20%" in near.sentence and "weak evidence" in near.sentence
+    assert compared(Quantity("goodput_kbps", 130.0), None, 100.0).verdict == "differs"
+
+
+def test_what_is_negligible():
+    assert negligible("goodput_kbps", 200.0, 480.0) == 2.0
+    assert negligible("loss_token_buffer", 0.01, 480.0) == 0.001
+    assert negligible("timeouts_per_s", 0.0, 480.0) == 0.01
+    assert negligible("timeouts_per_s", 0.0, 20.0) == 0.1  # two events
+    assert negligible("queue_packets[uplink]", 5.0, 480.0) == 0.05
+
+
+def test_replications_that_vary_too_little_are_doubted():
+    ours = {"rtt_s": np.random.default_rng(3).normal(1, 0.1, 20)}
+    narrow = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.001, replications=10)})
+    (found,) = check_spread(narrow, ours, 0.01, runs=10, seconds=480.0)
+    assert found.status == "doubtful" and "too optimistic" in found.sentence
+    fair = ForeignResults("t", "CSV", {"rtt_s": Quantity("rtt_s", 1.0, half_width=0.07, replications=10)})
+    assert check_spread(fair, ours, 0.01, runs=10, seconds=480.0) == ()
+
+
+def test_the_neighbours_of_a_scenario_differ_from_it_in_one_key():
+    scenario = Scenario()
+    results = ForeignResults("t", "CSV", {})
+    found = list(neighbours(scenario, results))
+    tables = scenario.to_dict()
+    for one in found:
+        ((key, value),) = one.changes.items()
+        table, _, name = key.partition(".")
+        assert tables[table][name] != value
+    keys = {key for one in found for key in one.changes}
+    assert {"flow_control.buffer_packets", "flow_control.baseband_packets", "polling.limit"} <= keys
+    assert {"transport.rto_backoff", "run.warmup_s"} <= keys

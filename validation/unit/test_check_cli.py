@@ -1,0 +1,134 @@
+"""`btqueue check`: what it prints, writes and how it ends. The engines are stand-ins of `conftest.py`."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from btqueue.cli import exits
+from btqueue.cli.check import register
+from btqueue.plots.check import check_figure
+from btqueue.scenario import Scenario
+from btqueue.study.check import check
+
+NAME = "venugopal-2006/piconet"
+THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_packets[uplink],1,0.1,10\n"
+"""The stand-in for the simulator has goodputs 100 plus -4.5, -3.5, ... 4.5, and queues of 1."""
+
+
+@pytest.fixture
+def app(engines, monkeypatch):
+    """A command line with `check` and, so that it is a group, one more command."""
+    monkeypatch.setattr(exits, "NOT_BUILT", ())
+    found = typer.Typer(cls=exits.Commands)
+    register(found)
+    found.command("other")(lambda: None)
+    return found
+
+
+@pytest.fixture
+def theirs(tmp_path) -> Path:
+    path = tmp_path / "theirs.csv"
+    path.write_text(THEIRS.format(goodput=100.5), "utf-8")
+    return path
+
+
+@pytest.fixture
+def wrong(tmp_path) -> Path:
+    path = tmp_path / "wrong.csv"
+    path.write_text(THEIRS.format(goodput=140), "utf-8")
+    return path
+
+
+def run(app, *arguments: object, code: int = 0):
+    result = CliRunner().invoke(app, ["check", *map(str, arguments), "--scenario", NAME])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_agreement_is_one_line_at_the_end(app, theirs):
+    result = run(app, theirs)
+    lines = result.stdout.rstrip().splitlines()
+    assert lines[0] == f"theirs.csv (CSV) against {NAME}"
+    assert lines[-1] == "agrees: 2 of 2 metrics, nothing inconsistent (chance of any false alarm 0.01)"
+    assert any("goodput" in line and "✓ agrees" in line for line in lines)
+
+
+def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(app, wrong):
+    result = run(app, wrong)
+    text = " ".join(result.stdout.split())
+    assert "✗ differs" in text
+    assert "goodput: 40.0% above the simulation, more than chance explains" in text
+    assert "none of 12 neighbours of the scenario fits" in text
+    assert "does not agree" in text
+    assert "simulating neighbours" in result.stderr
+    assert run(app, wrong, "--strict", "--quiet", code=3).stderr == ""
+    run(app, theirs_of(wrong), "--strict")
+
+
+def theirs_of(wrong: Path) -> Path:
+    path = wrong.with_name("right.csv")
+    path.write_text(THEIRS.format(goodput=99), "utf-8")
+    return path
+
+
+def test_json_holds_the_whole_report(app, wrong):
+    document = json.loads(run(app, wrong, "--json", "--confidence", "0.95").stdout)
+    assert list(document) == ["scenario", "check", "provenance"]
+    found = document["check"]
+    assert (found["agrees"], found["confidence"], found["format"]) == (False, 0.95, "CSV")
+    metric = found["metrics"]["goodput_kbps"]
+    assert (metric["theirs"], metric["simulation"], metric["model"]) == (140.0, 100.0, 101.0)
+    assert metric["verdict"] == "differs"
+    assert metric["p_value"] < 1e-6
+    assert {one["status"] for one in found["consistency"]} == {"passed"}
+    assert found["neighbours_tried"] == 12
+
+
+def test_without_simulation_the_model_is_asked(app, theirs, engines):
+    engines.simulator.simulate = None
+    document = json.loads(run(app, theirs, "--no-simulate", "--json").stdout)
+    assert document["check"]["metrics"]["goodput_kbps"]["simulation"] is None
+    assert document["check"]["metrics"]["goodput_kbps"]["verdict"] == "agrees"
+
+
+def test_a_scenario_without_model_is_compared_with_the_simulation(app, theirs, engines):
+    def refuse(scenario):
+        raise engines.network.NoConvergence("no operating point")
+
+    engines.network.solve = refuse
+    document = json.loads(run(app, theirs, "--json").stdout)
+    assert document["check"]["agrees"] is True
+    assert any("no model: no operating point" in note for note in document["check"]["notes"])
+
+
+def test_reports_are_written(app, wrong, tmp_path):
+    run(app, wrong, "--out", tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["check"]["agrees"] is False
+    run(app, wrong, "--out", tmp_path / "report.csv")
+    with (tmp_path / "report.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["metric"]: row for row in csv.DictReader(file)}
+    assert rows["goodput_kbps"]["verdict"] == "differs"
+    assert rows["goodput_kbps"]["unit"] == "kbit/s"
+    assert rows["queue_packets[uplink]"]["verdict"] == "agrees"
+
+
+@pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_figure_is_drawn(app, wrong, tmp_path, suffix, begin):
+    path = tmp_path / f"forest{suffix}"
+    run(app, wrong, "--plot", path)
+    assert path.read_bytes().startswith(begin)
+
+
+def test_the_figure_has_a_row_for_each_metric(theirs, engines):
+    report = check(theirs, Scenario(), simulate=engines.simulator.simulate, solve=engines.network.solve)
+    (axes,) = check_figure(report).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["goodput", "queue length, uplink"]
+    assert axes.get_xlabel() == "relative to the simulation"
+    points = [np.asarray(line.get_xdata(), float) for line in axes.get_lines()]
+    drawn = {round(float(x[0]), 3) for x in points if len(x) == 1}
+    assert {1.0, 1.005, 1.01} <= drawn  # simulation, theirs and model over the simulation's 100

@@ -1,0 +1,213 @@
+"""Internal consistency: each law is kept by good numbers and broken by bad ones; statistics of the output.
+
+Tests of randomness have fixed seeds; their false-alarm rates are stated where they are measured.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btqueue.scenario import Scenario
+from btqueue.study.check import ForeignResults, Quantity, Series
+from btqueue.study.check.consistency import capacity_kbps, check_consistency, load_kbps
+from btqueue.study.check.randomness import check_randomness, initial_bias, neighbours_alike
+
+SCENARIO = Scenario()
+GREEDY = SCENARIO.with_(traffic__source="greedy")
+
+
+def results(values: dict[str, float], **fields) -> ForeignResults:
+    quantities = {name: Quantity(name, value) for name, value in values.items()}
+    return ForeignResults("theirs", "CSV", quantities, **fields)
+
+
+def wrong(values: dict[str, float], scenario: Scenario = SCENARIO, **fields) -> list[str]:
+    found = check_consistency(results(values, **fields), scenario)
+    assert found
+    return [one.sentence for one in found if one.status == "failed"]
+
+
+GOOD = {
+    "goodput_kbps": 159.6,
+    "throughput_kbps": 167.8,
+    "rtt_s": 0.269,
+    "rtt_min_s": 0.04,
+    "rtt_p50_s": 0.26,
+    "rtt_p99_s": 0.5,
+    "rtt_max_s": 0.58,
+    "window_segments": 7.05,
+    "cwnd_segments": 10.0,
+    "timeouts_per_s": 0.031,
+    "fast_retransmits_per_s": 0.211,
+    "retransmissions_per_s": 0.71,
+    "segment_loss": 0.047,
+    "slot_utilisation": 0.92,
+    "fairness": 1.0,
+    "packets_sent": 1000,
+    "packets_delivered": 950,
+    "packets_lost": 40,
+    "packets_in_flight": 10,
+    "queue_packets[uplink]": 6.0,
+    "arrivals_per_s[uplink]": 60.0,
+    "queue_delay_s[uplink]": 0.1,
+}
+"""As our simulator finds them at the default scenario, to a few digits."""
+
+
+def test_good_numbers_pass_every_check():
+    assert wrong(GOOD) == []
+    checks = {one.check for one in check_consistency(results(GOOD), SCENARIO)}
+    assert checks == {"conservation", "Little's law", "range", "order", "rate bounds"}
+
+
+BAD = {
+    "packets that come from nowhere": ({"packets_delivered": 960}, "not conserved: 1000 sent"),
+    "packets less than none in flight": (
+        {"packets_in_flight": -10, "packets_delivered": 970},
+        "not conserved",
+    ),
+    "goodput above throughput": ({"throughput_kbps": 120}, "is above throughput 120"),
+    "more than arrives": ({"segment_loss": 0.3}, "more than arrives"),
+    "retransmissions that carry nothing": ({"retransmissions_per_s": 3.0}, "retransmissions carry 35.04"),
+    "Little": ({"queue_packets[uplink]": 7.0}, "60 packets/s that stay 0.1 s make 6"),
+    "negative": ({"timeouts_per_s": -0.1}, "timeouts_per_s = -0.1 is negative"),
+    "a share above one": ({"slot_utilisation": 1.1}, "slot_utilisation = 1.1 is above 1"),
+    "unfairer than possible": ({"fairness": 0.4}, "below 1/2"),
+    "percentiles out of order": ({"rtt_p50_s": 0.55}, "rtt_p50_s = 0.55 is above rtt_p99_s"),
+    "window above cwnd": ({"cwnd_segments": 6.0}, "window_segments = 7.05 is above cwnd_segments"),
+    "window above the receiver's": ({"window_segments": 9.0}, "above the receive window of 8"),
+    "timeouts without retransmissions": (
+        {"timeouts_per_s": 0.9},
+        "fewer than the 1.111/s timeouts and fast retransmits",
+    ),
+    "more than the load": ({"goodput_kbps": 175, "throughput_kbps": 183.2}, "above the offered load of 160"),
+    "window over round trip": (
+        {"rtt_s": 0.57, "rtt_max_s": 0.6, "window_segments": 6.0},
+        "window over round trip: 6 segments in 0.57 s",
+    ),
+    "too many timeouts": ({"timeouts_per_s": 1.2, "retransmissions_per_s": 2}, "at most 1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_each_violation_is_named(name):
+    changes, words = BAD[name]
+    assert any(words in sentence for sentence in wrong(GOOD | changes))
+
+
+def test_the_intervals_of_the_numbers_are_allowed_for():
+    quantities = {name: Quantity(name, value) for name, value in GOOD.items()}
+    quantities["goodput_kbps"] = Quantity("goodput_kbps", 175.0, half_width=20.0)
+    quantities["throughput_kbps"] = Quantity("throughput_kbps", 183.2, half_width=20.0)
+    found = check_consistency(ForeignResults("theirs", "CSV", quantities), SCENARIO)
+    assert all(one.status == "passed" for one in found)
+
+
+def test_capacity_is_shared_by_the_hops_of_all_flows():
+    # DH5: 339 bytes in 5 slots of 0.625 ms; two flows of two hops each share the piconet's slots
+    best = 339 * 8 / 5 * 1.6
+    assert capacity_kbps(GREEDY) == pytest.approx(best / 4)
+    assert capacity_kbps(GREEDY, flow=1) == pytest.approx(best / 2)
+    assert "can carry" in " ".join(wrong({"goodput_kbps": 230.0}, GREEDY))
+
+
+def test_the_load_bounds_only_sources_that_have_one():
+    assert load_kbps(SCENARIO) == 160.0
+    assert load_kbps(GREEDY) is None
+
+
+@given(st.floats(0.2, 8), st.integers(3, 20))
+def test_a_doubling_timer_passes_and_a_constant_one_fails(first, count):
+    doubling = tuple((first, 2 * first) for _ in range(count))
+    constant = tuple((first, first) for _ in range(count))
+    assert wrong({"rtt_s": 0.1}, backoff_gaps=doubling) == []
+    assert any("does not double" in one for one in wrong({"rtt_s": 0.1}, backoff_gaps=constant))
+
+
+def test_gaps_at_the_largest_timeout_say_nothing_of_doubling():
+    assert wrong({"rtt_s": 0.1}, backoff_gaps=((64.0, 64.0),) * 9) == []
+
+
+def noise(seed: int, n: int = 400, correlation: float = 0.0) -> np.ndarray:
+    values = np.random.default_rng(seed).normal(size=n + 200)
+    for place in range(1, len(values)):
+        values[place] += correlation * values[place - 1]
+    return values[200:]
+
+
+def test_initial_bias_raises_few_false_alarms_and_sees_a_warm_up():
+    # Nominal rate 1 %: 200 series give more than 8 alarms with a probability of 0.0002 if it is kept.
+    alarms = sum(initial_bias(noise(seed, correlation=0.6)) < 0.01 for seed in range(200))
+    assert alarms <= 8
+    ramp = -5 * np.exp(-np.arange(400) / 20)
+    assert all(initial_bias(noise(seed) + ramp) < 0.01 for seed in range(20))
+    assert initial_bias(np.ones(100)) == 1.0
+
+
+def series(values: np.ndarray, name: str = "goodput_kbps", **fields) -> ForeignResults:
+    times = np.arange(1.0, len(values) + 1)
+    quantity = Quantity(name, float(values.mean()), **fields)
+    return ForeignResults("theirs", "CSV", {name: quantity}, (Series(name, times, values),))
+
+
+def statuses(found) -> dict[str, str]:
+    return {one.check: one.status for one in found}
+
+
+def test_a_warm_up_in_a_series_is_found_and_measured():
+    values = 100 + noise(1) - 60 * np.exp(-np.arange(400) / 20)
+    (found,) = [one for one in check_randomness(series(values), SCENARIO, 0.01) if one.check == "warm-up"]
+    assert found.status == "failed"
+    assert "MSER-5" in found.sentence
+    still = check_randomness(series(100 + noise(1)), SCENARIO, 0.01)
+    assert statuses(still) == {"warm-up": "passed"}
+
+
+def test_a_run_that_only_grows_is_too_short():
+    found = check_randomness(series(np.arange(400) + noise(2)), SCENARIO, 0.01)
+    assert "too short" in found[0].sentence
+
+
+def test_an_interval_that_forgets_the_correlation_is_too_optimistic():
+    values = 100 + noise(3, 2000, correlation=0.95)
+    naive = 1.96 * values.std() / math.sqrt(len(values))
+    found = statuses(check_randomness(series(values, half_width=naive), SCENARIO, 0.01))
+    assert found["intervals"] == "failed"
+    found = statuses(check_randomness(series(values, half_width=7 * naive), SCENARIO, 0.01))
+    assert found["intervals"] == "passed"
+
+
+def replicated(**samples: list[float]) -> ForeignResults:
+    quantities = {name: Quantity(name, float(np.mean(v)), tuple(v)) for name, v in samples.items()}
+    return ForeignResults("theirs", "CSV", quantities)
+
+
+def test_replications_that_share_a_stream_are_found():
+    goodput, rtt = [150.0, 151.0, 149.0, 152.0], [0.2, 0.21, 0.19, 0.22]
+    good = check_randomness(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, 0.01)
+    assert statuses(good) == {"replications": "passed"}
+    same = check_randomness(replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4), SCENARIO, 0.01)
+    assert "all 4 replications are identical" in same[0].sentence
+    goodput[3], rtt[3] = goodput[1], rtt[1]
+    copied = check_randomness(replicated(goodput_kbps=goodput, rtt_s=rtt), SCENARIO, 0.01)
+    assert "replications 2 and 4 are identical" in copied[0].sentence
+
+
+def test_goodputs_may_coincide_for_they_are_counts():
+    found = check_randomness(replicated(goodput_kbps=[150.0, 150.0, 149.0]), SCENARIO, 0.01)
+    assert found == ()
+
+
+def test_replications_of_a_network_without_chance_may_be_identical():
+    found = check_randomness(replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4), GREEDY, 0.01)
+    assert found == ()
+
+
+def test_neighbours_that_are_alike():
+    walk = np.cumsum(noise(5, 30))
+    assert neighbours_alike(walk) < 0.001
+    # exact level: at most 1 % of independent samples lie below 0.01; 8 of 200 with probability 0.0002
+    assert sum(neighbours_alike(noise(seed, 12)) < 0.01 for seed in range(200)) <= 8

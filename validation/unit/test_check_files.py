@@ -1,0 +1,145 @@
+"""Reading other simulators' files: values by hand, and files of ns-3 (data/make_ns3_files.py made them)."""
+
+import lzma
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from btqueue.scenario import Scenario, load
+from btqueue.study.check import read_results
+from btqueue.study.check.results import checked_map
+
+DATA = Path(__file__).parent / "data"
+SCENARIO = Scenario()
+NS3 = load(str(DATA / "ns3.toml"))
+"""What data/make_ns3_files.py simulates."""
+
+
+def written(tmp_path: Path, text: str, name: str = "theirs.csv") -> Path:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_values_with_intervals_of_either_kind(tmp_path):
+    path = written(
+        tmp_path,
+        "metric,value,ci95,low,high,replications\n"
+        "goodput_kbps,150,2.5,,,8\n"
+        "rtt_s,0.25,,0.2,0.3,\n"
+        "timeouts_per_s,0.1,,,,\n",
+    )
+    found = read_results(path, SCENARIO).quantities
+    assert (found["goodput_kbps"].half_width, found["goodput_kbps"].replications) == (2.5, 8)
+    assert found["rtt_s"].half_width == pytest.approx(0.05)
+    assert found["rtt_s"].replications is None
+    assert math.isnan(found["timeouts_per_s"].half_width)
+
+
+def test_replications_and_flows_are_averaged_in_this_order(tmp_path):
+    path = written(
+        tmp_path,
+        "metric;value;replication;flow\nrtt_s;1;0;1\nrtt_s;3;0;2\nrtt_s;4;1;1\nrtt_s;6;1;2\nrtt_s;;2;1\n",
+    )
+    rtt = read_results(path, SCENARIO).quantities["rtt_s"]
+    assert rtt.samples == (2.0, 5.0)
+    assert rtt.value == 3.5
+    # Student's 97.5 % quantile with one degree of freedom, times the standard error 1.5
+    assert rtt.shown_half_width == pytest.approx(12.7062 * 1.5, rel=1e-5)
+
+
+def test_a_series_gives_its_mean_and_stays_a_series(tmp_path):
+    rows = "".join(f"goodput_kbps,{t},{10 * t}\n" for t in range(5))
+    found = read_results(written(tmp_path, "metric,t,value\n" + rows), SCENARIO)
+    assert found.value("goodput_kbps") == 20.0
+    assert found.series[0].times.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_their_names_can_be_mapped(tmp_path):
+    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
+    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
+    assert found.value("goodput_kbps") == 150.0
+
+
+def test_a_flow_monitor_file_of_ns3():
+    found = read_results(DATA / "ns3_flowmon.xml", NS3)
+    assert (found.kind, found.flow, found.measured_from_start) == ("FlowMonitor", None, True)
+    counts = [found.value(f"packets_{what}") for what in ("sent", "delivered", "lost", "in_flight")]
+    assert counts[0] == sum(counts[1:])
+    # the sink of ns-3 counted 89.9 to 94.1 kbit/s of user bytes over 60 s
+    assert 89 < found.value("goodput_kbps") < 95
+    assert found.value("throughput_kbps") > found.value("goodput_kbps")
+    # at least two crossings of both links, at most the window's service as well
+    assert 2 * 0.051 < found.value("rtt_s") < 2 * 0.051 + 4 * 1502 * 8 / 100_000 + 0.01
+
+
+def test_a_capture_of_ns3_tells_the_same_goodput(tmp_path):
+    path = tmp_path / "sender.pcap"
+    path.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    capture, monitor = read_results(path, NS3), read_results(DATA / "ns3_flowmon.xml", NS3)
+    for name in ("goodput_kbps", "throughput_kbps"):
+        assert capture.value(name) == pytest.approx(monitor.value(name), rel=0.02)
+    # FlowMonitor's mean delays weigh every packet, round trips leave out what was sent again
+    assert capture.value("rtt_s") == pytest.approx(monitor.value("rtt_s"), rel=0.03)
+
+
+def test_scalars_of_omnet_by_their_usual_names():
+    found = read_results(DATA / "omnet.sca", SCENARIO)
+    assert found.duration_s == 100.0
+    assert found.quantities["goodput_kbps"].samples == pytest.approx((159.2, 160.16))
+    assert found.quantities["rtt_s"].samples == (0.262, 0.266)
+    assert found.value("queue_packets[uplink]") == pytest.approx(6.85)
+    assert found.value("arrivals_per_s[uplink]") == pytest.approx(100.5)
+    assert any("droppedPacketsQueueOverflow" in note for note in found.notes)
+
+
+def test_names_of_omnet_can_be_mapped_with_their_module():
+    theirs = "PiconetTcp.host[1].link.queue queueLength:timeavg"
+    found = read_results(
+        DATA / "omnet.sca", SCENARIO, renamed=checked_map([f"{theirs}=queue_packets[token_buffer]"])
+    )
+    assert found.value("queue_packets[token_buffer]") == pytest.approx(6.85)
+
+
+def test_vectors_of_omnet():
+    found = read_results(DATA / "omnet.vec", SCENARIO)
+    assert found.value("rtt_s") == pytest.approx(0.24)
+    assert found.value("cwnd_segments") == pytest.approx(2.5)  # 2 and 3 segments of 1460 bytes
+    assert found.value("timeouts_per_s") == pytest.approx(0.2)
+    assert {one.name for one in found.series} == {"rtt_s", "cwnd_segments"}
+
+
+def test_the_format_is_told_from_the_content(tmp_path):
+    path = tmp_path / "results.dat"
+    path.write_bytes((DATA / "omnet.sca").read_bytes())
+    assert read_results(path, SCENARIO).kind == "OMNeT++"
+    assert np.isfinite(read_results(path, SCENARIO).value("rtt_s"))
+
+
+def test_pcapng_and_pcap_say_the_same(tmp_path):
+    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    old, new = tmp_path / "sender.pcap", tmp_path / "sender.pcapng"
+    old.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
+    with old.open("rb") as source, new.open("wb") as target:
+        reader = dpkt.pcap.Reader(source)
+        writer = dpkt.pcapng.Writer(target, snaplen=reader.snaplen, linktype=reader.datalink())
+        for time, raw in reader:
+            writer.writepkt(raw, float(time))
+    first, second = read_results(old, NS3), read_results(new, NS3)
+    assert first.quantities.keys() == second.quantities.keys()
+    for name in first.quantities:
+        assert second.value(name) == pytest.approx(first.value(name), rel=1e-4, abs=1e-6), name
+
+
+def test_at_a_receiver_only_the_goodput_is_told(tmp_path):
+    scenario = SCENARIO.with_(run__duration_s=20, run__warmup_s=5, network__active_flows=1)
+    from btqueue.simulator.traces.trace_files import record
+
+    record(scenario, pcap=tmp_path / "far.pcap", at="p1.2")
+    record(scenario, pcap=tmp_path / "near.pcap", at="p1.1")
+    far, near = read_results(tmp_path / "far.pcap", scenario), read_results(tmp_path / "near.pcap", scenario)
+    assert set(far.quantities) == {"goodput_kbps"}
+    assert "rtt_s" in near.quantities
+    assert far.value("goodput_kbps") == pytest.approx(near.value("goodput_kbps"), rel=0.05)

@@ -1,0 +1,286 @@
+"""Sensitivity of scenarios: tables, ranges, formulas and simulated slopes against what is known."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import stdtrit
+
+from btqueue.baseband import PACKET_TYPES
+from btqueue.channel.error_rates import payload_error_rate
+from btqueue.network import solve
+from btqueue.network.ring_piconet.ring import ring_of
+from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
+from btqueue.scenario import Scenario, ScenarioError, load
+from btqueue.study.sensitivity import (
+    formula,
+    formulas_of,
+    global_sensitivity,
+    local_sensitivity,
+    simulated_slopes,
+)
+from btqueue.study.sensitivity.by_simulation import _slope
+from btqueue.study.sensitivity.factors import factors, numeric_keys
+from btqueue.study.sensitivity.formulas import parse_at
+from btqueue.study.value_ranges import Interval
+
+CHAIN = load("chen-2004/adaptive-1")
+LINK = load("johansson-2000/symmetric")
+LIGHT = LINK.changed({"traffic.source": "poisson", "traffic.load_kbps": 60.0})
+
+
+def goodput(scenario: Scenario) -> float:
+    return float(solve(scenario)["goodput_kbps"].mean())
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return local_sensitivity(CHAIN)
+
+
+def test_the_table_matches_independent_differences(chain):
+    # five points, fourth order: another rule and another step than the study's
+    def metric(name: str, ber: float) -> float:
+        return float(solve(CHAIN.with_(radio__ber=ber))[name].mean())
+
+    h, ber = 7e-7, CHAIN.radio.ber
+    for name in ("goodput_kbps", "rtt_s"):
+        f = {k: metric(name, ber + k * h) for k in (-2, -1, 1, 2)}
+        slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
+        row = next(row for row in chain.rows if (row.metric, row.factor.key) == (name, "radio.ber"))
+        assert row.derivative.kind == "smooth"
+        assert row.derivative.value == pytest.approx(slope, rel=1e-5)
+        assert row.elasticity == pytest.approx(slope * ber / chain.metrics[name], rel=1e-5)
+        assert (row.at_low, row.at_high) == (metric(name, 0.9 * ber), metric(name, 1.1 * ber))
+
+
+def test_whole_numbers_get_one_step_each_way(chain):
+    base = float(solve(CHAIN)["rtt_s"].mean())
+    up, down = (
+        float(solve(CHAIN.with_(transport__receive_window_segments=w))["rtt_s"].mean()) for w in (21, 19)
+    )
+    row = next(r for r in chain.ranked("rtt_s") if r.factor.key == "transport.receive_window_segments")
+    assert row.derivative.kind == "step"
+    assert (row.derivative.right, row.derivative.left) == (up - base, base - down)
+
+
+def test_rows_are_ranked_by_what_their_spread_does(chain):
+    for metric in chain.metrics:
+        effects = [row.effect for row in chain.ranked(metric)]
+        assert effects == sorted(effects, reverse=True)
+    # a byte more of buffer does nothing, a packet's worth does
+    ranked = [row.factor.key for row in chain.ranked("rtt_s")]
+    assert ranked.index("link.node_buffer_bytes") < ranked.index("radio.ber")
+
+
+def test_keys_without_effect_or_answer_are_named(chain):
+    assert "traffic.load_kbps" in chain.without_effect  # the source is greedy
+    assert "transport.min_rto_s" in chain.without_effect
+    assert "not built yet" in chain.failed["radio.interferers"]
+    bound = next(row for row in chain.rows if row.factor.key == "network.hops")
+    assert "nothing below: not allowed" in bound.note
+    assert math.isnan(bound.derivative.left)
+    named = {row.factor.key for row in chain.rows} | set(chain.without_effect) | set(chain.failed)
+    assert named == set(numeric_keys(CHAIN))
+
+
+def test_under_light_load_goodput_is_the_load():
+    keys = ["traffic.load_kbps", "link.node_buffer_bytes", "link.l2cap_delay_s"]
+    found = local_sensitivity(LIGHT, ["goodput_kbps"], keys, workers=1)
+    (row,) = found.rows
+    assert row.factor.key == "traffic.load_kbps"
+    assert row.elasticity == pytest.approx(1.0, abs=1e-9)
+    assert found.without_effect == ("link.node_buffer_bytes", "link.l2cap_delay_s")
+
+
+def test_a_jump_of_the_model_is_recognised():
+    # Vegas ends slow start at gamma = alpha = 1: below that it settles elsewhere.
+    (row,) = local_sensitivity(LINK, ["goodput_kbps"], ["transport.gamma"]).rows
+    assert row.derivative.kind == "jump"
+    assert math.isnan(row.derivative.value) and math.isnan(row.elasticity)
+    assert row.at_low < row.base == row.at_high
+    assert row.effect == row.base - row.at_low
+
+
+def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
+    (row,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"]).rows
+    assert row.derivative.kind == "one-sided"
+    # each packet is sent 1/(1 - per) times: by the limit of the busy link, goodput falls as 1 - per
+    assert row.derivative.value == pytest.approx(-row.base, rel=1e-4)
+    assert math.isnan(row.elasticity)
+    (ranged,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"}).rows
+    assert ranged.at_high == goodput(LINK.with_(radio__per=0.1))
+    assert ranged.effect == pytest.approx(0.05 * row.base, rel=1e-4)
+
+
+def test_the_dataset_holds_the_rows(chain):
+    dataset = chain.dataset()
+    for row in chain.rows:
+        one = dataset.sel(metric=row.metric, key=row.factor.key)
+        np.testing.assert_equal(float(one["derivative"]), row.derivative.value)
+        np.testing.assert_equal(float(one["at_high"]), row.at_high)
+        assert one["kind"].item() == row.derivative.kind
+    assert dataset.attrs["without_effect"] == list(chain.without_effect)
+
+
+def test_spreads_stay_within_what_a_key_allows():
+    found = {factor.key: factor for factor in factors(CHAIN)}
+    assert found["network.hops"].spread == Interval(1, 2, whole=True)
+    assert found["link.node_buffer_bytes"].spread == Interval(8100, 9900, whole=True)
+    assert found["radio.ber"].ends == pytest.approx((0.00045, 0.00055))
+    assert found["link.l2cap_delay_s"].spread is None
+    assert not any(key.startswith("run.") for key in found if key != "run.jitter_s")
+    (wide,) = factors(CHAIN, ["radio.ber"], share=0.5)
+    assert wide.half_spread == pytest.approx(0.00025)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"keys": ["radio.berr"]}, "did you mean 'radio.ber'"),
+        ({"keys": ["run.seed"]}, "how to simulate"),
+        ({"keys": ["radio.per"]}, "unset"),
+        ({"keys": ["link.arq"]}, "only keys that hold a number"),
+        ({"metrics": ["goodput"]}, "did you mean goodput_kbps"),
+        ({"metrics": ["delay_s"]}, "gives no value"),
+        ({"spread": {"radio.ber": "1e-4,2e-4"}}, "a spread is a range"),
+        ({"spread": {"radio.ber": "0.1..0.9"}}, "0.9"),
+        ({"share": 1.5}, "less than 100"),
+    ],
+)
+def test_what_cannot_be_studied_is_refused(arguments, words):
+    with pytest.raises(ScenarioError, match=words):
+        local_sensitivity(CHAIN, **arguments)
+
+
+def test_sobol_of_a_scenario_finds_what_matters():
+    found = global_sensitivity(
+        CHAIN, "sobol", ["goodput_kbps", "rtt_s"], ["radio.ber", "transport.receive_window_segments"],
+        {"transport.receive_window_segments": "18..22"}, samples=32,
+    )  # fmt: skip
+    assert found.attrs["points"] == 32 * 4 and found.attrs["failed"] == 0
+    total = found["total"]
+    # goodput does not depend on the window here, so all of its variance is the radio's
+    np.testing.assert_allclose(total.sel(metric="goodput_kbps").values, [1.0, 0.0], atol=0.3)
+    assert float(total.sel(metric="goodput_kbps", key="transport.receive_window_segments")) < 1e-12
+    radio, window = total.sel(metric="rtt_s").values
+    assert window > 0.9 > 0.1 > radio
+
+
+def test_morris_counts_points_without_an_answer():
+    # messages longer than a segment are not built: some trajectories are incomplete
+    found = global_sensitivity(
+        CHAIN, "morris", ["goodput_kbps"], ["traffic.message_bytes", "radio.ber"],
+        {"traffic.message_bytes": "450..502"}, samples=30, seed=4,
+    )  # fmt: skip
+    assert 0 < found.attrs["failed"] < found.attrs["points"]
+    assert int(found["kept"][0]) < found.attrs["groups"] == 30
+    assert any("not built" in reason for reason in found.attrs["reasons"])
+    assert sum(found.attrs["reasons"].values()) == found.attrs["failed"]
+
+
+def test_results_do_not_depend_on_the_number_of_processes():
+    arguments = {"metrics": ["goodput_kbps"], "keys": ["radio.ber"], "samples": 4}
+    one, two = (global_sensitivity(CHAIN, "morris", **arguments, workers=workers) for workers in (1, 2))
+    assert one.identical(two)
+
+
+def test_a_simulated_slope_covers_the_exact_one():
+    # Goodput under light load is the load, exactly. The interval is widened to 99.9 %: one seed in a thousand
+    # would fail.
+    run = {"run.duration_s": 60.0, "run.warmup_s": 5.0, "run.replications": 8}
+    found = simulated_slopes(LIGHT.changed(run), ["traffic.load_kbps"], ["goodput_kbps"])
+    one = found.sel(metric="goodput_kbps", key="traffic.load_kbps")
+    wider = stdtrit(7, 0.9995) / stdtrit(7, 0.975)
+    assert float(one["solved"]) == pytest.approx(1.0, abs=1e-9)
+    assert abs(float(one["simulated"]) - 1.0) <= wider * float(one["ci95"])
+    assert 0 < float(one["ci95"]) < 0.5
+    assert float(one["gain"]) > 2  # the same arrivals at both loads
+
+
+def test_the_interval_of_paired_slopes_holds_its_confidence():
+    # 400 intervals of 95 %: between 363 and 396 cover with probability 0.9998.
+    numbers = np.random.default_rng(11)
+    covered = 0
+    for _ in range(400):
+        common = 3 * numbers.standard_normal(10)
+        low = common + 0.2 * numbers.standard_normal(10)
+        high = common + 0.2 * numbers.standard_normal(10) + 1.0
+        found = _slope(low, high, 2.0)
+        covered += abs(found["simulated"] - 0.5) <= found["ci95"]
+    assert 363 <= covered <= 396
+    assert _slope(np.arange(5.0), np.arange(5.0) + 1.0, 2.0)["ci95"] == pytest.approx(0, abs=1e-12)
+    assert math.isnan(_slope(np.array([1.0, math.nan]), np.array([2.0, 3.0]), 1.0)["simulated"])
+
+
+def test_one_replication_has_no_interval():
+    with pytest.raises(ScenarioError, match="two or more"):
+        simulated_slopes(LIGHT.with_(run__replications=1), ["traffic.load_kbps"])
+
+
+def test_formulas_of_a_scenario_have_its_numbers():
+    found = {entry.form.name: entry for entry in formulas_of(CHAIN)}
+    for name in ("DH5", "DM5", "DM3", "DM1"):
+        exact = float(payload_error_rate(PACKET_TYPES[name], CHAIN.radio.ber))
+        assert found[f"packet error rate, {name} payload"].value == pytest.approx(exact, rel=1e-9)
+    solved = solve(CHAIN)
+    root = found["send rate, square-root law"]
+    p, rtt = float(solved["segment_loss"].mean()), float(solved["rtt_s"].mean())
+    assert root.value == pytest.approx(math.sqrt(1.5 / p) / rtt, rel=1e-9)
+    elasticities = {one.symbol: one.elasticity for one in root.derivatives}
+    assert elasticities == pytest.approx({"RTT": -1, "b": -0.5, "p": -0.5})
+
+
+def test_formulas_of_a_ring_agree_with_the_model_of_the_ring():
+    scenario = Scenario().changed({"network.peripherals": 4})
+    ring = ring_of(scenario)
+    # TCP's laws need the solver, these two do not: take the numbers without solving
+    capacity = formula("capacity of a ring, each flow", at={"N": 4, "D": 23, "A": 3, "T_s": 625e-6})
+    assert capacity.value == pytest.approx(ring.air_capacity)
+    from btqueue.study.sensitivity.formula_values import Setting, _ring, _token_bucket
+
+    setting = Setting(scenario)
+    (numbers,) = _ring(setting).values()
+    assert {name: number.value for name, number in numbers.items()} == {
+        name: number.value for name, number in capacity.numbers.items()
+    }
+    (bucket,) = _token_bucket(setting).values()
+    bytes_s = formula("capacity, token bucket", {name: number.value for name, number in bucket.items()}).value
+    assert bytes_s == pytest.approx(ring.token_capacity * scenario.traffic.message_bytes)
+
+
+def test_a_formula_without_all_numbers_has_expressions_only():
+    found = formula("attempts", parse_at(["h=1", "s=0.8"]))
+    assert found.missing == ["r"] and math.isnan(found.value)
+    assert [one.symbol for one in found.derivatives] == ["h", "r", "s"]
+    complete = formula("attempts", {"h": 1, "s": 0.8, "r": 1})
+    assert complete.value == pytest.approx(1.25)
+    (by_s,) = [one for one in complete.derivatives if one.symbol == "s"]
+    assert (by_s.value, by_s.elasticity) == pytest.approx((-1 / 0.64, -1.0))
+    assert by_s.latex == r"- \frac{1}{h s^{2}}"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: formula("goodput, DH7"), "did you mean"),
+        (lambda: formula("attempts", {"z": 1}), "has no symbol z"),
+        (lambda: parse_at(["b"]), "write symbol=number"),
+        (lambda: parse_at(["b=x"]), "write symbol=number"),
+    ],
+)
+def test_wrong_formulas_are_refused(call, words):
+    with pytest.raises(ScenarioError, match=words):
+        call()
+
+
+def test_figures_show_the_largest_effects_on_top(chain):
+    figure = sensitivity_figure(chain.dataset(), ["rtt_s"])
+    (axes,) = figure.axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[-1] == "network.hops"
+    top = next(row for row in chain.ranked("rtt_s") if row.factor.key == names[-1])
+    right = max(patch.get_window_extent().x1 for patch in axes.patches)
+    assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top.at_high)
+    with pytest.raises(NoFigure, match="timeouts_per_s"):
+        sensitivity_figure(chain.dataset(), ["timeouts_per_s"])

@@ -1,0 +1,130 @@
+"""The command `btqueue sensitivity`."""
+
+import csv
+import json
+
+import pytest
+import typer
+import xarray as xr
+from typer.testing import CliRunner
+
+from btqueue.cli.exits import Commands
+from btqueue.cli.sensitivity import register
+
+CHAIN = "chen-2004/adaptive-1"
+KEYS = ["--key", "radio.ber", "--key", "transport.receive_window_segments"]
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("btqueue.cli.exits.NOT_BUILT", ())
+    app = typer.Typer(cls=Commands)
+    app.callback()(lambda: None)
+    register(app)
+
+    def invoke(*arguments: str):
+        return CliRunner().invoke(app, ["sensitivity", *arguments])
+
+    return invoke
+
+
+def test_the_table_names_keys_and_elasticities(run):
+    result = run(CHAIN, *KEYS)
+    assert result.exit_code == 0, result.output
+    assert "radio.ber" in result.stdout and "-0.00795" in result.stdout
+    assert "0.00045..0.00055" in result.stdout
+    assert "no key has an effect" in result.stdout  # on timeouts
+
+
+@pytest.mark.parametrize("method", ["local", "sobol", "morris"])
+def test_json_is_one_object(run, method):
+    samples = [] if method == "local" else ["--samples", "4"]
+    result = run(CHAIN, *KEYS, "--method", method, *samples, "--json", "--metric", "rtt_s")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert set(content) == {"scenario", "sensitivity", "provenance"}
+    found = content["sensitivity"]
+    assert found["method"] == method
+    assert set(found["metrics"]["rtt_s"]["keys"]) == set(KEYS[1::2])
+    index = {"local": "elasticity", "sobol": "total", "morris": "absolute"}[method]
+    assert isinstance(found["metrics"]["rtt_s"]["keys"]["radio.ber"][index], float)
+
+
+def test_files_are_written(run, tmp_path):
+    result = run(CHAIN, *KEYS, "--metric", "rtt_s", "--out", "a.csv", "--plot", "a.svg")
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader((tmp_path / "a.csv").read_text("utf-8").splitlines()))
+    assert [row["key"] for row in rows] == KEYS[1::2]
+    assert float(rows[0]["elasticity"]) == pytest.approx(0.007948, rel=1e-3)
+    assert "radio.ber" in (tmp_path / "a.svg").read_text()
+    assert run(CHAIN, *KEYS, "--out", "a.nc").exit_code == 0
+    with xr.open_dataset("a.nc", engine="h5netcdf") as stored:
+        assert float(stored["elasticity"].sel(metric="rtt_s", key="radio.ber")) == pytest.approx(
+            0.007948, rel=1e-3
+        )
+        assert "scenario" in stored.attrs
+
+
+def test_a_share_and_a_range_set_the_spread(run):
+    result = run(CHAIN, *KEYS, "--spread", "20%", "--spread", "radio.ber=1e-4..6e-4", "--json")
+    keys = json.loads(result.stdout)["sensitivity"]["metrics"]["rtt_s"]["keys"]
+    assert (keys["radio.ber"]["low"], keys["radio.ber"]["high"]) == (1e-4, 6e-4)
+    assert keys["transport.receive_window_segments"]["low"] == 16
+
+
+def test_formulas_with_and_without_a_scenario(run):
+    result = run("--formula", "attempts", "--at", "h=1", "--at", "s=0.8", "--at", "r=1")
+    assert result.exit_code == 0, result.output
+    assert "value: 1.25\n" in result.stdout and r"\frac" in result.stdout
+    listed = run(CHAIN, "--method", "closed")
+    assert "packet error rate, DM5 payload" in listed.stdout and "radio.ber" in listed.stdout
+    one = run(CHAIN, "--formula", "packet error rate, DH5 payload", "--json")
+    formula = json.loads(one.stdout)["formulas"]["packet error rate, DH5 payload"]
+    assert formula["value"] == pytest.approx(1 - (1 - 5e-4) ** 2712)
+    assert formula["symbols"]["b"]["derivative"] == pytest.approx(2712 * (1 - 5e-4) ** 2711)
+    incomplete = run("--formula", "attempts")
+    assert "--at h=..." in incomplete.stdout
+
+
+def test_simulated_slopes_stand_beside_the_solvers(run):
+    sets = ["run.duration_s=20", "run.warmup_s=2", "run.replications=3"]
+    result = run(
+        CHAIN, "--method", "simulate", "--key", "transport.receive_window_segments", "--quiet",
+        *(word for text in sets for word in ("--set", text)),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "3 replications with the same seeds" in result.stdout
+    assert "comparisons" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name a SCENARIO"),
+        ([CHAIN, "--key", "radio.berr"], "did you mean 'radio.ber'"),
+        ([CHAIN, "--metric", "rtt"], "did you mean rtt_s"),
+        ([CHAIN, "--spread", "lots"], "KEY=LOW..HIGH"),
+        ([CHAIN, "--spread", "0%"], "KEY=LOW..HIGH"),
+        ([CHAIN, "--samples", "8"], "goes with --method sobol"),
+        ([CHAIN, "--at", "b=1"], "goes with --formula"),
+        ([CHAIN, "--out", "a.xls"], "must end in"),
+        ([CHAIN, "--method", "closed", "--out", "a.csv"], "formulas are printed"),
+        (["--formula", "attemps"], "did you mean"),
+        ([CHAIN, "--key", "link.l2cap_delay_s", "--method", "sobol"], "give its spread"),
+        ([CHAIN, "--set", "traffic.source=poisson"], "not built yet"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(run, arguments, words, tmp_path):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_many_failures_are_no_answer(run):
+    spread = ["--spread", "traffic.message_bytes=499..600"]
+    result = run(CHAIN, "--method", "morris", *spread, "--key", "traffic.message_bytes", "--samples", "8")
+    assert result.exit_code == 3
+    assert "points have no answer" in result.stderr

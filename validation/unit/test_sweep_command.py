@@ -1,0 +1,166 @@
+"""`btqueue sweep`: what it prints, writes and draws, and how it ends."""
+
+import json
+import os
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from btqueue.cli import sweep as command
+from btqueue.cli.exits import Commands
+from btqueue.study.sweep_files import read_sweep
+
+NAME = "venugopal-2006/piconet"
+OVER = ["--over", "polling.limit=1..6:5", "--over", "traffic.load_kbps=100,120,140"]
+
+app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+command.register(app)
+app.command("other")(lambda: None)  # with a single command its name would not be asked for
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(engines, monkeypatch):
+    """Nothing waits for a compiler."""
+    monkeypatch.setattr("btqueue.cli.exits.NOT_BUILT", ())
+
+
+def run(*arguments: object, code: int = 0):
+    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_a_table_shows_every_point(tmp_path):
+    shown = run(NAME, *OVER, "--out", tmp_path / "result.nc", "--workers", 1).stdout
+    assert "polling.limit" in shown and "goodput (kbit/s)" in shown
+    assert shown.count("101") == 6
+    assert "6 of 6 points answered" in shown and "written to" in shown
+    assert read_sweep(tmp_path / "result.nc").sizes["polling.limit"] == 2
+
+
+def test_json_is_one_object_with_labels_and_metrics():
+    shown = json.loads(run(NAME, *OVER, "--json", "--workers", 1, "--metric", "cycle_s").stdout)
+    assert shown["sweep"]["dimensions"] == {"polling.limit": 2, "traffic.load_kbps": 3}
+    assert shown["sweep"]["coordinates"]["polling.limit"] == [1, 6]
+    assert shown["sweep"]["metrics"] == {"cycle_s": [[0.03] * 3] * 2}
+    assert (shown["sweep"]["points"], shown["sweep"]["answered"], shown["sweep"]["failed"]) == (6, 6, 0)
+    assert shown["scenario"]["network"]["topology"] == "piconet" and "btqueue" in shown["provenance"]
+
+
+def test_failed_points_are_counted_with_their_reason(engines):
+    good = engines.network.solve
+
+    def solve(scenario):
+        if scenario.polling.limit > 1:
+            raise engines.network.NoConvergence("nowhere")
+        return good(scenario)
+
+    engines.network.solve = solve
+    shown = run(NAME, *OVER, "--workers", 1).stdout
+    assert "3 of 6 points answered" in shown
+    assert "failed: 3 x no convergence: nowhere" in shown
+    shown = json.loads(run(NAME, *OVER, "--workers", 1, "--json").stdout)
+    assert shown["sweep"]["failures"] == {"no convergence: nowhere": 3}
+    assert shown["sweep"]["metrics"]["goodput_kbps"][1] == [None] * 3
+
+
+def test_only_a_sweep_without_any_answer_is_exit_3(engines, tmp_path):
+    def solve(scenario):
+        raise engines.network.NoConvergence("nowhere")
+
+    engines.network.solve = solve
+    ended = run(NAME, *OVER, "--workers", 1, "--plot", tmp_path / "x.png", code=3)
+    assert "no point has an answer" in ended.stderr and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_is_drawn_in_each_format(tmp_path, suffix):
+    run(NAME, *OVER, "--plot", tmp_path / f"picture.{suffix}", "--workers", 1)
+    begin = (tmp_path / f"picture.{suffix}").read_bytes()[:40]
+    assert {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix] in begin
+
+
+def test_both_engines_and_a_sample(tmp_path):
+    sampled = ["--over", "polling.limit=1..10", "--sample", 4, "--engine", "both"]
+    shown = run(NAME, *sampled, "--workers", 1, "--plot", tmp_path / "picture.svg").stdout
+    assert shown.count("simulate") == 4 and shown.count("solve") == 4
+
+
+def test_points_of_a_file(tmp_path):
+    (tmp_path / "points.csv").write_text("polling.limit,traffic.load_kbps\n3,100\n4,120\n")
+    shown = json.loads(run(NAME, "--points", tmp_path / "points.csv", "--json", "--workers", 1).stdout)
+    assert shown["sweep"]["coordinates"]["polling.limit"] == [3, 4]
+
+
+def test_a_finished_sweep_says_so(tmp_path):
+    out = ["--out", tmp_path / "result.nc", "--workers", 1]
+    run(NAME, *OVER, *out)
+    assert "is complete already" in run(NAME, *OVER, *out).stderr
+    assert run(NAME, *OVER, *out, "--quiet").stderr == ""
+
+
+def test_ctrl_c_says_what_is_kept(engines, tmp_path):
+    good, calls = engines.network.solve, []
+
+    def solve(scenario):
+        calls.append(scenario)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return good(scenario)
+
+    engines.network.solve = solve
+    out = ["--out", tmp_path / "result.nc", "--workers", 1]
+    ended = run(NAME, *OVER, *out, code=130)
+    assert "interrupted: 2 finished points are kept in" in ended.stderr and ended.stdout == ""
+    assert "2 of 6 points were finished before" in run(NAME, *OVER, *out).stderr
+    assert len(calls) == 3 + 4
+
+
+def test_ctrl_c_without_a_file_says_what_is_lost(engines):
+    def solve(scenario):
+        raise KeyboardInterrupt
+
+    engines.network.solve = solve
+    assert "0 finished points are lost" in run(NAME, *OVER, "--workers", 1, code=130).stderr
+
+
+BAD = [
+    ([], ["--over", "polling.limit=1..25"]),
+    (["--over", "polling.limt=1..3"], ["did you mean 'polling.limit'"]),
+    (["--over", "polling.limit=0..3"], ["[polling] limit = 0"]),
+    (["--over", "polling.limit=1..3", "--metric", "goodput"], ["did you mean goodput_kbps"]),
+    (["--over", "polling.limit=1..3", "--metric", "zzz"], ["the metrics are goodput_kbps,"]),
+    (["--over", "polling.limit=1..3", "--out", "x.ncc"], [".nc (netCDF)", "did you mean x.nc"]),
+    (["--over", "polling.limit=1..3", "--out", "none/x.nc"], ["there is no folder"]),
+    (["--over", "polling.limit=1..3", "--plot", "x.gif"], ["--plot x.gif", ".png"]),
+    (["--over", "polling.limit=1..3", "--points", "x.csv"], ["do not go with over"]),
+    (["--points", "x.csv"], ["x.csv: cannot be read"]),
+    (["--over", "polling.limit=1..3", "--set", "polling.limit=0"], ["[polling] limit = 0"]),
+    (["--over", "run.seed=1..3", "--independent"], ["run.seed"]),
+    (["--over", "traffic.source=ibp,file"], ["none of the 2 points can be run", "ibp"]),
+    (["--over", "polling.limit=1..3", "--cluster", "tcp://x:1", "--workers", "2"], ["--workers"]),
+    (["--over", "polling.limit=1..3", "--sample", "0"], ["--sample"]),
+    (["--over", "polling.limit=1..3", "--engine", "guess"], ["guess"]),
+    (
+        ["--over", "run.replications=1,2", *OVER, "--over", "run.seed=1,2", "--plot", "x.png"],
+        ["at most 3 keys"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD)
+def test_bad_input_is_exit_2_before_anything_is_computed(engines, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    engines.network.solve = None
+    ended = run(NAME, *arguments, code=2)
+    message = " ".join(ended.stderr.split())
+    for word in words:
+        assert word in message
+    assert ended.stdout == "" and "Traceback" not in ended.stderr and os.listdir(tmp_path) == []
+
+
+def test_a_metric_that_no_point_has_cannot_be_drawn(tmp_path):
+    ended = run(NAME, *OVER, "--metric", "loss_arq", "--plot", tmp_path / "x.png", "--workers", 1, code=2)
+    assert "no point has a value of loss_arq; there are goodput_kbps" in " ".join(ended.stderr.split())
+    assert "6 of 6 points answered" in ended.stdout and os.listdir(tmp_path) == []

@@ -1,0 +1,142 @@
+"""Figures of sweeps: lines, bands, heat maps and panels show the numbers of the dataset."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from btqueue.plots import save
+from btqueue.plots.sweep import NoFigure, is_geometric, sweep_figure
+
+A, B, C = "polling.limit", "traffic.load_kbps", "run.seed"
+
+
+def dataset(sizes: dict[str, int], *, engines: tuple[str, ...] = (), ci95: bool = False) -> xr.Dataset:
+    dims = (("engine",) if engines else ()) + tuple(sizes)
+    shape = ((len(engines),) if engines else ()) + tuple(sizes.values())
+    values = np.arange(np.prod(shape), dtype=float).reshape(shape) + 100
+    variables = {"goodput_kbps": (dims, values), "rtt_s": (dims, values / 1000)}
+    if ci95:
+        variables["goodput_kbps_ci95"] = (dims, np.full(shape, 0.5))
+    coordinates = {key: np.arange(1, size + 1) for key, size in sizes.items()}
+    return xr.Dataset(variables, {**coordinates, **({"engine": list(engines)} if engines else {})})
+
+
+def panels(figure):
+    return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+
+
+def legend(axes) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_one_key_is_a_line_through_the_points():
+    (axes,) = panels(sweep_figure(dataset({A: 4})))
+    (line,) = axes.lines
+    assert np.asarray(line.get_xydata()).tolist() == [[1, 100], [2, 101], [3, 102], [4, 103]]
+    assert axes.get_xlabel() == A and axes.get_ylabel() == "goodput (kbit/s)"
+
+
+def test_intervals_are_bands():
+    (axes,) = panels(sweep_figure(dataset({A: 4}, ci95=True)))
+    (band,) = axes.collections
+    heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
+    assert (heights.min(), heights.max()) == (99.5, 103.5)
+
+
+def test_few_values_of_a_second_key_are_curves_told_apart_in_three_ways():
+    (axes,) = panels(sweep_figure(dataset({A: 4, B: 7})))
+    looks = [(line.get_color(), line.get_marker(), line._dash_pattern) for line in axes.lines]  # type: ignore[attr-defined]
+    assert len(looks) == 7
+    for sign in zip(*looks, strict=True):
+        assert len({str(one) for one in sign}) == 7
+    assert legend(axes) == list("1234567")
+
+
+def test_many_values_of_a_second_key_are_a_heat_map():
+    data = dataset({A: 4, B: 8})
+    figure = sweep_figure(data)
+    (axes,) = panels(figure)
+    mesh = axes.collections[0]
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()).ravel(), data["goodput_kbps"].values.T.ravel())
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (A, B)
+    assert len(figure.axes) == 2  # the second is the scale of colours
+
+
+def test_points_that_failed_leave_holes():
+    data = dataset({A: 4, B: 8})
+    data["goodput_kbps"][1, 2] = np.nan
+    (axes,) = panels(sweep_figure(data))
+    assert np.ma.count_masked(np.ma.asanyarray(axes.collections[0].get_array())) == 1
+    line_data = dataset({A: 4})
+    line_data["goodput_kbps"][1] = np.nan
+    (axes,) = panels(sweep_figure(line_data))
+    assert np.isnan(axes.lines[0].get_ydata()).sum() == 1
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [({A: 3, B: 3, C: 2}, 2), ({A: 3, B: 9, C: 2}, 4)])
+def test_a_third_key_makes_panels(sizes, expected):
+    found = panels(sweep_figure(dataset(sizes, engines=("solve", "simulate"))))
+    assert len(found) == expected
+    assert all(f"{C} = " in axes.get_title() for axes in found)
+
+
+def test_both_engines_are_in_one_panel():
+    (axes,) = panels(sweep_figure(dataset({A: 4}, engines=("solve", "simulate"), ci95=True)))
+    assert legend(axes) == ["solve", "simulate"]
+    solved, simulated = axes.lines
+    assert (solved.get_linestyle(), simulated.get_linestyle()) == ("-", "None")
+
+
+def test_each_metric_has_a_row_of_panels():
+    found = panels(sweep_figure(dataset({A: 4}), ["goodput_kbps", "rtt_s"], "title"))
+    assert [axes.get_ylabel() for axes in found] == ["goodput (kbit/s)", "round-trip time (s)"]
+
+
+def test_chosen_points_are_shown_against_each_key():
+    data = xr.Dataset(
+        {"goodput_kbps": ("point", [5.0, 3.0, 4.0])},
+        {"point": [0, 1, 2], A: ("point", [1, 3, 2]), "polling.discipline": ("point", ["a", "b", "a"])},
+    )
+    first, second = panels(sweep_figure(data))
+    assert first.get_xlabel() == A
+    assert [text.get_text() for text in second.get_xticklabels()] == ["a", "b"]
+
+
+def test_values_of_several_orders_get_a_logarithmic_axis():
+    data = dataset({A: 4}).assign_coords({A: [1e-6, 1e-5, 1e-4, 1e-3]})
+    assert panels(sweep_figure(data))[0].get_xscale() == "log"
+    assert panels(sweep_figure(dataset({A: 4})))[0].get_xscale() == "linear"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2, 4, 8, 16, 32], True),
+        ([1, 50, 100], False),
+        ([0, 1, 100], False),
+        ([1, 100], False),
+        (range(1, 40), False),
+    ],
+)
+def test_what_is_evenly_spread_in_the_logarithm(values, expected):
+    assert is_geometric(np.array(values)) is expected
+
+
+@pytest.mark.parametrize(
+    ("data", "metric", "words"),
+    [
+        (dataset({A: 2, B: 2, C: 2, "d": 2}), "goodput_kbps", "at most three keys"),
+        (dataset({A: 2, B: 2, C: 13}), "goodput_kbps", "13 panels are too many"),
+        (dataset({A: 2}), "delay_s", "no point has a value of delay_s; there are goodput_kbps, rtt_s"),
+    ],
+)
+def test_what_makes_no_figure_is_refused(data, metric, words):
+    with pytest.raises(NoFigure, match=words):
+        sweep_figure(data, [metric])
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_same_figure_is_the_same_file(tmp_path, suffix):
+    for name in ("a", "b"):
+        save(sweep_figure(dataset({A: 3, B: 9})), tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
