@@ -8,7 +8,7 @@ From the ground up:
 * `single`: one queue (`single_queue`, `finite_queue`, `priority_queue`, `modulated_queue`, ...);
 * `vacations`: one queue whose server goes away (`queue` is the door to all disciplines);
 * `polling`: one server for several queues (`polling`, `finite`, `small_chain`);
-* `pairs`: a server that visits stations with a queue in each direction;
+* `pairs`: a server that visits stations with a queue in each direction (`queue` is the fast door);
 * `token_bucket`, `links`, `bridges`: what stands before a link, and what it does to a packet;
 * `closed_forms`, `traffic_forms`: where there are formulas.
 

@@ -97,7 +97,7 @@ def continue_acceleration(
     tolerance: ArrayLike,
     max_iterations: ArrayLike,
 ) -> Acceleration:
-    """Go on until a step changes the state by less than ``tolerance``, or ``max_iterations`` in all are taken."""
+    """Go on until a step changes the state by less than ``tolerance``, or after ``max_iterations`` in all."""
 
     def on_vectors(vector: Array) -> Array:
         return ravel_pytree(step(unravel(vector)))[0]
