@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.transport.newreno_chain import (
+    UNLIMITED,
     Fate,
     Growth,
     Outcome,
@@ -48,6 +49,7 @@ class TransitionStructure:
         delivered: (N, F) segments delivered in order.
         fast_retransmit: (N, F) whether a fast retransmit starts.
         cwnd: (N, F) congestion window afterwards, in segments, before any timeout.
+        overflows: (N,) whether the segment is refused by a full buffer, whatever its fate would have been.
     """
 
     window: int
@@ -60,6 +62,7 @@ class TransitionStructure:
     delivered: NDArray[np.int64]
     fast_retransmit: NDArray[np.bool_]
     cwnd: NDArray[np.float64]
+    overflows: NDArray[np.bool_]
 
     @property
     def states(self) -> int:
@@ -79,6 +82,7 @@ def compile_chain(
     variant: Variant = Variant.NEWRENO,
     growth: Growth = Growth.REAL,
     ack_loss: bool = True,
+    room: int = UNLIMITED,
 ) -> TransitionStructure:
     """Enumerate the recurrent states of one TCP connection.
 
@@ -87,6 +91,7 @@ def compile_chain(
         variant: TCP variant.
         growth: law of congestion avoidance.
         ack_loss: whether ACKs may be lost; without, the structure is about a third of the size.
+        room: segments that may be in flight before a buffer on the path refuses one.
 
     Returns:
         The structure, cached in memory; treat it as read-only.
@@ -96,8 +101,10 @@ def compile_chain(
     """
     if not 1 <= window <= LARGEST_WINDOW:
         raise ValueError(f"window must be 1 to {LARGEST_WINDOW} segments, got {window}")
+    if room < 1:
+        raise ValueError(f"room must be at least one segment, got {room}")
     variant, growth = Variant(variant), Growth(growth)
-    rules = SenderRules(window=window, variant=variant, lattice=window_lattice(window, growth))
+    rules = SenderRules(window=window, variant=variant, lattice=window_lattice(window, growth), room=room)
     states, outcomes = _search(rules, tuple(Fate) if ack_loss else (Fate.LOST, Fate.ACKNOWLEDGED))
     open_segments = np.array([len(state[-2]) for state in states])
     order = np.argsort(-open_segments, kind="stable")
@@ -125,12 +132,13 @@ def compile_chain(
         delivered=np.array([[o.delivered for o in row] for row in rows]),
         fast_retransmit=np.array([[o.fast_retransmit for o in row] for row in rows]),
         cwnd=np.array([[o.window for o in row] for row in rows]),
+        overflows=np.array([row[0].overflows for row in rows]),
     )
 
 
 def _search(rules: SenderRules, fates: tuple[Fate, ...]) -> tuple[list[State], list[list[Outcome]]]:
     """Visit every state reachable from the first, breadth first; return them with their outcomes by fate."""
-    states = [first_state(rules.window)]
+    states = [first_state(rules.window, rules.room)]
     seen = set(states)
     outcomes: list[list[Outcome]] = []
     for state in states:  # grows while it is read

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from btqueue.transport.chain import ROUND_END, TransitionStructure, compile_chain
 from btqueue.transport.loss_process import LossProcess
-from btqueue.transport.newreno_chain import Fate, Growth, Variant
+from btqueue.transport.lumping import lump, window_found
+from btqueue.transport.newreno_chain import UNLIMITED, Fate, Growth, Variant
 from btqueue.transport.round_map import RoundMap, stationary_law
 
 Array = NDArray[np.float64]
@@ -32,9 +33,9 @@ class LockstepRates:
         mean_window_found: the same as ACKs and expiries find it, before they change it.
         mean_window_at_round_ends: its whole part, averaged over the ends of rounds (before any timeout).
         converged: the stationary law met the tolerance (always true: otherwise an exception is raised).
-        residual: total variation between the stationary law and its image one round later.
-        iterations: rounds applied by the solver.
-        states: number of states of the chain, hidden states included.
+        residual: total variation between the stationary law at the cut and its image at the next visit.
+        iterations: passes through the chain by the solver.
+        states: number of states of the lumped chain, hidden states included.
     """
 
     goodput: float
@@ -64,6 +65,8 @@ def lockstep_rates(
     variant: Variant = Variant.NEWRENO,
     growth: Growth = Growth.REAL,
     tolerance: float = 1e-11,
+    windows: bool = True,
+    room: int = UNLIMITED,
 ) -> LockstepRates:
     """Solve the exact chain of one greedy TCP connection.
 
@@ -83,6 +86,10 @@ def lockstep_rates(
         variant: TCP variant.
         growth: law of congestion avoidance.
         tolerance: largest residual accepted.
+        windows: whether the means of the window are wanted; without, they are nan, and the chain has less
+            than half the states.
+        room: segments that may be in flight before a buffer on the path refuses one. That is what a buffer
+            does that is filled by this connection alone, from one state at the start of a burst.
 
     Raises:
         ValueError: a time or the window is out of range.
@@ -95,8 +102,9 @@ def lockstep_rates(
         )
     if max_rto < min_rto:
         raise ValueError(f"max_rto must be at least min_rto = {min_rto}, got {max_rto}")
-    structure = compile_chain(
-        window, variant=variant, growth=growth, ack_loss=bool(np.any(loss.ack_loss > 0.0))
+    ack_loss = bool(np.any(loss.ack_loss > 0.0))
+    structure = lump(
+        compile_chain(window, variant=variant, growth=growth, ack_loss=ack_loss, room=room), windows=windows
     )
     durations = round_durations(structure, rtt=rtt, min_rto=min_rto, max_rto=max_rto, rto_backoff=rto_backoff)
     round_map = RoundMap(
@@ -106,8 +114,10 @@ def lockstep_rates(
         between_rounds=np.stack([loss.transition(duration) for duration in durations]),
     )
     found = stationary_law(round_map, tolerance=tolerance)
-    visits = round_map.micro_steps(found.law)
+    visits = found.visits
     flow = visits @ round_map.fate_probability.T  # (N, F): every reward is a sum over transitions
+    refused = structure.overflows
+    flow[refused] = np.eye(1, structure.fates, Fate.LOST) * flow[refused].sum(axis=1, keepdims=True)
     return _rates(structure, flow, durations, found.residual, found.iterations, visits.size)
 
 
@@ -166,12 +176,7 @@ def _rates(
 def _mean_window_found(
     structure: TransitionStructure, flow: Array, timeout: NDArray[np.bool_], used: Array
 ) -> float:
-    """Mean of the window that ACKs and expiries of the timer find.
-
-    cwnd is part of a state, so what a transition leaves is what the next one finds; a timeout leaves 1.
-    """
-    found = np.ones(flow.shape[0])
-    found[structure.target[~timeout]] = used[~timeout]
+    """Mean of the window that ACKs and expiries of the timer find."""
     acks = flow[:, Fate.ACKNOWLEDGED]
-    at_acks, at_expiries = float(acks @ found), float((flow * used)[timeout].sum())
+    at_acks, at_expiries = float(acks @ window_found(structure)), float((flow * used)[timeout].sum())
     return (at_acks + at_expiries) / float(acks.sum() + flow[timeout].sum())

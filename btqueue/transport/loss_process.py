@@ -83,11 +83,11 @@ class LossProcess:
             raise ValueError(f"the rows of generator must sum to zero, got {q.sum(axis=1)}")
         from scipy.linalg import expm
 
-        return cls(
-            np.asarray(data_loss, float),
-            np.asarray(ack_loss, float),
-            lambda dt: np.asarray(expm(q * dt), np.float64),
-        )
+        def transition(elapsed: float) -> Vector:
+            rows = np.asarray(expm(q * elapsed), np.float64)
+            return rows / rows.sum(axis=1, keepdims=True)  # a fast chain loses digits
+
+        return cls(np.asarray(data_loss, float), np.asarray(ack_loss, float), transition)
 
 
 def in_series(links: Sequence[LossProcess]) -> LossProcess:
@@ -105,4 +105,20 @@ def in_series(links: Sequence[LossProcess]) -> LossProcess:
         1.0 - product(1.0 - link.data_loss for link in links),
         1.0 - product(1.0 - link.ack_loss for link in links),
         lambda dt: product(link.transition(dt) for link in links),
+    )
+
+
+def alike_in_series(link: LossProcess) -> LossProcess:
+    """Two independent links that are alike, one behind the other.
+
+    Which of the two is in which state does not matter: the unordered pairs of states are a Markov chain.
+    """
+    states = link.channel_states
+    first, second = np.triu_indices(states)
+    pairs = np.zeros((states * states, first.size))
+    pairs[first * states + second, np.arange(first.size)] = 1.0
+    pairs[second * states + first, np.arange(first.size)] = 1.0
+    both, kept = in_series([link, link]), first * states + second
+    return LossProcess(
+        both.data_loss[kept], both.ack_loss[kept], lambda dt: both.transition(dt)[kept] @ pairs
     )

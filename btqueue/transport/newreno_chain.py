@@ -27,6 +27,8 @@ MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmissio
 DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
 TIMER_RESTARTED = -1  # `age` of a timer restarted in the round under way: 0 at the round's end
 ALREADY_ACKNOWLEDGED = -1  # a retransmission still on its way of a segment below snd_una
+OVERFLOWING = -2  # a segment that a full buffer refuses
+UNLIMITED = 1 << 30
 
 
 class Variant(StrEnum):
@@ -149,11 +151,13 @@ class Connection:
         )  # fmt: skip
 
 
-def first_state(window: int) -> State:
+def first_state(window: int, room: int = UNLIMITED) -> State:
     """Return a recurrent state: the retransmission after a full window was lost.
 
-    It can be reached from every other: without loss the window fills up, and then a whole window may be lost.
+    It can be reached from every other: without loss the window fills up, or grows until the path has no more
+    room, and then a whole window may be lost.
     """
+    window = min(window, room + 1)
     return Connection(
         received=0, snd_nxt=1, snd_max=window, cwnd=1, ssthresh=max(window // 2, 2), duplicates=0,
         in_recovery=False, recover=window, backoff=1, age=0, sacked=0, high_rxt=0,
@@ -172,6 +176,7 @@ class Outcome:
         window: cwnd in segments once the fate of the segment, but no timeout, was acted on.
         round_ended: it was the last segment of its round; one round-trip time passes.
         timeout: None, or (backoff, age) of the timer that then expired.
+        overflows: the segment was refused by a full buffer, whatever its fate would have been.
     """
 
     state: State
@@ -180,22 +185,31 @@ class Outcome:
     window: float
     round_ended: bool
     timeout: tuple[int, int] | None
+    overflows: bool
 
 
 @dataclass(frozen=True)
 class SenderRules:
-    """The protocol: a pure function from a state and a fate to an outcome."""
+    """The protocol: a pure function from a state and a fate to an outcome.
+
+    Attributes:
+        window: receive window in segments.
+        variant: TCP variant.
+        lattice: the values of cwnd.
+        room: segments that may be in flight before a buffer on the path refuses one.
+    """
 
     window: int
     variant: Variant
     lattice: WindowLattice
+    room: int = UNLIMITED
 
     def step(self, state: State, fate: Fate) -> Outcome:
         """Decide the fate of the first segment of the burst under way."""
         conn = Connection(*state)
         segment, conn.burst = conn.burst[0], conn.burst[1:]
-        delivered, fast_retransmit = 0, False
-        if fate is not Fate.LOST:
+        delivered, fast_retransmit, overflows = 0, False, segment == OVERFLOWING
+        if not overflows and fate is not Fate.LOST:
             delivered = _receive(conn, segment)
             if fate is Fate.ACKNOWLEDGED:
                 fast_retransmit = self._on_ack(conn)
@@ -207,7 +221,7 @@ class SenderRules:
                 timeout = (conn.backoff, conn.age)
                 self._on_timeout(conn)
             conn.burst, conn.released = conn.released, ()
-        return Outcome(conn.freeze(), delivered, fast_retransmit, window, round_ended, timeout)
+        return Outcome(conn.freeze(), delivered, fast_retransmit, window, round_ended, timeout, overflows)
 
     def _on_ack(self, conn: Connection) -> bool:
         """Take a cumulative ACK; tell whether it started a fast retransmit."""
@@ -294,6 +308,11 @@ class SenderRules:
     def _reduce_threshold(self, conn: Connection) -> None:
         conn.ssthresh = max(conn.snd_nxt // 2, 2)  # RFC 5681 equation 4; snd_nxt - snd_una are in flight
 
+    def _overflows(self, conn: Connection, segment: int) -> bool:
+        """Tell whether the segments before this one that have not arrived leave no room for it."""
+        arrived = conn.received & ((1 << segment) - 1)
+        return segment - arrived.bit_count() >= self.room
+
     def _send(self, conn: Connection) -> None:
         """Release what the window allows."""
         allowed = min(self.lattice.segments[conn.cwnd], self.window)
@@ -301,7 +320,8 @@ class SenderRules:
             sack_recovery.send(conn, allowed, self.window)
             return
         if conn.snd_nxt < allowed:
-            conn.released += tuple(range(conn.snd_nxt, allowed))
+            new = range(conn.snd_nxt, allowed)
+            conn.released += tuple(OVERFLOWING if self._overflows(conn, k) else k for k in new)
             conn.snd_nxt = allowed
             conn.snd_max = max(conn.snd_max, allowed)
 
@@ -327,5 +347,9 @@ def _advance(conn: Connection, acknowledged: int) -> None:
     conn.snd_max -= acknowledged
     conn.recover = max(conn.recover - acknowledged, 0)
     sack_recovery.advance(conn, acknowledged)
-    conn.burst = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.burst)
-    conn.released = tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in conn.released)
+    conn.burst = _renumbered(conn.burst, acknowledged)
+    conn.released = _renumbered(conn.released, acknowledged)
+
+
+def _renumbered(segments: tuple[int, ...], acknowledged: int) -> tuple[int, ...]:
+    return tuple(k if k == OVERFLOWING else max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in segments)

@@ -4,10 +4,105 @@ It answers, for a given order of acknowledgements and expiries, which segments a
 randomness and no network in it; times are in seconds, numbers and windows in segments. Rules: RFC 5681, RFC
 6582 (full ACK to ssthresh) and RFC 6298 with timestamps and one timer that every new acknowledgement
 restarts.
+
+The rules are functions of a sender that has the attributes of `Sender`: that class in Python, a record of an
+array in compiled code.
 """
 
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isnan, nan
+
+from btqueue.transport.compilation import part
+
+NO_SEGMENT = -1
+
+
+@part
+def answer(sender, number, now):
+    """Take an acknowledgement whose round trip is in `rto` already; return the segment to send again."""
+    resend = NO_SEGMENT
+    if number > sender.una:
+        advanced = number - sender.una
+        sender.una, sender.nxt, sender.duplicates = number, max(sender.nxt, number), 0
+        if sender.recovering:
+            resend = in_recovery(sender, number, advanced)
+        else:
+            sender.cwnd += 1.0 if sender.cwnd < sender.ssthresh else 1.0 / sender.cwnd
+        sender.deadline = now + sender.rto if sender.una < sender.highest else inf
+    elif sender.una < sender.highest:
+        resend = duplicate(sender)
+    if resend != NO_SEGMENT:
+        sent_up_to(sender, max(sender.nxt, resend + 1), now)
+    return resend
+
+
+@part
+def duplicate(sender):
+    """Count a duplicate acknowledgement; the third one sends the oldest segment again (RFC 5681)."""
+    sender.duplicates += 1
+    if sender.recovering:
+        sender.cwnd += 1.0
+    elif sender.duplicates == 3 and sender.una - 1 > sender.recover:
+        sender.fast_retransmits += 1
+        sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
+        sender.cwnd, sender.recover, sender.recovering = sender.ssthresh + 3.0, sender.highest - 1, True
+        return sender.una
+    return NO_SEGMENT
+
+
+@part
+def in_recovery(sender, number, advanced):
+    """Take a full acknowledgement, which ends recovery, or a partial one, which sends the next hole again."""
+    if number > sender.recover:
+        sender.recovering, sender.cwnd = False, sender.ssthresh
+        return NO_SEGMENT
+    sender.cwnd = max(sender.cwnd - advanced + 1.0, 1.0)
+    return sender.una
+
+
+@part
+def go_back(sender, now):
+    """The timer has expired: go back to the oldest segment."""
+    sender.timeouts += 1
+    sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
+    sender.cwnd, sender.recover = 1.0, sender.highest - 1
+    sender.recovering, sender.duplicates = False, 0
+    sender.nxt = sender.una
+    if sender.backoff:
+        sender.rto = min(2.0 * sender.rto, sender.max_rto)
+    sender.deadline = now + sender.rto
+
+
+@part
+def let_out(sender, now):
+    """Count the new segments that the window lets out as sent; return how many they are."""
+    window = min(sender.cwnd, float(sender.receive_window))
+    count = max(0, int(sender.una + window) - sender.nxt)
+    sent_up_to(sender, sender.nxt + count, now)
+    return count
+
+
+@part
+def sent_up_to(sender, nxt, now):
+    """Note that all segments before `nxt` have been sent, and start the timer if it is not running."""
+    if nxt > sender.nxt and sender.deadline == inf:
+        sender.deadline = now + sender.rto
+    sender.nxt = nxt
+    sender.highest = max(sender.highest, nxt)
+
+
+@part
+def smooth(smoothed, variation, rtt):
+    """Return mean and mean deviation of the round-trip time (RFC 6298) after a sample; at first nan."""
+    if isnan(smoothed):
+        return rtt, rtt / 2.0
+    return smoothed + 0.125 * (rtt - smoothed), variation + 0.25 * (abs(smoothed - rtt) - variation)
+
+
+@part
+def timeout(sender, smoothed, variation):
+    """Return the retransmission timeout (RFC 6298) without backoff."""
+    return min(max(smoothed + 4.0 * variation, sender.min_rto), sender.max_rto)
 
 
 @dataclass
@@ -60,68 +155,25 @@ class Sender:
 
     def sendable(self, now: float) -> list[int]:
         """Return the new segments that the window lets out now, and count them as sent."""
-        count = max(0, int(self.una + self.window) - self.nxt)
-        numbers = list(range(self.nxt, self.nxt + count))
-        self._sent(self.nxt + count, now)
-        return numbers
+        first = self.nxt
+        return list(range(first, first + let_out(self, now)))
 
     def acknowledge(self, number: int, echo: float, now: float) -> list[int]:
         """Take an acknowledgement; return the segments to send because of it."""
-        resend: list[int] = []
         if number > self.una:
-            advanced = number - self.una
-            self.una, self.nxt, self.duplicates = number, max(self.nxt, number), 0
             self._sample(now - echo)
-            if self.recovering:
-                resend = self._in_recovery(number, advanced)
-            else:
-                self.cwnd += 1.0 if self.cwnd < self.ssthresh else 1.0 / self.cwnd
-            self.deadline = now + self.rto if self.una < self.highest else inf
-        elif self.una < self.highest:
-            resend = self._duplicate()
-        for number in resend:
-            self._sent(max(self.nxt, number + 1), now)
-        return resend + self.sendable(now)
+        resend = answer(self, number, now)
+        return ([] if resend == NO_SEGMENT else [resend]) + self.sendable(now)
 
     def expire(self, now: float) -> list[int]:
         """The timer has expired: go back to the oldest segment; return it."""
-        self.timeouts += 1
-        self.ssthresh = max((self.nxt - self.una) / 2.0, 2.0)
-        self.cwnd, self.recover, self.recovering, self.duplicates = 1.0, self.highest - 1, False, 0
-        self.nxt = self.una
-        if self.backoff:
-            self.rto = min(2.0 * self.rto, self.max_rto)
-        self.deadline = now + self.rto
+        go_back(self, now)
         return self.sendable(now)
 
     def _sent(self, nxt: int, now: float) -> None:
-        if nxt > self.nxt and self.deadline == inf:
-            self.deadline = now + self.rto
-        self.nxt = nxt
-        self.highest = max(self.highest, nxt)
-
-    def _duplicate(self) -> list[int]:
-        self.duplicates += 1
-        if self.recovering:
-            self.cwnd += 1.0
-        elif self.duplicates == 3 and self.una - 1 > self.recover:
-            self.fast_retransmits += 1
-            self.ssthresh = max((self.nxt - self.una) / 2.0, 2.0)
-            self.cwnd, self.recover, self.recovering = self.ssthresh + 3.0, self.highest - 1, True
-            return [self.una]
-        return []
-
-    def _in_recovery(self, number: int, advanced: int) -> list[int]:
-        if number > self.recover:
-            self.recovering, self.cwnd = False, self.ssthresh
-            return []
-        self.cwnd = max(self.cwnd - advanced + 1.0, 1.0)
-        return [self.una]
+        sent_up_to(self, nxt, now)
 
     def _sample(self, rtt: float) -> None:
-        if self.smoothed is None:
-            self.smoothed, self.variation = rtt, rtt / 2.0
-        else:
-            self.variation += 0.25 * (abs(self.smoothed - rtt) - self.variation)
-            self.smoothed += 0.125 * (rtt - self.smoothed)
-        self.rto = min(max(self.smoothed + 4.0 * self.variation, self.min_rto), self.max_rto)
+        before = nan if self.smoothed is None else self.smoothed
+        self.smoothed, self.variation = smooth(before, self.variation, rtt)
+        self.rto = timeout(self, self.smoothed, self.variation)

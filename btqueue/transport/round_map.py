@@ -1,22 +1,28 @@
-"""The map from one round's start to the next, and its fixed point.
+"""The stationary law of a connection's micro-steps, from the few states that every cycle passes through.
 
-Inside a round no state repeats, so the stationary law of all micro-steps follows from the law at the starts
-of rounds by one pass from the longest burst to the shortest. Only the law at the starts is unknown: it
-solves x = x P with P the round map, applied without being formed.
+A *cut* is a set of states without which the transition graph has no cycles. Given the law at the cut, one
+pass through all other states in topological order yields the expected visits to each of them before the cut
+is met again, and the law there: the return map of the chain that is watched only at the cut (the censored
+chain). Only the law at the cut is unknown, some hundreds of states out of tens of thousands: it solves
+x = x P with P the return map, applied without being formed.
+
+Reference: C. D. Meyer, Stochastic complementation, uncoupling Markov chains, and the theory of nearly
+reducible systems, SIAM Review 31 (1989).
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from btqueue.transport.chain import ROUND_END, TransitionStructure
+from btqueue.transport.chain import WITHIN_ROUND, TransitionStructure
+from btqueue.transport.compilation import compiled
+from btqueue.transport.cycle_cut import cut_cycles
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.uint32]
 
 
 class NotConvergedError(RuntimeError):
@@ -24,65 +30,85 @@ class NotConvergedError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class RoundIndex:
-    """Constant index arrays of a structure's rounds.
+class Passage:
+    """Constant index arrays of one pass through a structure of N states with a cut of K.
+
+    Rows 0 to N - 1 are the states in topological order; row N + k stands for the return to cut state k.
+    Transitions that close a round meet in *exits*, one for each pair (ending, row reached).
 
     Attributes:
-        levels: states with n, n - 1, ..., 1 open segments, as slices.
-        descend: one sparse 0/1 matrix a level but the last: (states of the next level, fates times states of
-            this one).
-        starts: states in which a round may start.
-        close: sparse 0/1 matrix (exits, fates times states of the last level).
-        exit_ending: (exits,) ending of each exit: a pair (ending, state in which the next round starts).
-        arrive: sparse 0/1 matrix (starts, exits).
+        order: (N,) state of each row.
+        cut: (K,) rows of the cut.
+        reached: (N, F) row reached by a transition within a round; N + K + x where it closes the round by
+            exit x.
+        first_exit: (N + K + 1,) exits that reach row i are `first_exit[i]` to `first_exit[i + 1]` - 1.
+        ending: (X,) ending of each exit.
     """
 
-    levels: tuple[slice, ...]
-    descend: tuple[sparse.csr_array, ...]
-    starts: NDArray[np.int64]
-    close: sparse.csr_array
-    exit_ending: NDArray[np.int64]
-    arrive: sparse.csr_array
+    order: NDArray[np.int64]
+    cut: NDArray[np.int64]
+    reached: Indices
+    first_exit: Indices
+    ending: Indices
 
 
 @lru_cache(maxsize=32)
-def index_rounds(structure: TransitionStructure) -> RoundIndex:
-    """Sort the transitions of a structure into those inside a round and those that close one."""
-    longest = int(structure.open_segments[0])
-    bounds = np.searchsorted(-structure.open_segments, np.arange(-longest, 1), side="left")
-    bounds[-1] = structure.states
-    levels = tuple(slice(int(a), int(b)) for a, b in pairwise(bounds))
+def index_passage(structure: TransitionStructure) -> Passage:
+    """Choose a cut and sort the states and the transitions of a structure accordingly."""
+    cut, order = cut_cycles(structure.target)
+    states, rows = structure.states, structure.states + cut.size
+    row_of_state = np.empty(states, np.int64)
+    row_of_state[order] = np.arange(states)
+    arrival = row_of_state.copy()
+    arrival[cut] = states + np.arange(cut.size)
 
-    descend = []
-    for level, following in pairwise(levels):
-        target = structure.target[level].T.ravel() - following.start
-        descend.append(_selector(target, following.stop - following.start))
-
-    last = levels[-1]
-    ending, target = structure.ending[last].T.ravel(), structure.target[last].T.ravel()
-    exits, exit_of = np.unique(ending * structure.states + target, return_inverse=True)
-    exit_ending, exit_target = np.divmod(exits, structure.states)
-    starts, start_of_exit = np.unique(exit_target, return_inverse=True)
-    return RoundIndex(
-        levels=levels,
-        descend=tuple(descend),
-        starts=starts,
-        close=_selector(exit_of, exits.size),
-        exit_ending=exit_ending,
-        arrive=_selector(start_of_exit, starts.size),
+    reached, ending = arrival[structure.target[order]], structure.ending[order]
+    closes = ending != WITHIN_ROUND
+    endings = int(ending.max()) + 1
+    exits, exit_of = np.unique((reached * endings + ending)[closes], return_inverse=True)
+    exit_row, exit_ending = np.divmod(exits, endings)
+    reached[closes] = rows + exit_of
+    return Passage(
+        order=order,
+        cut=row_of_state[cut],
+        reached=reached.astype(np.uint32),
+        first_exit=np.searchsorted(exit_row, np.arange(rows + 1)).astype(np.uint32),
+        ending=exit_ending.astype(np.uint32),
     )
 
 
-def _selector(row_of_column: NDArray[np.int64], rows: int) -> sparse.csr_array:
-    """0/1 matrix that adds column k of its operand into row `row_of_column[k]`."""
-    columns = row_of_column.size
-    ones = np.ones(columns)
-    return sparse.csr_array((ones, (row_of_column, np.arange(columns))), shape=(rows, columns))
+@compiled()
+def _pass(visits, lanes, fate, between_segments, still, between_rounds, reached, first_exit, ending):
+    """Fill `visits`, by row and then by exit, from the law at the cut that it holds among zeros.
+
+    `lanes` is a tuple with an entry for each hidden state, so that the compiler knows their number. `still`
+    says that the hidden state does not change within a round.
+    """
+    states, fates = reached.shape
+    rows = len(first_exit) - 1
+    for here in range(rows):
+        for k in range(first_exit[here], first_exit[here + 1]):
+            for j in range(len(lanes)):
+                arriving = 0.0
+                for i in range(len(lanes)):
+                    arriving += visits[rows + k, i] * between_rounds[ending[k], i, j]
+                visits[here, j] += arriving
+        if here >= states:
+            continue
+        for f in range(fates):
+            there = reached[here, f]
+            if still or there >= rows:
+                for i in range(len(lanes)):
+                    visits[there, i] += visits[here, i] * fate[f, i]
+            else:
+                for i in range(len(lanes)):
+                    for j in range(len(lanes)):
+                        visits[there, j] += visits[here, i] * fate[f, i] * between_segments[i, j]
 
 
 @dataclass(frozen=True, eq=False)
 class RoundMap:
-    """One round of a connection over a loss process with m hidden states.
+    """The rounds of a connection over a loss process with m hidden states.
 
     Attributes:
         structure: the sender's transition graph.
@@ -97,39 +123,48 @@ class RoundMap:
     between_segments: Array
     between_rounds: Array
 
-    def micro_steps(self, start: Array) -> Array:
-        """(starts, m) law at a round's start -> (N, m) expected visits to each micro-step in that round."""
-        index = index_rounds(self.structure)
-        visits = np.zeros((self.structure.states, start.shape[1]))
-        visits[index.starts] = start
-        for level, following, descend in zip(index.levels[:-1], index.levels[1:], index.descend, strict=True):
-            visits[following] += descend @ self._by_fate(visits[level]) @ self.between_segments
+    def rows(self, start: Array) -> Array:
+        """(K, m) law at the cut -> expected visits to rows and exits until the cut is met again."""
+        passage = index_passage(self.structure)
+        hidden = start.shape[1]
+        visits = np.zeros((passage.first_exit.size - 1 + passage.ending.size, hidden))
+        visits[passage.cut] = start
+        _pass(
+            visits,
+            (0,) * hidden,
+            np.ascontiguousarray(self.fate_probability),
+            np.ascontiguousarray(self.between_segments),
+            bool(np.array_equal(self.between_segments, np.eye(hidden))),
+            np.ascontiguousarray(self.between_rounds),
+            passage.reached,
+            passage.first_exit,
+            passage.ending,
+        )
         return visits
 
     def __call__(self, start: Array) -> Array:
-        """(starts, m) law at a round's start -> (starts, m) law at the next."""
-        index = index_rounds(self.structure)
-        leaving = index.close @ self._by_fate(self.micro_steps(start)[index.levels[-1]])
-        for ending in range(ROUND_END, self.between_rounds.shape[0]):
-            these = self._exits(ending)
-            leaving[these] = leaving[these] @ self.between_rounds[ending]
-        return index.arrive @ leaving
+        """(K, m) law at the cut -> (K, m) law at the next visit to the cut."""
+        return self.returns(self.rows(start))
 
-    def _exits(self, ending: int) -> slice:
-        """Exits are sorted by ending."""
-        first, last = np.searchsorted(index_rounds(self.structure).exit_ending, [ending, ending + 1])
-        return slice(int(first), int(last))
+    def returns(self, rows: Array) -> Array:
+        """Visits to rows -> (K, m) law at the next visit to the cut."""
+        states, ends = self.structure.states, index_passage(self.structure).first_exit.size - 1
+        return rows[states:ends]
 
-    def _by_fate(self, visits: Array) -> Array:
-        """(n, m) visits -> (F n, m) visits by fate, all of the first fate first."""
-        return (self.fate_probability[:, None, :] * visits).reshape(-1, visits.shape[1])
+    def micro_steps(self, rows: Array) -> Array:
+        """Visits to rows -> (N, m) visits to states."""
+        order = index_passage(self.structure).order
+        visits = np.empty((order.size, rows.shape[1]))
+        visits[order] = rows[: order.size]
+        return visits
 
 
 @dataclass(frozen=True, eq=False)
 class StationaryLaw:
-    """Stationary law at the starts of rounds, (starts, m), and how it was reached."""
+    """Stationary law at the cut, (K, m), visits to the states from there, (N, m), and how it was reached."""
 
     law: Array
+    visits: Array
     residual: float
     iterations: int
 
@@ -142,7 +177,7 @@ def stationary_law(
     The added rank-one term makes the system regular, and its solution is the stationary law whatever u is.
 
     Args:
-        round_map: the map x -> x P.
+        round_map: whose return map is x -> x P.
         tolerance: largest total variation |x P - x| accepted, of a law that sums to one.
         restart: Krylov vectors between restarts.
         max_iterations: applications of the map in GMRES.
@@ -150,9 +185,9 @@ def stationary_law(
     Raises:
         NotConvergedError: the tolerance was not met.
     """
-    shape = (index_rounds(round_map.structure).starts.size, round_map.fate_probability.shape[1])
+    shape = (index_passage(round_map.structure).cut.size, round_map.fate_probability.shape[1])
     near = np.full(shape, 1.0 / np.prod(shape))
-    settling = 20  # plain rounds first: they empty the states that the connection hardly visits
+    settling = 2  # plain passes first: they empty the states that the connection hardly visits
     for _ in range(settling):
         near = round_map(near)
     near = (near / near.sum()).ravel()
@@ -176,9 +211,10 @@ def stationary_law(
     )  # fmt: skip
     law = np.maximum(solution, 0.0)
     law = (law / law.sum()).reshape(shape)
-    residual = float(np.abs(round_map(law) - law).sum())
+    rows = round_map.rows(law)
+    residual = float(np.abs(round_map.returns(rows) - law).sum())
     if not residual <= tolerance:
         raise NotConvergedError(
             f"stationary law: residual {residual:.3g} above {tolerance:.3g} after {iterations} iterations"
         )
-    return StationaryLaw(law, residual, iterations)
+    return StationaryLaw(law, round_map.micro_steps(rows), residual, iterations)

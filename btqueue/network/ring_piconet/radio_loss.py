@@ -21,7 +21,8 @@ from btqueue.network.ring_piconet.ring import Piece, Ring
 from btqueue.network.ring_piconet.saturation import air_at, new_sender
 from btqueue.network.ring_piconet.sender_path import Air
 from btqueue.scenario import Scenario
-from btqueue.transport import LockstepRates, LossProcess, NothingPasses, in_series, lockstep_rates
+from btqueue.transport import LockstepRates, LossProcess, NothingPasses, lockstep_rates
+from btqueue.transport.loss_process import alike_in_series
 
 LARGEST_WINDOW = 8
 """Largest receive window of the exact chain that is enumerated at once; larger ones take too long."""
@@ -33,6 +34,8 @@ MOST_SEGMENTS = 200.0
 TOLERANCE = 5e-3
 """Mismatch of the air's use, as a share of its capacity, that counts as solved."""
 MOST_STEPS = 40
+CHAIN_TOLERANCE = 1e-9
+"""Residual of the chain while the fixed point is sought; the last solution is held to the chain's own."""
 CORRECTIONS = 2
 NOTHING_PASSES = 1e-9
 """Probability of an exchange below which the connection is taken as stalled for good."""
@@ -76,7 +79,7 @@ def loss_process(scenario: Scenario, ring: Ring) -> LossProcess:
         for types in (data, ack)
     ]
     link = LossProcess(losses[0], losses[1], channel.transition)
-    return link if hops == 2 else in_series([link, link])
+    return link if hops == 2 else alike_in_series(link)
 
 
 def packet_loss(scenario: Scenario, ring: Ring) -> float:
@@ -152,6 +155,15 @@ def solve_radio_limited(scenario: Scenario, ring: Ring) -> RadioLimited:
         loss = loss_process(scenario, ring)
     except NothingPasses:
         return stalled(scenario)
+    found = agreed_rates(scenario, ring, loss)
+    if found.rates.goodput == 0.0:
+        return found
+    rates = chain_rates(scenario, loss, found.rtt, found.rto, found.overflow, windows=True)
+    return replace(found, rates=rates)
+
+
+def agreed_rates(scenario: Scenario, ring: Ring, loss: LossProcess) -> RadioLimited:
+    """Solve the fixed point of `solve_radio_limited`; windows are left open, for speed."""
     capacity = ring.air_capacity
     segments = 6.0
 
@@ -192,16 +204,26 @@ def rates_on_air(
         if np.max((1.0 - loss.data_loss) * (1.0 - loss.ack_loss)) * (1.0 - met.overflow) < NOTHING_PASSES:
             return stalled(scenario)
         rto = min(max(transport.min_rto_s, met.rtt + 4 * met.deviation), transport.max_rto_s)
-        rates = lockstep_rates(
-            window=min(transport.receive_window_segments, LARGEST_WINDOW),
-            loss=with_overflow(loss, met.overflow),
-            rtt=met.rtt,
-            min_rto=rto,
-            max_rto=transport.max_rto_s,
-            rto_backoff=transport.rto_backoff,
-        )
+        rates = chain_rates(scenario, loss, met.rtt, rto, met.overflow, windows=False)
         segments = (segments * segments_between_timeouts(rates)) ** 0.5
     return RadioLimited(rates, met.rtt, rto, met.overflow, 0.0, 0)
+
+
+def chain_rates(
+    scenario: Scenario, loss: LossProcess, rtt: float, rto: float, overflow: float, *, windows: bool
+) -> LockstepRates:
+    """Solve the chain for this round-trip time, timeout and share of overflow; in haste without windows."""
+    transport = scenario.transport
+    return lockstep_rates(
+        window=min(transport.receive_window_segments, LARGEST_WINDOW),
+        loss=with_overflow(loss, overflow),
+        rtt=rtt,
+        min_rto=rto,
+        max_rto=transport.max_rto_s,
+        rto_backoff=transport.rto_backoff,
+        windows=windows,
+        tolerance=1e-11 if windows else CHAIN_TOLERANCE,
+    )
 
 
 def stalled(scenario: Scenario) -> RadioLimited:

@@ -21,12 +21,14 @@ class Scatternet:
         bridge_limit: most frames of an exchange with the bridge.
         exchanges: how many of them make a stay: one more than the cycles that the bridge stays for.
         switch_s: mean time of a switch between the piconets.
+        piconets: their number; every segment takes two hops in each.
     """
 
     ring: Ring
     bridge_limit: int
     exchanges: int
     switch_s: float
+    piconets: int = PICONETS
 
     @property
     def peripherals(self) -> int:

@@ -1,4 +1,4 @@
-"""Connections of a scatternet that radio errors hold back: the lock-step chain of TCP with channel states.
+"""Connections that radio errors hold back: the lock-step chain of TCP with channel states.
 
 Approximations, besides those of `scatternet.losses`: one constant round-trip time, that of a lone connection
 with its mean window, stretched by the traffic of the others as Poisson arrivals stretch it; a timeout of
@@ -7,16 +7,16 @@ radio errors decide.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.scatternet.losses import loss_process
-from btqueue.network.scatternet.network import Scatternet
+from btqueue.network.scatternet.losses import Hops, loss_process
 from btqueue.network.scatternet.server import Level, Population, RoundTrips
 from btqueue.scenario import Scenario
 from btqueue.transport import LockstepRates, LossProcess, NothingPasses, lockstep_rates
+from btqueue.transport.newreno_chain import UNLIMITED
 
 WINDOWS = (4, 5, 6, 8)
 """Windows of the exact chain that are tried in turn: small ones are enough where losses are frequent."""
@@ -34,6 +34,15 @@ MOST_STEPS = 40
 """Evaluations of the chain, at most."""
 ALMOST_FULL = 0.98
 """Share of the network's capacity up to which the traffic of the others is followed."""
+
+
+class Network(Hops, Protocol):
+    """A scatternet or a single piconet."""
+
+    @property
+    def flows(self) -> int:
+        """Flows of the network."""
+        ...
 
 
 class Windows(NamedTuple):
@@ -65,7 +74,7 @@ class RadioLimited:
 
 
 def solve_radio_limited(
-    scenario: Scenario, net: Scatternet, population: Population, alone: list[Level]
+    scenario: Scenario, net: Network, population: Population, alone: list[Level]
 ) -> RadioLimited:
     """Find the rates of greedy connections that are held back by radio errors alone.
 
@@ -113,7 +122,7 @@ def between(low: Guess, high: Guess) -> Guess:
 
 def _rates_at(
     scenario: Scenario,
-    net: Scatternet,
+    net: Network,
     population: Population,
     alone: list[Level],
     rate: float,
@@ -142,7 +151,7 @@ def _rates_at(
 
 
 def round_trips(
-    net: Scatternet, population: Population, alone: list[Level], rate: float, windows: Windows
+    net: Network, population: Population, alone: list[Level], rate: float, windows: Windows
 ) -> RoundTrips:
     """Return the law of the round-trip time with these windows; each flow uses the network at `rate`.
 
@@ -163,7 +172,13 @@ def round_trips(
 
 
 def chain_rates(
-    scenario: Scenario, loss: LossProcess, rtt: float, rto: float, spacing: float, of_chain: int | None
+    scenario: Scenario,
+    loss: LossProcess,
+    rtt: float,
+    rto: float,
+    spacing: float,
+    of_chain: int | None,
+    room: int = UNLIMITED,
 ) -> tuple[LockstepRates, int]:
     """Solve the exact chain with the smallest window that is large enough; return that, too.
 
@@ -180,6 +195,7 @@ def chain_rates(
             max_rto=max(transport.max_rto_s, rto),
             rto_backoff=transport.rto_backoff,
             segment_spacing=spacing,
+            room=room,
         )
 
     if of_chain is not None:
@@ -195,10 +211,16 @@ def chain_rates(
 
 
 def _stalled(scenario: Scenario, trips: RoundTrips) -> RadioLimited:
-    """Return the answer for a path that lets nothing through: one segment for each expiry."""
+    """Return the answer for a path that lets nothing through."""
+    rates = stalled_rates(scenario)
+    return RadioLimited(rates, trips, 1.0 / rates.sends, FIRST, 0.0, 0)
+
+
+def stalled_rates(scenario: Scenario) -> LockstepRates:
+    """Return the rates of a path that lets nothing through: one segment for each expiry."""
     transport = scenario.transport
     rate = 1.0 / (transport.max_rto_s if transport.rto_backoff else transport.initial_rto_s)
-    rates = LockstepRates(
+    return LockstepRates(
         goodput=0.0,
         sends=rate,
         timeouts=rate,
@@ -213,4 +235,3 @@ def _stalled(scenario: Scenario, trips: RoundTrips) -> RadioLimited:
         iterations=0,
         states=1,
     )
-    return RadioLimited(rates, trips, 1.0 / rate, FIRST, 0.0, 0)
