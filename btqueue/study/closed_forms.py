@@ -88,18 +88,22 @@ def _answer(closed_form: Callable[..., Any]) -> Any:
 
 
 _QUEUES = (
-    ("wait, M/G/1", queueing.single_wait, "single_queue.single_queue"),
-    ("wait, Geo/G/1", queueing.slotted_wait, "single_queue.single_queue"),
-    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.exhaustive_service_queue"),
-    ("wait, gated vacations", queueing.gated_wait, "vacations.gated_service_queue"),
-    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.limited_service_queue"),
-    ("wait, N-policy", queueing.n_policy_wait, "n_policy.n_policy_queue"),
-    ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.solve_polling"),
-    ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.solve_polling"),
-    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.solve_polling"),
-    ("wait, alternating round robin", queueing.alternating_round_robin_wait, "polling.solve_polling"),
-    ("cycle, alternating round robin", queueing.alternating_round_robin_cycle, "polling.solve_polling"),
-    ("cycle", queueing.cycle_time, "polling.solve_polling"),
+    ("wait, M/G/1", queueing.single_wait, "single.single_queue.single_queue"),
+    ("wait, Geo/G/1", queueing.slotted_wait, "single.single_queue.single_queue"),
+    ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.vacations.exhaustive_service_queue"),
+    ("wait, gated vacations", queueing.gated_wait, "vacations.vacations.gated_service_queue"),
+    ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.vacations.limited_service_queue"),
+    ("wait, N-policy", queueing.n_policy_wait, "single.n_policy.n_policy_queue"),
+    ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.polling.solve_polling"),
+    ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.polling.solve_polling"),
+    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.polling.solve_polling"),
+    ("wait, alternating round robin", queueing.alternating_round_robin_wait, "polling.polling.solve_polling"),
+    (
+        "cycle, alternating round robin",
+        queueing.alternating_round_robin_cycle,
+        "polling.polling.solve_polling",
+    ),
+    ("cycle", queueing.cycle_time, "polling.polling.solve_polling"),
 )
 
 _ANSWERS = (
@@ -127,34 +131,34 @@ def _queueing_entries() -> list[ClosedForm]:
                 f"wait, {rank} of two priorities",
                 "slots",
                 build=build,
-                twin=here + "priority_queue.priority_queue",
+                twin=here + "single.priority_queue.priority_queue",
             )
         )
     for discipline in ("exhaustive", "gated", "one-limited"):
         build = partial(_expression, queueing.weighted_waits, discipline=discipline)
-        twin = here + "polling_conservation.conservation_law"
+        twin = here + "polling.conservation.conservation_law"
         entries.append(queue(f"conservation law, {discipline}", "slots", build=build, twin=twin))
     entries += [
         queue(
             "loss, M/M/1/K",
             "1",
             build=partial(_expression, queueing.lost_share),
-            twin=here + "birth_death.mmck_queue",
+            twin=here + "chains.birth_death.mmck_queue",
         ),
         queue(
             "throughput, saturated cycle",
             "packets/slot",
             build=partial(_expression, queueing.saturated_throughput),
-            twin=here + "vacations.limited_service_queue",
+            twin=here + "vacations.vacations.limited_service_queue",
         ),
         source(
             "capacity, token bucket",
             "byte/s",
             build=partial(_expression, traffic.token_bucket_capacity),
-            twin=here + "token_bucket.token_bucket",
+            twin=here + "token_bucket.token_bucket.token_bucket",
         ),
     ]
-    ibp = here + "map_sources.interrupted_bernoulli"
+    ibp = here + "traffic.map_sources.interrupted_bernoulli"
     for name, unit, form in (
         ("interrupted source, stop", "1", traffic.interrupted_stop),
         ("interrupted source, go", "1", traffic.interrupted_go),

@@ -70,7 +70,8 @@ def test_goodput_falls_with_the_bit_error_rate():
         value(bt.solve(PICONET.with_(radio__model="constant", radio__ber=ber)), "goodput_kbps")
         for ber in (1e-7, 1e-6, 1e-5, 3e-5)
     ]
-    assert all(high > low for high, low in pairwise(rates))
+    assert rates[0] >= rates[1]  # where errors are rare the load is carried
+    assert all(high > low for high, low in pairwise(rates[1:]))
 
 
 @pytest.mark.parametrize("name", ["piconet", "piconet-errors", "piconet-errors-as-reported", "piconet-6"])
@@ -93,7 +94,7 @@ def test_run_parameters_do_not_matter():
 
 def test_failure_is_an_error_that_says_what_was_tried(monkeypatch: pytest.MonkeyPatch):
     def fails(*_: object) -> None:
-        raise ring_piconet.RadioFixedPointFailed("relative mismatch 1 after 40 steps")
+        raise ring_piconet.NotConvergedError("relative mismatch 1 after 40 steps")
 
     monkeypatch.setattr(ring_piconet, "solve_radio_limited", fails)
     with pytest.raises(NoConvergence, match="relative mismatch 1 after 40 steps"):

@@ -12,8 +12,8 @@ from dataclasses import fields
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.ring_piconet.application_limited import data_loss, recovery, solve_bucket
-from btqueue.network.ring_piconet.saturation import new_sender
+from btqueue.network.opening import new_sender
+from btqueue.network.scatternet.bucket import data_loss, recovery, solve_bucket
 from btqueue.network.scatternet.losses import packet_loss
 from btqueue.network.scatternet.network import Scatternet, scatternet_of
 from btqueue.network.scatternet.orbit import Orbit, follow

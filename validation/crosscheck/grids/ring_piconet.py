@@ -48,23 +48,13 @@ def group(name: str) -> str:
 
 
 REASONS = """
-* **S = 5 and S = 10** (a window of two or three segments fills the buffer). Whether the last packet of a
-  burst still fits depends on the tokens of a few milliseconds, on which the model, where the air is a
-  fluid, is not exact: the saturated goodput comes out up to 20 % low at two peripherals. At load 80 and
-  120 the simulator sits for long times in either of two regimes (load carried, or stalled by overflow);
-  the model reports the saturated one.
-* **Token rates just above the air's share** (tb = 300 and 400 at two peripherals): losses move from S to
-  L, and the polled service of L in visits of M frames matters; the model's steady service overflows at
-  other moments.
-* **M above 5.** The relay ring is solved with at most 10 frames a visit at two peripherals and 5 beyond,
-  and the saturated orbit knows M only through the mean cycle: round trips with M = 25 come out up to 16 %
-  low below saturation, and up to 20 % off above it.
-* **The knee** (two peripherals at load 160). Goodput is right, but losses and timeouts there are made by
-  rare queue excursions that neither Poisson batches nor greedy connections describe.
-* **Timeouts below about 0.05 per second** come from recoveries that fail (a retransmission lost, or too
-  few duplicate acknowledgements). They are rare events of the orbit and depend on its fine structure.
-* **Error-prone radio.** The chain sees one constant round-trip time where the real one depends on the
-  window (round trips are 20 % off in the median), and takes losses by overflow as independent although they
-  come with the largest bursts: with S = 5 goodput is up to 47 % low. With S = 15 and more it is the better
-  half of the table. The two hops see their channels at one instant.
+* **Several limit cycles**: M of 15 and more at the knee, S of 10 to 15 at two peripherals. A run of the
+  simulator stays in one cycle for minutes; the model's three runs are three samples, and a warning gives
+  their range. The worst round trips, and most of the wrong timeouts, are here.
+* **Timeouts below about 0.03 per second** come from recoveries that fail (a retransmission lost, or too few
+  duplicate acknowledgements): rare excursions, of which the 30,000 segments of an answer hold too few.
+* **Error-prone radio.** One constant round-trip time stands for all windows, and the two hops see their
+  channels at one instant: round trips come out long, goodput up to 12 % off.
+* **Loads below the radio's limit**: timeouts come out 5 to 25 % low, because a sparse source has fewer
+  duplicate acknowledgements than the chain's greedy one.
 """
