@@ -1,8 +1,15 @@
-"""The dimensioning of Venugopal (2006), 6.1 and 7.1, by the model: one key at a time, as in the thesis."""
+"""The dimensioning of Venugopal (2006), 6.1 and 7.1, by the model: one key at a time, as in the thesis.
+
+An overloaded piconet on a perfect radio has several limit cycles, whose goodputs differ by some percent, and
+which of them a point falls into changes from value to value. So the question is not for the luckiest point,
+but for the least value that carries all but 3 % of what the best one does: what the model itself calls the
+same limit cycle.
+"""
 
 import pytest
 
 import btqueue as bt
+from btqueue.network.ring_piconet.model import SPREAD
 from btqueue.study.dimensioning import dimension
 
 FAIR_SHARE_KBPS = 359.4 / 2
@@ -14,21 +21,26 @@ def overloaded():
     return bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=200)
 
 
-def best(scenario, choose):
-    found = dimension(scenario, maximize="goodput_kbps", choose=choose, confirm=False, workers=1)
+def least(scenario, key, values):
+    """Return the least value of the key with which all but `SPREAD` of the best goodput is carried."""
+    choose = f"{key}={values}"
+    most = dimension(scenario, maximize="goodput_kbps", choose=choose, confirm=False, workers=1)
+    assert most.best is not None and most.outcome.proved
+    enough = f"goodput_kbps >= {(1 - SPREAD) * most.best.objective}"
+    found = dimension(scenario, minimize=key, subject_to=enough, choose=choose, confirm=False, workers=1)
     assert found.best is not None and found.outcome.proved
     return next(iter(found.best.changes.values()))
 
 
-def test_a_buffer_of_about_25_packets_is_best(overloaded):
+def test_a_buffer_of_about_25_packets_is_enough(overloaded):
     # "about": one step of the thesis's figures, as in published.toml, claim best-S
-    assert abs(best(overloaded, "flow_control.buffer_packets=5..40:5") - 25) <= 5
+    assert abs(least(overloaded, "flow_control.buffer_packets", "5..40:5") - 25) <= 5
 
 
-def test_a_visit_of_one_segment_is_best(overloaded):
-    assert best(overloaded, "polling.limit=5..25:5") == 5
+def test_a_visit_of_one_segment_is_enough(overloaded):
+    assert least(overloaded, "polling.limit", "5..25:5") == 5
 
 
-def test_the_best_token_rate_is_above_the_fair_share_and_not_above_one_and_a_half_times(overloaded):
-    rate = best(overloaded, "flow_control.token_rate_kbps=180..400:20")
+def test_the_token_rate_needed_is_above_the_fair_share_and_not_above_one_and_a_half_times(overloaded):
+    rate = least(overloaded, "flow_control.token_rate_kbps", "180..400:20")
     assert FAIR_SHARE_KBPS < rate <= 1.5 * FAIR_SHARE_KBPS
