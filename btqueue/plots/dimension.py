@@ -50,7 +50,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
         if len(numbers) == 2:
             _map(figure, axes[-1], found, numbers[0], numbers[1])
         axes[0].set_ylabel(_height(found).label)
-        figure.legend(handles=_key(found), loc="outside lower center", ncols=4, fontsize=8)
+        figure.legend(handles=_key(found), loc="outside lower center", ncols=2, fontsize=8)
         figure.suptitle(title, fontsize=10)
     return figure
 
