@@ -2,10 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
+
+
+LOOK_EVERY_S = 0.1
+"""Time (s) after which the main thread looks for Ctrl-C while it waits."""
 
 
 class Stop:
@@ -46,7 +50,10 @@ def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
 
     with interrupt_stops(stop), ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work, place) for place in range(len(jobs))]
-        wait(futures, return_when=FIRST_EXCEPTION)
+        left: Iterable[Future[None]] = futures
+        while left and not any(future.done() and future.exception() for future in futures):
+            # Not for ever: a signal that comes just before the main thread blocks would not wake it.
+            left = wait(futures, timeout=LOOK_EVERY_S, return_when=FIRST_EXCEPTION).not_done
         interrupted = stop.wanted
         stop.wanted = True  # after an exception, the others need not go on
         for future in futures:
