@@ -7,7 +7,6 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-
 LOOK_EVERY_S = 0.1
 """Time (s) after which the main thread looks for Ctrl-C while it waits."""
 
