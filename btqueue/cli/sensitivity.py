@@ -59,6 +59,9 @@ def sensitivity(
     samples: Annotated[
         int | None, typer.Option("--samples", min=2, metavar="N", help="Blocks (sobol) or paths (morris).")
     ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Also what two keys do together (sobol; twice the points).")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of sobol and morris.")] = 1,
     formula: Annotated[
         str | None,
@@ -106,12 +109,16 @@ def sensitivity(
         raise BadInput(f"--at {at[0]}: goes with --formula")
     if samples is not None and method not in ("sobol", "morris"):
         raise BadInput(f"--samples: goes with --method sobol or morris, not {method}")
+    if pairs and method != "sobol":
+        raise BadInput(f"--pairs: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
     target = None if out is None else Target.checked(out)
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
     ranges, share = _spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
-    found = _run(base, method, wanted, {"samples": samples, "seed": seed}, workers, quiet=quiet)
+    found = _run(
+        base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, workers, quiet=quiet
+    )
     if target is not None:
         _write(target, found, base)
     if picture is not None:
@@ -205,6 +212,7 @@ def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
         return
     with target.replaced() as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
+        found = _wide(found)
         columns = list(map(str, found.data_vars))
         writer.writerow(["metric", "unit", "key", "value", "low", "high", *columns])
         for metric in found["metric"].values:
@@ -212,6 +220,17 @@ def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
                 one = found.sel(metric=metric, key=key)
                 about = [one[name].item() for name in ("metric", "units", "key", "value", "low", "high")]
                 writer.writerow(["" if cell != cell else cell for cell in _cells(about, one, columns)])
+
+
+def _wide(found: xr.Dataset) -> xr.Dataset:
+    """Return the study with a column for each other key in place of what pairs of keys do."""
+    pairs = {name: variable for name, variable in found.data_vars.items() if "other" in variable.dims}
+    columns = {
+        f"{name} with {key}": variable.sel(other=key, drop=True)
+        for name, variable in pairs.items()
+        for key in variable["other"].values
+    }
+    return found.drop_vars(list(pairs)).assign(columns)
 
 
 def _cells(about: list[Any], one: xr.Dataset, columns: Sequence[str]) -> list[Any]:

@@ -117,7 +117,22 @@ def _elasticity(row: xr.Dataset) -> str:
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
     table = plain_table("key", "low..high", "alone", "with interactions")
-    return _index_rows(one, table, ("first", "total"), "total", _share, LEAST_SHARE), []
+    rows = _index_rows(one, table, ("first", "total"), "total", _share, LEAST_SHARE)
+    return rows, _pair_notes(one) if "pair" in one else []
+
+
+def _pair_notes(one: xr.Dataset) -> list[str]:
+    """Say which pairs of keys act together beyond their intervals, the strongest first."""
+    keys = one["key"].values.tolist()
+    found = [
+        (float(one["pair"].values[i, j]), float(one["pair_ci95"].values[i, j]), f"{keys[i]} and {keys[j]}")
+        for i, j in zip(*np.triu_indices(len(keys), 1), strict=True)
+    ]
+    metric = METRICS[str(one["metric"].item())].long_name
+    together = sorted((pair for pair in found if pair[0] > max(pair[1], LEAST_SHARE)), reverse=True)
+    if not together:
+        return [f"{metric}: no two keys act together beyond the intervals"]
+    return [f"{metric}: {names} together {_share(share, ci95)}" for share, ci95, names in together]
 
 
 def _morris(one: xr.Dataset) -> tuple[Table, list[str]]:
@@ -211,7 +226,7 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
             if coordinate.ndim == 0 and name != "metric"
         }
         keys = {
-            str(key): {name: plain_value(one[name].sel(key=key).item()) for name in per_key}
+            str(key): {name: _json_value(one[name].sel(key=key)) for name in per_key}
             for key in one["key"].values
         }
         metrics[metric] = {**about, "keys": keys}
@@ -222,6 +237,13 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
         "provenance": provenance(base),
     }
     typer.echo(json.dumps(content, allow_nan=False))
+
+
+def _json_value(value: xr.DataArray) -> Any:
+    """Return a number, or numbers by the other key."""
+    if not value.ndim:
+        return plain_value(value.item())
+    return {str(key): plain_value(value.sel(other=key).item()) for key in value["other"].values}
 
 
 def plain_value(value: Any) -> Any:

@@ -66,6 +66,9 @@ def sweep(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the metrics (.png, .svg, .pdf).")
     ] = None,
+    surface: Annotated[
+        bool, typer.Option("--surface", help="Draw surfaces over the first two keys (with --plot).")
+    ] = False,
     metric: Annotated[
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Show and draw this metric. Repeatable."),
@@ -109,6 +112,10 @@ def sweep(
         )
     if picture is not None and len(over or ()) > MOST_KEYS_DRAWN and sample is None:
         raise BadInput(f"--plot {plot}: a figure shows at most {MOST_KEYS_DRAWN} keys, not {len(over or ())}")
+    if surface and picture is None:
+        raise BadInput("--surface: goes with --plot FILE")
+    if surface and (len(over or ()) < 2 or sample is not None or points is not None):
+        raise BadInput("--surface: give two keys and their values, as in --over KEY=1..25 --over KEY=5..60")
     if cluster is not None and workers is not None and cluster != "local":
         raise BadInput(f"--workers: the cluster {cluster} has its own")
     keep_compiled_models()
@@ -124,7 +131,7 @@ def sweep(
     else:
         print_table(scenario, base, found, metrics, wall_s, out)
     if picture is not None and found.attrs["answered"]:
-        _draw(found, metrics, base.title, picture, chosen=bool(metric))
+        _draw(found, metrics, base.title, picture, chosen=bool(metric), surface=surface)
     if not found.attrs["answered"]:
         say("no point has an answer")
         raise typer.Exit(NO_ANSWER)
@@ -188,14 +195,16 @@ def points_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _draw(found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool) -> None:
+def _draw(
+    found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool, surface: bool
+) -> None:
     """Write the figure; of metrics that were not asked for by name, only those that the result has."""
     from btqueue.plots import save
     from btqueue.plots.sweep import NoFigure, sweep_figure
 
     drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]
     try:
-        figure = sweep_figure(found, drawn or metrics, title)
+        figure = sweep_figure(found, drawn or metrics, title, surface=surface)
     except NoFigure as error:
         raise BadInput(f"--plot {picture.path}: {error}") from None
     with picture.replaced() as part:

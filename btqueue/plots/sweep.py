@@ -1,4 +1,4 @@
-"""Figures of sweeps: lines with bands over one key, families of them or heat maps over two, panels over more.
+"""Figures of sweeps: lines with bands over one key; over two families of them, heat maps or surfaces; panels.
 
 >>> from btqueue.study.sweep_files import read_sweep      # doctest: +SKIP
 >>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP
@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, LogLocator
 
-from btqueue.plotting import MARKERS, PALETTE, SURFACE, axis_label, house_style
+from btqueue.plotting import MARKERS, PALETTE, SURFACE, axis_label, house_style, surface_key, surface_panel
 from btqueue.scenario import METRICS
 
 DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))
@@ -32,7 +32,13 @@ class NoFigure(ValueError):
     """These results make no figure; the message says why."""
 
 
-def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",), title: str = "") -> Figure:
+def sweep_figure(
+    dataset: xr.Dataset,
+    metrics: Sequence[str] = ("goodput_kbps",),
+    title: str = "",
+    *,
+    surface: bool = False,
+) -> Figure:
     """Return a figure of a sweep, a row of panels for each metric.
 
     Over one key: a line, with a band for the simulator's 95 % intervals; solver and simulator in one panel if
@@ -43,9 +49,12 @@ def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",)
         dataset: what `btqueue.study.sweep.sweep` returns.
         metrics: names of metrics in it.
         title: heading.
+        surface: draw a surface over the first two keys, the simulator's with the solver's as a wire frame
+            if both were run, in place of lines or a heat map.
 
     Raises:
-        NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric.
+        NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric; or
+            there is no surface over these keys.
     """
     for metric in metrics:
         if metric not in dataset or not bool(dataset[metric].notnull().any()):
@@ -53,8 +62,10 @@ def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",)
             raise NoFigure(f"no point has a value of {metric}; there are {there or 'none'}")
     with house_style():
         if "point" in dataset.dims:
+            if surface:
+                raise NoFigure("chosen points make no surface: sweep a grid of two keys")
             return _scatter_figure(dataset, metrics, title)
-        return _grid_figure(dataset, metrics, title)
+        return (_surface_figure if surface else _grid_figure)(dataset, metrics, title)
 
 
 def _keys(dataset: xr.Dataset) -> list[str]:
@@ -91,11 +102,46 @@ def _grid_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Fig
     return figure
 
 
-def _panels(rows: int, columns: int, title: str) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout="constrained")
+def _surface_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> Figure:
+    """Draw each metric as a surface over the first two keys, a column for each value of the third."""
+    keys = _keys(dataset)
+    if len(keys) not in (2, 3):
+        raise NoFigure(f"a surface lies over two keys (a third makes panels), not {len(keys)}")
+    for key in keys[:2]:
+        if dataset[key].dtype.kind not in "iuf" or dataset.sizes[key] < 2:
+            raise NoFigure(f"a surface needs two or more numbers of each key; {key} has not")
+    panels = dataset[keys[2]].values if len(keys) == 3 else [None]
+    if len(panels) * len(metrics) > MOST_PANELS:
+        raise NoFigure(f"{len(panels) * len(metrics)} panels are too many (at most {MOST_PANELS})")
+    figure, grid = _panels(len(metrics), len(panels), title, projection="3d")
+    figure.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=1 - 0.5 / figure.get_figheight())
+    both = "engine" in dataset.dims
+    for row, metric in zip(grid, metrics, strict=True):
+        for axes, panel in zip(row, panels, strict=True):
+            one = dataset if panel is None else dataset.sel({keys[2]: panel})
+            values = one[metric].transpose(..., keys[1], keys[0])
+            shown = values.sel(engine="simulate") if both else values
+            frame = values.sel(engine="solve") if both else values.where(False)
+            places = [one[key].values for key in keys[:2]]
+            surface_panel(axes, *places, shown.values, frame.values, view=(24, -125))
+            axes.locator_params(nbins=5)
+            axes.set_xlabel(keys[0], fontsize=8)
+            axes.set_ylabel(keys[1], fontsize=8)
+            axes.tick_params(labelsize=7)
+            axes.set_title(
+                axis_label(metric) if panel is None else f"{axis_label(metric)}, {keys[2]} = {_short(panel)}"
+            )
+    if both:
+        figure.legend(handles=surface_key()[:2], loc="lower right", fontsize=7.5)
+    return figure
+
+
+def _panels(rows: int, columns: int, title: str, projection: str | None = None) -> tuple[Figure, np.ndarray]:
+    layout = "constrained" if projection is None else None  # which would cut the labels of solid axes
+    figure = Figure(figsize=(1.2 + 4.4 * columns, 0.6 + 3.2 * rows), layout=layout)
     if title:
         figure.suptitle(title, fontsize=10)
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection})
 
 
 def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, engines: Sequence[str]) -> None:

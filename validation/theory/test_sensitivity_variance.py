@@ -98,3 +98,23 @@ def test_too_many_missing_points_make_no_index():
         morris_effects(mostly_missing, NAMES, 10, seed=2)
     with pytest.raises(TooFewPoints):
         sobol_indices(mostly_missing, NAMES, 64, seed=2)
+
+
+def test_pairs_of_the_ishigami_function():
+    # x1 and x3 act together, no other two do.
+    a, b = 7.0, 0.1
+    together = b**2 * np.pi**8 * (1 / 18 - 1 / 50)
+    variance = 0.5 * (1 + b * np.pi**4 / 5) ** 2 + a**2 / 8 + together
+    found = sobol_indices(ishigami, NAMES, 2048, seed=3, pairs=True)
+    pairs, widths = found.values["pair"][0], found.values["pair_ci95"][0]
+    np.testing.assert_array_equal(pairs, pairs.T)
+    assert np.isnan(np.diag(pairs)).all()
+    expected = np.zeros((3, 3))
+    expected[0, 2] = expected[2, 0] = together / variance
+    off = ~np.eye(3, dtype=bool)
+    assert (np.abs(pairs - expected)[off] <= 1.68 * widths[off]).all()
+    assert widths[off].max() < 0.1
+    assert found.points == sobol_points(3, 2048, pairs=True) == 2048 * 8
+    for name in ("first", "total"):  # the same shares as without pairs, from other points
+        alone = sobol_indices(ishigami, NAMES, 2048, seed=3).values[name][0]
+        np.testing.assert_allclose(found.values[name][0], alone, atol=0.03)

@@ -66,6 +66,22 @@ def test_files_are_written(run, tmp_path):
         assert "scenario" in stored.attrs
 
 
+def test_pairs_of_keys_are_told_drawn_and_written(run, tmp_path):
+    options = ["--method", "sobol", "--samples", "4", "--metric", "rtt_s", "--pairs"]
+    result = run(CHAIN, *KEYS, *options, "--out", "a.csv", "--plot", "a.svg")
+    assert result.exit_code == 0, result.output
+    assert "together" in result.stdout and "24 points in 4 blocks" in result.stdout
+    rows = {row["key"]: row for row in csv.DictReader((tmp_path / "a.csv").read_text("utf-8").splitlines())}
+    one, other = KEYS[1::2]
+    assert rows[one][f"pair with {other}"] == rows[other][f"pair with {one}"] != ""
+    assert rows[one][f"pair with {one}"] == ""
+    assert "two keys together" in (tmp_path / "a.svg").read_text()
+    found = json.loads(run(CHAIN, *KEYS, *options, "--json").stdout)["sensitivity"]["metrics"]["rtt_s"][
+        "keys"
+    ]
+    assert found[one]["pair"] == {one: None, other: pytest.approx(float(rows[one][f"pair with {other}"]))}
+
+
 def test_a_share_and_a_range_set_the_spread(run):
     result = run(CHAIN, *KEYS, "--spread", "20%", "--spread", "radio.ber=1e-4..6e-4", "--json")
     keys = json.loads(result.stdout)["sensitivity"]["metrics"]["rtt_s"]["keys"]
@@ -107,6 +123,7 @@ def test_simulated_slopes_stand_beside_the_solvers(run):
         ([CHAIN, "--spread", "lots"], "KEY=LOW..HIGH"),
         ([CHAIN, "--spread", "0%"], "KEY=LOW..HIGH"),
         ([CHAIN, "--samples", "8"], "goes with --method sobol"),
+        ([CHAIN, "--pairs"], "goes with --method sobol"),
         ([CHAIN, "--at", "b=1"], "goes with --formula"),
         ([CHAIN, "--out", "a.xls"], "must end in"),
         ([CHAIN, "--method", "closed", "--out", "a.csv"], "formulas are printed"),

@@ -134,6 +134,8 @@ BAD = [
     (["--over", "polling.limit=1..3", "--out", "x.ncc"], [".nc (netCDF)", "did you mean x.nc"]),
     (["--over", "polling.limit=1..3", "--out", "none/x.nc"], ["there is no folder"]),
     (["--over", "polling.limit=1..3", "--plot", "x.gif"], ["--plot x.gif", ".png"]),
+    (["--over", "polling.limit=1..3", "--surface"], ["--surface: goes with --plot"]),
+    (["--over", "polling.limit=1..3", "--surface", "--plot", "x.png"], ["--surface: give two keys"]),
     (["--over", "polling.limit=1..3", "--points", "x.csv"], ["do not go with over"]),
     (["--points", "x.csv"], ["x.csv: cannot be read"]),
     (["--over", "polling.limit=1..3", "--set", "polling.limit=0"], ["[polling] limit = 0"]),

@@ -45,11 +45,32 @@ def test_intervals_are_bands():
 
 def test_few_values_of_a_second_key_are_curves_told_apart_in_three_ways():
     (axes,) = panels(sweep_figure(dataset({A: 4, B: 7})))
-    looks = [(line.get_color(), line.get_marker(), line._dash_pattern) for line in axes.lines]  # type: ignore[attr-defined]
+    looks = [(line.get_color(), line.get_marker(), vars(line)["_dash_pattern"]) for line in axes.lines]
     assert len(looks) == 7
     for sign in zip(*looks, strict=True):
         assert len({str(one) for one in sign}) == 7
     assert legend(axes) == list("1234567")
+
+
+def test_a_surface_lies_over_two_keys_with_the_model_as_its_frame():
+    data = dataset({A: 4, B: 3}, engines=("solve", "simulate"))
+    (axes,) = panels(sweep_figure(data, surface=True))
+    assert axes.get_xlabel() == A and axes.get_ylabel() == B
+    surface, frame = axes.collections
+    heights = np.asarray(surface._faces)[..., 2]
+    simulated = data["goodput_kbps"].sel(engine="simulate").values
+    assert (heights.min(), heights.max()) == (simulated.min(), simulated.max())
+    solved = data["goodput_kbps"].sel(engine="solve").values
+    lines = np.concatenate([np.asarray(line)[:, 2] for line in frame._segments3d])
+    assert sorted(set(lines)) == sorted(set(solved.ravel()))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "complaint"), [({A: 4}, "over two keys"), ({A: 4, B: 1}, "two or more numbers of each key")]
+)
+def test_what_makes_no_surface_is_said(sizes, complaint):
+    with pytest.raises(NoFigure, match=complaint):
+        sweep_figure(dataset(sizes), surface=True)
 
 
 def test_many_values_of_a_second_key_are_a_heat_map():

@@ -41,6 +41,7 @@ def global_sensitivity(
     spread: Mapping[str, Any] | None = None,
     *,
     samples: int | None = None,
+    pairs: bool = False,
     seed: int = 1,
     share: float = SHARE,
     workers: int | None = None,
@@ -61,6 +62,8 @@ def global_sensitivity(
         keys: see there.
         spread: see there; ``log(a,b)`` is even in the logarithm.
         samples: blocks or trajectories; by default `SAMPLES`.
+        pairs: for Sobol also what two keys do together, ``pair`` with dimensions (metric, key, other), from
+            about twice the points.
         seed: of the points and of the intervals' bootstrap.
         share: see there.
         workers: processes; all cores by default.
@@ -79,6 +82,8 @@ def global_sensitivity(
     samples = SAMPLES[method] if samples is None else samples
     if samples < 2:
         raise ScenarioError(Problem(f"{samples} samples: give 2 or more"))
+    if pairs and method != "sobol":
+        raise ScenarioError(Problem(f"pairs go with Sobol's method, not {method}"))
     varied = factors(scenario, keys, spread, share)
     solver = Solver(scenario, workers, progress)
     names = chosen_metrics(metrics, solver.answer.metrics)
@@ -91,13 +96,17 @@ def global_sensitivity(
             raise ScenarioError(
                 Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
             )
-    points = (sobol_points if method == "sobol" else morris_points)(len(varied), samples)
+    inputs = len(varied)
+    points = sobol_points(inputs, samples, pairs) if method == "sobol" else morris_points(inputs, samples)
     if points > MOST_POINTS:
         raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
     reasons: Counter[str] = Counter()
     function = _solved_at(scenario, varied, names, reasons, solver.useful(points), progress)
-    analyse = sobol_indices if method == "sobol" else morris_effects
-    found = analyse(function, [factor.key for factor in varied], samples, seed)
+    known = [factor.key for factor in varied]
+    if method == "sobol":
+        found = sobol_indices(function, known, samples, seed, pairs=pairs)
+    else:
+        found = morris_effects(function, known, samples, seed)
     return _dataset(method, names, varied, found, reasons, samples, seed)
 
 
@@ -153,6 +162,7 @@ def _dataset(
         "missing": ("metric", found.missing),
         "kept": ("metric", found.kept),
         "key": [factor.key for factor in varied],
+        "other": [factor.key for factor in varied],
         "value": ("key", [float(factor.value) for factor in varied]),
         "low": ("key", [float(spread.low) for spread in spreads]),
         "high": ("key", [float(spread.high) for spread in spreads]),
@@ -161,6 +171,8 @@ def _dataset(
         "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
         "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
     }  # fmt: skip
-    return xr.Dataset(
-        {name: (("metric", "key"), values) for name, values in found.values.items()}, coordinates, attrs
-    )
+    dims = ("metric", "key", "other")
+    variables = {name: (dims[: values.ndim], values) for name, values in found.values.items()}
+    if "pair" not in variables:
+        del coordinates["other"]
+    return xr.Dataset(variables, coordinates, attrs)

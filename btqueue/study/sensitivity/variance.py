@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ RESAMPLES = 200
 """Bootstrap samples for the intervals."""
 
 SOBOL = {"first": "S1", "first_ci95": "S1_conf", "total": "ST", "total_ci95": "ST_conf"}
+PAIRS = {"pair": "S2", "pair_ci95": "S2_conf"}
 MORRIS = {"mean": "mu", "absolute": "mu_star", "absolute_ci95": "mu_star_conf", "deviation": "sigma"}
 """Our names of the indices, and SALib's."""
 
@@ -46,7 +47,8 @@ class Indices:
     """What a method found.
 
     Attributes:
-        values: by name of the index, shape (outputs, inputs); NaN for an output that does not vary.
+        values: by name of the index, shape (outputs, inputs), of pairs (outputs, inputs, inputs); NaN for an
+            output that does not vary, and for an input paired with itself.
         points: points that were evaluated.
         missing: of these, how many have no value of an output, shape (outputs,).
         groups: blocks or trajectories.
@@ -60,9 +62,14 @@ class Indices:
     kept: np.ndarray
 
 
-def sobol_points(inputs: int, samples: int) -> int:
+def sobol_points(inputs: int, samples: int, pairs: bool = False) -> int:
     """Return how many points `sobol_indices` needs."""
-    return _power_of_two(samples) * (inputs + 2)
+    return _power_of_two(samples) * _sobol_block(inputs, pairs)
+
+
+def _sobol_block(inputs: int, pairs: bool) -> int:
+    """Return the points of one block: two, and for each input one that mixes them, for pairs one each way."""
+    return 2 + (2 * inputs if pairs else inputs)
 
 
 def morris_points(inputs: int, samples: int) -> int:
@@ -70,18 +77,22 @@ def morris_points(inputs: int, samples: int) -> int:
     return samples * (inputs + 1)
 
 
-def sobol_indices(function: Function, names: Sequence[str], samples: int, seed: int) -> Indices:
+def sobol_indices(
+    function: Function, names: Sequence[str], samples: int, seed: int, *, pairs: bool = False
+) -> Indices:
     """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
 
     ``first``: the share of the variance that fixing this input alone would remove. ``total``: the share that
-    would be left if all others were fixed. The difference is interaction. ``first_ci95`` and ``total_ci95``
-    are half-widths.
+    would be left if all others were fixed. The difference is interaction; ``pair`` is what two inputs do
+    together beyond what each does alone. ``first_ci95``, ``total_ci95`` and ``pair_ci95`` are half-widths.
 
     Args:
         function: see `Function`.
         names: of its inputs.
-        samples: blocks of (inputs + 2) points; taken up to the next power of 2, which Sobol's sequence needs.
+        samples: blocks of (inputs + 2) points, with pairs of (2 inputs + 2); taken up to the next power of 2,
+            which Sobol's sequence needs.
         seed: of the scrambling and of the bootstrap.
+        pairs: whether to find the indices of pairs.
 
     Raises:
         MissingPackage: SALib is not installed.
@@ -90,15 +101,24 @@ def sobol_indices(function: Function, names: Sequence[str], samples: int, seed: 
     sample = require("SALib.sample.sobol", "Sobol indices", "sensitivity")
     analyze = require("SALib.analyze.sobol", "Sobol indices", "sensitivity")
     problem = _problem(names)
-    shares = sample.sample(problem, _power_of_two(samples), calc_second_order=False, seed=seed)
+    shares = sample.sample(problem, _power_of_two(samples), calc_second_order=pairs, seed=seed)
 
     def indices(kept: np.ndarray, values: np.ndarray) -> Mapping[str, Any]:
         return analyze.analyze(
-            problem, values, calc_second_order=False, num_resamples=RESAMPLES, conf_level=CONFIDENCE,
+            problem, values, calc_second_order=pairs, num_resamples=RESAMPLES, conf_level=CONFIDENCE,
             seed=seed + 1,  # SALib takes 0 for none
         )  # fmt: skip
 
-    return _over_outputs(function(shares), shares, len(names) + 2, indices, SOBOL, constant=math.nan)
+    wanted = SOBOL | PAIRS if pairs else SOBOL
+    block = _sobol_block(len(names), pairs)
+    found = _over_outputs(function(shares), shares, block, indices, wanted, constant=math.nan)
+    both = {name: _both_ways(found.values[name]) for name in PAIRS if pairs}
+    return replace(found, values=found.values | both)
+
+
+def _both_ways(upper: np.ndarray) -> np.ndarray:
+    """Return symmetric matrices from their parts above the diagonal, where the rest of *upper* is NaN."""
+    return np.where(np.isnan(upper), upper.swapaxes(-1, -2), upper)
 
 
 def morris_effects(function: Function, names: Sequence[str], samples: int, seed: int) -> Indices:
@@ -158,7 +178,9 @@ def _over_outputs(
             f"of {len(complete)} groups of points are complete: choose narrower spreads"
         )
     inputs = shares.shape[1]
-    indices = {name: np.full((values.shape[1], inputs), constant) for name in names}
+    indices = {
+        name: np.full((values.shape[1], *(inputs,) * (2 if name in PAIRS else 1)), constant) for name in names
+    }
     for place in range(values.shape[1]):
         rows = np.repeat(complete[:, place], group)
         column = values[rows, place]
