@@ -122,8 +122,8 @@ def _surface_figure(dataset: xr.Dataset, metrics: Sequence[str], title: str) -> 
             values = one[metric].transpose(..., keys[1], keys[0])
             shown = values.sel(engine="simulate") if both else values
             frame = values.sel(engine="solve") if both else values.where(False)
-            places = [one[key].values for key in keys[:2]]
-            surface_panel(axes, *places, shown.values, frame.values, view=(24, -125))
+            across, along = one[keys[0]].values, one[keys[1]].values
+            surface_panel(axes, across, along, shown.values, frame.values, view=(24, -125))
             axes.locator_params(nbins=5)
             axes.set_xlabel(keys[0], fontsize=8)
             axes.set_ylabel(keys[1], fontsize=8)
