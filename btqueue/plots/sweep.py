@@ -20,7 +20,7 @@ from btqueue.scenario import METRICS
 
 DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))
 """A third sign that tells curves apart, beside colour and marker."""
-MOST_CURVES = len(PALETTE)
+MOST_CURVES = len(DASHES)
 """In one panel; a second key with more values makes a heat map."""
 MOST_PANELS = 12
 """In one figure."""
