@@ -37,8 +37,8 @@ def dimension(
         typer.Option(
             "--choose",
             metavar="KEY=VALUES",
-            help="A key and what it may be: 1..25, 5..60:5, DH5,DH3; 100..400 of a key of real numbers is "
-            "continuous. Repeatable.",
+            help="A key and what it may be: 1..25, 5..60:5; DH5,[DH3,DH5] of a key of lists; 100..400 of a "
+            "key of real numbers is continuous. Repeatable.",
         ),
     ] = None,
     maximize: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -20,6 +21,8 @@ EXIT_CODES = (
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
+    ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
+    ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
 )
 """Module, exception and exit code of what a user can run into."""
 
@@ -56,8 +59,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal without ± shows ? instead of failing
-                stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+            if isinstance(stream, TextIOWrapper):  # a terminal without ± shows ? instead of failing
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

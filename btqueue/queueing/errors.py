@@ -45,7 +45,7 @@ def require_positive(value: Any, name: str) -> None:
         raise ValueError(f"{name} must be positive and finite, got {value}")
 
 
-def require_count(value: int, name: str, *, least: int = 1) -> None:
+def require_count(value: float, name: str, *, least: int = 1) -> None:
     """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least``."""
     if int(value) != value or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value}")

@@ -46,9 +46,11 @@ class ClosedForm:
         Raises:
             ValueError: there is none in the expression.
         """
+        import sympy
+
         for symbol in self.expression.free_symbols:
-            if str(symbol) == name:
-                return symbol  # pyright: ignore[reportReturnType]
+            if isinstance(symbol, sympy.Symbol) and symbol.name == name:
+                return symbol
         raise ValueError(f"{self.name!r} has no symbol {name!r}, only {', '.join(self.symbols)}")
 
     def latex(self) -> str:

@@ -86,11 +86,12 @@ def _local_client(closing: ExitStack, workers: int) -> Any:
     import distributed
     from distributed.deploy.subprocess import SubprocessCluster
 
+    no_dashboard: Any = None  # documented, but the annotation of the parameter leaves it out
     cluster = closing.enter_context(
         SubprocessCluster(
             n_workers=workers,
             threads_per_worker=1,
-            dashboard_address=None,  # type: ignore[arg-type]
+            dashboard_address=no_dashboard,
             scheduler_kwargs={"allowed_failures": 1},
             silence_logs=logging.ERROR,
         )

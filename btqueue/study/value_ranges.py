@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
@@ -27,6 +28,10 @@ MOST_VALUES = 1_000_000
 """Of one key."""
 
 HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
+
+ARRAY_OF_LISTS = re.compile(r"\[\s*(\[.*\])\s*\]", re.DOTALL)
+"""``[["DH5"],["DH3","DH5"]]``."""
+HOW_LISTS = "the values are lists: write A,[A,B] for the lists of A alone and of A and B"
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,8 @@ def _require_few(key: str, count: int) -> None:
 
 
 def _parse_text(key: str, text: str) -> Interval | list[Any]:
+    if get_origin(_annotation(key)) is tuple:
+        return _parse_lists(key, text)
     if match := RANGE.fullmatch(text):
         low, high, step = (None if part is None else _number(key, part) for part in match.groups())
         return _interval(key, text, low, high, step=step)
@@ -163,6 +170,16 @@ def _parse_text(key: str, text: str) -> Interval | list[Any]:
         scale: Any = match[1]
         return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
     return [parse_one(key, part) for part in _split(text) if part.strip()]
+
+
+def _parse_lists(key: str, text: str) -> list[Any]:
+    """Return the lists that a text gives: a value without brackets is a list of one entry."""
+    inside = match[1] if (match := ARRAY_OF_LISTS.fullmatch(text)) else text
+    values = [parse_one(key, part) for part in _split(inside) if part.strip()]
+    ranges = RANGE.fullmatch(text) or CALL.fullmatch(text)
+    if ranges or any(isinstance(value, str) and re.search(r"[][]", value) for value in values):
+        raise ScenarioError(Problem(f"{key}: {shown(text)} cannot be read; {HOW_LISTS}", key, text))
+    return [value if isinstance(value, list) else [value] for value in values]
 
 
 def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Interval:
@@ -244,14 +261,25 @@ def _accepts(key: str, value: Any) -> bool:
 @lru_cache
 def _checker(key: str) -> TypeAdapter[Any]:
     """Return the check of a key's own type."""
+    annotation: Any = _annotation(key)
+    is_table = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
+    for constraint in _field(key).metadata:  # without the default, which may depend on other keys
+        annotation = Annotated[annotation, constraint]
+    return TypeAdapter(annotation, config=config)
+
+
+def _annotation(key: str) -> Any:
+    """Return a key's type without its bounds."""
+    return _field(key).annotation
+
+
+def _field(key: str) -> FieldInfo:
     table, _, name = key.partition(".")
     keys: Any = Scenario.model_fields[table].annotation
     for field_name, field in keys.model_fields.items():
         if name in (field_name, field.serialization_alias):
-            annotation: Any = Annotated[field.annotation, field]
-            is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-            config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
-            return TypeAdapter(annotation, config=config)
+            return field
     raise KeyError(key)
 
 

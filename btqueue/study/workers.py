@@ -46,9 +46,14 @@ class Worker:
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": here},
+            env={"OPENBLAS_NUM_THREADS": "1"}
+            | os.environ
+            | {"PYTHONPATH": here},  # the processes share the cores
             start_new_session=True,  # Ctrl-C is for the process that asked
         )
+        questions, answers = self.process.stdin, self.process.stdout
+        assert questions is not None and answers is not None  # both are pipes
+        self._questions, self._answers = questions, answers
         self._greeting = (base.to_dict(resolved=False), tuple(engines), threads)
 
     def evaluate(self, number: int, changes: Mapping[str, Any]) -> PointResult:
@@ -57,14 +62,13 @@ class Worker:
         Raises:
             WorkerDied: the process has ended before it answered.
         """
-        assert self.process.stdin is not None and self.process.stdout is not None
         try:
             if self._greeting is not None:
-                pickle.dump(self._greeting, self.process.stdin)
+                pickle.dump(self._greeting, self._questions)
                 self._greeting = None
-            pickle.dump((number, dict(changes)), self.process.stdin)
-            self.process.stdin.flush()
-            return pickle.load(self.process.stdout)
+            pickle.dump((number, dict(changes)), self._questions)
+            self._questions.flush()
+            return pickle.load(self._answers)
         except (EOFError, OSError, pickle.UnpicklingError):
             self.end()
             raise WorkerDied(self._how_it_ended()) from None
@@ -81,9 +85,9 @@ class Worker:
             self.process.wait(0.1)  # one that died by itself tells how
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
+        for stream in (self._questions, self._answers):
             with contextlib.suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+                stream.close()
 
 
 def map_in_processes(

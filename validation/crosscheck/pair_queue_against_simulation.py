@@ -57,7 +57,10 @@ def draw(random: np.random.Generator, *, equal: bool) -> System:
     rate = weight / sizes
     rate *= load / (rate * sizes * slots[:, None]).sum() / (count / kinds)
     limit, capacity = random.integers(1, 31, kinds), random.integers(1, 61, (2, kinds))
-    full = lambda array: np.repeat(array, count // kinds, axis=-1)  # noqa: E731
+
+    def full(array: np.ndarray) -> np.ndarray:
+        return np.repeat(array, count // kinds, axis=-1)
+
     batches = np.repeat(batches, count // kinds, axis=1)
     packets = np.repeat(packets[:, None], count, axis=1)
     return System(load, PairSystem(full(rate), batches, full(capacity), full(limit), packets))
@@ -171,12 +174,15 @@ def table(rows: list[dict[str, float | str]]) -> str:
             continue
         wait, cycle = (np.abs([row[key] for row in members]) for key in ("wait_error", "cycle_error"))
         loss = np.abs([row["loss_error"] for row in members if float(row["loss_simulated"]) > 1e-4])
-        percent = lambda values, *levels: ", ".join(f"{100 * np.percentile(values, q):.1f} %" for q in levels)  # noqa: E731
-        lost = f"{len(loss)}, {percent(loss, 50, 95)}" if len(loss) else "0"
-        lines.append(
-            f"| {name} | {len(members)} | {percent(wait, 50, 95, 100)} | {lost} | {percent(cycle, 50, 100)} |"
-        )
+        lost = f"{len(loss)}, {_percentiles(loss, 50, 95)}" if len(loss) else "0"
+        waits, cycles = _percentiles(wait, 50, 95, 100), _percentiles(cycle, 50, 100)
+        lines.append(f"| {name} | {len(members)} | {waits} | {lost} | {cycles} |")
     return "\n".join(lines)
+
+
+def _percentiles(errors: np.ndarray, *levels: float) -> str:
+    """The percentiles of relative errors, in percent."""
+    return ", ".join(f"{100 * np.percentile(errors, level):.1f} %" for level in levels)
 
 
 def main() -> None:

@@ -58,8 +58,9 @@ def _draw(cumulative):
 
 
 @njit(cache=True)
-def _arrive(until, i, j, next_batch, rate, batch_cdf, capacity, stamp, head, length, counts):
+def _arrive(until, i, j, queues):
     # every batch that came up to ``until``; the time of acceptance is kept per packet
+    next_batch, rate, batch_cdf, capacity, stamp, head, length, counts = queues
     while next_batch[j, i] <= until:
         when = next_batch[j, i]
         size = _draw(batch_cdf[j, i])
@@ -90,6 +91,7 @@ def _simulate(rate, batch_cdf, capacity, limit, slots_cdf, relayed, horizon, war
                 next_batch[j, i] = np.random.exponential(1.0 / rate[j, i])
     # counts: batches, packets, batches short of room, packets lost, packets sent, sojourn, wait
     counts = np.zeros((2, n, 7))
+    queues = (next_batch, rate, batch_cdf, capacity, stamp, head, length, counts)
     kept = np.zeros((batches + 1, 2, n, 7))
     cycles = np.zeros(batches + 1)
     now, done, tours = 0.0, 0, 0.0
@@ -104,19 +106,7 @@ def _simulate(rate, batch_cdf, capacity, limit, slots_cdf, relayed, horizon, war
                 frame += 1
                 empty = 0
                 for j in range(2):
-                    _arrive(
-                        now,
-                        i,
-                        j,
-                        next_batch,
-                        rate,
-                        batch_cdf,
-                        capacity,
-                        stamp,
-                        head,
-                        length,
-                        counts,
-                    )
+                    _arrive(now, i, j, queues)
                     if length[j, i] == 0:
                         empty += 1
                         now += 1.0
@@ -124,19 +114,7 @@ def _simulate(rate, batch_cdf, capacity, limit, slots_cdf, relayed, horizon, war
                     start = now
                     now += _draw(slots_cdf[j, i])
                     # the packet being sent keeps its place until the end: arrivals meanwhile see it
-                    _arrive(
-                        now,
-                        i,
-                        j,
-                        next_batch,
-                        rate,
-                        batch_cdf,
-                        capacity,
-                        stamp,
-                        head,
-                        length,
-                        counts,
-                    )
+                    _arrive(now, i, j, queues)
                     came = stamp[j, i, head[j, i]]
                     head[j, i] = (head[j, i] + 1) % stamp.shape[2]
                     length[j, i] -= 1
@@ -160,19 +138,7 @@ def _simulate(rate, batch_cdf, capacity, limit, slots_cdf, relayed, horizon, war
             # the arrivals of every queue up to now, so that the counts of a stretch belong together
             for i in range(n):
                 for j in range(2):
-                    _arrive(
-                        now,
-                        i,
-                        j,
-                        next_batch,
-                        rate,
-                        batch_cdf,
-                        capacity,
-                        stamp,
-                        head,
-                        length,
-                        counts,
-                    )
+                    _arrive(now, i, j, queues)
             kept[done] = counts
             cycles[done] = tours
             at[done] = now

@@ -79,65 +79,35 @@ def bulk(rate, laws, room, limit):
     return bulk_queue(arrivals=arrivals, bulk=limit, capacity=20, max_bulk=20)
 
 
-def limited(rate, laws, room, limit):
+def with_vacations(solve, rate, laws, **settings):
     sizes, service, vacation = laws
-    return limited_service_queue(
-        arrivals=PoissonBatches(rate, sizes),
-        service=service,
-        vacations=vacation,
-        capacity=room,
-        limit=limit,
-        max_capacity=20,
-        max_limit=20,
-    )
+    return solve(arrivals=PoissonBatches(rate, sizes), service=service, vacations=vacation, **settings)
+
+
+def limited(rate, laws, room, limit):
+    bounds = {"capacity": room, "max_capacity": 20, "limit": limit, "max_limit": 20}
+    return with_vacations(limited_service_queue, rate, laws, **bounds)
 
 
 def gated(rate, laws, room, limit):
-    sizes, service, vacation = laws
-    return gated_service_queue(
-        arrivals=PoissonBatches(rate, sizes),
-        service=service,
-        vacations=vacation,
-        capacity=room,
-        max_capacity=20,
-    )
+    return with_vacations(gated_service_queue, rate, laws, capacity=room, max_capacity=20)
 
 
 def exhaustive(rate, laws, room, limit):
-    sizes, service, vacation = laws
-    return exhaustive_service_queue(
-        arrivals=PoissonBatches(rate, sizes),
-        service=service,
-        vacations=vacation,
-        capacity=room,
-        max_capacity=20,
-        longest_listed=8,
-    )
+    bounds = {"capacity": room, "max_capacity": 20, "longest_listed": 8}
+    return with_vacations(exhaustive_service_queue, rate, laws, **bounds)
 
 
 def endless_exhaustive(rate, laws, room, limit):
-    sizes, service, vacation = laws
-    return unlimited_exhaustive_queue(
-        arrivals=PoissonBatches(rate, sizes),
-        service=service,
-        vacations=vacation,
-        length=32,
-        longest_listed=8,
-    )
+    return with_vacations(unlimited_exhaustive_queue, rate, laws, length=32, longest_listed=8)
 
 
 def endless_gated(rate, laws, room, limit):
-    sizes, service, vacation = laws
-    return unlimited_gated_queue(
-        arrivals=PoissonBatches(rate, sizes), service=service, vacations=vacation, length=32
-    )
+    return with_vacations(unlimited_gated_queue, rate, laws, length=32)
 
 
 def endless_limited(rate, laws, room, limit):
-    sizes, service, vacation = laws
-    return unlimited_vacation_queue(
-        arrivals=PoissonBatches(rate, sizes), service=service, vacations=vacation, limit=3, length=32
-    )
+    return with_vacations(unlimited_vacation_queue, rate, laws, limit=3, length=32)
 
 
 def bucket(rate, laws, room, limit):

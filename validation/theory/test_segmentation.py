@@ -1,6 +1,8 @@
 """Both segmentation policies: published cuts, defining properties, and exhaustive search on small frames."""
 
 import itertools
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -71,10 +73,10 @@ def test_fragments_carry_exactly_the_frame(pdu: int, types: list[PacketType], me
 
 @given(frames, type_sets, st.sampled_from(METHODS), st.randoms(use_true_random=False))
 def test_order_of_the_allowed_types_does_not_matter(
-    pdu: int, types: list[PacketType], method: Segmentation, random: object
+    pdu: int, types: list[PacketType], method: Segmentation, random: Random
 ) -> None:
     shuffled = list(types)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert segment(pdu, shuffled, method) == segment(pdu, types, method)
 
 
@@ -122,5 +124,6 @@ def test_bad_input_is_named() -> None:
         segment(0, types)
     with pytest.raises(ValueError, match="at least one packet type"):
         segment(1, [])
+    unknown: Any = "greedy"
     with pytest.raises(ValueError, match="osu, best-fit"):
-        segment(1, types, "greedy")  # type: ignore[arg-type]
+        segment(1, types, unknown)

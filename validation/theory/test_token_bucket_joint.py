@@ -175,9 +175,10 @@ def simulate(
 def test_against_simulation(whole: bool):
     """Forty runs of 400,000 slots; false alarm 1e-5 for each of eight measures."""
     laws = [np.cumsum(law) for law in (SMALL_BATCHES.batch_size, SMALL_SERVICE, SMALL_VACATION)]
+    system = (*SMALL.values(), whole, 0.08, *laws, 5, 2)
     runs = np.array(
         [
-            simulate(np.random.default_rng(seed), 400_000, *SMALL.values(), whole, 0.08, *laws, 5, 2)  # pyright: ignore[reportCallIssue]
+            simulate(np.random.default_rng(seed), 400_000, *system)
             for seed in range(100 + 40 * whole, 140 + 40 * whole)
         ]
     )

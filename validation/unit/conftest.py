@@ -10,10 +10,13 @@ import pkgutil
 import sys
 from collections import ChainMap
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numba.core import config
+
+from .tcp_sender_calls import Sender
 
 PACKAGE = "btqueue.simulator"
 
@@ -30,19 +33,20 @@ def plain():
     `plain.records` has the names of all modules of that sub-package.
     """
     compiled_copy = take_modules()
-    before = config.DISABLE_JIT  # pyright: ignore[reportAttributeAccessIssue]
-    config.DISABLE_JIT = 1  # pyright: ignore[reportAttributeAccessIssue]
+    settings: Any = config  # numba fills this module at run time
+    before = settings.DISABLE_JIT
+    settings.DISABLE_JIT = 1
     try:
         package = importlib.import_module(PACKAGE)
         for module in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
             importlib.import_module(module.name)
     finally:
-        config.DISABLE_JIT = before  # pyright: ignore[reportAttributeAccessIssue]
+        settings.DISABLE_JIT = before
         plain_copy = take_modules()
         sys.modules.update(compiled_copy)
         # the package attribute of the parent package must point to the compiled copy again
         if PACKAGE in compiled_copy:
-            sys.modules["btqueue"].simulator = compiled_copy[PACKAGE]  # type: ignore[attr-defined]
+            vars(sys.modules["btqueue"])["simulator"] = compiled_copy[PACKAGE]
         else:
             vars(sys.modules["btqueue"]).pop("simulator", None)
     assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
@@ -51,6 +55,12 @@ def plain():
     by_last_name = {name.rpartition(".")[2]: module for name, module in modules.items()}
     assert len(by_last_name) == len(modules), "two modules have the same last name"
     return SimpleNamespace(**by_last_name, records=SimpleNamespace(**ChainMap(*records)))
+
+
+@pytest.fixture
+def sender(plain):
+    """Makes a TCP sender in any state: `sender(cwnd=4.0, in_flight=4)`."""
+    return lambda **state: Sender(plain, **state)
 
 
 @pytest.fixture(autouse=True)

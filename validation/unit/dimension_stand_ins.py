@@ -1,4 +1,4 @@
-"""Solvers and simulators of known functions, for the tests of dimensioning."""
+"""Solvers and simulators of known functions, and questions put to them, for the tests of dimensioning."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import xarray as xr
 
+import btqueue as bt
 from btqueue.scenario import Scenario
+from btqueue.study.dimensioning import dimension
 from btqueue.study.evaluate import Answer, Failure, PointResult, Value
 
 Metrics = Callable[[Mapping], Mapping[str, float] | str | None]
@@ -106,3 +108,22 @@ def random_problem(seed: int) -> tuple[dict, Metrics]:
         bounds.append(f"{names[0]} + {names[1]} >= {int(random.integers(10, 40))}")
     choose = {name: range(a, b + 1) for name, a, b in keys}
     return {"maximize": "goodput_kbps", "subject_to": bounds, "choose": choose}, metrics
+
+
+BASE = bt.load("venugopal-2006/piconet").with_(run__replications=10)
+
+
+def tent(changes):
+    """Goodput 100 at M = 8, less by 2 for each step away; a round trip of M / 20."""
+    limit = changes["polling.limit"]
+    return {"goodput_kbps": 100.0 - 2 * abs(limit - 8), "rtt_s": limit / 20}
+
+
+def choose_limit(metrics=tent, **options):
+    question = {"maximize": "goodput_kbps", "choose": "polling.limit=1..20", "confirm": False}
+    return dimension(BASE, **{**question, "solver": CountingSolver(metrics), **options})
+
+
+def simulated(*, common=2.0, own=0.1, seed=1, truth=tent, **options):
+    play = noisy_simulator(truth, common=common, own=own, seed=seed, key="polling.limit")
+    return choose_limit(confirm=True, simulator=play, **options)

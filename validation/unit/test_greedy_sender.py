@@ -10,7 +10,7 @@ from btqueue.transport.newreno_sender import Receiver, Sender
 def new_sender(**changes: float) -> Sender:
     """Return a sender with the thesis's parameters."""
     parameters = {"receive_window": 8, "ssthresh": 64.0, "min_rto": 1.0, "max_rto": 64.0, "rto": 3.0}
-    return Sender(**{**parameters, **changes})  # type: ignore[arg-type]
+    return Sender(**{**parameters, **changes})
 
 
 def acknowledged_up_to(sender: Sender, number: int) -> None:

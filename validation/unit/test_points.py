@@ -1,6 +1,7 @@
 """The points of a study: what ranges, lists, samples and files of them mean, and how they are refused."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.study import value_ranges
+from btqueue.study.dimensioning.expressions import scenario_keys
 from btqueue.study.points import Grid, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
@@ -35,6 +38,13 @@ def values(text: str) -> list:
         (f"{BER}=1e-6,1e-5", [1e-6, 1e-5]),
         ("polling.discipline=gated, exhaustive", ["gated", "exhaustive"]),
         ("link.packets=[DH5],[DH1, DH3]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=DH5,DH3", [["DH5"], ["DH3"]]),
+        ("link.packets=DH5, [DH1, DH3]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=[DH1,DH3]", [["DH1", "DH3"]]),
+        ('link.packets=[["DH5"], ["DH1", "DH3"]]', [["DH5"], ["DH1", "DH3"]]),
+        ("link.packets=[[DH5],[DH1,DH3]]", [["DH5"], ["DH1", "DH3"]]),
+        ("link.adaptation_thresholds=1e-4,[1e-4,1e-3]", [[1e-4], [1e-4, 1e-3]]),
+        ("network.flows=ring,pairs", ["ring", "pairs"]),
         ("link.arq=none,unlimited,3", ["none", "unlimited", 3]),
         ("transport.delayed_ack=true,false", [True, False]),
         ("traffic.application_timeout_s=none,1.5", [None, 1.5]),
@@ -81,6 +91,13 @@ def test_collections_of_python_mean_the_same(collection):
         ([f"{LOAD}=1..9999999"], ["too many"]),
         ([f"{LIMIT}=2,2"], ["2 is given twice"]),
         ([f"{LIMIT}=1", f"{LIMIT}=2"], ["given twice"]),
+        (["link.packets=[DH5,DH3"], ["[DH5,DH3", "write A,[A,B]"]),
+        (["link.packets=DH5],DH3"], ["write A,[A,B]"]),
+        (["link.packets=1..4"], ['"1..4" cannot be read', "write A,[A,B]"]),
+        (["link.packets=log(1,2,3)"], ["write A,[A,B]"]),
+        (["link.packets=DH5,5"], ["[link] packets[1] = 5", "a text"]),
+        (["link.packets=DH5,[DH5]"], ['["DH5"] is given twice']),
+        ({"link.packets": ["DH5"]}, ["must be a list"]),
         (["polling.discipline=exhaustve"], ['did you mean "exhaustive"']),
         ({LIMIT: 5}, ["no collection"]),
         ({LIMIT: [True]}, ["whole number"]),
@@ -210,3 +227,12 @@ def test_labels_of_several_kinds_are_texts():
     assert labels.tolist() == ["none", "3"]
     assert grid({LIMIT: [1, 2]}).coordinates()[LIMIT][1].dtype == np.int64
     assert grid(["transport.delayed_ack=true"]).coordinates()["transport.delayed_ack"][1].dtype == bool
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("key", scenario_keys())
+def test_every_key_is_checked_by_its_own_type(key):
+    """Without warnings; no key takes an object that is neither number, truth, text, list nor table."""
+    value_ranges._checker.cache_clear()
+    with pytest.raises(ScenarioError, match=re.escape(key.partition(".")[2])):
+        value_ranges.checked_value(key, object())

@@ -99,7 +99,7 @@ def test_the_published_record_points_at_scenarios_and_settings_that_exist():
 def test_a_scenario_is_frozen_hashable_and_picklable():
     s = Scenario()
     with pytest.raises(ValidationError, match="frozen"):
-        s.polling.limit = 6  # type: ignore[misc]
+        s.polling.limit = 6
     assert hash(s) == hash(Scenario())
     assert pickle.loads(pickle.dumps(s)) == s
 

@@ -2,6 +2,7 @@
 
 import tomllib
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -308,8 +309,9 @@ def test_a_graph_that_is_no_scatternet_is_refused():
 def test_flows_and_links_of_a_graph_are_checked_as_in_a_file():
     with pytest.raises(ScenarioError, match='did you mean "mouse"'):
         scenario_from_graph(example_graph(), [("mousse", "server")])
+    three: Any = ("mouse", "desk", "server")
     with pytest.raises(ScenarioError, match="a pair"):
-        scenario_from_graph(example_graph(), [("mouse", "desk", "server")])  # type: ignore[list-item]
+        scenario_from_graph(example_graph(), [three])
     graph = example_graph()
     graph.edges["hall", "server"]["rate_kbps"] = -1
     with pytest.raises(ScenarioError) as caught:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
@@ -62,11 +63,11 @@ def _columns(
         raise ValueError("batch_rate must be finite and not negative")
     points = rate.shape[0]
 
-    def law(value: Values, name: str) -> np.ndarray:
+    def law(value: Values, name: str) -> Array:
         require_law(value, name)
         require_no_mass_at_zero(value, name)
         array = np.asarray(value, dtype=float)
-        return np.broadcast_to(array, (points, 2, array.shape[-1]))
+        return jnp.asarray(np.broadcast_to(array, (points, 2, array.shape[-1])))
 
     def whole(value: Values, name: str, shape: tuple[int, ...]) -> np.ndarray:
         array = np.asarray(value)
@@ -77,11 +78,11 @@ def _columns(
     room = np.asarray(capacity)
     room = room[:, None] if room.ndim == 1 and room.shape[0] == points else room
     inputs = StationInput(
-        np.maximum(rate, LEAST_RATE),  # type: ignore[arg-type]
-        law(batch_size, "batch_size"),  # type: ignore[arg-type]
-        law(packet_slots, "packet_slots"),  # type: ignore[arg-type]
-        whole(room, "capacity", (points, 2)),  # type: ignore[arg-type]
-        whole(limit, "limit", (points,)),  # type: ignore[arg-type]
+        jnp.maximum(rate, LEAST_RATE),
+        law(batch_size, "batch_size"),
+        law(packet_slots, "packet_slots"),
+        jnp.asarray(whole(room, "capacity", (points, 2))),
+        jnp.asarray(whole(limit, "limit", (points,))),
     )
     return whole(stations, "stations", (points,)), inputs
 
@@ -122,9 +123,9 @@ def pair_queue_batch(
     count, inputs = _columns(stations, limit, batch_rate, batch_size, packet_slots, capacity)
     sizes = [
         padded_shape(int(room), int(most), int(count.max()))
-        for room, most in zip(inputs.capacity.max(axis=1), inputs.limit, strict=True)
+        for room, most in zip(np.asarray(inputs.capacity).max(axis=1), np.asarray(inputs.limit), strict=True)
     ]
-    load = count * (inputs.rate * _mean(inputs.batch) * _mean(inputs.slots)).sum(axis=1)
+    load = count * (np.asarray(inputs.rate) * _mean(inputs.batch) * _mean(inputs.slots)).sum(axis=1)
     now = Work(count, inputs, tolerance)
     # alike systems take alike numbers of iterations, and a chunk takes as many as its slowest
     waiting = {

@@ -161,15 +161,26 @@ def step(state: ClosureState, system: System) -> ClosureState:
     """One iteration: from a visit start to the next."""
     classes = classes_of(state, system)
     away, memory_of = next_absences(classes, system), system.grids.memory_of
-    short, filled, kept_in, kept_out, kept = 0.0, 0.0, 0.0, 0.0, 0.0
-    for weight, kind in zip(classes.weights, classes.kinds, strict=True):
-        short = short + weight[..., None] * kind.short
-        ends = kind.long[..., None] * away
-        filled = filled + jnp.einsum("sv,svxw->sxw", weight, ends)
-        moves = weight[..., None] * ends.sum(axis=2) / jnp.maximum(kind.visit.full, TINY)[..., None]
-        kept_in = kept_in + jnp.einsum("svw,svz->swz", moves, kind.kept_in)
-        kept_out = kept_out + jnp.einsum("svw,svz->swz", moves, kind.kept_out)
-        kept = kept + jnp.einsum("svw,svab->swab", moves, kind.kept)
+    ends = [_ends(weight, kind, away) for weight, kind in zip(classes.weights, classes.kinds, strict=True)]
+    short, filled, kept_in, kept_out, kept = (sum_of[0] + sum_of[1] for sum_of in zip(*ends, strict=True))
     emptied = jnp.einsum("svx,svxw->sxw", short, away)
-    masses = (jnp.einsum("sxw,wxc->scw", mass, memory_of) for mass in (emptied, filled))
-    return ClosureState(*masses, kept_in, kept_out, kept)  # type: ignore[arg-type]
+    return ClosureState(
+        emptied=jnp.einsum("sxw,wxc->scw", emptied, memory_of),
+        filled=jnp.einsum("sxw,wxc->scw", filled, memory_of),
+        kept_in=kept_in,
+        kept_out=kept_out,
+        kept=kept,
+    )
+
+
+def _ends(weight: Array, kind: ClassVisits, away: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Ends of one kind of visits: empty ``(s, v, x)``; after all frames ``(s, x, w)``, with what is kept."""
+    ends = kind.long[..., None] * away
+    moves = weight[..., None] * ends.sum(axis=2) / jnp.maximum(kind.visit.full, TINY)[..., None]
+    return (
+        weight[..., None] * kind.short,
+        jnp.einsum("sv,svxw->sxw", weight, ends),
+        jnp.einsum("svw,svz->swz", moves, kind.kept_in),
+        jnp.einsum("svw,svz->swz", moves, kind.kept_out),
+        jnp.einsum("svw,svab->swab", moves, kind.kept),
+    )

@@ -3,14 +3,23 @@
 A long cycle leaves full queues, so the visits that follow it are long too. The closures of `pairs.polling`
 and `pairs.relay` keep exactly that much memory: given the length of its own last cycle, each station is
 taken as independent of the others. Here are the pieces they share: grids of lengths, on which a law is kept
-by splitting mass linearly between neighbours (which keeps the mean), and the tour of the other stations.
+by splitting mass linearly between neighbours (which keeps the mean), the tour of the other stations, and the
+iteration from empty queues.
 """
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+
+from btqueue.queueing.fixed_point import iterate
+
+State = tuple[Array, Array, Array]
+"""Laws of the queues of a station: at visit start, ``(v, ...)`` with the absence behind it and ``(c, ...)``
+with the cycle behind it; at visit end, ``(v, ...)`` with the absence that follows."""
 
 
 class CycleGrids(eqx.Module):
@@ -116,3 +125,34 @@ def tour(visit: Array, grids: CycleGrids, stations: int) -> Array:
         here = (1.0 - weight) * visit[lower] + weight * visit[lower + 1]
         so_far = _add_lengths(jnp.einsum("caVh,cVhtb->caVtb", so_far, here))
     return jnp.einsum("caVb,Vv->cavb", so_far, grids.absence_weights)
+
+
+def iterate_from_empty(
+    step: Callable[[State], State],
+    empty: Array,
+    ended: tuple[int, ...],
+    grids: CycleGrids,
+    *,
+    tolerance: ArrayLike,
+    max_iterations: int,
+) -> tuple[State, Array, Array]:
+    """Repeat ``step`` from empty queues with all lengths equally likely behind them.
+
+    Args:
+        step: one cycle.
+        empty: law of a station's queues that are empty at visit start.
+        ended: shape of the law of the queues at visit end.
+        grids: the grids.
+        tolerance: change of the law at visit start in the last iteration.
+        max_iterations: iterations after which to give up.
+
+    Returns:
+        The state, the last change and the number of iterations.
+    """
+    absences, _, cycles = jnp.shape(grids.cycle_weights)
+    start = (
+        jnp.broadcast_to(empty / absences, (absences, *empty.shape)),
+        jnp.broadcast_to(empty / cycles, (cycles, *empty.shape)),
+        jnp.zeros((absences, *ended)),
+    )
+    return iterate(step, start, lambda state: state[0], tolerance=tolerance, max_iterations=max_iterations)

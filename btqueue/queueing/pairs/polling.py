@@ -92,13 +92,13 @@ def _iterate_cycle_memory(
     stations: int,
     tolerance: ArrayLike,
     max_iterations: int,
-) -> tuple[tuple[Array, Array, Array], Array, Array]:
+) -> tuple[cycle_memory.State, Array, Array]:
     lengths = kernel.transition.sum(axis=2)
     absences, _, cycles = jnp.shape(grids.cycle_weights)
     shape = (ends_in.shape[1], ends_out.shape[1])
     states = shape[0] * shape[1]
 
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def step(state: cycle_memory.State) -> cycle_memory.State:
         by_absence, by_cycle, _ = state  # (v, s) and (c, s): queues at visit start, and what lies behind
         # a cycle length that has (almost) no mass borrows the law of an average one
         given = by_cycle + 1e-13 * by_absence.sum(axis=0)
@@ -113,13 +113,10 @@ def _iterate_cycle_memory(
         filled = filled / filled.sum()
         return filled.sum(axis=0), filled.sum(axis=1), after.sum(axis=0)
 
-    first = jnp.zeros(states).at[0].set(1.0)
-    start = (
-        jnp.broadcast_to(first / absences, (absences, states)),
-        jnp.broadcast_to(first / cycles, (cycles, states)),
-        jnp.zeros((absences, states)),
+    empty = jnp.zeros(states).at[0].set(1.0)
+    return cycle_memory.iterate_from_empty(
+        step, empty, (states,), grids, tolerance=tolerance, max_iterations=max_iterations
     )
-    return iterate(step, start, lambda state: state[0], tolerance=tolerance, max_iterations=max_iterations)
 
 
 @in_float64

@@ -24,7 +24,7 @@ from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import require_count, require_law, require_no_mass_at_zero
-from btqueue.queueing.fixed_point import iterate, require_converged
+from btqueue.queueing.fixed_point import require_converged
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.pairs import cycle_memory
 from btqueue.queueing.pairs.stations import QueueMeasures, absence_fillings, queue_measures
@@ -188,13 +188,12 @@ def _iterate(
     stations: int,
     tolerance: ArrayLike,
     max_iterations: int,
-) -> tuple[tuple[Array, Array, Array], Array, Array]:
+) -> tuple[cycle_memory.State, Array, Array]:
     lumps, outbound = kernel.backlog_inbound.shape
-    absences, _, cycles = jnp.shape(grids.cycle_weights)
     transition = as_lumps(kernel)
     lengths = transition.sum(axis=3)  # (a, u, t, b)
 
-    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def step(state: cycle_memory.State) -> cycle_memory.State:
         by_absence, by_cycle, _ = state  # (v, a, u) and (c, a, u) at visit start
         # a pair of cycle and lump that has (almost) no mass borrows the average outbound queue
         given = by_cycle + 1e-13 * by_absence.sum(axis=(0, 1))
@@ -208,13 +207,10 @@ def _iterate(
         filled = filled / filled.sum()
         return filled.sum(axis=0), filled.sum(axis=1), after.sum(axis=(0, 2))
 
-    first = jnp.zeros((lumps, outbound)).at[0, 0].set(1.0)
-    start = (
-        jnp.broadcast_to(first / absences, (absences, lumps, outbound)),
-        jnp.broadcast_to(first / cycles, (cycles, lumps, outbound)),
-        jnp.zeros((absences, outbound)),
+    empty = jnp.zeros((lumps, outbound)).at[0, 0].set(1.0)
+    return cycle_memory.iterate_from_empty(
+        step, empty, (outbound,), grids, tolerance=tolerance, max_iterations=max_iterations
     )
-    return iterate(step, start, lambda state: state[0], tolerance=tolerance, max_iterations=max_iterations)
 
 
 @in_float64

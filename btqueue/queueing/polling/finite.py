@@ -16,7 +16,6 @@ and 29 % up to load 1.6 (exhaustive queues); of blocking above 1e-4 the median 0
 
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +26,7 @@ from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import ConvergenceError, is_traced, require_count
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.polling.finite_coupling import Coupling, all_queues
+from btqueue.queueing.polling.finite_measures import FinitePolling
 from btqueue.queueing.polling.model import PollingModel, Values
 
 DAMPING = (0.2, 0.02)
@@ -34,33 +34,15 @@ DAMPING = (0.2, 0.02)
 overloads of large buffers."""
 
 
-class FinitePollingSolution(eqx.Module):
-    """Steady state with finite buffers; ``(n,)`` arrays, times in slots.
+class FinitePollingSolution(FinitePolling):
+    """Steady state with finite buffers, and how well the fixed point is met.
 
     Attributes:
-        mean_cycle: mean time from visit to visit.
-        mean_served: mean customers served in a visit.
-        served_pairs: ``E[N (N - 1)]`` of the customers served in a visit.
-        throughput: customers served a slot.
-        blocking: share of the customers that find the queue full.
-        occupancy: law of each queue at a random moment, customer in service included, ``(n, max K + 1)``.
-        mean_queue: mean of ``occupancy``.
-        mean_sojourn: mean time from arrival to end of service of those accepted.
-        mean_wait: mean time from arrival to start of service.
         residual: largest change in the last iteration.
         converged: whether that is small enough.
         iterations: of the fixed point.
     """
 
-    mean_cycle: Array
-    mean_served: Array
-    served_pairs: Array
-    throughput: Array
-    blocking: Array
-    occupancy: Array
-    mean_queue: Array
-    mean_sojourn: Array
-    mean_wait: Array
     residual: Array
     converged: Array
     iterations: Array

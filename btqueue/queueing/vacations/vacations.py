@@ -156,7 +156,7 @@ def _bound(value: ArrayLike, largest: int | None, name: str) -> int:
             raise ValueError(f"max_{name} must be given where {name} is traced")
         return largest
     count = float(np.asarray(value))
-    require_count(count, name)  # pyright: ignore[reportArgumentType]
+    require_count(count, name)
     if largest is not None and count > largest:
         raise ValueError(f"{name} must be at most max_{name} = {largest}, got {value}")
     return int(count) if largest is None else largest

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from btqueue.scenario import Problem, ScenarioError
-from btqueue.study.value_ranges import (
-    CALL,
-    Interval,
-    checked_value,
-    known_key,
-    parse_one,
-    parse_values,
-    values_of,
-)
+from btqueue.study.value_ranges import Interval, known_key, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
@@ -93,7 +85,7 @@ def parse_choices(choose: Choices) -> tuple[Choice, ...]:
 
 def parse_choice(key: str, values: Any) -> Choice:
     """Return one key and its values."""
-    spread = _of_lists(key, values) or parse_values(key, values)
+    spread = parse_values(key, values)
     if isinstance(spread, tuple):
         return Choice(key, spread)
     if spread.count is not None or spread.step is not None:
@@ -103,14 +95,3 @@ def parse_choice(key: str, values: Any) -> Choice:
     if spread.scale == "log":
         return Choice(key, values_of(key, spread))  # says that a number of values is missing
     return Choice(key, tuple(range(math.ceil(spread.low), math.floor(spread.high) + 1)))
-
-
-def _of_lists(key: str, values: Any) -> tuple[Any, ...] | None:
-    """Return the lists of one entry that ``DH5,DH3`` means for a key of lists; None for other keys."""
-    if not isinstance(values, str) or "[" in values or CALL.fullmatch(values.strip()):
-        return None
-    parts = [part.strip() for part in values.split(",")]
-    try:
-        return tuple(checked_value(key, [parse_one(key, part)]) for part in parts)
-    except ScenarioError:
-        return None

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
+from pydantic import BaseModel
+
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import SYNONYMS, closest
+from btqueue.scenario.problems import SYNONYMS, closest, key_names
 from btqueue.study.evaluate import Value
 
 Aggregate = Literal["mean", "min", "max"]
+AGGREGATES: Mapping[str, Aggregate] = {"mean": "mean", "min": "min", "max": "max"}
+"""By the name that an expression calls them."""
 
 UNITS: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
@@ -215,14 +219,14 @@ class _Reader:
             self.fail(f"a metric or key is missing {f'before {rest!r}' if rest else 'at the end'}")
         if not self.accept("("):
             return Quantity(_known(name, self.what))
-        if name not in ("mean", "min", "max"):
-            guess = closest(name, ("mean", "min", "max"))
+        if name not in AGGREGATES:
+            guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
             self.fail(f"there is no function {name}; {hint}")
         inner = self.match(NAME)
         if inner is None or not self.accept(")"):
             self.fail(f"{name}(...) takes the name of one metric, as in {name}(goodput_kbps)")
-        quantity = Quantity(_known(inner, self.what), name)  # type: ignore[arg-type]
+        quantity = Quantity(_known(inner, self.what), AGGREGATES[name])
         if quantity.is_key:
             self.fail(f"{inner} is a key of the scenario: it has one value, not one for each flow")
         return quantity
@@ -263,9 +267,10 @@ def _known(name: str, what: str) -> str:
 @lru_cache
 def scenario_keys() -> tuple[str, ...]:
     """Return all dotted keys of a scenario."""
-    tables = {name: field.annotation for name, field in Scenario.model_fields.items() if name != "title"}
+    tables = {name: field.annotation for name, field in Scenario.model_fields.items()}
     return tuple(
-        f"{table}.{field.serialization_alias or name}"
+        f"{table}.{key}"
         for table, keys in tables.items()
-        for name, field in keys.model_fields.items()  # type: ignore[union-attr]
+        if isinstance(keys, type) and issubclass(keys, BaseModel)
+        for key in key_names(keys)
     )

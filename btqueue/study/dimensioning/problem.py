@@ -154,8 +154,8 @@ def task_of(
         minimize: another one.
         subject_to: bounds such as ``"rtt_s <= 400 ms"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``.
-        choose: values by key, written as for a sweep (``"1..25"``, ``"DH5,DH3"``); for a key that takes real
-            numbers, ``"100..400"``, ``"lin(a,b)"`` and ``"log(a,b)"`` are continuous.
+        choose: values by key, written as for a sweep (``"1..25"``, ``"DH5,[DH3,DH5]"``); for a key that takes
+            real numbers, ``"100..400"``, ``"lin(a,b)"`` and ``"log(a,b)"`` are continuous.
 
     Raises:
         ScenarioError: something of it cannot be read or is unknown.

@@ -51,9 +51,11 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         choice.key: ("point", as_labels([point.changes[choice.key] for point in points]))
         for choice in task.choices
     }
-    variables = {name: ("point", np.array(values)) for name, values in columns.items()}
+    variables: dict[str, tuple[str | tuple[str, ...], np.ndarray]] = {
+        name: ("point", np.array(values)) for name, values in columns.items()
+    }
     if task.constraints:
-        variables["slack"] = (("point", "constraint"), np.array(slacks, float))  # type: ignore[assignment]
+        variables["slack"] = (("point", "constraint"), np.array(slacks, float))
         coords["constraint"] = [c.text for c in task.constraints]
     attrs = {
         "scenario": json.dumps(task.base.to_dict()),

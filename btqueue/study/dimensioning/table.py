@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,8 +134,8 @@ class Table:
                 if self._progress is not None:
                     self._progress(len(self.known), max(self.expected, len(self.known)))
         finally:
-            if hasattr(results, "close"):
-                results.close()  # type: ignore[attr-defined]
+            if isinstance(results, Generator):
+                results.close()
 
     def _candidate(self, place: Place, changes: Mapping[str, Any], answer: Answer) -> Candidate:
         task, keys = self.task, self.task.keys(changes)
@@ -175,13 +175,13 @@ def require_answers(table: Table) -> None:
         ScenarioError: none of them is a scenario that the model can solve, or the model never gives a metric
             that was asked for.
     """
-    failures = [candidate.failure for candidate in table.known.values()]
-    if not failures or any(failure is None for failure in failures):
+    failures = [c.failure for c in table.known.values() if c.failure is not None]
+    if not failures or len(failures) < len(table.known):
         return
-    kinds = {failure.kind for failure in failures if failure is not None}
+    kinds = {failure.kind for failure in failures}
     if kinds <= {"scenario", "not built", "no value"}:
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
         raise ScenarioError(
-            Problem(f"none of {len(failures)} points has an answer; at {where}: {first.failure.message}")  # type: ignore[union-attr]
+            Problem(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")
         )

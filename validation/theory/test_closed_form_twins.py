@@ -1,0 +1,317 @@
+"""Every closed form of the catalogue, and its derivatives, against its numerical twin."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from scipy import integrate
+
+from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
+from btqueue.channel import TwoStateChannel, best_packet_type, error_rates
+from btqueue.channel.packet_trains import train_success
+from btqueue.network.answers import jain_index
+from btqueue.queueing.chains import birth_death
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.links import arq
+from btqueue.queueing.polling.conservation import conservation_law
+from btqueue.queueing.polling.model import polling_model
+from btqueue.queueing.polling.polling import solve_polling
+from btqueue.queueing.single import n_policy
+from btqueue.queueing.single.priority_queue import priority_queue
+from btqueue.queueing.single.single_queue import single_queue
+from btqueue.queueing.traffic import map_sources
+from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
+from btqueue.queueing.vacations import vacations
+from btqueue.study.closed_forms import closed_forms as catalogue
+from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_root_rate
+
+FORMS = catalogue()
+SIX = lattice.point(6)
+FOUR_OR_EIGHT = lattice.from_points({4: 0.5, 8: 0.5})
+TEN_TO_TWENTY = lattice.uniform(10, 20)
+THREE_OR_FIVE = {"l": 4.6, "l_2": 21.8}
+SERVICE = {"b": 6.0, "b_2": 40.0}
+VACATION = {"v": 15.0, "v_2": 235.0}
+CONTINUOUS = {"length": 4, "horizon": 4, "slotted": False}
+
+
+def polling_wait(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
+    model = polling_model(
+        arrival_rate=np.full(queues, rate),
+        service_mean=service[0],
+        service_second=service[1],
+        switch_mean=switch[0],
+        switch_second=switch[1],
+        discipline=discipline,
+        limit=1 if discipline == "limited" else None,
+    )
+    return solve_polling(model)
+
+
+def conserved(discipline):
+    model = polling_model(
+        arrival_rate=np.array([0.05, 0.08]),
+        service_mean=np.array([2.0, 3.0]),
+        service_second=np.array([4.0, 18.0]),
+        switch_mean=np.array([1.0, 2.0]),
+        switch_second=np.array([2.0, 8.0]),
+        discipline=discipline,
+        limit=1 if discipline == "limited" else None,
+    )
+    return conservation_law(model, np.zeros(2)).total
+
+
+def priorities(which):
+    streams = [PoissonBatches(0.05), PoissonBatches(0.06)]
+    solution = priority_queue(arrivals=streams, services=[SIX, FOUR_OR_EIGHT], horizon=4, slotted=False)
+    return solution.mean_wait[which]
+
+
+def saturated():
+    solution = vacations.limited_service_queue(
+        arrivals=PoissonBatches(10.0), service=SIX, vacations=lattice.point(2), capacity=20, limit=3
+    )
+    return solution.throughput
+
+
+def vacation_wait(solve, **limit):
+    """Batches of 2 or 4; capacity 200 leaves nothing to be lost."""
+    solution = solve(
+        arrivals=PoissonBatches(0.01, [0.0, 0.0, 0.5, 0.0, 0.5]),
+        service=FOUR_OR_EIGHT,
+        vacations=TEN_TO_TWENTY,
+        capacity=200,
+        **limit,
+    )
+    assert solution.packet_loss < 1e-10
+    return solution.mean_wait
+
+
+def on_off(start, end):
+    source = map_sources.interrupted_bernoulli(0.1, 50.0)
+    return np.asarray(source.blocks).sum(axis=0)[start, end]
+
+
+def answer_moment(power, tick):
+    """Moments of min(timer, exponential) from the survival function; the timer is uniform (tick) or fixed."""
+    rate, timer = 2.0, 0.5
+    alone = (lambda t: 1 - t / timer) if tick else (lambda t: 1.0)
+    return integrate.quad(lambda t: power * t ** (power - 1) * math.exp(-rate * t) * alone(t), 0, timer)[0]
+
+
+def answers_alone(tick):
+    rate, timer = 2.0, 0.5
+    if not tick:
+        return 1 - integrate.quad(lambda t: rate * math.exp(-rate * t), 0, timer)[0]
+    return integrate.quad(lambda t: math.exp(-rate * t) / timer, 0, timer)[0]
+
+
+TWO_STATES = TwoStateChannel(ber_good=7e-6, ber_bad=1e-4, good_s=0.4375, bad_s=0.0558)
+CHANNEL = {"b_G": 7e-6, "b_B": 1e-4, "rho_G": 0.4375, "rho_B": 0.0558}
+SEGMENT = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]]
+ACK = [PACKET_TYPES["DH3"]]
+LINK = {"h": 0.9, "s": 0.3, "r": 0.8}
+STATIONARY = np.ones(1)
+
+
+@dataclass(frozen=True)
+class Twin:
+    values: dict
+    number: Callable[[], Any]  # computes the value in another way
+    rel: float = 1e-9
+
+
+def independent(packets, hops):
+    return train_success(TWO_STATES, packets, hops=hops, observation="published")
+
+
+WALKS = {"w": 1.0, "w_2": 2.0, "b": 2.0, "b_2": 5.0, "N": 4, "lambda": 0.05}
+ROUND_ROBIN = {"N": 2, "lambda": 0.04, **THREE_OR_FIVE}
+BATCHES = {"lambda": 0.03, "k": 10 / 3, **SERVICE}
+TWO_QUEUES = {
+    "lambda_1": 0.05,
+    "lambda_2": 0.08,
+    "b_11": 2.0,
+    "b_12": 3.0,
+    "b_21": 4.0,
+    "b_22": 18.0,
+    "s": 3.0,
+    "s_2": 3.0**2 + 1.0 + 4.0,
+}
+PRIORITIES = {"lambda_1": 0.05, "lambda_2": 0.06, "b_11": 6.0, "b_12": 6.0, "b_21": 36.0, "b_22": 40.0}
+ANSWERS = {"Lambda": 2.0, "T": 0.5}
+TCP = {"p": 0.05, "b": 1.0, "RTT": 0.1, "T_0": 1.0, "W_m": 8.0}
+TIGHT = 1e-12
+
+TWINS = {
+    "wait, M/G/1": Twin(
+        {"lambda": 0.1, "k": 10 / 3, **SERVICE},
+        lambda: (
+            single_queue(
+                arrivals=PoissonBatches(0.1 / 3, [0, 0, 0.5, 0, 0.5]), service=FOUR_OR_EIGHT, **CONTINUOUS
+            ).mean_wait
+        ),
+        TIGHT,
+    ),
+    "wait, Geo/G/1": Twin(
+        {"lambda": 0.1, **SERVICE},
+        # on slots a packet joins at the end of its slot, so that its whole wait counts
+        lambda: (
+            single_queue(arrivals=BernoulliBatches(0.1), service=FOUR_OR_EIGHT, length=4, horizon=4).mean_wait
+        ),
+        TIGHT,
+    ),
+    "wait, exhaustive vacations": Twin(
+        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.exhaustive_service_queue)
+    ),
+    "wait, gated vacations": Twin(
+        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.gated_service_queue)
+    ),
+    "wait, one-limited vacations": Twin(
+        {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.limited_service_queue, limit=1)
+    ),
+    "wait, N-policy": Twin(
+        {"lambda": 0.1, "N": 5, **SERVICE},
+        lambda: (
+            n_policy.n_policy_queue(
+                arrivals=PoissonBatches(0.1), service=FOUR_OR_EIGHT, threshold=5, length=4, slotted=False
+            ).mean_wait
+        ),
+        TIGHT,
+    ),
+    "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "exhaustive").mean_wait[0]),
+    "wait, gated cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "gated").mean_wait[0]),
+    "wait, one-limited cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "limited").mean_wait[0]),
+    "wait, alternating round robin": Twin(
+        ROUND_ROBIN, lambda: polling_wait(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_wait[0]
+    ),
+    "cycle, alternating round robin": Twin(
+        ROUND_ROBIN,
+        lambda: polling_wait(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_served[0] / 0.04,
+    ),
+    "cycle": Twin({"rho": 0.4, "s": 4.0}, lambda: polling_wait(0.05, 4, "exhaustive").mean_served[0] / 0.05),
+    "wait, first of two priorities": Twin(PRIORITIES, lambda: priorities(0), TIGHT),
+    "wait, second of two priorities": Twin(PRIORITIES, lambda: priorities(1), TIGHT),
+    "conservation law, exhaustive": Twin(TWO_QUEUES, lambda: conserved("exhaustive"), TIGHT),
+    "conservation law, gated": Twin(TWO_QUEUES, lambda: conserved("gated"), TIGHT),
+    "conservation law, one-limited": Twin(TWO_QUEUES, lambda: conserved("limited"), TIGHT),
+    "loss, M/M/1/K": Twin(
+        {"rho": 0.9, "K": 7},
+        lambda: birth_death.mmck_queue(arrival_rate=0.9, service_rate=1.0, capacity=7).blocking,
+        TIGHT,
+    ),
+    "throughput, saturated cycle": Twin({"M": 3, "b": 6.0, "w": 2.0}, saturated),
+    # 1,460 bytes in five packets at 1,539 bytes of tokens: the rate at which the bucket's load is one
+    "capacity, token bucket": Twin(
+        {"tau": 31250.0, "a": 1460.0, "g": 1539.0},
+        lambda: 1460 * 31250.0 / 307.8 / lattice.mean(lattice.point(5)),
+        TIGHT,
+    ),
+    "interrupted source, stop": Twin({"r": 0.1, "c": 50.0}, lambda: on_off(0, 1), TIGHT),
+    "interrupted source, go": Twin({"r": 0.1, "c": 50.0}, lambda: on_off(1, 0), TIGHT),
+    "interrupted source, rate": Twin({"p": on_off(0, 1), "q": on_off(1, 0)}, lambda: 0.1, TIGHT),
+    "interrupted source, variation": Twin({"p": on_off(0, 1), "q": on_off(1, 0)}, lambda: 50.0, TIGHT),
+    "delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(1, True)),
+    "mean square delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(2, True)),
+    "answers alone, tick": Twin(ANSWERS, lambda: answers_alone(True)),
+    "delay of an answer, timer": Twin(ANSWERS, lambda: answer_moment(1, False)),
+    "mean square delay of an answer, timer": Twin(ANSWERS, lambda: answer_moment(2, False)),
+    "answers alone, timer": Twin(ANSWERS, lambda: answers_alone(False)),
+    "fairness": Twin(
+        {"x_1": 4.0, "x_2": 2.0, "x_3": 1.0}, lambda: jain_index(np.array([4.0, 2.0, 1.0])), TIGHT
+    ),
+    "rate, one-slot answers": Twin(
+        {"u": 339, "n": 5, "T_s": SLOT_S}, lambda: 1e3 * PACKET_TYPES["DH5"].asymmetric_kbps, TIGHT
+    ),
+    "rate, both ways": Twin(
+        {"u": 339, "n": 5, "T_s": SLOT_S}, lambda: 1e3 * PACKET_TYPES["DH5"].symmetric_kbps, TIGHT
+    ),
+    "success of a coded block": Twin({"b": 0.01}, lambda: fec.block_success_rate(0.01), TIGHT),
+    "rate beside voice": Twin(
+        {"u": 27, "n": 1, "m": 1, "g": 4, "P": 6, "T_s": SLOT_S},
+        lambda: (
+            1e3
+            * voice.data_capacity_kbps(
+                PACKET_TYPES["DH1"], PACKET_TYPES["DH1"], voice.VoiceLinks(packet="HV3", links=1)
+            )[0]
+        ),
+        TIGHT,
+    ),
+    "mean packet error rate, DH5 on two states": Twin(
+        CHANNEL, lambda: 1 - independent([PACKET_TYPES["DH5"]], 1), TIGHT
+    ),
+    "success of a segment and its acknowledgement, two hops": Twin(
+        CHANNEL, lambda: independent(SEGMENT + ACK, 2), TIGHT
+    ),
+    "attempts": Twin(LINK, lambda: arq.attempts(arq_link(), STATIONARY).mean, TIGHT),
+    "delivered within R attempts": Twin(
+        {"h": 0.9, "s": 0.3, "R": 6}, lambda: arq.attempts(arq_link(), STATIONARY, 6).delivered, TIGHT
+    ),
+    "send rate, square-root law": Twin(
+        {"p": 0.05, "b": 1.0, "RTT": 0.1}, lambda: square_root_rate(0.05, 0.1), TIGHT
+    ),
+    "send rate, PFTK short": Twin(TCP, lambda: pftk_short_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
+    "send rate, PFTK": Twin(TCP, lambda: pftk_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
+}
+
+
+def arq_link():
+    return arq.memoryless_link(detected=0.9, intact=0.3, acknowledged=0.8, slots=5, reply=1)
+
+
+def add_packet_types():
+    for name, packet in PACKET_TYPES.items():
+        TWINS[f"packet error rate, {name} payload"] = Twin(
+            {"b": 1e-3}, lambda packet=packet: error_rates.payload_error_rate(packet, 1e-3), TIGHT
+        )
+        TWINS[f"packet error rate, {name} on air"] = Twin(
+            {"b": 1e-3}, lambda packet=packet: error_rates.on_air_error_rate(packet, 1e-3), 1e-11
+        )
+        TWINS[f"goodput, {name}"] = Twin(
+            {"b": 1e-3}, lambda packet=packet: best_packet_type.arq_goodput_kbps(packet, 1e-3), 1e-11
+        )
+
+
+add_packet_types()
+
+
+def given(name):
+    """The values of those symbols that the expression has."""
+    return {symbol: value for symbol, value in TWINS[name].values.items() if symbol in FORMS[name].symbols}
+
+
+def test_every_entry_has_a_numerical_twin_here():
+    # the ring and the thresholds have tests of their own
+    own = {"capacity of a ring, each flow"} | {name for name in FORMS if name.startswith("threshold")}
+    assert set(TWINS) | own == set(FORMS)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_expression_equals_its_twin(name):
+    twin = TWINS[name]
+    values = given(name)
+    value = FORMS[name].function(*values)(*values.values())
+    assert float(value) == pytest.approx(float(twin.number()), rel=twin.rel)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_derivatives_against_differences(name):
+    # in 40 digits a difference quotient of step 1e-12 has an error of about 1e-12 of the curvature
+    form, values = FORMS[name], given(name)
+    place = {symbol: mpmath.mpf(value) for symbol, value in values.items()}
+    function = form.function(*values, modules="mpmath")
+    counts = ("K", "R", "M", "N", "n", "m", "g", "u", "P")
+    with mpmath.workdps(40):
+        for symbol in [symbol for symbol in values if symbol not in counts][:3]:
+            step = place[symbol] * mpmath.mpf("1e-12")
+            high, low = (
+                function(*{**place, symbol: place[symbol] + sign * step}.values()) for sign in (1, -1)
+            )
+            slope = sympy.lambdify([form.symbol(n) for n in values], form.derivative(symbol), "mpmath")
+            exact = slope(*place.values())
+            assert float(exact) == pytest.approx(float((high - low) / (2 * step)), rel=1e-9, abs=1e-30)

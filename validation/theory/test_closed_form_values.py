@@ -1,0 +1,189 @@
+"""Closed forms against values known from elsewhere, and against each other in limits."""
+
+import numpy as np
+import pytest
+import sympy
+
+from btqueue.baseband import PACKET_TYPES, SLOT_S
+from btqueue.channel import closed_forms
+from btqueue.network.ring_piconet.ring import Piece, Ring
+from btqueue.queueing import closed_forms as queueing
+from btqueue.queueing import traffic_forms as traffic
+from btqueue.queueing.links import arq
+from btqueue.study.closed_forms import closed_forms as catalogue
+
+FORMS = catalogue()
+
+
+EXACT = {
+    "vacations, exhaustive": (queueing.exhaustive_wait, (0.1, 6, 36, 12, 276), 16.0),
+    "vacations, gated": (queueing.gated_wait, (0.1, 6, 36, 12, 276), pytest.approx(34.0, rel=1e-14)),
+    "vacations, one-limited": (queueing.one_limited_wait, (0.05, 6, 36, 10, 100), 37.0),
+    "vacations, batches of 5": (queueing.exhaustive_wait, (0.06, 6, 36, 12, 276, 5), 31.9375),
+    "round robin, 2 stations": (
+        queueing.alternating_round_robin_wait,
+        (0.6 / 18.4, 2, 4.6, 21.8),
+        pytest.approx(7.804348, abs=5e-7),
+    ),
+    "round robin, 4 stations": (
+        queueing.alternating_round_robin_wait,
+        (0.02, 4, 4.6, 21.8),
+        pytest.approx(20.363636, abs=5e-7),
+    ),
+    "round robin, 7 stations": (
+        queueing.alternating_round_robin_wait,
+        (0.6 / 64.4, 7, 4.6, 21.8),
+        pytest.approx(20.304348, abs=5e-7),
+    ),
+    "interrupted source, stop, 1": (
+        traffic.interrupted_stop,
+        (0.01, 1),
+        pytest.approx(0.985025126, abs=5e-10),
+    ),
+    "interrupted source, go, 1": (traffic.interrupted_go, (0.01, 1), pytest.approx(0.009949749, abs=5e-10)),
+    "interrupted source, stop, 2": (
+        traffic.interrupted_stop,
+        (0.01, 50),
+        pytest.approx(0.038442832, abs=5e-10),
+    ),
+    "interrupted source, go, 2": (traffic.interrupted_go, (0.01, 50), pytest.approx(0.000388311, abs=5e-10)),
+    "interrupted source, stop, 3": (
+        traffic.interrupted_stop,
+        (0.1, 50),
+        pytest.approx(0.031827112, abs=5e-10),
+    ),
+    "interrupted source, go, 3": (traffic.interrupted_go, (0.1, 50), pytest.approx(0.003536346, abs=5e-10)),
+    "interrupted source, stop, 4": (
+        traffic.interrupted_stop,
+        (0.3, 1),
+        pytest.approx(0.576470588, abs=5e-10),
+    ),
+    "interrupted source, go, 4": (traffic.interrupted_go, (0.3, 1), pytest.approx(0.247058824, abs=5e-10)),
+    "tick, mean": (traffic.tick_delay, (2, 0.5), pytest.approx(0.183940, abs=5e-7)),
+    "tick, mean square": (traffic.tick_delay_second, (2, 0.5), pytest.approx(0.051819, abs=5e-7)),
+    "tick, alone": (traffic.tick_alone, (2, 0.5), pytest.approx(0.632121, abs=5e-7)),
+    "timer, mean": (traffic.timer_delay, (2, 0.5), pytest.approx(0.316060, abs=5e-7)),
+    "timer, mean square": (traffic.timer_delay_second, (2, 0.5), pytest.approx(0.132121, abs=5e-7)),
+    "timer, alone": (traffic.timer_alone, (2, 0.5), pytest.approx(0.367879, abs=5e-7)),
+    "fast tick, mean": (traffic.tick_delay, (10, 0.2), pytest.approx(0.056767, abs=5e-7)),
+    "fast tick, mean square": (traffic.tick_delay_second, (10, 0.2), pytest.approx(0.005413, abs=5e-7)),
+    "fast tick, alone": (traffic.tick_alone, (10, 0.2), pytest.approx(0.432332, abs=5e-7)),
+    "fast timer, mean": (traffic.timer_delay, (10, 0.2), pytest.approx(0.086466, abs=5e-7)),
+    "fast timer, mean square": (traffic.timer_delay_second, (10, 0.2), pytest.approx(0.011880, abs=5e-7)),
+    "fast timer, alone": (traffic.timer_alone, (10, 0.2), pytest.approx(0.135335, abs=5e-7)),
+    "fairness, unequal": (traffic.fairness, ([4, 2, 1, 1],), pytest.approx(0.727273, abs=5e-7)),
+    "fairness, equal": (traffic.fairness, ([3, 3, 3],), 1.0),
+    "fairness, one has all": (traffic.fairness, ([1, 0, 0, 0],), 0.25),
+    "token bucket of 250 kbit/s": (
+        traffic.token_bucket_capacity,
+        (250, 11680, 12312),
+        pytest.approx(237.2, abs=0.05),
+    ),
+    "attempts": (arq.expected_attempts, (0.99, 0.83, 0.98), pytest.approx(1.237603, abs=5e-7)),
+}
+
+
+@pytest.mark.parametrize(("form", "arguments", "value"), EXACT.values(), ids=EXACT.keys())
+def test_exact_values(form, arguments, value):
+    assert form(*arguments) == value
+
+
+def test_symbolic_attempts_are_those_of_queueing():
+    symbols = sympy.symbols("h s r", positive=True)
+    assert sympy.simplify(closed_forms.expected_attempts() - arq.expected_attempts(*symbols)) == 0
+
+
+VOICE = {
+    ("DH1", "DH1", 4, 6): (115.20, 115.20),
+    ("DM3", "DH1", 4, 6): (258.13, 57.60),
+    ("DH3", "DH1", 4, 6): (390.40, 57.60),
+    ("DH5", "DH1", 4, 6): (0.0, 0.0),
+    ("DH1", "DH1", 2, 6): (57.60, 57.60),
+    ("DH1", "DH1", 2, 4): (86.40, 86.40),
+    ("DH1", "DH1", 0, 6): (0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize(("case", "rates"), VOICE.items())
+def test_rates_beside_voice(case, rates):
+    forward, reverse, gap, period = case
+    function = FORMS["rate beside voice"].function("u", "n", "m", "g", "P", "T_s")
+    first, second = PACKET_TYPES[forward], PACKET_TYPES[reverse]
+    one = function(first.payload_bytes, first.slots, second.slots, gap, period, SLOT_S) / 1e3
+    other = function(second.payload_bytes, second.slots, first.slots, gap, period, SLOT_S) / 1e3
+    assert (one, other) == pytest.approx(rates, abs=5e-3)
+
+
+def test_capacity_of_the_ring_of_the_thesis():
+    # a segment of 4 DH5 + 1 DH3 and an acknowledgement of 1 DH3: 52 slots on both hops
+    values = {"N": 2, "D": 23, "A": 3, "T_s": SLOT_S}
+    capacity = FORMS["capacity of a ring, each flow"].function(*values)(*values.values())
+    assert capacity == pytest.approx(1 / (2 * 52 * 625e-6), rel=1e-14)
+
+
+@pytest.mark.parametrize("peripherals", [1, 3])
+def test_capacity_of_a_ring_with_one_type_of_packet(peripherals):
+    piece = Piece(PACKET_TYPES["DH3"], 183)
+    ring = Ring(
+        peripherals=peripherals,
+        limit=5,
+        data=(piece,) * 4,
+        ack=(piece,),
+        buffer=1,
+        baseband=1,
+        bucket_bytes=1,
+        token_rate=1.0,
+        whole_segments=False,
+        jitter_s=0.0,
+    )
+    values = {"N": peripherals, "D": 12, "A": 3, "T_s": SLOT_S}
+    capacity = FORMS["capacity of a ring, each flow"].function(*values)(*values.values())
+    assert capacity == pytest.approx(ring.air_capacity, rel=1e-14)
+
+
+def test_limits_of_the_formulas():
+    single = FORMS["wait, M/G/1"].expression
+    form = FORMS["wait, one-limited vacations"]
+    names = {name: form.symbol(name) for name in form.symbols}
+    # without arrivals one waits for the residual vacation
+    alone = sympy.limit(form.expression.subs(names["k"], 1), names["lambda"], 0)
+    assert sympy.simplify(alone - names["v_2"] / (2 * names["v"])) == 0
+    # with vacations of length zero what is left is M/G/1
+    short = form.expression.subs({names["v_2"]: names["v"] ** 2})
+    assert sympy.simplify(sympy.limit(short, names["v"], 0) - single) == 0
+    loss = FORMS["loss, M/M/1/K"]
+    rho, room = loss.symbol("rho"), loss.symbol("K")
+    assert sympy.limit(loss.expression.subs(room, 4), rho, 1) == sympy.Rational(1, 5)
+
+
+def test_priorities_conserve_the_mean_work_that_waits():
+    # with equal services the mean over the classes is that of first come, first served (Kleinrock)
+    waits = queueing.priority_waits([0.03, 0.05, 0.02], [6, 6, 6], [40, 40, 40])
+    mean = np.dot([0.03, 0.05, 0.02], waits) / 0.1
+    assert mean == pytest.approx(queueing.single_wait(0.1, 6, 40), rel=1e-14)
+    assert waits == sorted(waits)
+
+
+def test_cycles_of_one_queue_are_queues_with_vacations():
+    arguments = (0.05, 6, 40, 15, 235)
+    for cyclic, vacation in (
+        (queueing.exhaustive_cyclic_wait, queueing.exhaustive_wait),
+        (queueing.gated_cyclic_wait, queueing.gated_wait),
+    ):
+        assert cyclic(0.05, 1, *arguments[1:]) == pytest.approx(vacation(*arguments), rel=1e-14)
+    one = queueing.one_limited_cyclic_wait(0.03, 1, 6, 40, 15, 235)
+    assert one == pytest.approx(queueing.one_limited_wait(0.03, 6, 40, 15, 235), rel=1e-13)
+
+
+def test_an_unknown_discipline_is_refused():
+    with pytest.raises(ValueError, match="discipline"):
+        queueing.weighted_waits([0.1], [2], [4], 1, 1, "lifo")
+
+
+def test_traffic_forms_take_numbers_arrays_and_symbols():
+    rates = np.array([1.0, 2.0])
+    assert traffic.timer_delay(rates, 0.5) == pytest.approx([traffic.timer_delay(r, 0.5) for r in rates])
+    assert queueing.formula(traffic.timer_alone).free_symbols == {
+        sympy.Symbol("rate", positive=True),
+        sympy.Symbol("timer", positive=True),
+    }

@@ -1,0 +1,95 @@
+"""Bit error rates at which packet types change places: roots of the closed forms."""
+
+import itertools
+
+import pytest
+import sympy
+
+from btqueue.baseband import PACKET_TYPES
+from btqueue.channel import closed_forms, packet_adaptation
+from btqueue.study.closed_forms import closed_forms as catalogue
+
+FORMS = catalogue()
+
+
+THRESHOLDS = {
+    ("payload", False): {
+        "DH5 DM5 DM3 DM1": (0.0001529, 0.0050181, 0.0127017),
+        "DH5 DH3 DH1": (0.0001691, 0.0009775),
+    },
+    ("payload", True): {
+        "DH5 DH3 DM5 DM3 DM1": (0.0000847, 0.0002114, 0.0035238, 0.0103872),
+        "DH5 DH3 DH1": (0.0000847, 0.0006529),
+    },
+    ("on-air", False): {
+        "DH5 DM5 DM3 DM1": (0.0001512, 0.0050205, 0.0126474),
+        "DH5 DH3 DH1": (0.0001691, 0.0009713),
+    },
+    ("on-air", True): {
+        "DH5 DH3 DM5 DM3 DM1": (0.0000847, 0.0002069, 0.0035248, 0.0103401),
+        "DH5 DH3 DH1": (0.0000847, 0.0006487),
+    },
+}
+
+
+@pytest.mark.parametrize("bits", ["payload", "on-air"])
+@pytest.mark.parametrize("same", [False, True])
+def test_thresholds_between_packet_types(bits, same):
+    for ladder, values in THRESHOLDS[bits, same].items():
+        types = [PACKET_TYPES[name] for name in ladder.split()]
+        for (fast, robust), value in zip(itertools.pairwise(types), values, strict=True):
+            equation = closed_forms.threshold_equation(fast, robust, bits=bits, same_type_reply=same)
+            assert closed_forms.threshold(equation) == pytest.approx(value, abs=5e-8)
+
+
+@pytest.mark.parametrize(
+    ("fast", "robust", "value"),
+    [("DH5", "DM5", 0.000152937), ("DM5", "DM3", 0.005018106), ("DM3", "DM1", 0.012701721)],
+)
+def test_thresholds_to_nine_decimals_and_against_the_numerical_root(fast, robust, value):
+    first, second = PACKET_TYPES[fast], PACKET_TYPES[robust]
+    root = closed_forms.threshold(FORMS[f"threshold {fast} to {robust}, zero of"].expression)
+    assert root == pytest.approx(value, abs=5e-10)
+    assert root == pytest.approx(packet_adaptation.goodput_crossing(first, second), rel=1e-11)
+
+
+# Printed values of the adaptation paper: rates of its Table 1, ceil(s / 15) blocks, DM5 with 227 bytes.
+@pytest.mark.parametrize(
+    ("fast", "robust", "value"),
+    [
+        ((723.2, 2712, None), (477.8, None, 122), 0.000152935),
+        ((477.8, None, 122), (387.2, None, 65), 0.006079471),
+        ((387.2, None, 65), (108.8, None, 10), 0.015781307),
+    ],
+)
+def test_thresholds_as_printed(fast, robust, value):
+    def goodput(rate, bits, blocks):
+        lost = (
+            closed_forms.coded_error_rate(blocks) if bits is None else closed_forms.uncoded_error_rate(bits)
+        )
+        return rate * (1 - lost)
+
+    assert closed_forms.threshold(goodput(*fast) - goodput(*robust)) == pytest.approx(value, abs=5e-10)
+
+
+def test_types_that_do_not_change_places_have_no_threshold():
+    equation = closed_forms.threshold_equation(PACKET_TYPES["DM3"], PACKET_TYPES["DH1"], bits="payload")
+    with pytest.raises(ValueError, match="do not change places"):
+        closed_forms.threshold(equation, high=1e-3)
+
+
+@pytest.mark.parametrize("bits", ["payload", "on-air"])
+def test_implicit_derivative_of_a_threshold(bits):
+    rate = sympy.Symbol("rate", positive=True)
+    b = sympy.Symbol("b", nonnegative=True)
+    types = PACKET_TYPES["DH5"], PACKET_TYPES["DM5"]
+    equation = closed_forms.threshold_equation(*types, bits=bits, rates_kbps=(rate, 477.8))
+    at = 723.2
+
+    def root(value):
+        known = closed_forms.threshold_equation(*types, bits=bits, rates_kbps=(value, 477.8))
+        return closed_forms.threshold(known)
+
+    slope = sympy.lambdify((rate, b), closed_forms.threshold_derivative(equation, rate))(at, root(at))
+    # central difference: error (h/R)^2 of the third derivative, and 1e-16 / (2 h) from the roots
+    assert slope == pytest.approx((root(at + 0.1) - root(at - 0.1)) / 0.2, rel=1e-6)

@@ -1,0 +1,58 @@
+"""A TCP sender of the simulator, called as its host does, one event after the other."""
+
+import numpy as np
+
+MS = 1_000_000
+SECOND = 1000 * MS
+RING = 128
+
+
+class Sender:
+    """A connection with its statistics; every call happens at a given millisecond."""
+
+    def __init__(
+        self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
+    ):
+        self.tcp = plain.sender
+        self.records = plain.records
+        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
+        self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
+        self.histogram = np.zeros(plain.histograms.BINS, np.int64)
+        conn = self.conn
+        conn.variant, conn.timestamps, conn.backoff = plain.records.NEWRENO, True, True
+        conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
+        conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
+        conn.recover = -1
+        conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
+        conn.rto_deadline = 3 * SECOND if in_flight else plain.records.NEVER
+        for name, value in options.items():
+            setattr(conn, name, value)
+
+    def send(self, at=0):
+        """Send all that may be sent; return the numbers of the segments."""
+        sent = []
+        while True:
+            number = self.tcp.next_segment(self.conn, self.board, self.sent_at, self.statistics, at * MS)
+            if number == self.records.NOTHING:
+                return sent
+            sent.append(int(number))
+
+    def ack(self, number, at=100, echo=0, blocks=(), kind=None):
+        """Receive an acknowledgement that asks for `number`, then send; return what was sent."""
+        segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
+        segment.kind = self.records.ACK if kind is None else kind
+        segment.ack, segment.echo, segment.blocks = number, echo * MS, len(blocks)
+        for place, (start, end) in enumerate(blocks):
+            segment.block_start[place], segment.block_end[place] = start, end
+        self.tcp.on_ack(
+            self.conn, self.board, self.sent_at, self.statistics, self.histogram, segment, at * MS
+        )
+        return self.send(at)
+
+    def acks(self, *numbers, at=100):
+        return [self.ack(number, at) for number in numbers]
+
+    def timeout(self, at):
+        self.tcp.on_timeout(self.conn, self.board, self.statistics, at * MS)
+        return self.send(at)
