@@ -20,7 +20,6 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import root_scalar
 
 from btqueue.baseband.packets import PacketType
 from btqueue.channel.error_rates import (
@@ -125,6 +124,8 @@ def reigns(
         return float(arq_goodput_kbps(packet, ber, bits=bits, reply=reply))
 
     def crossing(rising: PacketType, holder: PacketType, low: float, high: float) -> float:
+        from scipy.optimize import root_scalar  # takes longer to import than most scenarios to solve
+
         def advantage(ber: float) -> float:
             return goodput(rising, ber) - goodput(holder, ber)
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import root_scalar
 
 from btqueue.baseband.packets import PacketType
 from btqueue.channel.error_rates import Bits, packet_error_rate
@@ -48,6 +47,7 @@ def goodput_crossing(
     Raises:
         ValueError: the two types are not in that order at 0 or at ``ber_max``.
     """
+    from scipy.optimize import root_scalar  # takes longer to import than most scenarios to solve
 
     def advantage(ber: float) -> float:
         return float(packet_goodput_kbps(fast, ber, bits=bits) - packet_goodput_kbps(robust, ber, bits=bits))

@@ -48,4 +48,5 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
 
 def jain_index(rates: np.ndarray) -> float:
     """Return Jain's fairness index of rates, shape (flows,): 1 if all are equal (Jain et al. 1984)."""
-    return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else 1.0
+    index = rates.sum() ** 2 / (len(rates) * (rates**2).sum()) if rates.any() else 1.0
+    return min(float(index), 1.0)  # of equal rates it may be rounded to more

@@ -12,57 +12,14 @@ from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
 from btqueue.scenario.two_way_link_scope import TWO_WAY_LINK, not_two_way_link
-
-LARGEST_WINDOW_OF_A_RING = 64
+from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
 
 RING_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
+        **UNREPEATED,
         "network.topology": ("piconet",),
         "network.flows": ("ring",),
-        "network.relay": ("packet",),
-        "radio.model": ("perfect", "constant", "gilbert-elliott"),
-        "radio.per": (None,),
-        "radio.links": ((),),
-        "radio.interferers": (0,),
-        "radio.colocated": (False,),
-        "link.arq": ("none",),
-        "link.arq_feedback": ("reliable",),
-        "link.adaptation": ("fixed",),
-        "link.quality_memory_s": (0,),
-        "link.node_buffer_bytes": (None,),
-        "link.l2cap_header_bytes": (4,),
-        "link.l2cap_delay_s": (0,),
-        "link.baseband_delay_s": (0,),
-        "flow_control.central_buffer_packets": (None,),
-        "polling.discipline": ("e-limited", "1-limited", "exhaustive"),
-        "polling.bridge_patience_s": (0,),
-        "voice.packet": ("none",),
-        "traffic.source": ("poisson", "greedy"),
-        "traffic.two_way": (False,),
-        "traffic.start_s": (0,),
-        "traffic.application_timeout_s": (None,),
-        "transport.protocol": ("tcp",),
-        "transport.variant": ("newreno",),
-        "transport.header_bytes": (40,),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
-        "transport.sack_blocks": (3,),
-        "transport.handshake": (False,),
-        "transport.connection_per_session": (False,),
-        "transport.delayed_ack": (False,),
-        "transport.piggyback": (False,),
-        "transport.timestamps": (True,),
-        "transport.ack_path": ("queued",),
-        "transport.gamma": (1,),
-        "transport.vegas_adjustment": ("per-ack",),
-        "transport.tcp_delay_s": (0,),
-        "transport.ip_delay_s": (0,),
-        "transport.centaurus_start": ("peer",),
-        "transport.centaurus_worker_s": (0,),
-        "transport.send_buffer_segments": (None,),
+        "voice.packet": ("none", "HV1", "HV2", "HV3"),
     }
 )
 """Piconet whose peripherals send to each other in a ring, without ARQ (Venugopal 2006)."""
@@ -70,19 +27,10 @@ RING_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 def _not_a_ring(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of the ring does not cover, and no list of values can say."""
-    network, traffic, transport = s.network, s.traffic, s.transport
+    network = s.network
     if network.active_flows not in ("all", network.peripherals) and network.topology == "piconet":
         yield Limit("network.active_flows", network.active_flows, '"all"')
-    if network.outside_links:
-        names = ", ".join(link.name for link in network.outside_links)
-        yield Limit("network.outside_links", names, "no outside links")
-    if traffic.message_bytes > transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
-    for key in ("receive_window_segments", "initial_window_segments"):
-        if getattr(transport, key) > LARGEST_WINDOW_OF_A_RING:
-            available = f"at most {LARGEST_WINDOW_OF_A_RING}"
-            yield Limit(f"transport.{key}", getattr(transport, key), available)
+    yield from not_plain_segments(s)
 
 
 MODELS: Mapping[str, Scope] = MappingProxyType(

@@ -1,106 +1,73 @@
-"""What the solver's model of two piconets with a walk-in bridge covers."""
+"""What the solver's model of piconets with walk-in bridges covers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.network import Network
 from btqueue.scenario.scope import Limit
+from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
-LARGEST_WINDOW = 64
-
 SCATTERNET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "network.topology": ("scatternet",),
-        "network.piconets": (2,),
-        "network.bridge": ("SS",),
-        "network.flows": ("pairs",),
-        "network.relay": ("packet",),
-        "radio.model": ("perfect", "constant", "gilbert-elliott"),
-        "radio.per": (None,),
-        "radio.links": ((),),
-        "radio.interferers": (0,),
-        "radio.colocated": (False,),
-        "link.arq": ("none",),
-        "link.arq_feedback": ("reliable",),
-        "link.adaptation": ("fixed",),
-        "link.quality_memory_s": (0,),
-        "link.node_buffer_bytes": (None,),
-        "link.l2cap_header_bytes": (4,),
-        "link.l2cap_delay_s": (0,),
-        "link.baseband_delay_s": (0,),
-        "flow_control.central_buffer_packets": (None,),
-        "polling.discipline": ("e-limited", "1-limited", "exhaustive"),
+        **UNREPEATED,
+        "network.topology": ("scatternet", "custom"),
         "polling.bridge_schedule": ("walk-in",),
-        "polling.bridge_patience_s": (0,),
-        "polling.residence": ("visit", "cycle"),
-        "voice.packet": ("none",),
-        "traffic.source": ("poisson", "greedy"),
-        "traffic.two_way": (False,),
-        "traffic.start_s": (0,),
-        "traffic.application_timeout_s": (None,),
-        "transport.protocol": ("tcp",),
-        "transport.variant": ("newreno",),
-        "transport.header_bytes": (40,),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
-        "transport.sack_blocks": (3,),
-        "transport.handshake": (False,),
-        "transport.connection_per_session": (False,),
-        "transport.delayed_ack": (False,),
-        "transport.piggyback": (False,),
-        "transport.timestamps": (True,),
-        "transport.ack_path": ("queued",),
-        "transport.gamma": (1,),
-        "transport.vegas_adjustment": ("per-ack",),
-        "transport.tcp_delay_s": (0,),
-        "transport.ip_delay_s": (0,),
-        "transport.centaurus_start": ("peer",),
-        "transport.centaurus_worker_s": (0,),
-        "transport.send_buffer_segments": (None,),
     }
 )
-"""Pairs of peripherals in two piconets that a bridge joins, without ARQ (Venugopal 2006)."""
+"""Peripherals that send to each other through piconets and bridges, without ARQ (Venugopal 2006)."""
+
+NOT_OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
+"""What every flow must have in common."""
 
 
 def not_a_scatternet(s: Scenario) -> Iterator[Limit]:
     """Yield what the model does not cover, and no list of values can say."""
-    network, traffic, transport = s.network, s.traffic, s.transport
-    if network.topology != "scatternet":
+    network = s.network
+    if network.topology not in SCATTERNET["network.topology"]:
         return
-    if network.active_flows not in ("all", 2 * network.peripherals):
-        yield Limit("network.active_flows", network.active_flows, '"all"')
-    if network.outside_links:
-        names = ", ".join(link.name for link in network.outside_links)
-        yield Limit("network.outside_links", names, "no outside links")
-    if traffic.message_bytes > transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
-    for key in ("receive_window_segments", "initial_window_segments"):
-        if getattr(transport, key) > LARGEST_WINDOW:
-            yield Limit(f"transport.{key}", getattr(transport, key), f"at most {LARGEST_WINDOW}")
-    if _overflows(s):
-        available = "room for all that the bridge takes in a stay: bridge_limit for each of its exchanges"
-        yield Limit("polling.bridge_buffer_packets", _buffer(s), available)
+    yield from not_plain_segments(s)
+    yield from _ends(network)
+    yield from _overrides(network)
 
 
-def _overflows(s: Scenario) -> bool:
-    """Whether the bridge can take more in a stay than it can hold."""
-    exchanges = s.polling.residence_cycles + 1 if s.polling.residence == "cycle" else 1
-    return exchanges * _limit(s) > _buffer(s)
+def _ends(network: Network) -> Iterator[Limit]:
+    """Yield the first flow between others than peripherals, or between such that have one already."""
+    memberships = Counter(name for p in network.piconet_names for name in (p.central, *p.members))
+    centrals = {p.central for p in network.piconet_names}
+    sources: set[str] = set()
+    targets: set[str] = set()
+    for flow in _active(network):
+        for end, others in ((flow.source, sources), (flow.target, targets)):
+            if end in centrals or memberships[end] > 1:
+                available = "flows from peripherals to peripherals, neither centrals nor bridges"
+                yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
+                return
+            if end in others:
+                available = "at most one flow from each peripheral and one to it"
+                yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
+                return
+            others.add(end)
 
 
-def _limit(s: Scenario) -> int:
-    one = 1 if s.polling.discipline == "1-limited" else s.network.peripherals * s.polling.limit
-    return s.polling.bridge_limit or one
+def _overrides(network: Network) -> Iterator[Limit]:
+    """Yield what single flows must not have of their own."""
+    for number, flow in enumerate(_active(network), start=1):
+        key = f"network.flows[{number}]"
+        if flow.law not in (None, "poisson", "greedy"):
+            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
+        for name in NOT_OF_A_FLOW:
+            if (value := getattr(flow, name)) is not None:
+                yield Limit(f"{key}.{name}", value, "leaving it out, the same for all flows")
 
 
-def _buffer(s: Scenario) -> int:
-    return s.polling.bridge_buffer_packets or s.network.peripherals * s.polling.limit
+def _active(network: Network) -> tuple:
+    flows = flows_of(network)
+    return flows if network.active_flows == "all" else flows[: network.active_flows]

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import binom
+
+from btqueue.transport import binomial
 
 Transform = Callable[[float, bool], np.ndarray]
 """What a step contributes to a generating function, given its duration (s) and whether the session hung."""
@@ -160,11 +161,13 @@ def transaction_law(transaction: Transaction, step_s: float, length: int) -> np.
     """
     points = 2 * length
     radius = FOLDED ** (1.0 / points)
-    z = radius * np.exp(-2j * np.pi * np.arange(length + 1) / points)
+    place = np.arange(length + 1)
+    roots = np.exp(-2j * np.pi * np.arange(points) / points)
+    z = radius * roots[: length + 1]
 
     def power(duration: float, hung: bool) -> np.ndarray:
         whole, part = divmod(duration / step_s, 1.0)
-        return z**whole * (1.0 - part + part * z)
+        return radius**whole * roots[int(whole) * place % points] * (1.0 - part + part * z)
 
     law = np.fft.irfft(_generating_function(transaction, power), points) / radius ** np.arange(points)
     return np.maximum(law[:length], 0.0)
@@ -185,7 +188,7 @@ def _generating_function(t: Transaction, step: Transform) -> np.ndarray:
     offering, sending = (np.zeros((t.packets + 1, per_offer.size), complex) for _ in range(2))
     hung = t.done_loss + (1.0 - t.done_loss) * t.answer_loss
     for m in range(t.packets + 1):
-        lost = binom.pmf(np.arange(m + 1), m, t.data_loss)
+        lost = binomial.probability(np.arange(m + 1), m, t.data_loss)
         likely = np.flatnonzero(lost > NEGLIGIBLE)
         hang, there = step(t.hang_s[m], True), step(t.burst_s[m], False)
         answered = step(t.burst_s[m] + t.answer_s, False)

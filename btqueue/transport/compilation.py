@@ -1,21 +1,26 @@
-"""Compile the models' inner loops with numba, from a cache that notices every change of their sources.
+"""Compile the models' inner loops with numba, once: later processes load the machine code without numba.
 
-numba's disk cache looks at the file of the cached function only, not at the functions that it calls. The
-cache folder is therefore named after a digest of all sources that the function is compiled from: any change
-starts an empty one. With `NUMBA_DISABLE_JIT=1` everything stays plain Python.
+Importing numba and making it ready takes longer than a whole answer. So what is compiled is kept as an object
+file, which LLVM's linker alone puts into memory, and numba is imported only to compile. The folder of
+the object files is named after a digest of all sources that a loop is compiled from, of numba's version and
+of the processor: any change starts an empty one. With `NUMBA_DISABLE_JIT=1` everything stays plain Python.
 """
 
 import hashlib
 import inspect
 import os
+import re
+import tempfile
 from collections.abc import Callable
+from functools import cache, update_wrapper
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import numba
-from numba.core import config
-from numba.extending import register_jitable
+from llvmlite import binding as llvm
+
+from btqueue.transport.machine_code import Native, assemble, flatten, link, plain, types_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,13 +29,25 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline":
 management nothing can be allocated in a loop, and passing arrays on costs no reference counts; with inlining
 that made the ring's loop fifteen times faster."""
 
-settings: Any = config
-"""numba's settings, whose names appear only at run time."""
+BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""No entry for Python, which would need numba's run-time library."""
+
+DECLARED = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
+OF_NUMBA = ("numba_", "NRT_", "Py", "_Py")
+"""What machine code without numba cannot call."""
+
+_parts: list[Callable[..., Any]] = []
+"""Parts that numba has not been told of yet."""
+
+
+def interpreted() -> bool:
+    """Return whether compilation is switched off."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def cache_folder(sources: list[Path]) -> Path:
     """Return the folder of what is compiled from these files: in `$BTQUEUE_CACHE_DIR` or the user's cache."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {_processor()}".encode())
     for source in sources:
         digest.update(source.read_bytes())
     root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
@@ -38,25 +55,101 @@ def cache_folder(sources: list[Path]) -> Path:
     return base / "btqueue" / "models" / digest.hexdigest()[:16]
 
 
+@cache
+def _processor() -> str:
+    return f"{llvm.get_default_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
 def part(function: Function) -> Function:
-    """Let compiled functions call this one, which stays a plain function for Python: without wrappers."""
-    return register_jitable(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """Let compiled functions call this one, which stays a plain function for Python."""
+    if not interpreted():
+        _parts.append(function)
+    return function
 
 
-def compiled(*parts: ModuleType) -> Callable[[Function], Function]:
+def compiled(*parts: ModuleType) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that compiles a function which Python calls.
+
+    The function returns nothing: what it finds it writes into its arrays. Its arguments are arrays, numbers,
+    and tuples of both (see `btqueue.transport.machine_code`).
 
     Args:
         parts: the modules, besides its own, whose `part`s it calls, however indirectly.
     """
 
-    def decorate(function: Function) -> Function:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        if interpreted():
+            return function
         files = [__file__, inspect.getfile(function), *(str(part.__file__) for part in parts)]
-        before = settings.CACHE_DIR  # numba reads it when a function is decorated
-        settings.CACHE_DIR = str(cache_folder([Path(file) for file in files]))
-        try:
-            return cast(Function, numba.njit(**OPTIONS, cache=True, nogil=True)(function))
-        finally:
-            settings.CACHE_DIR = before
+        return Loop(function, [Path(file) for file in files])
 
     return decorate
+
+
+class Loop:
+    """A function that is compiled, or loaded, for each kind of arguments when they first come."""
+
+    def __init__(self, function: Callable[..., None], sources: list[Path]) -> None:
+        self.function, self.sources = function, sources
+        self._natives: dict[tuple, Native] = {}
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> None:
+        """Call the machine code.
+
+        Raises:
+            TypeError: an argument that a compiled loop cannot take.
+        """
+        flat = flatten(arguments)
+        native = self._natives.get(flat.kinds)
+        if native is None:
+            native = self._natives[flat.kinds] = self._found(flat.kinds, arguments)
+        native(flat.values)
+
+    def _found(self, kinds: tuple, arguments: tuple) -> Native:
+        """Return the machine code from its file; write that first if there is none."""
+        name = hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
+        file = cache_folder(self.sources) / f"{self.function.__name__}-{name}.o"
+        code = _read(file)
+        if code is None:
+            code = _compile(self.function, plain(arguments))
+            _write(file, code)
+        symbol, _, machine_code = code.partition(b"\n")
+        return link(symbol.decode(), machine_code, [type_ for kind in kinds for type_ in types_of(kind)])
+
+
+def _compile(function: Callable[..., None], arguments: tuple) -> bytes:
+    """Return the symbol of a function compiled for these arguments, a line feed, and its machine code."""
+    import numba
+    from numba.extending import register_jitable
+
+    while _parts:
+        register_jitable(**OPTIONS, **BARE)(_parts.pop())
+    dispatcher: Any = numba.njit(**OPTIONS, **BARE, nogil=True)(function)
+    result = dispatcher.get_compile_result(numba.void(*map(numba.typeof, arguments)))
+    source = result.library.get_llvm_str()
+    if foreign := [name for name in DECLARED.findall(source) if name.startswith(OF_NUMBA)]:
+        raise NotImplementedError(
+            f"{function.__qualname__} calls {', '.join(foreign)} of numba's run-time library"
+        )
+    return result.fndesc.llvm_func_name.encode() + b"\n" + assemble(source)
+
+
+def _read(file: Path) -> bytes | None:
+    """Return the content of a file behind its digest; None if it is not there or not whole."""
+    try:
+        digest, _, content = file.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    return content if digest == hashlib.sha256(content).hexdigest().encode() else None
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file in one step; where that is not possible the next process compiles again."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+            temporary.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+        Path(temporary.name).replace(file)
+    except OSError:
+        return

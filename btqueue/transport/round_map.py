@@ -15,7 +15,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from btqueue.transport.chain import WITHIN_ROUND, TransitionStructure
 from btqueue.transport.compilation import compiled
@@ -185,6 +184,8 @@ def stationary_law(
     Raises:
         NotConvergedError: the tolerance was not met.
     """
+    from scipy.sparse.linalg import LinearOperator, gmres
+
     shape = (index_passage(round_map.structure).cut.size, round_map.fate_probability.shape[1])
     near = np.full(shape, 1.0 / np.prod(shape))
     settling = 2  # plain passes first: they empty the states that the connection hardly visits

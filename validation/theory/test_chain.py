@@ -60,6 +60,14 @@ def test_a_window_that_fits_loses_nothing():
         assert float(solved.window_segments.item()) == pytest.approx(12)
 
 
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("window", [3, 8, 14])
+def test_little_where_the_orbit_repeats(hops: int, window: int):
+    """A window that stays full is in the network all the time: whole periods are counted."""
+    solved = bt.solve(load("regular-1", network__hops=hops, transport__receive_window_segments=window))
+    assert float(solved.goodput_kbps.item() / 4 * solved.rtt_s.item()) == pytest.approx(window, rel=1e-9)
+
+
 @pytest.mark.parametrize("hops", [1, 2, 4])
 def test_little(hops: int):
     """Mean round trip times rate is never more than the largest window."""

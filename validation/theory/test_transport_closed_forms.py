@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from btqueue.network.bulk_transfer.loss import lossy_rates
+from btqueue.network.bulk_transfer.recovery import LossyPath
 from btqueue.transport import pftk_rate, pftk_short_rate, square_root_rate, symbolic
 from btqueue.transport.closed_forms import timeout_probability, unlimited_window
+from btqueue.transport.newreno_sender import Receiver, Sender
 
 PERCENT = 0.5 + 1e-9  # errors are quoted in whole percent
 
@@ -82,6 +85,48 @@ def test_limits_of_delayed_acks_and_certain_timeouts():
     )
     assert timeout_probability(0.5, 1.5) == 1.0  # too few segments for three duplicate ACKs
     assert unlimited_window(0.01) == pytest.approx(1.0 + np.sqrt(265.0))
+
+
+def periodic_loss_rate(every, cycles=4):
+    """Return the goodput in segments a round trip of the NewReno machine that loses every so-manieth segment.
+
+    Lock-step rounds: what a round's acknowledgements let out is the next round. The first losses, on the way
+    to the sawtooth, are not counted.
+    """
+    sender = Sender(receive_window=10**6, ssthresh=1.0, min_rto=1e9, max_rto=1e9, rto=1e9, cwnd=1.0)
+    receiver, sent, rounds, seen = Receiver(), 0, 0, []
+    flight = sender.sendable(0.0)
+    while len(seen) <= cycles + 2:
+        recoveries = sender.fast_retransmits
+        arrived = [number for place, number in enumerate(flight, sent + 1) if place % every]
+        sent, flight, rounds = sent + len(flight), [], rounds + 1
+        for number in arrived:
+            acknowledged, _ = receiver.take(number, 0.0)
+            flight += sender.acknowledge(acknowledged, float(rounds - 1), float(rounds))
+        if sender.fast_retransmits > recoveries:
+            seen.append((sender.una, rounds))
+    (una, begin), (last, end) = seen[2], seen[-1]
+    return (last - una) / (end - begin)
+
+
+def test_square_root_law_is_the_limit_of_the_machine_that_loses_periodically():
+    # What is left is the round trip of a recovery, one of half a window of rounds.
+    errors = [square_root_rate(1 / n, 1.0) / periodic_loss_rate(n) - 1.0 for n in (1000, 10_000)]
+    assert 0.0 < errors[1] < 0.02
+    assert errors[0] > 2.0 * errors[1]
+
+
+def test_renewal_chain_tends_to_the_constant_of_random_losses():
+    # Random losses leave larger windows than periodic ones: 1.3098 for sqrt(3/2), T. Ott, J. Kemperman &
+    # M. Mathis, The stationary behavior of ideal TCP congestion avoidance (1996). A recovery's round trips
+    # cost a part of the rate in proportion to the square root of the loss, which drops out of two losses.
+    losses, constants = (2e-3, 5e-4), []
+    for loss, window in zip(losses, (90, 170), strict=True):
+        path = LossyPath(loss, 1.0, window, 1e9, 0.1, 1e-9, "sack", 1.0, 64.0, True)
+        constants.append(lossy_rates(path).goodput * 0.1 * loss**0.5)
+    limit = 2.0 * constants[1] - constants[0]
+    assert limit == pytest.approx(1.3098, rel=0.005)
+    assert constants[1] == pytest.approx(1.3098, rel=0.03)
 
 
 def test_scales_with_time():

@@ -251,7 +251,6 @@ NOT_BUILT = [
     {"flow_control.central_buffer_packets": 10},
     {"polling.discipline": "gated"},
     {"polling.bridge_patience_s": 1},
-    {"voice.packet": "HV3", "link.packets": ["DH3"]},
     {"traffic.two_way": True},
     {"traffic.start_s": 2},
     {"traffic.message_bytes": 1461},

@@ -19,14 +19,13 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
-from scipy.special import ndtr
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.chain.bridges import WAITING_TOLERANCE, bridge_round
 from btqueue.network.chain.link import HopService
 from btqueue.network.chain.orbit import Line, Pace, Rounds, Tally, TimedSender, follow
+from btqueue.network.chain.quantiles import quantile
 from btqueue.network.chain.radio import RadioState, felt, radio_course
 from btqueue.network.chain.sawtooth import sawtooth
 from btqueue.network.chain.window import loop_of
@@ -233,19 +232,6 @@ def _seen(flow: Flow, mean: float, left: float, weight: float) -> NDArray[np.flo
     means, deviations, weights = flow.rtts
     drawn = means * (mean + left * (flow.rtt - mean)) / flow.rtt
     return np.stack([drawn, deviations, weights / weights.sum() * weight])
-
-
-def quantile(rtts: NDArray[np.float64], level: float) -> float:
-    """The quantile of a mixture of normal laws: rows of means, deviations and weights."""
-    means, deviations, weights = rtts
-    narrow = np.maximum(deviations, 1e-9 * means)
-    share = weights / weights.sum()
-
-    def excess(time: float) -> float:
-        return float(share @ ndtr((time - means) / narrow)) - level
-
-    bracket = (0.0, float((means + 8.0 * narrow).max()))
-    return float(root_scalar(excess, bracket=bracket, method="brentq", rtol=1e-7).root)
 
 
 def _notes(scenario: Scenario, states: tuple[RadioState, ...], flows: list[Flow], left: float) -> dict:

@@ -28,7 +28,9 @@ from btqueue.transport.newreno_sender import Receiver, Sender
 SETTLING_PERIODS = 2
 PERIODS = 4
 MOST_ACKNOWLEDGEMENTS = 4000
-"""An orbit in which nothing is lost is followed so far; half of it counts."""
+"""An orbit in which nothing is lost is followed so far if it does not repeat; half of it counts."""
+SAME = 1e-9
+"""Relative difference of round trips up to which a window repeats the one before."""
 MEMORY = sqrt(2.0 / (0.125 * (2.0 - 0.125)))
 """Deviation of a random walk from its average with gain 1/8 (RFC 6298), in steps of two gaps each."""
 TIMER_SPREAD = 4.0 * sqrt(2.0 / pi) * sqrt(pi / 2.0 - 1.0) * 0.727
@@ -206,7 +208,7 @@ def follow(sender: TimedSender, pipe: Line | Rounds, pace: Pace, *, expires: boo
         expires: whether the timer expires in every recovery, before the lost segment is acknowledged.
     """
     receiver, tally = Receiver(), Tally()
-    now, last_progress = 0.0, 0.0
+    now, last_progress, last, cwnd = 0.0, 0.0, MOST_ACKNOWLEDGEMENTS, 0.0
     _send(sender.sendable(now), now, pipe, tally)
     for count in range(MOST_ACKNOWLEDGEMENTS):
         if len(pipe) == 0:
@@ -238,9 +240,37 @@ def follow(sender: TimedSender, pipe: Line | Rounds, pace: Pace, *, expires: boo
                 tally = Tally(began=now, ended=now)
             elif sender.fast_retransmits == SETTLING_PERIODS + PERIODS:
                 return tally
-        if sender.fast_retransmits == 0 and count == MOST_ACKNOWLEDGEMENTS // 2:
-            tally = Tally(began=now, ended=now)
+        if count == last:
+            tally.cwnds = cwnd * tally.acknowledgements
+            return tally
+        if last == MOST_ACKNOWLEDGEMENTS and sender.fast_retransmits == 0:
+            if _repeats(sender, tally):
+                last = count + sender.receive_window
+                cwnd = _later_window(sender, count)
+            if last < MOST_ACKNOWLEDGEMENTS or count == MOST_ACKNOWLEDGEMENTS // 2:
+                tally = Tally(began=now, ended=now)
     return tally
+
+
+def _repeats(sender: TimedSender, tally: Tally) -> bool:
+    """Whether the window is at its limit, and its round trips are those of the window before."""
+    count = sender.receive_window
+    if sender.cwnd < count or len(tally.rtts) % count or len(tally.rtts) < 3 * count:
+        return False
+    pairs = zip(tally.rtts[-count:], tally.rtts[-2 * count : -count], strict=True)
+    return all(abs(now - before) <= SAME * now for (now, _), (before, _) in pairs)
+
+
+def _later_window(sender: TimedSender, count: int) -> float:
+    """Return the mean congestion window of the half that would count, had the orbit been followed on.
+
+    It grows for ever where nothing is lost, though the receive window alone matters.
+    """
+    cwnd, total = sender.cwnd, 0.0
+    for later in range(count + 1, MOST_ACKNOWLEDGEMENTS):
+        total += cwnd if later > MOST_ACKNOWLEDGEMENTS // 2 else 0.0
+        cwnd += 1.0 if cwnd < sender.ssthresh else 1.0 / cwnd
+    return total / (MOST_ACKNOWLEDGEMENTS - 1 - MOST_ACKNOWLEDGEMENTS // 2)
 
 
 def _send(numbers: list[int], now: float, pipe: Line | Rounds, tally: Tally) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from btqueue.network.chain.rounds import LOST, MOVED, ROUNDS, grow, recover
 from btqueue.network.chain.window import Law, Loop, Step, one_round
 
 SMALLEST_WINDOW = 2
@@ -106,13 +107,10 @@ def _one_period(
 
 def _grow(loop: Loop, window: int, level: int, law: Law, step: Step, period: Period) -> tuple[Law, Law]:
     """A round trip, after which the window grows; return the laws without and with a loss."""
-    at_loss = np.zeros_like(law)
-    for share in _rounds(loop, window, law, step):
-        lost = share * (law @ step.lost)
-        period.add(level, share * law.sum(), share * float(law @ step.moved) / loop.pieces, lost.sum())
-        at_loss = at_loss + lost
-        law = (1.0 - share) * law + share * (law @ step.kept)
-    return law, at_loss
+    left, at_loss, sums, work = law.copy(), np.zeros_like(law), np.zeros(3), np.empty((2, len(law)))
+    grow(left, at_loss, *step, loop.frames, _rounds(loop, window, law, step), sums, work)
+    period.add(level, sums[ROUNDS], sums[MOVED] / loop.pieces, sums[LOST])
+    return left, at_loss
 
 
 def _stay(loop: Loop, level: int, law: Law, step: Step, safe: Law, period: Period) -> Law:
@@ -132,14 +130,10 @@ def _recover(loop: Loop, window: int, level: int, at_loss: Law, step: Step, peri
 
     In the first the window grows once more and may lose another segment.
     """
-    unharmed, whole = at_loss, step.kept + step.lost
-    for share in _rounds(loop, window, at_loss, step):
-        segments = share * float(at_loss @ step.moved) / loop.pieces
-        again = share * float((unharmed @ step.lost).sum())
-        period.add(level, 2.0 * share * at_loss.sum(), 2.0 * segments, again)
-        at_loss = (1.0 - share) * at_loss + share * (at_loss @ whole)
-        unharmed = (1.0 - share) * unharmed + share * (unharmed @ step.kept)
-    return at_loss
+    law, sums, work = at_loss.copy(), np.zeros(3), np.empty((2, len(at_loss)))
+    recover(law, at_loss.copy(), *step, loop.frames, _rounds(loop, window, at_loss, step), sums, work)
+    period.add(level, 2.0 * sums[ROUNDS], 2.0 * sums[MOVED] / loop.pieces, sums[LOST])
+    return law
 
 
 def _safe(step: Step) -> Law:
@@ -147,12 +141,11 @@ def _safe(step: Step) -> Law:
     return np.linalg.matrix_power(step.kept, FOR_EVER).sum(axis=1)
 
 
-def _rounds(loop: Loop, window: int, law: Law, step: Step) -> list[float]:
-    """The rounds of one round trip, whole ones and the share of the last."""
+def _rounds(loop: Loop, window: int, law: Law, step: Step) -> float:
+    """The rounds of one round trip."""
     mass = law.sum()
     moved = float(law @ step.moved) / mass if mass > 0.0 else 0.0
-    rounds = window * loop.pieces / moved if moved > 0.0 else 1.0
-    return [1.0] * int(rounds) + [rounds % 1.0]
+    return window * loop.pieces / moved if moved > 0.0 else 1.0
 
 
 def _joined(law: Law, size: int) -> Law:

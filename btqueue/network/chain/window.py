@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+
+from btqueue.network.chain.rounds import tabulate
+from btqueue.transport import binomial
 
 Law = NDArray[np.float64]
 
@@ -114,44 +116,29 @@ def busy_share(queues: int, success: float, pieces: int) -> Law:
 def one_round(loop: Loop, window: int) -> Step:
     """Return what a round does to the first queue while the window is so large."""
     total = loop.queued(window)
-    first = np.arange(total + 1)
     overflow = _overflow(loop, total + loop.frames)
     taken = taken_law(loop.frames, loop.success, total + loop.frames)
     kept, lost = np.zeros((total + 1, total + 1)), np.zeros((total + 1, total + 1))
     moved = np.zeros(total + 1)
+    returned = taken
     if loop.queues > 2:
         busy = busy_share(loop.queues - 1, loop.success, total + loop.frames)
-    for out in range(loop.frames + 1):
-        rest = total - first + out
-        if loop.queues == 2:
-            returned = taken[rest]
-        else:
-            chance = loop.success * busy[rest][:, None]
-            returned = binom.pmf(np.arange(loop.frames + 1), loop.frames, chance)
-        for back in range(loop.frames + 1):
-            share = taken[first, out] * returned[:, back]
-            after = first - out + back
-            # A lumped station may be said to give back more than the others hold: it gives what there is.
-            places = np.clip(after, 0, total)
-            full = overflow[np.maximum(after, 0)]
-            if loop.queues == 2:
-                full = np.maximum(full, overflow[rest])
-            np.add.at(kept, (first, places), share * (1.0 - full))
-            np.add.at(lost, (first, places), share * full)
-            moved += share * back
+        chance = loop.success * busy[:, None]
+        returned = binomial.probability(np.arange(loop.frames + 1), loop.frames, chance)
+    tabulate(kept, lost, moved, taken, returned, overflow, loop.queues == 2)
     return Step(kept, lost, moved)
 
 
 def _overflow(loop: Loop, most: int) -> Law:
     """Probability that queues of 0..`most` exceed a node, as fewer units than usual may be on their way."""
     missing = loop.travelling * loop.once - (loop.pieces * loop.capacity - np.arange(most + 1))
-    return binom.cdf(np.ceil(missing - 1e-9) - 1.0, loop.travelling, loop.once)
+    return binomial.at_most(np.ceil(missing - 1e-9) - 1.0, loop.travelling, loop.once)
 
 
 def taken_law(frames: int, success: float, most: int) -> Law:
     """Law of what a bridge takes from queues of 0..`most`, no more than there is: a row for each queue."""
     count = np.arange(frames + 1)
-    served = binom.pmf(count, frames, success)
+    served = binomial.probability(count, frames, success)
     queue = np.arange(most + 1)[:, None]
     beyond = np.concatenate([np.cumsum(served[::-1])[::-1], [0.0]])[1:]
     return np.where(count < queue, served, np.where(count == queue, served + beyond, 0.0))

@@ -54,8 +54,9 @@ class Chain:
     examples: list[Sessions] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
     transitions: dict[int, list[Transition]] = field(default_factory=dict)
-    alike: dict[tuple, list[tuple[tuple[float, float], int]]] = field(default_factory=dict)
+    alike: dict[tuple, tuple[np.ndarray, list[int]]] = field(default_factory=dict)
     known: dict[int, tuple[list[tuple], tuple[float, float]]] = field(default_factory=dict)
+    chosen: dict[int, int] = field(default_factory=dict)
 
     def state(self, sessions: Sessions, weight: float) -> int:
         """Return the number of the state that the sessions are in; the weightiest is the state's example."""
@@ -72,12 +73,17 @@ class Chain:
 
     def choose_stand_ins(self) -> None:
         """Choose the stages that stand in for others: such as lead on to others mostly by themselves."""
-        self.alike = defaultdict(list)
+        alike: dict[tuple, list[tuple[tuple[float, float], int]]] = defaultdict(list)
+        self.chosen = {}
         for state, transitions in self.transitions.items():
             if sum(t.probability for t in transitions if t.target in self.transitions) >= RELIABLE:
                 keys, patience = self.coarse(state)
                 for key in keys:
-                    self.alike[key].append((patience, state))
+                    alike[key].append((patience, state))
+        self.alike = {
+            key: (np.array([patience for patience, _ in those]), [state for _, state in those])
+            for key, those in alike.items()
+        }
 
     def coarse(self, state: int) -> tuple[list[tuple], tuple[float, float]]:
         """Return the coarse keys of a state and its timeouts, computed once."""
@@ -93,13 +99,21 @@ class Chain:
         """
         if state in self.transitions:
             return state
+        if state not in self.chosen:
+            self.chosen[state] = self._most_alike(state)
+        return self.chosen[state]
+
+    def _most_alike(self, state: int) -> int:
         keys, patience = self.coarse(state)
         best, least = 0, inf
         for key in keys:
-            for other, candidate in self.alike.get(key, ()):
-                distance = abs(other[0] - patience[0]) + abs(other[1] - patience[1]) / 4
-                if distance < least:
-                    best, least = candidate, distance
+            if key not in self.alike:
+                continue
+            others, candidates = self.alike[key]
+            distances = abs(others - patience) @ (1.0, 0.25)
+            nearest = int(distances.argmin())
+            if distances[nearest] < least:
+                best, least = candidates[nearest], distances[nearest]
             if least <= CLOSE:
                 break
         return best

@@ -9,41 +9,49 @@ a loss.
 Times are in seconds, windows in segments, tokens in bytes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.network.ring_piconet.network import RingNetwork
 from btqueue.network.ring_piconet.ring import Piece, Ring
+from btqueue.network.ring_piconet.sequences import ERRORS, MESSAGES, gap, quantile
 from btqueue.transport.newreno_sender import Sender
 
-DUE, ENTERING, BUFFER, UPLINK, DOWNLINK = range(5)
-"""Queues of a peripheral: paused segments of a pool, segments on their way into L2CAP, packets in the token
-buffer, in the uplink queue, and at the central for the peripheral."""
-QUEUES = 5
+ENTERING, BUFFER, UPLINK, DOWNLINK = range(4)
+"""Queues of a peripheral: segments on their way into L2CAP, packets in the token buffer, in the uplink queue,
+and at the central for the peripheral."""
+QUEUES = 4
 UNBOUNDED = 1 << 62
+BAD = 1
+BEGINNING_S = 0.5
+"""Time within which greedy connections begin."""
 
 ITEM = np.dtype(
     [
         *((name, np.float64) for name in ("at", "since", "stamp")),
-        *((name, np.int64) for name in ("stream", "number", "serial", "slots")),
+        *((name, np.int64) for name in ("stream", "number", "serial", "piece", "slots")),
+        ("damaged", np.bool_),
     ]
 )
 """A segment or a packet in a queue: `at` when it can leave it, `since` when it came; `number` is that of the
-segment or the one expected next, `stamp` the time of sending that an acknowledgement echoes."""
+segment or the one expected next, `stamp` the time of sending that an acknowledgement echoes; `piece` is the
+packet's place in its segment."""
 
 _SUMS = ("window_sum", "cwnd_sum", "time_in_buffer", "time_in_uplink", "time_in_downlink")
-_TALLIES = ("samples", "sent", "lost", "offered_to_buffer", "refused_at_buffer")
-SUMMED = (*_SUMS, *_TALLIES, "offered_to_baseband", "refused_at_baseband", "timeouts", "fast_retransmits")
+_TALLIES = ("samples", "sent", "lost", "received", "damaged", "timeouts", "fast_retransmits")
+_BUFFERS = ("offered_to_buffer", "refused_at_buffer", "offered_to_baseband", "refused_at_baseband")
+SUMMED = (*_SUMS, *_TALLIES, *_BUFFERS)
 """What is added up of a peripheral; everything else is its state."""
 
 PERIPHERAL = np.dtype(
     [
         *((name, np.float64) for name in ("ssthresh", "min_rto", "max_rto", "rto", "cwnd", "deadline")),
         *((name, np.float64) for name in ("smoothed", "variation", "echo", "tokens", "updated_at")),
-        *((name, np.float64) for name in ("interval", "message", *_SUMS)),
+        *((name, np.float64) for name in ("interval", "message", "due", *_SUMS)),
         *((name, np.int64) for name in ("receive_window", "una", "nxt", "highest", "duplicates", "recover")),
-        *((name, np.int64) for name in ("expected", "emitted", "messages", "outstanding")),
+        *((name, np.int64) for name in ("expected", "emitted", "messages")),
         ("sequence", np.int64),
         *((name, np.int64) for name in SUMMED[len(_SUMS) :]),
         *((name, np.int64, (2,)) for name in ("sent_serial", "serial", "pieces", "complete")),
@@ -52,18 +60,28 @@ PERIPHERAL = np.dtype(
 )
 """A sender (with the names of `transport.newreno_sender.Sender`), its messages, a receiver, a token bucket.
 
-The pairs are for data and acknowledgements: the serial number of the last segment sent, of the one that is
-arriving, its packets so far, and the last one that was complete."""
+`due` is when something happens next without an arrival. The pairs are for data and acknowledgements: the
+serial number of the last segment sent, of the one that is arriving, its intact packets so far, and the last
+one that was complete."""
 
 CLOCK = np.dtype(
     [
         ("now", np.float64),
-        *((name, np.int64) for name in ("delivered", "round_trips", "cycles", "data_slots", "launched")),
+        *((name, np.int64) for name in ("delivered", "round_trips", "cycles", "frames", "data_slots")),
         ("too_small", np.bool_),
     ]
 )
-"""Time; segments delivered in order; round trips measured; polling cycles and slots with data; segments sent
-by a pool; whether a queue had fewer places than it needed."""
+"""Time; segments delivered in order; round trips measured; polling cycles, frames that were followed and
+slots with data; whether a queue had fewer places than it needed."""
+
+LINK = np.dtype(
+    [
+        *((name, np.float64) for name in ("until", "left")),
+        *((name, np.int64) for name in ("level", "stays", "errors", "sequence")),
+    ]
+)
+"""A channel: the end of its stay in a state, the hazard left until its next error, the state (0 good, 1 bad),
+how many stays and errors there have been, and which sequences it follows."""
 
 
 class Rules(NamedTuple):
@@ -75,9 +93,6 @@ class Rules(NamedTuple):
         depth, token_rate: of the token bucket (bytes, bytes/s).
         whole_segments: a full token buffer refuses the whole segment.
         jitter_s: longest processing delay.
-        active: flows that a pool may use; 0 if there is no pool and TCP decides.
-        window: most segments of a flow in a pool.
-        pause_s: longest pause of a pool.
         pieces: packets of a data segment and of an acknowledgement.
         prices, slots: of these packets, [data or acknowledgement, packet].
     """
@@ -89,9 +104,6 @@ class Rules(NamedTuple):
     token_rate: float
     whole_segments: bool
     jitter_s: float
-    active: int
-    window: int
-    pause_s: float
     pieces: np.ndarray
     prices: np.ndarray
     slots: np.ndarray
@@ -103,6 +115,7 @@ class State(NamedTuple):
     Attributes:
         clock: one `CLOCK` record.
         peripherals: a `PERIPHERAL` record each.
+        links: a `LINK` record each.
         early: segments that came out of order, [peripheral, number modulo width].
         queues: `ITEM` records, [peripheral, queue, place]; a power of two of places.
         marks: oldest place and entries of each queue, [peripheral, queue, 2].
@@ -111,14 +124,15 @@ class State(NamedTuple):
 
     clock: np.ndarray
     peripherals: np.ndarray
+    links: np.ndarray
     early: np.ndarray
     queues: np.ndarray
     marks: np.ndarray
     rtts: np.ndarray
 
 
-def rules_of(ring: Ring, active: int = 0, window: int = 0, pause_s: float = 0.0) -> Rules:
-    """Return the rules of a ring, with a pool or without."""
+def rules_of(ring: Ring) -> Rules:
+    """Return the rules of a ring."""
     kinds = (ring.data, ring.ack)
     most = max(len(kind) for kind in kinds)
 
@@ -134,29 +148,29 @@ def rules_of(ring: Ring, active: int = 0, window: int = 0, pause_s: float = 0.0)
         float(ring.token_rate),
         ring.whole_segments,
         ring.jitter_s,
-        active,
-        window,
-        pause_s,
         np.array([len(kind) for kind in kinds]),
         table(lambda piece: piece.price_bytes, np.float64),
         table(lambda piece: piece.packet.slots, np.int64),
     )
 
 
-def at_rest(ring: Ring, window: int, places: int, samples: int) -> State:
+def at_rest(net: RingNetwork, window: int, places: int, samples: int) -> State:
     """Return empty queues and full buckets; windows of at most `window` segments."""
 
     def records(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
         return np.zeros(shape, kind).view(np.recarray)
 
-    count = ring.peripherals
-    peripherals = records((count,), PERIPHERAL)
-    peripherals["tokens"] = ring.bucket_bytes
+    count = net.flows
+    peripherals, links = records((count,), PERIPHERAL), records((count,), LINK)
+    peripherals["tokens"] = net.ring.bucket_bytes
     peripherals["deadline"] = peripherals["message"] = np.inf
     peripherals["recover"], peripherals["smoothed"] = -1, np.nan
+    links["until"] = 0.0 if net.radio.two_states else np.inf
+    links["level"] = BAD if net.radio.two_states else 0  # the first look finds that the bad stay is over
     return State(
         clock=records((1,), CLOCK),
         peripherals=peripherals,
+        links=links,
         early=np.zeros((count, 1 << window.bit_length()), np.bool_),
         queues=records((count, QUEUES, places), ITEM),
         marks=np.zeros((count, QUEUES, 2), np.int64),
@@ -164,18 +178,21 @@ def at_rest(ring: Ring, window: int, places: int, samples: int) -> State:
     )
 
 
-def begin(state: State, sender: Sender, starts: Sequence[float], interval: float, sequence: int = 0) -> None:
-    """Give the first flows a sender, and messages.
+def begin(state: State, sender: Sender, interval: float, number: int) -> None:
+    """Give the flows a sender, and messages; greedy ones begin at irregular times within `BEGINNING_S`.
 
     Args:
         state: a ring at rest.
         sender: what every sender is at first.
-        starts: when the flows get their first message (s).
         interval: mean time between messages (s); 0: there are always data.
-        sequence: which sequences of gaps they follow.
+        number: which sequences they follow.
     """
-    for k, (own, start) in enumerate(zip(state.peripherals, starts, strict=False)):
+    for k, (own, link) in enumerate(zip(state.peripherals, state.links, strict=True)):
         for name, value in vars(sender).items():
             own[name] = np.nan if value is None else value
-        own["message"], own["interval"] = start, interval
-        own["sequence"] = 1 + k + sequence * len(state.peripherals)
+        first = k + number * len(state.peripherals)
+        own["sequence"] = link["sequence"] = first
+        at = interval * gap(first, MESSAGES, 0)
+        own["message"] = at if interval > 0.0 else BEGINNING_S * quantile(first, MESSAGES, 0)
+        own["interval"] = interval
+        link["left"] = gap(first, ERRORS, 0)

@@ -2,15 +2,14 @@
 
 Nothing here is random. When a packet leaves the token bucket follows from those before it, so it is known as
 soon as the packet comes. These are parts of the compiled loop in `ring_piconet.air`; the same rules
-in plain Python, for scatternets, stand in `btqueue.network.scatternet.peripheral`.
+in plain Python, against which the loop of scatternets is tested, stand in validation/theory.
 """
 
 from math import inf
 
 from btqueue.network.ring_piconet.records import BUFFER, ENTERING, UPLINK
+from btqueue.network.ring_piconet.sequences import DELAYS, quantile
 from btqueue.transport.compilation import part
-
-GOLDEN_RATIO = 0.6180339887498949
 
 
 @part
@@ -46,12 +45,12 @@ def head_time(state, k, queue):
 
 @part
 def emit(state, rules, k, stream, number, stamp, now):
-    """Send a segment into L2CAP; a golden-ratio sequence spreads the processing delays."""
+    """Send a segment into L2CAP; its processing delay comes from a fixed sequence."""
     own, kind = state.peripherals[k], stream & 1
     at = now
     if rules.jitter_s > 0.0:
         own.emitted += 1
-        at += rules.jitter_s * ((own.emitted * GOLDEN_RATIO) % 1.0)
+        at += rules.jitter_s * quantile(own.sequence, DELAYS, own.emitted)
     marks, places = state.marks[k, ENTERING], state.queues.shape[2]
     if marks[1] > 0:
         at = max(at, state.queues[k, ENTERING, (marks[0] + marks[1] - 1) & (places - 1)].at)
@@ -87,6 +86,7 @@ def offer(state, rules, k):
         item = new_item(state, k, BUFFER)
         item.at, item.stamp, item.stream, item.number = at, stamp, stream, number
         item.serial, item.slots = serial, rules.slots[kind, piece]
+        item.piece, item.damaged = piece, False
 
 
 @part
@@ -108,6 +108,7 @@ def move(state, k, queue, other, target, now):
     packet, copy = oldest(state, k, queue), new_item(state, other, target)
     copy.since, copy.stamp, copy.stream = now, packet.stamp, packet.stream
     copy.number, copy.serial, copy.slots = packet.number, packet.serial, packet.slots
+    copy.piece, copy.damaged = packet.piece, packet.damaged
 
 
 @part

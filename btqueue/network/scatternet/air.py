@@ -1,145 +1,205 @@
-"""Two polled piconets and the bridge between them, followed visit by visit; nothing here is random.
+"""Polled piconets and the bridges between them, followed visit by visit; nothing here is random.
 
-While the bridge is in one piconet the other knows nothing of it: each runs by itself from the time it was
-left to the time it is left again. Visits and frames follow the rules of E-limited polling: a frame is a
-packet or POLL, then a packet or NULL; a visit ends with its limit or when POLL is answered by NULL. The
-bridge is polled last in the cycle. Absent, it wastes an empty frame; present, it answers the first POLL by
-NULL and then exchanges packets. Times are in seconds.
+Each piconet has its own time. A piconet learns of the others by its bridges only, so it can be followed up
+to a visit to a bridge that, as far as is known, is elsewhere, and might have come by then; the others are
+followed up to there first. Nothing is approximated by that. A frame is a packet or POLL, then a packet or
+NULL; a visit ends with its limit or when POLL is answered by NULL.
 """
 
-from collections import deque
-from dataclasses import dataclass, field
-from math import floor
+from math import ceil
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.scatternet.network import EMPTY_FRAME_S, PICONETS, Scatternet
-from btqueue.network.scatternet.peripheral import Packet, Peripheral
+from btqueue.network.ring_piconet import air, ends, radio, sequences, stations
+from btqueue.network.ring_piconet.air import arrive, catch_up
+from btqueue.network.ring_piconet.network import EMPTY_FRAME_SLOTS
+from btqueue.network.ring_piconet.radio import is_hit
+from btqueue.network.ring_piconet.records import DOWNLINK, UPLINK
+from btqueue.network.ring_piconet.stations import drop_oldest, move, oldest
+from btqueue.network.scatternet import bridges, idleness, records
+from btqueue.network.scatternet.bridges import (
+    is_back,
+    is_present,
+    known_until,
+    leave_after_cycle,
+    leave_after_exchange,
+)
+from btqueue.network.scatternet.idleness import skip_idle_periods
+from btqueue.network.scatternet.records import NONE
+from btqueue.transport import newreno_sender
+from btqueue.transport.compilation import compiled, part
+
+STEP_SLOTS, IDLE_STEP_SLOTS = 32, 8
+"""How far piconets are followed before the next look at all of them; with nothing to send."""
+NEARLY = 1e-6
+"""Part of a slot that is no more than rounding."""
 
 
-@dataclass
-class Piconet:
-    """A central, its peripherals, and its place for the bridge.
+@compiled(newreno_sender, stations, ends, air, radio, sequences, bridges, idleness, records)
+def play(state, rules, errors, paths, delivered, end):
+    """Follow every piconet until so much is delivered, or it is so late.
 
-    Attributes:
-        net: the numbers of the scatternet.
-        peripherals: in the order of the cycle.
-        waiting: packets at the central for the bridge.
-        held: packets on the bridge for this piconet.
-        now: up to when the piconet has been followed (s).
-        cycles, data_slots: since the last `forget`.
-        time_in_waiting, time_in_held: sums of the times that packets spent in these two (s).
+    Ends early, with `too_small` set, if a queue needs more places, and with `stuck` set if bridges wait for
+    each other for ever.
     """
+    clock = state.clock[0]
+    while clock.delivered < delivered and clock.now < end and not clock.too_small and not clock.stuck:
+        skip_idle_periods(state, paths, end)
+        step = STEP_SLOTS if clock.looks == 0 else IDLE_STEP_SLOTS
+        follow_until(state, rules, errors, paths, min(clock.slot + step, ceil(end / SLOT_S - NEARLY)))
 
-    net: Scatternet
-    peripherals: list[Peripheral]
-    waiting: deque[Packet] = field(default_factory=deque)
-    held: deque[Packet] = field(default_factory=deque)
-    now: float = 0.0
-    cycles: int = 0
-    data_slots: int = 0
-    time_in_waiting: float = 0.0
-    time_in_held: float = 0.0
 
-    def forget(self) -> None:
-        """Begin the sums anew."""
-        self.cycles = self.data_slots = 0
-        self.time_in_waiting = self.time_in_held = 0.0
+@part
+def follow_until(state, rules, errors, paths, until):
+    """Follow every piconet up to a slot."""
+    clock, moved, late = state.clock[0], True, True
+    while moved and late and not clock.too_small:
+        moved = late = False
+        for p in range(len(state.piconets)):
+            before = state.piconets[p].slot
+            advance(state, rules, errors, paths, p, until)
+            moved = moved or state.piconets[p].slot > before
+            late = late or state.piconets[p].slot < until
+    clock.slot, clock.now = until, until * SLOT_S
+    clock.stuck = late and not clock.too_small
 
-    def stay(self, since: float, beyond: "Piconet") -> float:
-        """Follow the piconet until the bridge, here from `since` on, leaves it; return when."""
-        exchanges = 0
-        while exchanges < self.net.exchanges:
-            self._skip_idle_cycles(since)
-            for peripheral in self.peripherals:
-                self._visit(peripheral)
-            self.cycles += 1
-            present = self.now >= since
-            self.now += EMPTY_FRAME_S
-            if present:
-                self._exchange(beyond)
-                exchanges += 1
-        return self.now
 
-    def _skip_idle_cycles(self, since: float) -> None:
-        """Pass over whole cycles in which nothing can happen."""
-        if any(peripheral.downlink or peripheral.uplink for peripheral in self.peripherals):
+@part
+def advance(state, rules, errors, paths, p, until):
+    """Follow a piconet as far as it can be known, and not beyond the visit in which slot `until` comes."""
+    piconet = state.piconets[p]
+    while piconet.slot < until and not state.clock[0].too_small:
+        if piconet.away and not is_back(state, paths, p):
             return
-        until = min(since, *(peripheral.next_event for peripheral in self.peripherals))
-        cycles = floor((until - self.now) / self.net.idle_cycle_s)
-        if cycles > 0:
-            self.now += cycles * self.net.idle_cycle_s
-            self.cycles += cycles
-
-    def _visit(self, peripheral: Peripheral) -> None:
-        for _ in range(self.net.ring.limit):
-            peripheral.catch_up(self.now)
-            polled = not peripheral.downlink
-            if polled:
-                self.now += SLOT_S
-            else:
-                self._spend(peripheral.downlink[0].slots)
-                peripheral.arrive(self.now)
-            peripheral.catch_up(self.now)
-            if peripheral.uplink:
-                self._spend(peripheral.uplink[0].slots)
-                packet = peripheral.depart(self.now)
-                self.waiting.append(Packet(packet.slots, packet.segment, self.now))
-            else:
-                self.now += SLOT_S
-                if polled:
-                    return
-
-    def _exchange(self, beyond: "Piconet") -> None:
-        """Exchange packets with the bridge, up to its limit or an empty frame."""
-        for _ in range(self.net.bridge_limit):
-            polled = not self.waiting
-            if polled:
-                self.now += SLOT_S
-            else:
-                self._spend(self.waiting[0].slots)
-                self._take(beyond)
-            if self.held:
-                self._spend(self.held[0].slots)
-                self._give()
-            else:
-                self.now += SLOT_S
-                if polled:
-                    return
-
-    def _take(self, beyond: "Piconet") -> None:
-        """The bridge takes a packet for the piconet beyond it; it has room for all of a stay."""
-        packet = self.waiting.popleft()
-        self.time_in_waiting += self.now - packet.since
-        beyond.held.append(Packet(packet.slots, packet.segment, self.now))
-
-    def _give(self) -> None:
-        """The bridge gives a packet to the central, which queues it for its peripheral."""
-        packet = self.held.popleft()
-        self.time_in_held += self.now - packet.since
-        target = self.peripherals[packet.segment.flow.pair]
-        target.downlink.append(Packet(packet.slots, packet.segment, self.now))
-
-    def _spend(self, slots: int) -> None:
-        self.now += slots * SLOT_S
-        self.data_slots += slots
+        if not piconet.ready:
+            spend(piconet, paths.idle_slots[p, piconet.station], 0)
+            piconet.ready = True
+        link = paths.members[p, piconet.station]
+        b = paths.bridge_of[link]
+        if b == NONE:
+            visit(state, rules, errors, paths, p, link)
+        elif known_until(state, paths, b, p) < piconet.slot:
+            return
+        else:
+            meet(state, rules, errors, paths, p, link, b)
+        go_to_next(state, paths, p)
 
 
-@dataclass
-class Air:
-    """Both piconets; `here` is the one that the bridge is in, since `since` (s)."""
+@part
+def go_to_next(state, paths, p):
+    """Go to the next member; behind the last one the cycle ends."""
+    piconet = state.piconets[p]
+    piconet.station += 1
+    piconet.ready = False
+    if piconet.station == paths.members.shape[1] or paths.members[p, piconet.station] == NONE:
+        spend(piconet, paths.idle_slots[p, piconet.station], 0)
+        piconet.station = 0
+        piconet.cycles += 1
+        leave_after_cycle(state, paths, p)
 
-    piconets: tuple[Piconet, ...]
-    here: int = 0
-    since: float = 0.0
 
-    def step(self) -> None:
-        """Follow the bridge through its next stay."""
-        beyond = (self.here + 1) % PICONETS
-        piconet = self.piconets[self.here]
-        self.since = piconet.stay(self.since, self.piconets[beyond]) + piconet.net.switch_s
-        self.here = beyond
+@part
+def meet(state, rules, errors, paths, p, link, b):
+    """Poll a bridge: an empty frame, and an exchange if it is there."""
+    piconet = state.piconets[p]
+    present = is_present(state, paths, b, p)
+    spend(piconet, EMPTY_FRAME_SLOTS, 0)
+    if present:
+        nothing_left = visit(state, rules, errors, paths, p, link)
+        leave_after_exchange(state, paths, b, nothing_left, p)
 
-    @property
-    def now(self) -> float:
-        """Up to when both piconets have been followed (s)."""
-        return min(piconet.now for piconet in self.piconets)
+
+@part
+def visit(state, rules, errors, paths, p, link):
+    """Visit a member; return whether the visit ended with POLL and NULL.
+
+    A peripheral answers with what it had ready: what a packet makes it send comes too late.
+    """
+    piconet, ordinary = state.piconets[p], paths.bridge_of[link] == NONE
+    null = False
+    for _ in range(paths.limit[link]):
+        if ordinary:
+            catch_up(state, rules, link, piconet.now)
+        polled = state.marks[link, DOWNLINK, 1] == 0
+        transmit(state, piconet, link, DOWNLINK, not polled)
+        if ordinary:
+            catch_up(state, rules, link, piconet.now)
+        answered = state.marks[link, UPLINK, 1] > 0
+        if not polled:
+            suffer(state, errors, paths, link, DOWNLINK, piconet.now)
+            pass_on(state, rules, paths, p, link, DOWNLINK)
+        transmit(state, piconet, link, UPLINK, answered)
+        if answered:
+            if ordinary:
+                catch_up(
+                    state, rules, link, piconet.now
+                )  # until now the packet has taken a place of its queue
+            suffer(state, errors, paths, link, UPLINK, piconet.now)
+            pass_on(state, rules, paths, p, link, UPLINK)
+        null = polled and not answered
+        if null:
+            break
+    return null
+
+
+@part
+def suffer(state, errors, paths, link, queue, now):
+    """Let the radio damage the packet at the head of a queue, whose reception ends now."""
+    packet = oldest(state, link, queue)
+    if is_hit(state, errors, paths.channel_of[link], packet, now):
+        packet.damaged = True
+
+
+@part
+def transmit(state, piconet, link, queue, any_packet):
+    """Let the oldest packet take its time, or POLL or NULL."""
+    if any_packet:
+        slots = oldest(state, link, queue).slots
+        spend(piconet, slots, slots)
+    else:
+        spend(piconet, 1, 0)
+
+
+@part
+def spend(piconet, slots, with_data):
+    """Let slots pass, so many of them with data."""
+    piconet.slot += slots
+    piconet.now = piconet.slot * SLOT_S
+    piconet.data_slots += with_data
+
+
+@part
+def pass_on(state, rules, paths, p, link, queue):
+    """Let the packet whose transmission ends now go into its next queue, or arrive."""
+    packet, now = oldest(state, link, queue), state.piconets[p].now
+    hop = packet.hop if queue == DOWNLINK or paths.bridge_of[link] != NONE else 0
+    behind = paths.routes[packet.stream, hop]
+    if behind == NONE:
+        deliver(state, rules, link, packet.stream, now)
+        return
+    own = state.peripherals[link]
+    if queue == UPLINK:
+        own.time_in_uplink += now - packet.since
+    else:
+        own.time_in_downlink += now - packet.since
+    target, to = behind // 2, DOWNLINK if behind % 2 == 1 else UPLINK
+    if to == UPLINK and state.marks[target, UPLINK, 1] >= paths.room[target]:
+        state.piconets[p].relay_losses += 1
+    else:
+        move(state, link, queue, target, to, now)
+        marks, places = state.marks[target, to], state.queues.shape[2]
+        state.queues[target, to, (marks[0] + marks[1] - 1) & (places - 1)].hop = hop + 1
+    drop_oldest(state, link, queue)
+
+
+@part
+def deliver(state, rules, link, stream, now):
+    """Let a peripheral take a packet; keep the round-trip time, if it completes one."""
+    clock = state.clock[0]
+    before = clock.round_trips
+    arrive(state, rules, link, now)
+    if clock.round_trips > before:
+        kind = state.class_of[stream // 2]
+        count = state.counts[kind]
+        state.samples[kind, count % state.samples.shape[1]] = state.rtts[0]
+        state.counts[kind] = count + 1
+        clock.trip_time += state.rtts[0]

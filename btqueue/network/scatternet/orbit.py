@@ -1,175 +1,198 @@
-"""The long-run orbit of overloaded connections through a scatternet: a deterministic recursion.
+"""The long run of connections through a scatternet on a perfect radio: a recursion that is followed.
 
-Without radio errors nothing is random once the sources always have data. There are several limit cycles, and
-which one the connections fall into depends on how they began: a window filled in bursts stays in bursts, and
-those overflow the token buffer where an evenly filled window does not. The averages are over several ways to
-begin; their equal weights are a choice, made against the simulator, and not derived.
+Without radio errors nothing is random but the times at which messages come, which are taken from fixed
+sequences with the exponential law (`ring_piconet.ends.gap`). So this is an integral over the gaps, worked out
+by sampling; its batches tell the sampling error. Greedy connections go round in a limit cycle. There may be
+several cycles, and which one the connections fall into depends on how they began: several runs, each with its
+own offsets and gaps, have equal weights.
 """
 
-from dataclasses import dataclass, field
-from math import nan
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.scatternet.air import Air, Piconet
-from btqueue.network.scatternet.network import PICONETS, Scatternet
-from btqueue.network.scatternet.peripheral import Flow, Peripheral, Tally
-from btqueue.network.scatternet.sender import NewSender, Start, TcpEnd, messages_of
+from btqueue.network.orbit_averages import Orbit
+from btqueue.network.ring_piconet.records import SUMMED
+from btqueue.network.scatternet.network import Scatternet
+from btqueue.network.scatternet.runs import Counts, Run
+from btqueue.transport.newreno_sender import Sender
 
-SETTLING_SEGMENTS = 500
-"""Segments of all flows together that are delivered before anything is counted; some fill the windows."""
-HORIZON_SEGMENTS = 600
-"""Segments of all flows together that are then counted."""
-PHASE_S = 0.037
-"""Offset between the beginnings of two connections (s)."""
-LONGEST_S = 2_000.0
-"""An orbit that moves hardly anything is followed for at most this long (s)."""
+PRECISION = 0.005
+"""Relative standard error of goodput and of the mean round trip at which it is enough."""
+EVENTS = 100
+"""Timeouts and fast retransmits, if there are any, that are enough."""
+RUNS = 3
+"""Runs, each with other sequences."""
+LEAST_BATCHES, MOST_BATCHES = 4, 32
+"""Batches of a run."""
+MOST_PICONET_SECONDS = 300_000.0
+"""Time followed, times piconets, at which it is enough."""
+CARRIED = 0.99
+"""Share of the messages written that are delivered if the network carries the load."""
+UNCERTAIN = 0.02
+"""Relative standard error from which on a warning says how large it is; runs then differ by chance."""
+OF_THE_NETWORK = ("queue_packets", "cycle_s", "slot_utilisation")
 
 
 @dataclass(frozen=True)
-class Orbit:
-    """Averages over all flows; rates per second and flow, times in seconds, windows in segments.
+class Followed:
+    """Averages over the flows of each class, and which class each flow is of.
 
     Attributes:
-        queues: mean packets in a token buffer, an uplink queue and a downlink queue; the last two are
-            averages over the links of the bridge, too.
-        goodputs: goodput of each run.
-        elapsed: time followed, settled runs together (s).
+        orbits: of each class.
+        class_of: of each flow.
+        precision: relative standard error, as far as the batches tell.
+        batches: how many there were.
     """
 
-    goodput: float
-    sends: float
-    rtts: np.ndarray
-    window: float
-    cwnd: float
-    timeouts: float
-    fast_retransmits: float
-    segment_loss: float
-    loss_token_buffer: float
-    loss_baseband_buffer: float
-    queues: dict[str, float]
-    cycle: float
-    slot_utilisation: float
-    goodputs: tuple[float, ...]
+    orbits: tuple[Orbit, ...]
+    class_of: tuple[int, ...]
+    precision: float
+    batches: int
 
-    @property
-    def rtt(self) -> float:
-        """Mean round-trip time; not a number if nothing was acknowledged."""
-        return float(self.rtts.mean()) if self.rtts.size else nan
+    def metrics(self) -> dict:
+        """Return the metrics by name, one number for each flow where flows may differ."""
+        each = [orbit.metrics() for orbit in self.orbits]
+        names = [name for name in each[0] if all(name in one for one in each)]
+        return {
+            name: each[0][name]
+            if name in OF_THE_NETWORK or len(each) == 1
+            else np.array([each[kind][name] for kind in self.class_of])
+            for name in names
+        }
 
-    def quantile(self, share: float) -> float:
-        """Return the round-trip time that this share does not exceed (s)."""
-        return float(np.quantile(self.rtts, share)) if self.rtts.size else nan
-
-
-@dataclass
-class Run:
-    """All connections of the scatternet on its air, from one way to begin."""
-
-    net: Scatternet
-    air: Air
-    ends: list[TcpEnd]
-    started: float = 0.0
-    before: list[tuple[int, int, int]] = field(default_factory=list)
-
-    @property
-    def delivered(self) -> int:
-        """Segments delivered in order."""
-        return sum(end.receiver.expected for end in self.ends)
-
-    @property
-    def elapsed(self) -> float:
-        """Time since the sums began (s)."""
-        return self.air.now - self.started
-
-    @property
-    def gained(self) -> np.ndarray:
-        """Segments delivered, timeouts and fast retransmits since the sums began."""
-        return np.array([end.counters() for end in self.ends]).sum(axis=0) - np.sum(self.before, axis=0)
-
-    def play(self, segments: int, longest_s: float) -> None:
-        """Follow until so many more segments are delivered, or so much time has gone."""
-        target, end = self.delivered + segments, self.air.now + longest_s
-        while self.delivered < target and self.air.now < end:
-            self.air.step()
-
-    def forget(self) -> None:
-        """Begin the sums anew."""
-        self.started = self.air.now
-        for piconet in self.air.piconets:
-            piconet.forget()
-            for peripheral in piconet.peripherals:
-                peripheral.tally = Tally()
-        for end in self.ends:
-            end.forget()
-            end.flow.sent = end.flow.lost = 0
-        self.before = [end.counters() for end in self.ends]
+    def warnings(self) -> list[str]:
+        """Return what to be careful about: a small sample or several limit cycles, flows that starve."""
+        if self.precision >= UNCERTAIN:
+            found = [f"goodput or round trips are uncertain by {self.precision:.1%}, one standard error"]
+        else:
+            found = max(self.orbits, key=lambda orbit: orbit.spread).warnings()
+        if starved := sum(self.orbits[kind].goodput == 0.0 for kind in self.class_of):
+            found.append(f"{starved} of {len(self.class_of)} flows get nothing through")
+        return found
 
 
-def connect(net: Scatternet, new_sender: NewSender, start: Start, interval: float) -> Run:
-    """Put a connection at every peripheral, with empty queues."""
-    ring, ends, piconets = net.ring, [], []
-    flows = [[Flow(pair) for pair in range(net.peripherals)] for _ in range(PICONETS)]
-    for here in range(PICONETS):
-        members = []
-        for pair in range(net.peripherals):
-            messages = messages_of(start, interval, pair * PICONETS + here, PHASE_S)
-            end = TcpEnd(
-                new_sender(messages), flows[here][pair], flows[1 - here][pair], len(ring.data), len(ring.ack)
-            )
-            ends.append(end)
-            members.append(Peripheral(ring, end))
-        piconets.append(Piconet(net, members))
-    return Run(net, Air(tuple(piconets)), ends)
+def classes_of(net: Scatternet, intervals: Sequence[float]) -> tuple[int, ...]:
+    """Return a number for each flow, the same for flows over the same piconets with as many messages.
+
+    They differ in their places in the polling cycles only, which is left out. So do the two directions where
+    every bridge is a peripheral.
+    """
+    mirrored = all(piconet.central_bridge is None for piconet in net.polled)
+    keys = []
+    for connection, interval in zip(net.connections, intervals, strict=True):
+        forth = tuple(net.home_of[place.link] for place in connection.forth)
+        keys.append((min(forth, forth[::-1]) if mirrored else forth, interval))
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return tuple(numbers[key] for key in keys)
 
 
-def follow(net: Scatternet, new_sender: NewSender, starts: tuple[Start, ...], interval: float) -> Orbit:
-    """Follow the connections from each way to begin, messages `interval` seconds apart, and average."""
-    runs = []
-    for start in starts:
-        run = connect(net, new_sender, start, interval)
-        run.play(SETTLING_SEGMENTS, LONGEST_S / 4)
-        run.forget()
-        run.play(HORIZON_SEGMENTS, LONGEST_S)
-        runs.append(run)
-    return average(runs)
+def follow(
+    net: Scatternet, new_sender: Callable[[], Sender], window: int, intervals: Sequence[float]
+) -> Followed:
+    """Follow connections whose messages come so many seconds apart on average; 0: always data.
+
+    Raises:
+        NoConvergence: bridges wait for each other for ever.
+    """
+    class_of = classes_of(net, intervals)
+    runs = [Run(net, new_sender, window, intervals, class_of, way) for way in range(RUNS)]
+    batches = LEAST_BATCHES
+    while True:
+        for run in runs:
+            run.follow(batches)
+        precision = precision_of([run.batches for run in runs])
+        time = sum(batch.time for run in runs for batch in run.batches)
+        settled = precision < PRECISION and not 0 < events_of(runs) < EVENTS
+        if settled or batches >= MOST_BATCHES or 2 * time * net.piconets > MOST_PICONET_SECONDS:
+            break
+        batches = min(2 * batches, MOST_BATCHES)
+    return Followed(average(net, runs, class_of), class_of, precision, batches * len(runs))
 
 
-def average(runs: list[Run]) -> Orbit:
-    """Average over the time and the flows of all runs, each with the same weight."""
-    weights = np.array([1.0 / (len(runs) * run.elapsed) for run in runs])
-    net = runs[0].net
-    delivered, timeouts, fast = weights @ np.array([run.gained for run in runs]) / net.flows
-    flows = [[end.flow for end in run.ends] for run in runs]
-    piconets = [run.air.piconets for run in runs]
-    tallies = [[place.tally for piconet in both for place in piconet.peripherals] for both in piconets]
+def events_of(runs: Sequence[Run]) -> int:
+    """Return how many timeouts and fast retransmits were counted."""
+    rows = [SUMMED.index("timeouts"), SUMMED.index("fast_retransmits")]
+    return int(sum(batch.sums[rows].sum() for run in runs for batch in run.batches))
 
-    def rate(groups: list, name: str) -> float:
-        """Return what is counted under this name, a second."""
-        return float(weights @ [sum(getattr(one, name) for one in group) for group in groups])
 
-    links = PICONETS * (net.peripherals + 1)
-    sent, lost = rate(flows, "sent"), rate(flows, "lost")
-    ends = [end for run in runs for end in run.ends]
+def precision_of(runs: Sequence[Sequence[Counts]]) -> float:
+    """Return the relative standard error of the mean round trip or of goodput, whichever is larger.
+
+    Batches are compared with the others of their run: what runs differ in, more batches do not mend. Those of
+    a run are taken for independent. Where the load is carried goodput is known.
+    """
+    carried = sum(b.delivered.sum() for run in runs for b in run) > CARRIED * sum(
+        b.written.sum() for run in runs for b in run
+    )
+    found = [[[b.round_trip, 0.0 if carried else b.delivered.sum() / b.time] for b in run] for run in runs]
+    values = np.array(found)
+    count = values.shape[0] * values.shape[1]
+    variance = values.var(axis=1, ddof=1).mean(axis=0)
+    return float(np.max(np.sqrt(variance / count) / np.maximum(values.mean(axis=(0, 1)), 1e-12)))
+
+
+def average(net: Scatternet, runs: Sequence[Run], class_of: Sequence[int]) -> tuple[Orbit, ...]:
+    """Average over the time of all runs and the flows of each class."""
+    counts = [reduce(add, run.batches) for run in runs]
+    trips = [np.concatenate(samples) for samples in zip(*(run.round_trips() for run in runs), strict=True)]
+    flows = [np.flatnonzero(np.array(class_of) == kind) for kind in range(len(trips))]
+    intervals = np.array(runs[0].intervals)
+    return tuple(
+        _orbit(net, counts, members, float(intervals[members[0]]), rtts)
+        for members, rtts in zip(flows, trips, strict=True)
+    )
+
+
+def _orbit(
+    net: Scatternet, counts: Sequence[Counts], flows: np.ndarray, interval: float, rtts: np.ndarray
+) -> Orbit:
+    """Average over these flows, which have messages `interval` seconds apart.
+
+    If the network carried what was written, goodput is the load, and other rates are scaled by what the
+    sample of messages had too many or too few.
+    """
+    together = reduce(add, counts)
+    targets = np.array([net.connections[flow].forth[-1].link for flow in flows])
+    delivered = int(together.delivered[flows].sum())
+    elapsed = together.time
+    if interval > 0.0 and delivered > CARRIED * together.written[flows].sum():
+        elapsed = delivered * interval / len(flows)
+    sums: dict[str, np.ndarray] = dict(zip(SUMMED, together.sums, strict=True))
+
+    def share(part: str, whole: str) -> float:
+        return float(sums[part][flows].sum() / max(sums[whole][flows].sum(), 1.0))
+
+    def rate(name: str) -> float:
+        return float(sums[name][flows].sum()) / (elapsed * len(flows))
+
+    def mean_queue(name: str, links: int) -> float:
+        return float(sums[name].sum()) / (together.time * links)
+
     return Orbit(
-        goodput=float(delivered),
-        sends=sent / net.flows,
-        rtts=np.concatenate([end.rtts for end in ends]),
-        window=float(np.mean(np.concatenate([end.windows for end in ends]))),
-        cwnd=float(np.mean(np.concatenate([end.cwnds for end in ends]))),
-        timeouts=float(timeouts),
-        fast_retransmits=float(fast),
-        segment_loss=lost / sent if sent else 0.0,
-        loss_token_buffer=rate(tallies, "refused_at_buffer") / max(rate(tallies, "offered_to_buffer"), 1e-9),
-        loss_baseband_buffer=rate(tallies, "refused_at_baseband")
-        / max(rate(tallies, "offered_to_baseband"), 1e-9),
+        goodput=delivered / (elapsed * len(flows)),
+        sends=rate("sent"),
+        rtts=rtts,
+        window=share("window_sum", "samples"),
+        cwnd=share("cwnd_sum", "samples"),
+        timeouts=rate("timeouts"),
+        fast_retransmits=rate("fast_retransmits"),
+        segment_loss=float(sums["lost"][targets].sum()) / max(float(sums["sent"][flows].sum()), 1.0)
+        if delivered > 0
+        else 1.0,
+        loss_token_buffer=share("refused_at_buffer", "offered_to_buffer"),
+        loss_baseband_buffer=share("refused_at_baseband", "offered_to_baseband"),
         queues={
-            "token_buffer": rate(tallies, "time_in_buffer") / net.flows,
-            "uplink": (rate(tallies, "time_in_uplink") + rate(piconets, "time_in_held")) / links,
-            "downlink": (rate(tallies, "time_in_downlink") + rate(piconets, "time_in_waiting")) / links,
+            "token_buffer": mean_queue("time_in_buffer", net.flows),
+            "uplink": mean_queue("time_in_uplink", net.links),
+            "downlink": mean_queue("time_in_downlink", net.links),
         },
-        cycle=PICONETS / rate(piconets, "cycles"),
-        slot_utilisation=rate(piconets, "data_slots") * SLOT_S / PICONETS,
-        goodputs=tuple(float(run.gained[0]) / run.elapsed / net.flows for run in runs),
+        cycle=float(np.mean(together.time / np.maximum(together.cycles, 1))),
+        slot_utilisation=float(together.data_slots.mean()) * SLOT_S / together.time,
+        loss_radio=float(sums["damaged"].sum() / max(sums["received"].sum(), 1.0)),
+        goodputs=tuple(float(run.delivered[flows].sum()) / run.time / len(flows) for run in counts),
     )

@@ -1,5 +1,6 @@
 """Laws of delays and round trips as mixtures of shifted gamma laws: mean, variation, quantiles."""
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from scipy.special import gammainc
 Vector = NDArray[np.float64]
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+GRID = 4000
+"""Points between the least value and twelve deviations above the mean."""
 
 
 class Mixture(NamedTuple):
@@ -30,19 +33,22 @@ class Mixture(NamedTuple):
         square = float(self.weights @ (self.variances + self.means**2))
         return max(square - self.mean**2, 0.0) ** 0.5
 
-    def below(self, times: Vector) -> Vector:
-        """Return the probability of a value up to each time."""
+    def below(self, time: float) -> float:
+        """Return the probability of a value up to this time."""
         beyond = np.maximum(self.means - self.least, 1e-9)
         shape = beyond**2 / np.maximum(self.variances, 1e-4 * beyond**2)
-        scaled = shape * np.maximum(times[:, None] - self.least, 0.0) / beyond
-        return gammainc(shape, scaled) @ self.weights
+        return float(gammainc(shape, shape * np.maximum(time - self.least, 0.0) / beyond) @ self.weights)
 
     def quantiles(self) -> dict[str, float]:
-        """Return the quantiles `SHARES` by name."""
+        """Return the quantiles `SHARES` by name, from the law at the two points of a grid around each."""
         top = float((self.means + 12.0 * np.sqrt(self.variances)).max()) + 1e-6
-        grid = np.linspace(float(self.least.min()), top, 4000)
-        found = np.interp(list(SHARES.values()), self.below(grid), grid)
-        return dict(zip(SHARES, found.tolist(), strict=True))
+        grid = np.linspace(float(self.least.min()), top, GRID)
+        found = {}
+        for name, share in SHARES.items():
+            place = bisect_right(range(GRID), share, lo=1, hi=GRID - 1, key=lambda i: self.below(grid[i]))
+            ends = grid[place - 1 : place + 1]
+            found[name] = float(np.interp(share, [self.below(end) for end in ends], ends))
+        return found
 
 
 def mixture(parts: list[tuple[float, float, float, float]]) -> Mixture:

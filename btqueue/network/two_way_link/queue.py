@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.network.answers import NoConvergence
 from btqueue.network.two_way_link.jobs import (
     Array,
     Jobs,
@@ -29,7 +30,6 @@ from btqueue.network.two_way_link.jobs import (
     neighbour_moves,
     starts,
 )
-from btqueue.queueing.errors import ConvergenceError
 
 TOLERANCE = 1e-11
 MOST_REDUCTIONS = 60
@@ -156,7 +156,7 @@ def _first_passage(chain: _Chain) -> tuple[np.ndarray, int]:
         total, path = total + change, path @ up
         if np.abs(change).max() < TOLERANCE:
             return total, iteration
-    raise ConvergenceError(f"no convergence of the first passage in {MOST_REDUCTIONS} reductions")
+    raise NoConvergence(f"no convergence of the first passage in {MOST_REDUCTIONS} reductions")
 
 
 def _measures(

@@ -1,57 +1,31 @@
-"""The two ends of the flows of a scatternet: TCP and its messages."""
+"""The two ends of flows in plain Python, to hold compiled recursions against: greedy senders, receivers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf, log, sqrt
-from typing import Literal
+from math import inf
 
-from btqueue.network.scatternet.peripheral import GOLDEN_RATIO, Flow, Segment
 from btqueue.transport.newreno_sender import Receiver, Sender
 
-Start = Literal["burst", "even", "irregular"]
-"""How messages come until they fill the window: all at once, at equal or at irregular intervals."""
+from .plain_peripheral import Flow, Segment
+
 NO_END = 1 << 30
-SHORTEST = 1e-12
 
 
 @dataclass
 class Messages:
-    """When messages come: equally spaced, or in the order of a low-discrepancy sequence of exponential gaps.
+    """There are always data from a time on (s)."""
 
-    Attributes:
-        start: ways to begin.
-        interval: mean gap (s).
-        upcoming: when the next one comes.
-        count: how many have come.
-        shift: where in the sequence it starts; another for each flow.
-    """
-
-    start: Start
-    interval: float
     upcoming: float
-    count: int = 0
-    shift: float = 0.0
 
     def until(self, now: float) -> int:
         """Return how many messages have come by now."""
-        if self.start == "burst":
-            return NO_END if now >= self.upcoming else 0
-        while self.upcoming <= now:
-            self.count += 1
-            self.upcoming += self.interval * self._gap()
-        return self.count
-
-    def _gap(self) -> float:
-        if self.start == "even":
-            return 1.0
-        return -log((self.count * GOLDEN_RATIO + self.shift) % 1.0 + SHORTEST)
+        return NO_END if now >= self.upcoming else 0
 
 
 @dataclass
 class PacedSender(Sender):
     """A sender that waits for its messages."""
 
-    messages: Messages = field(default_factory=lambda: Messages("burst", 0.0, 0.0))
+    messages: Messages = field(default_factory=lambda: Messages(0.0))
 
     def next_message(self, now: float) -> float:
         """Return when the next message comes, if the sender waits for it."""
@@ -63,11 +37,6 @@ class PacedSender(Sender):
         numbers = list(range(self.nxt, self.nxt + count))
         self._sent(self.nxt + count, now)
         return numbers
-
-
-def messages_of(start: Start, interval: float, connection: int, phase_s: float) -> Messages:
-    """Return the messages of a connection; the connections begin `phase_s` apart."""
-    return Messages(start, interval, connection * phase_s, shift=connection * sqrt(2.0) % 1.0)
 
 
 class TcpEnd:
@@ -110,10 +79,6 @@ class TcpEnd:
             self.rtts.append(now - segment.stamp)
         return self._segments(self.sender.acknowledge(segment.number, segment.stamp, now), now)
 
-    def forget(self) -> None:
-        """Begin the samples anew."""
-        self.rtts, self.windows, self.cwnds = [], [], []
-
     def counters(self) -> tuple[int, int, int]:
         """Return segments delivered to the receiver here, and the sender's timeouts and fast retransmits."""
         return self.receiver.expected, self.sender.timeouts, self.sender.fast_retransmits
@@ -125,6 +90,3 @@ class TcpEnd:
     def _sample(self) -> None:
         self.windows.append(self.sender.window)
         self.cwnds.append(self.sender.cwnd)
-
-
-NewSender = Callable[[Messages], PacedSender]

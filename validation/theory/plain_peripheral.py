@@ -1,4 +1,4 @@
-"""A peripheral of a scatternet as exact recursions: token bucket, both buffers, and its end of two flows.
+"""A peripheral in plain Python, to hold compiled recursions against: token bucket, both buffers, its end.
 
 Nothing here is random. A packet's time of release from the token bucket follows from those before it, so it
 is known as soon as the packet comes; what happens between two visits of the central is worked out at the next
@@ -7,12 +7,11 @@ one, in order of time. Times are in seconds.
 
 from collections import deque
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf
 from typing import NamedTuple, Protocol
 
 from btqueue.network.ring_piconet.ring import Piece, Ring
-
-GOLDEN_RATIO = (sqrt(5.0) - 1.0) / 2.0
+from btqueue.network.ring_piconet.sequences import DELAYS, quantile
 
 
 @dataclass(eq=False)
@@ -97,10 +96,12 @@ class Peripheral:
     Attributes:
         ring: packets, prices and places.
         end: sender and receiver.
+        sequence: of processing delays.
     """
 
     ring: Ring
     end: End
+    sequence: int
     tally: Tally = field(default_factory=Tally)
     downlink: deque[Packet] = field(default_factory=deque)
     uplink: deque[Packet] = field(default_factory=deque)
@@ -151,13 +152,13 @@ class Peripheral:
         return packet
 
     def emit(self, segments: list[Segment], now: float) -> None:
-        """Send segments into L2CAP, in order; a golden-ratio sequence spreads the processing delays."""
+        """Send segments into L2CAP, in order; their processing delays come from a fixed sequence."""
         for segment in segments:
             segment.flow.sent += segment.is_data
             at = now
             if self.ring.jitter_s:
                 self.emitted += 1
-                at += self.ring.jitter_s * ((self.emitted * GOLDEN_RATIO) % 1.0)
+                at += self.ring.jitter_s * quantile(self.sequence, DELAYS, self.emitted)
             if self.entering:
                 at = max(at, self.entering[-1][0])
             if at > now or self.entering:

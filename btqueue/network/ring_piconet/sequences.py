@@ -1,0 +1,42 @@
+"""Fixed sequences in the place of random numbers, for what is irregular: messages, delays, radio errors.
+
+Everything irregular has sequences of its own, by what they are for. A sequence runs through `PERIOD`
+quantiles of a law, each once, so that its mean is exact; the order is that of three rounds of cubing modulo
+this prime, with multiples of the sequence's key added before each, as in the cipher MiMC (Albrecht et al.,
+ASIACRYPT 2016). What is averaged over them is an integral over the laws, and the same question has the same
+answer.
+"""
+
+from math import log
+
+from btqueue.transport.compilation import part
+
+PERIOD = 3329
+"""Places after which a sequence repeats: a prime, 2 modulo 3, so that cubing is one-to-one."""
+MESSAGES, DELAYS, STATES, STAYS, ERRORS = range(5)
+"""What sequences of one number are for: times between messages, processing delays, and of a link the states
+that its channel is found in, how long it stays in them, and its errors."""
+USES = 5
+
+
+@part
+def quantile(number, use, count):
+    """Return a value between 0 and 1, evenly spread over the counts."""
+    key = USES * number + use
+    place = cube(count + 17 * key)
+    place = cube(place + key)
+    place = cube(place + 2 * key + 1)
+    return (place + 0.5) / PERIOD
+
+
+@part
+def gap(number, use, count):
+    """Return a quantile of the exponential law with mean 1."""
+    return -log(quantile(number, use, count))
+
+
+@part
+def cube(number):
+    """Return the cube modulo the prime."""
+    root = number % PERIOD
+    return root * root % PERIOD * root % PERIOD

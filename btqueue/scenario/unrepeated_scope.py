@@ -1,0 +1,78 @@
+"""What the models of segments without repetition on the link have in common: a ring, a scatternet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from btqueue.scenario.scope import Limit
+
+if TYPE_CHECKING:
+    from btqueue.scenario.scenario import Scenario
+
+LARGEST_WINDOW = 64
+
+UNREPEATED: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "network.relay": ("packet",),
+        "radio.model": ("perfect", "constant", "gilbert-elliott"),
+        "radio.per": (None,),
+        "radio.links": ((),),
+        "radio.interferers": (0,),
+        "radio.colocated": (False,),
+        "link.arq": ("none",),
+        "link.arq_feedback": ("reliable",),
+        "link.adaptation": ("fixed",),
+        "link.quality_memory_s": (0,),
+        "link.node_buffer_bytes": (None,),
+        "link.l2cap_header_bytes": (4,),
+        "link.l2cap_delay_s": (0,),
+        "link.baseband_delay_s": (0,),
+        "flow_control.central_buffer_packets": (None,),
+        "polling.discipline": ("e-limited", "1-limited", "exhaustive"),
+        "polling.bridge_patience_s": (0,),
+        "voice.packet": ("none",),
+        "traffic.source": ("poisson", "greedy"),
+        "traffic.two_way": (False,),
+        "traffic.start_s": (0,),
+        "traffic.application_timeout_s": (None,),
+        "transport.protocol": ("tcp",),
+        "transport.variant": ("newreno",),
+        "transport.header_bytes": (40,),
+        "transport.clock_granularity_s": (0,),
+        "transport.limited_transmit": (False,),
+        "transport.rate_reduction": (False,),
+        "transport.window_limited_growth": (False,),
+        "transport.hold_ssthresh": (False,),
+        "transport.sack_blocks": (3,),
+        "transport.handshake": (False,),
+        "transport.connection_per_session": (False,),
+        "transport.delayed_ack": (False,),
+        "transport.piggyback": (False,),
+        "transport.timestamps": (True,),
+        "transport.ack_path": ("queued",),
+        "transport.gamma": (1,),
+        "transport.vegas_adjustment": ("per-ack",),
+        "transport.tcp_delay_s": (0,),
+        "transport.ip_delay_s": (0,),
+        "transport.centaurus_start": ("peer",),
+        "transport.centaurus_worker_s": (0,),
+        "transport.send_buffer_segments": (None,),
+    }
+)
+"""For each key of which not all values are covered by either: those that are."""
+
+
+def not_plain_segments(s: Scenario) -> Iterator[Limit]:
+    """Yield what neither covers, and no list of values can say."""
+    network, traffic, transport = s.network, s.traffic, s.transport
+    if network.outside_links:
+        names = ", ".join(link.name for link in network.outside_links)
+        yield Limit("network.outside_links", names, "no outside links")
+    if traffic.message_bytes > transport.mss_bytes:
+        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
+        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
+    for key in ("receive_window_segments", "initial_window_segments"):
+        if getattr(transport, key) > LARGEST_WINDOW:
+            yield Limit(f"transport.{key}", getattr(transport, key), f"at most {LARGEST_WINDOW}")

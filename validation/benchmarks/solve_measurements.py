@@ -1,0 +1,136 @@
+"""What the benchmarks of `solve` measure: plain numbers, nothing here judges them.
+
+One scenario of the literature stands for each model. Times are CPU seconds of the thread that solves, unless
+they say otherwise; of several runs the least counts, as what disturbs can only add.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+import btqueue as bt
+from btqueue.study.evaluate import answer_of, map_points
+
+MODELS = Path(__file__).parents[2] / "models"
+
+SCENARIOS = {
+    "ring_piconet": "venugopal-2006/piconet",
+    "scatternet": "venugopal-2006/scatternet-2",
+    "bulk_transfer": "suliman-2005/one-of-seven",
+    "chain": "chen-2004/adaptive-1",
+    "two_way_link": "johansson-2000/smooth",
+    "request_reply": "avancha-2002/bluetooth-tcp",
+}
+
+VARIED = {
+    "ring_piconet": ("traffic.load_kbps", (60.0, 180.0)),
+    "scatternet": ("traffic.load_kbps", (40.0, 120.0)),
+    "bulk_transfer": ("run.jitter_s", (0.0002, 0.002)),
+    "chain": ("radio.ber", (0.0001, 0.002)),
+    "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
+    "request_reply": ("run.jitter_s", (0.0002, 0.002)),
+}
+"""A number that a sweep varies besides the receive window, and its range."""
+
+WINDOWS = range(5, 15)
+PRECISION = 0.02
+ASKED = ("goodput_kbps", "rtt_s")
+
+
+def scenario_of(model):
+    """Return the scenario that stands for a model."""
+    return bt.load(MODELS / f"{SCENARIOS[model]}.toml")
+
+
+def least(repeats, function, clock=time.thread_time):
+    """Return the least seconds of several calls."""
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        function()
+        times.append(clock() - start)
+    return min(times)
+
+
+def one_solve(model, repeats=5):
+    """Return the milliseconds of a solve, everything being compiled."""
+    scenario = scenario_of(model)
+    bt.solve(scenario)
+    return {"milliseconds": 1e3 * least(repeats, lambda: bt.solve(scenario))}
+
+
+def sweep(model, points=200):
+    """Return the points that one core answers in a second, and those without an answer."""
+    scenario = scenario_of(model)
+    key, (low, high) = VARIED[model]
+    values = np.linspace(low, high, points // len(WINDOWS)).tolist()
+    grid = [
+        {key: value, "transport.receive_window_segments": window}
+        for value, window in product(values, WINDOWS)
+    ]
+    bt.solve(scenario)
+    start = time.process_time()
+    results = list(map_points(scenario, grid, workers=1))
+    seconds = time.process_time() - start
+    return {
+        "points_per_s": len(grid) / seconds,
+        "without_answer": sum(not result.answered for result in results),
+        "seconds_of_10000_points_on_two_cores": 1e4 * seconds / len(grid) / 2,
+    }
+
+
+def _command(*words, **environment):
+    """Return the wall-clock seconds of a process."""
+    start = time.perf_counter()
+    subprocess.run(words, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def fresh_process(model, repeats=5):
+    """Return the wall-clock seconds of `btqueue solve` and of `import jax`, in turns, and their ratio."""
+    file = str(MODELS / f"{SCENARIOS[model]}.toml")
+    commands = [("-m", "btqueue", "solve", file), ("-c", "import jax")]
+    _command(sys.executable, *commands[0])
+    rounds = [[_command(sys.executable, *words) for words in commands] for _ in range(repeats)]
+    solve, jax = map(min, zip(*rounds, strict=True))
+    return {"solve_s": solve, "import_jax_s": jax, "ratio": solve / jax}
+
+
+def empty_cache(model):
+    """Return the wall-clock seconds of `btqueue solve` with nothing compiled."""
+    with tempfile.TemporaryDirectory() as cache:
+        file = str(MODELS / f"{SCENARIOS[model]}.toml")
+        return {"seconds": _command(sys.executable, "-m", "btqueue", "solve", file, BTQUEUE_CACHE_DIR=cache)}
+
+
+def against_simulation(model):
+    """Return the CPU seconds of a solve, and of a simulation after which goodput and round trip are known.
+
+    Known means: half a 95 % interval is within `PRECISION` of the mean. The scenario is simulated as it is;
+    how much more or less would do follows from its intervals, which shrink with the root of the simulated
+    time; where nothing is random it is one replication. Compilation is not counted.
+    """
+    scenario = scenario_of(model)
+    bt.solve(scenario)
+    solving = least(3, lambda: bt.solve(scenario))
+    bt.simulate(scenario.with_(run__duration_s=1.0, run__warmup_s=0.0, run__replications=2), threads=1)
+    start = time.process_time()
+    answer = answer_of(bt.simulate(scenario, threads=1))
+    seconds = time.process_time() - start
+    widths = {name: answer.ci95[name] / answer.means[name] for name in ASKED}
+    needed = (max(widths.values()) / PRECISION) ** 2
+    simulating = seconds * max(needed, 1.0 / scenario.run.replications)
+    return {
+        "solve_s": solving,
+        "simulate_s": simulating,
+        "as_it_is_s": seconds,
+        **{f"{name}_half_width": width for name, width in widths.items()},
+        "ratio": simulating / solving,
+        "ratio_as_it_is": seconds / solving,
+    }
