@@ -18,10 +18,10 @@ from matplotlib.patches import Patch
 
 from btqueue.scenario import METRICS
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-"""Line colours after Okabe and Ito (Color Universal Design, 2008), the faint yellow left out."""
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00", "#8C8C8C")
+"""Line colours after Okabe and Ito (Color Universal Design, 2008), a grey in place of the faint yellow."""
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 """A second sign, for print without colour."""
 
 SURFACE = "cividis"
@@ -106,30 +106,6 @@ def curve_key(labels: list[str]) -> list[Line2D]:
     return curves + meaning
 
 
-def published_value(
-    axes: Axes, value: float, *, tolerance: float, text: str, position: tuple[float, str]
-) -> None:
-    """Mark a value that a publication states: a dashed line with the band that its wording leaves.
-
-    Args:
-        axes: where to draw.
-        value: the value, in the unit of the vertical axis.
-        tolerance: relative half-width of the band.
-        text: what it is.
-        position: abscissa of the text as a share of the axis, and its vertical alignment ("bottom", "top").
-    """
-    axes.axhspan(
-        value * (1 - tolerance), value * (1 + tolerance), color="#999999", alpha=0.15, zorder=0, lw=0
-    )
-    axes.axhline(value, color="#555555", linestyle=(0, (5, 3)), linewidth=1.0, zorder=1)
-    share, side = position
-    offset = 3 if side == "bottom" else -3
-    axes.annotate(
-        text, (share, value), xycoords=axes.get_yaxis_transform(), xytext=(0, offset),
-        textcoords="offset points", ha="left", va=side, fontsize=7.5, color="#444444",
-    )  # fmt: skip
-
-
 def surface_panel(
     axes: Any, x: np.ndarray, y: np.ndarray, mean: np.ndarray, model: np.ndarray, *, view: tuple[float, float]
 ) -> None:
@@ -139,16 +115,17 @@ def surface_panel(
         axes: axes with `projection="3d"`.
         x: shape (n,).
         y: shape (m,).
-        mean: simulated means, shape (m, n).
+        mean: simulated means, shape (m, n); NaN leaves a hole.
         model: the model's answers, shape (m, n); NaN leaves a hole.
         view: elevation and azimuth in degrees.
     """
     across, along = np.meshgrid(x, y)
     axes.computed_zorder = False  # the frame stays readable where it runs inside the surface
-    axes.plot_surface(
-        across, along, mean, cmap=SURFACE, alpha=0.85, linewidth=0.3, edgecolor="white",
-        rstride=1, cstride=1, zorder=1,
-    )  # fmt: skip
+    if np.isfinite(mean).any():
+        axes.plot_surface(
+            across, along, mean, cmap=SURFACE, vmin=min(0.0, float(np.nanmin(mean))), alpha=0.85,
+            linewidth=0.3, edgecolor="white", rstride=1, cstride=1, zorder=1,
+        )  # fmt: skip
     if np.isfinite(model).any():
         axes.plot_wireframe(across, along, model, color=MODEL, linewidth=0.9, rstride=1, cstride=1, zorder=2)
     axes.view_init(elev=view[0], azim=view[1])
@@ -163,11 +140,10 @@ def published_point(axes: Any, point: tuple[float, float, float]) -> None:
 
 
 def surface_key() -> list[Any]:
-    """Return legend entries for surface, wire frame and published points."""
+    """Return legend entries for surface and wire frame."""
     return [
         Patch(facecolor=colormaps[SURFACE](0.55), label="simulated"),
         Line2D([], [], color=MODEL, linewidth=0.9, label="model"),
-        Line2D([], [], color="black", marker="*", markersize=10, linestyle="", label="published"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|models|figures`.
+"""The command line: `btqueue solve|simulate|compare|sweep|sensitivity|dimension|check|validate|...`.
 
 Results go to standard output, messages and progress to standard error. What a command needs is imported
 inside it, so that `btqueue --help` answers at once.
@@ -6,19 +6,23 @@ inside it, so that `btqueue --help` answers at once.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, sensitivity, sweep
+from btqueue.cli import check, dimension, sensitivity, sweep, validate
 from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, say
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
     from btqueue.cli.files import Target
     from btqueue.scenario import Scenario
+
+# The models' matrices are small: more threads of linear algebra would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 app = typer.Typer(
     cls=Commands,
@@ -194,7 +198,7 @@ def compare(
     _end(simulated)
 
 
-for study in (sweep, sensitivity, dimension, check):
+for study in (sweep, sensitivity, dimension, check, validate):
     study.register(app)
 
 
@@ -226,21 +230,61 @@ def models(
         typer.echo(json.dumps({"models": titles})) if as_json else models_table(titles)
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@app.command()
 def figures(
-    context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Draw this figure.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Draw this figure, as [b]venugopal-2006/6.10[/b] or fig_6_10."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Draw all figures.")] = False,
+    paper: Annotated[
+        str | None, typer.Option(metavar="PAPER", help="Only of this publication, as venugopal-2006.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Where to write; default: here, figures-drawn for --all."
+        ),
+    ] = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Of each point; default: as the scenarios say, 10 in most."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few points, 2 replications, short runs: for a first look.")
+    ] = False,
+    picture_format: Annotated[
+        str, typer.Option("--format", metavar="png|svg|pdf", help="Of the pictures.")
+    ] = "png",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Compute all points anew, also those that are known.")
+    ] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """List the published figures that can be drawn again, or draw one; further options go to its script."""
-    from btqueue.cli.figures import draw, titles
-    from btqueue.cli.tables import models_table
+    """List the published figures that can be drawn again, or draw one or all of them.
 
-    if name is None:
-        if context.args:
-            raise BadInput(f"{context.args[0]}: name a figure first (btqueue figures lists them)")
-        models_table(titles())
+    Finished points are kept in the user's cache: what was interrupted goes on where it was, and figures that
+    share points compute them once.
+    """
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.cli.figures import draw_all, draw_one, list_figures, settings_of
+    from btqueue.reproduction.figures.points import Store, default_folder
+
+    if name is None and not every:
+        list_figures(paper, out or Path("figures-drawn"))
+        return
+    if name is not None and (every or paper is not None):
+        raise BadInput(f"{name}: name a figure, or draw --all (of one --paper)")
+    folder = out or Path("figures-drawn" if every else ".")
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"--out {out}: is no folder")
+    settings = settings_of(replications, quick, picture_format)
+    keep_compiled_models()
+    store = Store(default_folder(), fresh=fresh)
+    if name is not None:
+        draw_one(name, folder, settings, store, quiet=quiet)
     else:
-        draw(name, context.args)
+        draw_all(paper, folder, settings, store, quiet=quiet)
 
 
 def _wanted(name: str, sets: list[str] | None) -> Scenario:

@@ -1,47 +1,119 @@
-"""The scripts in `figures/`: list them, run one."""
+"""Published figures: list them, draw one, draw all."""
 
 from __future__ import annotations
 
-import ast
-import runpy
+import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from btqueue.cli.exits import BadInput
-from btqueue.scenario.library import figures_folder
-from btqueue.scenario.problems import closest
+import typer
 
+from btqueue.cli.exits import NO_ANSWER, BadInput, say
 
-def scripts() -> dict[str, Path]:
-    """Return the scripts by name, such as `venugopal-2006/fig_6_1`."""
-    folder = figures_folder()
-    return {
-        path.relative_to(folder).with_suffix("").as_posix(): path
-        for path in sorted(folder.glob("*/fig_*.py"))
-    }
+if TYPE_CHECKING:
+    from btqueue.reproduction.figures.catalogue import Drawn, Entry
+    from btqueue.reproduction.figures.points import Store
+    from btqueue.reproduction.figures.work import Settings
 
-
-def titles() -> dict[str, str]:
-    """Return the first line of each script's docstring, by name."""
-    return {
-        name: (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
-        for name, path in scripts().items()
-    }
+FORMATS = ("png", "svg", "pdf")
 
 
-def draw(name: str, arguments: list[str]) -> None:
-    """Run the script *name* with further command-line arguments.
+def run_script(path: str) -> None:
+    """Be the main program of a figure's script: `python fig_6_1.py` is `btqueue figures PAPER/fig_6_1`.
+
+    Args:
+        path: `__file__` of the script.
+    """
+    from btqueue.cli import app
+
+    place = Path(path).resolve()
+    app(["figures", f"{place.parent.name}/{place.stem}", *sys.argv[1:]])
+
+
+def list_figures(paper: str | None, drawn_in: Path | None) -> None:
+    """Print names and titles, and which are drawn in a folder."""
+    from btqueue.cli.tables import models_table
+    from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures
+
+    entries = catalogue(paper)
+    drawn = {one.name for one in drawn_figures(drawn_in)} if drawn_in is not None else set()
+    models_table({entry.name: f"{'✓ ' if entry.name in drawn else ''}{entry.title}" for entry in entries})
+
+
+def draw_one(name: str, out: Path, settings: Settings, store: Store, *, quiet: bool) -> None:
+    """Draw a figure into a folder; name the files on standard output."""
+    from btqueue.reproduction.figures.catalogue import find
+
+    entry = find(name)
+    drawn = _draw(entry, out, settings, store, quiet=quiet)
+    for note in drawn.notes:
+        say(f"note: {note}")
+    for file in drawn.files:
+        typer.echo(out / file)
+
+
+def draw_all(paper: str | None, out: Path, settings: Settings, store: Store, *, quiet: bool) -> None:
+    """Draw all figures (of one publication) into folders of their publications; go on after a failing one.
 
     Raises:
-        BadInput: if there is no such script.
+        Exit: with `NO_ANSWER` if a figure failed.
     """
-    known = scripts()
-    if name not in known:
-        guess = closest(name, list(known))
-        hint = f"did you mean '{guess}'?" if guess else f"the figures are {', '.join(known)}"
-        raise BadInput(f"no figure '{name}': {hint}")
-    ours, sys.argv = sys.argv, [str(known[name]), *arguments]
+    from btqueue.reproduction.figures.catalogue import catalogue
+
+    entries = catalogue(paper)
+    failed = 0
+    for number, entry in enumerate(entries, start=1):
+        heading = f"{number}/{len(entries)} {entry.name}"
+        try:
+            drawn = _draw(entry, out / entry.paper, settings, store, quiet=quiet)
+        except Exception as error:
+            failed += 1
+            say(f"{heading}: failed: {type(error).__name__}: {error}")
+            continue
+        if not quiet:
+            points = f"{drawn.points} points, {drawn.computed} answers computed, " if drawn.points else ""
+            typer.echo(f"{heading}: {points}{drawn.seconds:.1f} s, {len(drawn.files)} pictures")
+    if failed:
+        say(f"{failed} of {len(entries)} figures failed")
+        raise typer.Exit(NO_ANSWER)
+
+
+def settings_of(replications: int | None, quick: bool, picture_format: str) -> Settings:
+    """Return the settings of the command line.
+
+    Raises:
+        BadInput: the format is unknown.
+    """
+    from btqueue.reproduction.figures.work import Settings
+
+    if picture_format not in FORMATS:
+        raise BadInput(f"--format {picture_format}: pictures are {', '.join(FORMATS)}")
+    return Settings(replications, quick, picture_format)
+
+
+def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, quiet: bool) -> Drawn:
+    """Draw a figure, with a line on the terminal that says how far it is."""
+    from btqueue.reproduction.figures.catalogue import draw
+
+    shown = not quiet and sys.stderr.isatty()
+
+    def report(what: str, done: int, total: int, left_s: float) -> None:
+        if shown:
+            left = "" if math.isnan(left_s) or not left_s else f", {_duration(left_s)} left"
+            part = f", {what}" if what else ""
+            sys.stderr.write(f"\r\033[K{entry.name}{part}: {done} of {total} points{left}")
+            sys.stderr.flush()
+
     try:
-        runpy.run_path(str(known[name]), run_name="__main__")
+        return draw(entry, out, settings, store, report)
+    except KeyboardInterrupt:
+        say(f"{store.computed} new answers are kept: the same command goes on from there")
+        raise
     finally:
-        sys.argv = ours
+        if shown:
+            sys.stderr.write("\r\033[K")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

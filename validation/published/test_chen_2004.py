@@ -1,15 +1,13 @@
 """Chen, Kapoor, Sanadidi and Gerla (2004): the closed forms of section IV, and the text about the figures.
 
-The simulation claims are judged in claims_chen_2004.py; here stands which of their parts hold. A paired test
-finds an order that does not exist with probability 0.001. Seeds are fixed.
+The simulation claims are judged in btqueue/reproduction/claims; here stands which of their parts hold. A
+paired test finds an order that does not exist with probability 0.001. Seeds are fixed.
 """
 
 from itertools import pairwise
 
-import claims_chen_2004 as paper
 import numpy as np
 import pytest
-from claims import claims_of
 
 from btqueue.baseband import packet_type, packet_types
 from btqueue.baseband.fec import block_error_rate
@@ -20,6 +18,13 @@ from btqueue.channel import (
     packet_error_rate,
     packet_goodput_kbps,
 )
+from btqueue.reproduction.claims.chen_2004 import CHECKS, links, systems
+from btqueue.reproduction.claims.engines import Simulator
+from btqueue.reproduction.claims.papers import judge
+from btqueue.reproduction.claims.record import claims_of
+
+CLAIMS = claims_of(systems.PAPER)
+SIMULATOR = Simulator()
 
 NOT_REPRODUCED = {
     "link-throughput": {"DM5 at 0.001"},
@@ -30,23 +35,17 @@ THRESHOLDS = (0.0001529, 0.0060795, 0.0157813)
 ADAPTIVE = packet_types(["DH5", "DM5", "DM3", "DM1"])
 
 
-@pytest.mark.parametrize("name", paper.CHECKS)
+@pytest.mark.parametrize("name", CHECKS)
 def test_claim(name):
-    found = paper.CHECKS[name]()
-    assert set(found.failed) == NOT_REPRODUCED.get(name, set()), found.simulated
-
-
-def test_every_claim_on_record_is_judged():
-    claims = claims_of(paper.PAPER)
-    assert set(paper.CHECKS) == {
-        name for name, claim in claims.items() if "simulation" in claim["checked_by"]
-    }
+    judged = judge(systems.PAPER, CLAIMS[name], SIMULATOR)
+    assert set(judged.failed) == NOT_REPRODUCED.get(name, set()), judged
+    assert judged.verdict == CLAIMS[name]["verdict"]
 
 
 def test_a_made_up_trace_of_link_quality_favours_adaptation_too():
-    for hops in paper.HOPS:
+    for hops in systems.HOPS:
         regular, adaptive = (
-            paper.series(paper.traced(link, hops)).mean() for link in ("regular", "adaptive")
+            systems.series(SIMULATOR, systems.traced(link, hops)).mean() for link in ("regular", "adaptive")
         )
         assert adaptive > 1.2 * regular
 
@@ -134,5 +133,5 @@ def test_the_shorter_uncoded_packets_are_never_best():
 
 def test_equation_4():
     for name in ("DH5", "DH3"):
-        found = packet_goodput_kbps(packet_type(name), paper.EQUATION_4_BERS)
-        assert found == pytest.approx(paper.EQUATION_4[name], rel=0.005)
+        found = packet_goodput_kbps(packet_type(name), links.EQUATION_4_BERS)
+        assert found == pytest.approx(links.EQUATION_4[name], rel=0.005)

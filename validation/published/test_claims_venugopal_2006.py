@@ -5,32 +5,30 @@ corrected. Claims of a few simulations run always, the others with -m long. Ever
 a false-alarm rate of 0.1 % (judgement.py).
 """
 
-import claims
-import judgement
 import numpy as np
 import pytest
-from claims_venugopal_2006 import PAPER
-from venugopal_procedures import PROCEDURES
 
-CLAIMS = claims.claims_of(PAPER)
+from btqueue.reproduction.claims import judgement
+from btqueue.reproduction.claims.engines import Simulator
+from btqueue.reproduction.claims.papers import is_judged, judge, points
+from btqueue.reproduction.claims.record import claims_of
+
+PAPER = "venugopal-2006"
+CLAIMS = claims_of(PAPER)
+SIMULATOR = Simulator()
 FAST = 4
 """Most points of ten replications that a claim of the default run may take."""
 
 
 def marked(claim):
-    size = 100 if claim["kind"] == "summary" else claims.points(claim)
+    size = 100 if claim["kind"] == "summary" else points(PAPER, claim)
     return pytest.param(claim, id=claim["id"], marks=() if size <= FAST else pytest.mark.long)
 
 
-@pytest.mark.parametrize("claim", [marked(claim) for claim in CLAIMS.values()])
+@pytest.mark.parametrize("claim", [marked(claim) for claim in CLAIMS.values() if is_judged(claim)])
 def test_a_claim_has_the_verdict_that_is_recorded(claim):
-    verdict, found = claims.judged(claim, PROCEDURES, CLAIMS)
-    assert verdict == claim["verdict"], found
-
-
-@pytest.mark.parametrize("claim", list(CLAIMS.values()), ids=list(CLAIMS))
-def test_what_is_not_reproduced_has_an_analysis(claim):
-    assert (claim["verdict"] == claims.REPRODUCED) or claim["why"]
+    judged = judge(PAPER, claim, SIMULATOR)
+    assert judged.verdict == claim["verdict"], judged
 
 
 # ---------------------------------------------------------------- the judges
@@ -80,3 +78,24 @@ def test_flat_and_places():
     assert not judgement.smallest_sufficient(level, [5, 10, 15], 5, 5, 0.02).holds
     assert judgement.inner(level, [5, 10, 15], 8, 12, least=False).holds
     assert not judgement.inner(level, [5, 10, 15], 8, 12, least=True).holds
+
+
+# ---------------------------------------------------------------- samples of a model: one replication
+
+
+def test_a_model_has_an_order_if_values_differ_by_more_than_its_resolution():
+    high, low = np.array([1.0]), np.array([0.9])
+    assert judgement.exceeds(high, low)
+    assert not judgement.exceeds(low, high)
+    assert not judgement.exceeds(high + 1e-9, high)
+    assert judgement.same(high + 1e-9, high)
+    assert not judgement.same(high, low)
+
+
+def test_a_trend_of_a_model_is_the_sign_of_its_steps_up_to_the_same_share_backward():
+    places = np.arange(4.0)
+    rising = np.array([[1.0], [2.0], [1.95], [3.0]])
+    assert judgement.trend(rising, places, rising=True).holds
+    assert not judgement.trend(-rising, places, rising=True).holds
+    assert not judgement.trend(np.array([[1.0], [2.0], [1.5], [3.0]]), places, rising=True).holds
+    assert not judgement.trend(1.0 + 1e-12 * rising, places, rising=True).holds

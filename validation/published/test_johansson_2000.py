@@ -1,18 +1,23 @@
 """Johansson, Kihl and Körner (2000): what their text says about their curves, and their arithmetic.
 
-The claims are judged in claims_johansson_2000.py; here stands which of their parts hold. A paired test finds
-an order that does not exist with probability 0.001. Seeds are fixed.
+The claims are judged in btqueue/reproduction/claims; here stands which of their parts hold. A paired test
+finds an order that does not exist with probability 0.001. Seeds are fixed.
 """
 
-import claims_johansson_2000 as paper
 import pytest
-from claims import claims_of, sample
 
 from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
+from btqueue.reproduction.claims.engines import Simulator
+from btqueue.reproduction.claims.johansson_2000 import CHECKS, systems
+from btqueue.reproduction.claims.papers import judge
+from btqueue.reproduction.claims.record import claims_of
+
+CLAIMS = claims_of(systems.PAPER)
+SIMULATOR = Simulator()
 
 NOT_REPRODUCED = {
-    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in paper.NOISY},
+    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in systems.NOISY},
     "vegas-bounds": {
         "saturated goodput, asymmetric",
         "saturated goodput, symmetric",
@@ -26,18 +31,12 @@ SLOW = {"half-the-buffer", "vegas-bounds", "vegas-bounds-with-more-peripherals"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in paper.CHECKS]
+    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in CHECKS]
 )
 def test_claim(name):
-    found = paper.CHECKS[name]()
-    assert set(found.failed) == NOT_REPRODUCED.get(name, set()), found.simulated
-
-
-def test_every_claim_on_record_is_judged():
-    claims = claims_of(paper.PAPER)
-    assert set(paper.CHECKS) == {
-        name for name, claim in claims.items() if "simulation" in claim["checked_by"]
-    }
+    judged = judge(systems.PAPER, CLAIMS[name], SIMULATOR)
+    assert set(judged.failed) == NOT_REPRODUCED.get(name, set()), judged
+    assert judged.verdict == CLAIMS[name]["verdict"]
 
 
 # ---------------------------------------------------------------- arithmetic of sections 2.1, 4.1, 4.2
@@ -49,7 +48,7 @@ def test_the_printed_rates_are_those_of_an_older_338_byte_packet():
     assert [dh5.asymmetric_kbps * 338 / 339, dh5.symmetric_kbps * 338 / 339] == pytest.approx(
         [721, 432.6], abs=0.1
     )
-    assert packet_type("DH1").payload_bits / (6 * paper.SLOT_S) / 1e3 == pytest.approx(57.6)
+    assert packet_type("DH1").payload_bits / (6 * systems.SLOT_S) / 1e3 == pytest.approx(57.6)
 
 
 def test_uncoded_packets_hold_half_as_much_again():
@@ -76,6 +75,6 @@ def test_the_saturated_goodput_follows_from_the_slots():
     # Two segments of four DH5 and a DH3 with one-slot answers; one answer is a DH3 with the acknowledgement.
     # No tick here: it would now and then acknowledge a single segment. In 400 s there are 22,000 segments.
     slots = 2 * (4 * 6 + 4) + 2
-    scenario = paper.model("asymmetric", transport__ack_clock="timer", run__replications=1)
-    goodput = float(sample(scenario, "goodput_kbps").mean())
-    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * paper.SLOT_S) / 1e3, rel=1e-4)
+    scenario = systems.model("asymmetric", transport__ack_clock="timer", run__replications=1)
+    goodput = float(SIMULATOR.sample(scenario, "goodput_kbps").mean())
+    assert goodput == pytest.approx(2 * 1429 * 8 / (slots * systems.SLOT_S) / 1e3, rel=1e-4)

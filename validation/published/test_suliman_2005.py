@@ -3,41 +3,37 @@
 Seeds are fixed. Orders and trends are paired t-tests with a false-alarm rate of 0.1 %.
 """
 
-import claims_suliman_2005 as paper
 import pytest
-from claims import claims_of, mean_over_flows, verdict
-from judgement import exceeds
 
-CLAIMS = claims_of(paper.PAPER)
+from btqueue.reproduction.claims.engines import Simulator
+from btqueue.reproduction.claims.judgement import exceeds
+from btqueue.reproduction.claims.papers import judge
+from btqueue.reproduction.claims.record import claims_of
+from btqueue.reproduction.claims.suliman_2005 import CHECKS, round_trips, sharing, systems, windows
+
+CLAIMS = claims_of(systems.PAPER)
+SIMULATOR = Simulator()
 
 
-def test_every_claim_is_checked_or_left_to_the_testbed():
-    checked = {name for name, claim in CLAIMS.items() if claim["verdict"] != "testbed-only"}
-    assert checked == set(paper.CHECKS)
-    assert all("reason" in claim for claim in CLAIMS.values() if claim["verdict"] == "not reproduced")
-
-
-@pytest.mark.parametrize("name", paper.CHECKS)
+@pytest.mark.parametrize("name", CHECKS)
 def test_a_claim_has_the_verdict_on_record(name):
-    finding = paper.CHECKS[name]()
-    assert verdict([finding.holds]) == CLAIMS[name]["verdict"], finding.seen
+    judged = judge(systems.PAPER, CLAIMS[name], SIMULATOR)
+    assert judged.verdict == CLAIMS[name]["verdict"], judged
 
 
-@pytest.mark.parametrize("packet", paper.PACKETS)
+@pytest.mark.parametrize("packet", systems.PACKETS)
 def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
-    mss = packet - paper.TCP_IP_BYTES
+    mss = packet - systems.TCP_IP_BYTES
     rates = [
-        mean_over_flows(
-            paper.simulated(
-                "one-of-seven",
-                link__node_buffer_bytes=1_000_000,
-                transport__mss_bytes=mss,
-                traffic__message_bytes=mss,
-                transport__receive_window_segments=window * 1024 // mss,
-                transport__initial_window_segments=min(2, window * 1024 // mss),
-            ),
-            "goodput_kbps",
-        )
+        systems.simulated(
+            SIMULATOR,
+            "one-of-seven",
+            link__node_buffer_bytes=1_000_000,
+            transport__mss_bytes=mss,
+            traffic__message_bytes=mss,
+            transport__receive_window_segments=window * 1024 // mss,
+            transport__initial_window_segments=min(2, window * 1024 // mss),
+        ).mean_over_flows("goodput_kbps")
         for window in (2, 4, 64)
     ]
     assert not exceeds(rates[0], rates[1])
@@ -46,7 +42,7 @@ def test_throughput_never_falls_with_the_window_if_the_gateway_has_room(packet):
 
 def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
     means = [
-        mean_over_flows(paper.bt.simulate(paper.wlan_with_loss(loss)), "rtt_s").mean()
+        SIMULATOR(systems.wlan_with_loss(loss)).mean_over_flows("rtt_s").mean()
         for loss in (0.002, 0.005, 0.01)
     ]
     assert means[0] > means[1] > means[2]
@@ -54,21 +50,25 @@ def test_losses_on_the_wlan_bring_the_mean_round_trip_to_the_published_one():
 
 
 def test_nothing_is_retransmitted_without_need_by_a_single_transfer():
-    result = paper.simulated("round-trips")
+    result = systems.simulated(SIMULATOR, "round-trips")
     assert (
-        abs(paper.unnecessary(result, paper.scenario("round-trips"))) < 1 / 30 * 1.5
+        abs(round_trips.unnecessary(result, systems.scenario("round-trips"))) < 1 / 30 * 1.5
     )  # a loss or so at the ends
-    assert float(result.rtt_max_s.max()) < 1.0
-    assert not result.timeouts_per_s.any()
+    assert float(result["rtt_max_s"].max()) < 1.0
+    assert not result["timeouts_per_s"].any()
 
 
 def test_without_the_first_overshoot_the_congestion_window_stays_below_the_receive_window():
-    _, cwnd = paper.largest_windows(transport__initial_ssthresh_segments=paper.OVERSHOOT_FREE)
+    _, cwnd = windows.largest_windows(SIMULATOR, transport__initial_ssthresh_segments=systems.OVERSHOOT_FREE)
     assert cwnd < 44
 
 
 def test_buffers_of_their_own_make_all_connections_equal():
-    result = paper.connections(
-        7, link__node_buffer_bytes=None, flow_control__central_buffer_packets=170, run__replications=2
+    result = sharing.connections(
+        SIMULATOR,
+        7,
+        link__node_buffer_bytes=None,
+        flow_control__central_buffer_packets=170,
+        run__replications=2,
     )
-    assert float(result.fairness.min()) > 0.9999
+    assert float(result["fairness"].min()) > 0.9999

@@ -38,7 +38,10 @@ BAD_INPUT = [
     (["simulate", NAME, "--set", "polling.limt=3"], ["polling.limt", "polling.limit"]),
     (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
     (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
-    (["solve", NAME, "--set", "network.topology=scatternet"], ["network", "not built yet in the model"]),
+    (
+        ["solve", NAME, *("--set", "network.topology=scatternet"), *("--set", "network.flows=downlink")],
+        ["network", "flows", "not built yet in the model"],
+    ),
     (["compare", NAME, "--set", "transport.variant=tahoe"], ["variant", "not built yet in the model"]),
     (
         [
@@ -55,8 +58,9 @@ BAD_INPUT = [
     (["compar", NAME], ["compar", "compare"]),
     (["models", "venugopal-2006/none-such-at-all"], ["no scenario file or model"]),
     (["models", "."], ["is a folder"]),
-    (["figures", "venugopal-2006/fig_6_2"], ["did you mean 'venugopal-2006/fig_6_1'"]),
-    (["figures", "--out"], ["no figure '--out'"]),
+    (["figures", "venugopal-2006/fig_6_99"], ["did you mean 'venugopal-2006/fig_6_9'"]),
+    (["figures", "--out"], ["--out"]),
+    (["figures", "johansson-2000/2", "--format", "gif"], ["--format gif", "png, svg, pdf"]),
 ]
 
 

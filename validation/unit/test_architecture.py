@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "study": GROUND | {"network", "simulator"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
-    "cli": GROUND | {"network", "simulator", "study", "plotting", "plots"},
+    "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
+    "cli": GROUND | {"network", "simulator", "study", "plotting", "plots", "reproduction"},
     "__main__": {"cli"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""

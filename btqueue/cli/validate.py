@@ -1,0 +1,212 @@
+"""`btqueue validate`: the claims of the publications against both engines, and the reproduction report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from btqueue.cli.exits import INTERRUPTED, BadInput, say
+
+if TYPE_CHECKING:
+    from btqueue.reproduction.claims.record import Claim
+    from btqueue.reproduction.report.judging import Progress
+    from btqueue.reproduction.report.outcomes import Outcome
+    from btqueue.reproduction.report.pictures import PaperFigure
+
+Wanted = list[tuple[str, "Claim"]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command()(validate)
+
+
+def validate(
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--paper", metavar="PAPER", help="Only this publication, as venugopal-2006. Repeatable."
+        ),
+    ] = None,
+    claims: Annotated[
+        list[str] | None,
+        typer.Option("--claims", metavar="ID[,ID...]", help="Only these claims. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where report.html, .md and .json are written.")
+    ] = Path("reproduction"),
+    figures: Annotated[
+        bool,
+        typer.Option("--figures/--no-figures", help="Draw the publications' figures into FOLDER/figures."),
+    ] = True,
+    figures_from: Annotated[
+        Path | None,
+        typer.Option("--figures-from", metavar="FOLDER", help="Take figures that are drawn already."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Shorter runs and fewer replications; the report says so."),
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Judge claims anew that are known already.")] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, metavar="N", help="Replications at once; default: all cores."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+) -> None:
+    """Judge every claim of the publications by simulation and by model; write the reproduction report.
+
+    Finished claims are kept: after Ctrl-C the same command goes on. A claim that is not reproduced is a
+    finding, not a failure: the exit code is 0.
+    """
+    import json
+
+    from btqueue.cli.validate_report import print_summary, report_of, write_report
+    from btqueue.reproduction.report.document import summary
+
+    wanted = chosen(paper or (), claims or ())
+    folder = _folder(out)
+    if figures_from is not None and not figures_from.is_dir():
+        raise BadInput(f"--figures-from {figures_from}: there is no such folder")
+    began = time.perf_counter()
+    outcomes = _judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
+    papers = list(dict.fromkeys(name for name, _ in wanted))
+    drawn = _figures(papers, folder, figures_from, draw=figures, quick=quick, quiet=quiet)
+    report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
+    files = write_report(report, folder)
+    if as_json:
+        typer.echo(json.dumps({"files": [str(file) for file in files], **summary(report)}, allow_nan=False))
+        return
+    print_summary(report)
+    for file in files:
+        typer.echo(file)
+
+
+def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
+    """Return the claims that were asked for, with their publications.
+
+    Raises:
+        BadInput: there is no such publication or claim; the message guesses what was meant.
+    """
+    from btqueue.reproduction.claims.record import PAPERS, claims_of
+
+    for name in papers:
+        if name not in PAPERS:
+            raise BadInput(f"--paper {name}: no such publication; {_hint(name, PAPERS)}")
+    known = {name: claims_of(name) for name in PAPERS if not papers or name in papers}
+    wanted = [name for text in ids for name in text.split(",") if name]
+    everywhere = [name for claims in known.values() for name in claims]
+    for name in wanted:
+        if name not in everywhere:
+            raise BadInput(f"--claims {name}: no such claim; {_hint(name, everywhere)}")
+    return [
+        (paper, claim)
+        for paper, claims in known.items()
+        for name, claim in claims.items()
+        if not wanted or name in wanted
+    ]
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    from btqueue.scenario.problems import closest
+
+    guess = closest(name, known)
+    few = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+    return f"did you mean '{guess}'?" if guess else f"there are {few}"
+
+
+def _folder(out: Path) -> Path:
+    """Return the folder to write to, made if it is not there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out {out}: cannot be made ({error.strerror or error})") from None
+    return out
+
+
+def _judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, quiet: bool) -> list[Outcome]:
+    """Judge with progress; after Ctrl-C say what is kept."""
+    from btqueue.cli.engines import keep_compiled_models, prepare_simulator, second_interrupt_ends_all
+    from btqueue.reproduction.claims.engines import Model, Simulator
+    from btqueue.reproduction.report.judging import judge_all
+    from btqueue.reproduction.report.store import Store, default_folder
+    from btqueue.scenario import load
+
+    keep_compiled_models()
+    prepare_simulator(load("venugopal-2006/piconet"), quiet=quiet)
+    simulator = Simulator(threads=threads, quick=quick)
+    store = Store(default_folder(), quick=quick, fresh=fresh)
+    done = 0
+
+    def told(progress: Progress) -> None:
+        nonlocal done
+        done = progress.number
+        if not quiet:
+            say(progress_line(progress))
+
+    try:
+        with second_interrupt_ends_all():
+            return judge_all(wanted, simulator, Model(), store, told)
+    except KeyboardInterrupt:
+        say(f"interrupted: {done} of {len(wanted)} claims are kept; the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def progress_line(progress: Progress) -> str:
+    """Return a line about a claim that was just judged."""
+    from btqueue.reproduction.report.words import model_verdict
+
+    outcome = progress.outcome
+    model = f", the model: {model_verdict(outcome)}" if outcome.modelled else ""
+    took = "known" if progress.kept else f"{outcome.simulated.wall_s + outcome.solved.wall_s:.1f} s"
+    left = (
+        "" if progress.left_s is None or progress.number == progress.total else f", {_left(progress.left_s)}"
+    )
+    return f"{progress.number}/{progress.total} {outcome.name}: {outcome.verdict}{model} ({took}{left})"
+
+
+def _left(seconds: float) -> str:
+    return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
+
+
+def _figures(
+    papers: Sequence[str], folder: Path, given: Path | None, *, draw: bool, quick: bool, quiet: bool
+) -> dict[str, list[PaperFigure]]:
+    """Return the figures: those given, or drawn now (or before) into the report's folder, or none."""
+    from btqueue.reproduction.report.pictures import found_figures
+
+    if given is not None:
+        return found_figures(given, papers)
+    if not draw:
+        return {}
+    place = folder / "figures"
+    for paper in papers:
+        _draw(paper, place, quick=quick, quiet=quiet)
+    return found_figures(place, papers)
+
+
+def _draw(paper: str, place: Path, *, quick: bool, quiet: bool) -> None:
+    """Draw the figures of a publication; one that fails is named, and the report goes on without it."""
+    from btqueue.reproduction.figures.catalogue import NoSuchFigure, catalogue, draw
+    from btqueue.reproduction.figures.points import Store, default_folder
+    from btqueue.reproduction.figures.work import Settings
+
+    try:
+        entries = catalogue(paper)
+    except NoSuchFigure:
+        return
+    settings: Any = Settings(None, quick, "png")
+    store = Store(default_folder())
+    for number, entry in enumerate(entries, start=1):
+        try:
+            drawn = draw(entry, place / paper, settings, store)
+        except Exception as error:
+            say(f"figure {entry.name}: failed: {type(error).__name__}: {error}")
+            continue
+        if not quiet:
+            say(f"figure {number}/{len(entries)} {entry.name} ({drawn.seconds:.1f} s)")

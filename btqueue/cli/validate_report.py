@@ -1,0 +1,92 @@
+"""Write the reproduction report, and print its counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from btqueue.cli.files import Target
+from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.report import words
+from btqueue.reproduction.report.document import document
+from btqueue.reproduction.report.html import page
+from btqueue.reproduction.report.markdown import markdown
+from btqueue.reproduction.report.outcomes import Outcome
+from btqueue.reproduction.report.pictures import PaperFigure
+from btqueue.reproduction.report.words import Report
+from btqueue.scenario import load
+from btqueue.study import provenance
+
+WRITERS = {
+    "report.html": page,
+    "report.md": markdown,
+    "report.json": lambda report: json.dumps(document(report), indent=1, allow_nan=False) + "\n",
+}
+"""Files of the report, and what is in them."""
+AT_LEAST = "at least in part"
+SHORT_HEADINGS = ("claims", "yes", "in part", "no", "not sim.", "testbed", "share", "by model")
+"""Of `words.COUNT_HEADINGS` after the first and without `AT_LEAST`, for a terminal."""
+
+
+def report_of(
+    outcomes: Sequence[Outcome], figures: dict[str, list[PaperFigure]], *, quick: bool, wall_s: float
+) -> Report:
+    """Return the report of these outcomes.
+
+    Args:
+        outcomes: of the claims.
+        figures: by publication.
+        quick: whether runs were shortened.
+        wall_s: seconds that this command took; what was known before took its time earlier.
+    """
+    made_with: dict[str, str | int] = dict(provenance(load("venugopal-2006/piconet")))
+    date = made_with.pop("date")
+    made_with.pop("seed")
+    seeds = sorted({seed for one in outcomes for seed in one.simulated.seeds})
+    made_with["seeds of the scenarios"] = ", ".join(map(str, seeds)) or "none"
+    made_with["time of the simulations"] = minutes(sum(one.simulated.wall_s for one in outcomes))
+    made_with["time of the models"] = minutes(sum(one.solved.wall_s for one in outcomes))
+    made_with["time of this command"] = minutes(wall_s)
+    made_with["date"] = date
+    complete = len(outcomes) == sum(len(claims_of(paper)) for paper in PAPERS)
+    return Report(outcomes, figures, made_with, quick, complete)
+
+
+def minutes(seconds: float) -> str:
+    """Return a time in words."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
+
+
+def write_report(report: Report, folder: Path) -> list[Path]:
+    """Write the files of the report; each is complete, or as it was.
+
+    Raises:
+        BadInput: the file system refuses.
+    """
+    files = [folder / name for name in WRITERS]
+    for file, text in zip(files, WRITERS.values(), strict=True):
+        with Target.checked(file, "--out", {file.suffix: "report"}).replaced() as part:
+            part.write_text(text(report), "utf-8")
+    return files
+
+
+def print_summary(report: Report) -> None:
+    """Print counts, one line a publication."""
+    console = Console()
+    table = Table(title=words.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("publication", no_wrap=True)
+    for heading in SHORT_HEADINGS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    names = [*report.papers(), "all"]
+    for name, row in zip(names, words.count_rows(report), strict=False):
+        shown = [cell for heading, cell in zip(words.COUNT_HEADINGS, row, strict=True) if heading != AT_LEAST]
+        table.add_row(name, *shown[1:], style="bold" if name == "all" else None)
+    console.print(table)
+    typer.echo(words.headline(report))
+    for warning in words.warnings(report):
+        typer.echo(warning)

@@ -1,0 +1,1 @@
+"""Publications reproduced: their figures drawn again, their claims checked."""

@@ -1,0 +1,181 @@
+"""The two engines as the checks of claims see them: ask for a scenario, get samples of its metrics.
+
+Checks are written once, for an engine: the simulator answers with one value for each replication, a model
+with a single one. Each scenario is answered once, however many claims ask for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from btqueue.scenario import NotBuiltYet, Scenario
+
+QUICK_SHARE = 0.25
+"""Simulated time of a quick run, as a share of the full one."""
+QUICK_LEAST_S = 60.0
+"""Simulated seconds that a quick run keeps at least."""
+QUICK_REPLICATIONS = 10
+"""Most replications of a quick run."""
+
+
+class NoAnswer(Exception):
+    """The engine cannot say; the message says why."""
+
+
+class Answer:
+    """The metrics of a scenario, by name: dimensions (replication, flow), or fewer."""
+
+    def __init__(self, dataset: xr.Dataset, noted: Callable[[str], None]) -> None:
+        """Wrap a dataset; `noted` is told which metrics are looked at."""
+        self._dataset, self._noted = dataset, noted
+
+    def __getitem__(self, metric: str) -> xr.DataArray:
+        """Return a metric.
+
+        Raises:
+            NoAnswer: the engine does not give it for this scenario.
+        """
+        if metric not in self._dataset:
+            raise NoAnswer(f"the model of such networks gives no {metric}")
+        self._noted(metric)
+        return self._dataset[metric]
+
+    def mean_over_flows(self, metric: str) -> np.ndarray:
+        """Return the metric's mean over flows in each replication."""
+        values = self[metric]
+        return (values.mean("flow") if "flow" in values.dims else values).values
+
+
+class Asked(NamedTuple):
+    """A metric of a scenario that a check looked at."""
+
+    scenario: Scenario
+    metric: str
+
+
+class Engine(ABC):
+    """Answers scenarios, and remembers what was asked."""
+
+    name: str
+    is_simulator: bool
+
+    def __init__(self) -> None:
+        """Begin with no answers."""
+        self._answers: dict[Scenario, xr.Dataset | NoAnswer] = {}
+        self.asked: dict[Asked, None] = {}
+
+    @abstractmethod
+    def run(self, scenario: Scenario) -> xr.Dataset:
+        """Return the metrics with a dimension of replications."""
+
+    def __call__(self, scenario: Scenario) -> Answer:
+        """Answer a scenario.
+
+        Raises:
+            NoAnswer: the engine cannot.
+        """
+        if scenario not in self._answers:
+            try:
+                self._answers[scenario] = self.run(scenario)
+            except NoAnswer as reason:
+                self._answers[scenario] = reason
+        answer = self._answers[scenario]
+        if isinstance(answer, NoAnswer):
+            raise answer
+        return Answer(answer, lambda metric: self.asked.setdefault(Asked(scenario, metric)))
+
+    def sample(self, scenario: Scenario, metric: str, **changes: Any) -> np.ndarray:
+        """Return the metric's mean over flows in each replication."""
+        return self(scenario.with_(**changes)).mean_over_flows(metric)
+
+    def only_simulated(self, what: str) -> None:
+        """Say that what follows plays single runs of the simulator, for `what`.
+
+        Raises:
+            NoAnswer: this is a model.
+        """
+        if not self.is_simulator:
+            raise NoAnswer(f"a model has no {what}")
+
+    def mean(self, asked: Asked) -> np.ndarray:
+        """Return what was answered: the mean over flows in each replication."""
+        answer = self._answers[asked.scenario]
+        assert not isinstance(answer, NoAnswer)
+        values = answer[asked.metric]
+        others = [dim for dim in values.dims if dim != "replication"]
+        return np.atleast_1d(values.mean(others).values)
+
+    def forget(self) -> None:
+        """Drop all answers: those of one publication do not serve another."""
+        self._answers.clear()
+        self.asked.clear()
+
+
+class Simulator(Engine):
+    """The event-driven simulator."""
+
+    name, is_simulator = "simulate", True
+
+    def __init__(self, *, threads: int | None = None, quick: bool = False) -> None:
+        """Simulate on this many threads; `quick` shortens every run and says so nowhere: the caller does."""
+        super().__init__()
+        self.threads, self.quick = threads, quick
+
+    def run(self, scenario: Scenario) -> xr.Dataset:
+        """Simulate."""
+        from btqueue.simulator import simulate
+
+        return simulate(self.shortened(scenario), threads=self.threads)
+
+    def shortened(self, scenario: Scenario) -> Scenario:
+        """Return the scenario as it is played: shorter, with fewer replications, if the engine is quick."""
+        run = scenario.run
+        if not self.quick:
+            return scenario
+        return scenario.with_(
+            run__replications=min(run.replications, QUICK_REPLICATIONS),
+            run__duration_s=min(run.duration_s, max(QUICK_LEAST_S, QUICK_SHARE * run.duration_s)),
+        )
+
+
+class Model(Engine):
+    """The Markov chains and queueing models: one replication, no interval."""
+
+    name, is_simulator = "solve", False
+
+    def run(self, scenario: Scenario) -> xr.Dataset:
+        """Solve.
+
+        Raises:
+            NoAnswer: no model covers the scenario, or its equations have no consistent solution.
+        """
+        from btqueue.network import NoConvergence, solve
+
+        try:
+            solved = solve(scenario)
+        except NotBuiltYet as error:
+            raise NoAnswer(in_one_line(str(error))) from None
+        except NoConvergence as error:
+            raise NoAnswer(f"no operating point: {in_one_line(str(error))}") from None
+        return solved.expand_dims("replication")
+
+
+def in_one_line(message: str) -> str:
+    """Return an error of the scenario's checks as one line, without what is said in each of them."""
+    lines = [line.strip().removeprefix("- ") for line in message.splitlines()]
+    if len(lines) > 1 and lines[0].endswith("problems:"):
+        lines = lines[1:]
+    return "; ".join(line.replace(": valid, but not built yet in", " is not in") for line in lines)
+
+
+def label_of(scenario: Scenario) -> str:
+    """Return a short name that tells scenarios apart: a digest of all their keys."""
+    text = json.dumps(scenario.to_dict(), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

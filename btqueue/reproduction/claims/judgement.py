@@ -1,0 +1,178 @@
+"""Whether a published statement holds in simulations or in a model: the statistics behind the verdicts.
+
+A sample has one value for each replication, the mean over flows of one metric; those of a sweep have the
+shape (points, replications). Points that share their seeds share their random numbers, so differences are
+taken within a replication. Every test of a trend or an order has a false-alarm rate of ALPHA: with that
+probability it finds a trend where there is none. Tolerances of values come from the wording of the
+publication.
+
+A model's answer is a sample of one replication. It has no interval, and an order holds in it if the values
+differ by more than RESOLUTION; of a trend, the same steps backward are allowed as in a simulation.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from btqueue.simulator.replications import half_width
+
+ALPHA = 0.001
+"""False-alarm rate of each test."""
+RESOLUTION = 1e-6
+"""Values of a model that differ by less than this share are the same."""
+BACKWARD = 0.05
+"""A step against the trend counts if it is significant and more than this share of the range of the sweep."""
+
+
+class Finding(NamedTuple):
+    """Whether a check passed, and what was seen."""
+
+    holds: bool
+    seen: str
+
+
+def interval(sample: np.ndarray) -> tuple[float, float]:
+    """Return mean and half-width of the 95 % interval over the replications of one point."""
+    width = half_width(sample)
+    mean = float(sample.mean())
+    return mean, 0.0 if np.isnan(width) or width <= 1e-9 * abs(mean) else width
+
+
+def shown(sample: np.ndarray, digits: int = 5) -> str:
+    """Return mean and half-width as text, the mean with the digits that the half-width leaves.
+
+    Where replications do not differ it has `digits` significant ones.
+    """
+    mean, width = interval(sample)
+    if not np.isfinite(mean):
+        return "none"
+    if not width:
+        return f"{mean:.{digits}g}"
+    decimals = max(0, 1 - int(np.floor(np.log10(width))))
+    return f"{mean:.{decimals}f} ± {width:.{decimals}f}"
+
+
+def rounded(*samples: np.ndarray, digits: int = 3) -> str:
+    """Return means with `digits` significant digits, and half-widths above a thousandth of the mean."""
+    return ", ".join(
+        f"{mean:.{digits}g} ± {width:.2g}" if width > 1e-3 * abs(mean) else f"{mean:.{digits}g}"
+        for mean, width in map(interval, samples)
+    )
+
+
+def listed(samples: Iterable[np.ndarray], form: str = ".3g") -> str:
+    """Return the means of several samples, each in this format."""
+    return ", ".join(f"{float(sample.mean()):{form}}" for sample in samples)
+
+
+def value(sample: np.ndarray, published: float, tolerance: float) -> Finding:
+    """Check that the published number is met: our interval touches published ± tolerance."""
+    mean, width = interval(sample)
+    return Finding(abs(mean - published) <= tolerance + width, shown(sample))
+
+
+def bound(sample: np.ndarray, lower: float = -np.inf, upper: float = np.inf) -> Finding:
+    """Check that the mean lies between the bounds, widened by its half-width."""
+    mean, width = interval(sample)
+    return Finding(lower - width <= mean <= upper + width, shown(sample))
+
+
+def within(sample: np.ndarray, lower: float, upper: float) -> bool:
+    """Whether the mean, with its half-width against it, lies between the bounds."""
+    mean, width = interval(sample)
+    return lower <= mean - width and mean + width <= upper
+
+
+def exceeds(high: np.ndarray, low: np.ndarray, alpha: float = ALPHA) -> bool:
+    """Whether the mean of `high` is greater than that of `low`: one-sided t-test of paired replications."""
+    return positive(high - low, np.maximum(np.abs(high), np.abs(low)), alpha)
+
+
+def positive(difference: np.ndarray, size: np.ndarray, alpha: float = ALPHA) -> bool:
+    """Whether the mean of paired differences is positive; `size` is that of the values that were compared."""
+    if len(difference) == 1:
+        return bool(difference[0] > RESOLUTION * size[0])
+    if np.all(difference == difference[0]):
+        return bool(difference[0] > 0)
+    score = difference.mean() / (difference.std(ddof=1) / np.sqrt(len(difference)))
+    return bool(stats.t.sf(score, len(difference) - 1) < alpha)
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two samples are equal, those of a model up to RESOLUTION."""
+    if len(one) == 1:
+        return bool(np.allclose(one, other, rtol=RESOLUTION, atol=0.0))
+    return np.array_equal(one, other)
+
+
+def falling(samples: Sequence[np.ndarray]) -> bool:
+    """Whether each sample exceeds the next one."""
+    return all(exceeds(high, low) for high, low in pairwise(samples))
+
+
+def rising(samples: Sequence[np.ndarray]) -> bool:
+    """Whether each sample exceeds the one before."""
+    return falling(samples[::-1])
+
+
+def trend(samples: np.ndarray, places: np.ndarray, rising: bool) -> Finding:
+    """Check that a metric rises (or falls) along a sweep.
+
+    The least-squares slope against `places` must be significant over the replications, and no step between
+    neighbours may go significantly backward by more than BACKWARD of the range.
+    """
+    ahead = samples if rising else -samples
+    centred = places - places.mean()
+    slopes = centred @ ahead / (centred @ centred)
+    allowed = BACKWARD * float(np.ptp(ahead.mean(axis=1)))
+    steps = range(len(places) - 1)
+    backward = any(exceeds(ahead[i] - allowed, ahead[i + 1], ALPHA / len(steps)) for i in steps)
+    ahead_at_all = positive(slopes, np.abs(ahead).max(axis=0) / np.ptp(places))
+    return Finding(ahead_at_all and not backward, listed(samples))
+
+
+def flat(samples: np.ndarray, spread: float) -> Finding:
+    """Check that a metric stays within `spread` (relative to its mean), widened by the largest half-width."""
+    means = samples.mean(axis=1)
+    widest = max(interval(sample)[1] for sample in samples)
+    return Finding(float(np.ptp(means)) <= spread * float(means.mean()) + widest, listed(samples))
+
+
+def order(samples: list[np.ndarray]) -> Finding:
+    """Check that each sample exceeds the next one, by paired tests at ALPHA."""
+    return Finding(falling(samples), " > ".join(map(shown, samples)))
+
+
+def best(samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float) -> Finding:
+    """Check that a place between `lower` and `upper` has the largest mean, up to a share `tie` of it."""
+    means = samples.mean(axis=1)
+    good = means >= (1 - tie) * means.max()
+    inside = [lower <= place <= upper for place in places]
+    return Finding(bool(np.any(good & inside)), listed(samples))
+
+
+def smallest_sufficient(
+    samples: np.ndarray, places: list[float], lower: float, upper: float, tie: float
+) -> Finding:
+    """Check that the first place within a share `tie` of the largest mean lies between the bounds."""
+    means = samples.mean(axis=1)
+    first = places[int(np.argmax(means >= (1 - tie) * means.max()))]
+    return Finding(lower <= first <= upper, f"{first:g} ({listed(samples)})")
+
+
+def inner(samples: np.ndarray, places: list[float], lower: float, upper: float, least: bool) -> Finding:
+    """Check that a local extreme lies inside [lower, upper].
+
+    It must differ significantly from the farthest mean on either side (shared among all places: Bonferroni).
+    """
+    ahead = -samples if least else samples
+    means = ahead.mean(axis=1)
+    inside = [i for i, place in enumerate(places) if lower <= place <= upper]
+    top = max(inside, key=lambda i: means[i])
+    sides = [range(top), range(top + 1, len(places))]
+    feet = [min(side, key=lambda i: means[i]) for side in sides if side]
+    holds = len(feet) == 2 and all(exceeds(ahead[top], ahead[foot], ALPHA / len(places)) for foot in feet)
+    return Finding(holds, listed(samples))

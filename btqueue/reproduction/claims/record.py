@@ -1,0 +1,95 @@
+"""What is on record about a publication, and how a judged claim looks.
+
+`models/<paper>/published.toml` holds the publication, its misprints and its claims. A claim has an id, where
+it stands, the statement in our words, what was published (with the tolerance that its wording allows), the
+verdict of the simulation and, unless that is "reproduced", the reason.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from btqueue.scenario.library import models_folder
+
+PAPERS = ("venugopal-2006", "johansson-2000", "chen-2004", "suliman-2005", "avancha-2002")
+"""Publications with claims on record; the one that most was taken from comes first."""
+
+REPRODUCED, IN_PART, NOT_REPRODUCED = "reproduced", "in part", "not reproduced"
+TESTBED_ONLY = "testbed-only"
+"""No simulation can decide it: the statement is about the equipment, or has no number."""
+NOT_SIMULATED = "not simulated"
+"""A simulation could decide it, and ours was not asked."""
+NO_MODEL = "no model"
+
+VERDICTS = (REPRODUCED, IN_PART, NOT_REPRODUCED, NOT_SIMULATED, TESTBED_ONLY)
+"""On record, in the order of tables."""
+
+Claim = dict[str, Any]
+
+
+@cache
+def publication_record(paper: str) -> dict[str, Any]:
+    """Return all that is on record about a publication."""
+    return tomllib.loads((models_folder() / paper / "published.toml").read_text("utf-8"))
+
+
+def claims_of(paper: str) -> dict[str, Claim]:
+    """Return the claims on record, by id."""
+    return {claim["id"]: claim for claim in publication_record(paper)["claim"]}
+
+
+class Part(NamedTuple):
+    """One check of a claim.
+
+    Attributes:
+        label: which one, empty for the only one.
+        holds: whether it does; None if the engine has no answer.
+        seen: what was found, or why there is no answer.
+        counts: for the verdict.
+    """
+
+    label: str
+    holds: bool | None
+    seen: str
+    counts: bool = True
+
+
+class Judged(NamedTuple):
+    """A claim as an engine sees it: its checks, and one text for all of them where they have none each."""
+
+    parts: tuple[Part, ...]
+    seen: str = ""
+
+    @property
+    def failed(self) -> list[str]:
+        """Labels of the checks that count and do not hold."""
+        return [part.label for part in self.parts if part.counts and part.holds is False]
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Why the checks without an answer have none."""
+        return list(dict.fromkeys(part.seen for part in self.parts if part.holds is None))
+
+    @property
+    def verdict(self) -> str:
+        """What the checks that count and have an answer say together."""
+        if self.parts and all(part.holds is None for part in self.parts if part.counts):
+            return NO_MODEL
+        return verdict([part.holds for part in self.parts if part.counts and part.holds is not None])
+
+
+def verdict(holds: Collection[bool]) -> str:
+    """Return the verdict on a claim from whether each of its checks holds."""
+    if not holds:
+        return NOT_SIMULATED
+    return REPRODUCED if all(holds) else IN_PART if any(holds) else NOT_REPRODUCED
+
+
+class Comparison(NamedTuple):
+    """What was seen for a claim of several parts, and which of them hold."""
+
+    seen: str
+    parts: Mapping[str, bool]

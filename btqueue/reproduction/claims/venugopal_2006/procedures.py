@@ -1,0 +1,146 @@
+"""Checks of Venugopal (2006) that are no sweep of a metric: what single runs show."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from btqueue.reproduction.claims.engines import Engine
+from btqueue.reproduction.claims.judgement import Finding
+from btqueue.reproduction.fading import fading
+from btqueue.scenario import Scenario, load
+from btqueue.simulator.statistics.series import time_series
+from btqueue.simulator.traces.trace_files import record
+
+STEP_S = 2 * 625e-6
+"""A DH1 packet every two slots looks at the state of the radio."""
+CLEAN_S = 10.0
+"""Section 5.4: the radio errs from then on."""
+STEPS = [{"at_s": at, "load_kbps": load} for at, load in ((60, 120), (120, 160), (180, 200))]
+
+
+def events(scenario: Scenario, replication: int = 0) -> Any:
+    """Return the log of one replication as a table."""
+    import pyarrow.parquet
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.parquet"
+        record(scenario, replication=replication, parquet=path)
+        return pyarrow.parquet.read_table(path)
+
+
+def states(replication: int, duration_s: float) -> np.ndarray:
+    """Return the state of a link every STEP_S (1: bad), seen by DH1 packets that only the bad state hits."""
+    scenario = Scenario(
+        network={"peripherals": 1, "flows": "uplink"},
+        radio={"model": "gilbert-elliott", "ber_good": 0.0, "ber_bad": 0.5},
+        link={"packets": ["DH1"]},
+        flow_control={"enabled": False, "baseband_packets": 1000},
+        traffic={"source": "periodic", "message_bytes": 23, "load_kbps": 23 * 8 / STEP_S / 1000},
+        transport={"protocol": "none", "header_bytes": 0},
+        run={"duration_s": duration_s, "warmup_s": 0, "replications": 1},
+    )
+    table = events(scenario, replication)
+    kinds = table.column("event").to_numpy(zero_copy_only=False).astype(str)
+    times = np.round(table.column("time_s").to_numpy() / 625e-6).astype(int)
+    received = np.isin(kinds, ("packet delivered", "packet corrupted"))
+    assert set(np.diff(times[received])) == {2}, "the link was idle in between"
+    return kinds[received] == "packet corrupted"
+
+
+@cache
+def all_states() -> list[np.ndarray]:
+    """Return the states of ten runs of 480 s."""
+    return [states(replication, 480.0) for replication in range(10)]
+
+
+def mean_stays(engine: Engine, claim: dict[str, Any]) -> Finding:
+    """Mean stays from the changes of state between looks: the two-state chain sampled every STEP_S."""
+    engine.only_simulated("state of the radio over time")
+    runs = all_states()
+    left_good = sum(int(np.sum(~s[:-1] & s[1:])) for s in runs)
+    left_bad = sum(int(np.sum(s[:-1] & ~s[1:])) for s in runs)
+    good, bad = (sum(int(np.sum(s[:-1] == state)) for s in runs) for state in (False, True))
+    leave_good, leave_bad = left_good / good, left_bad / bad
+    rate = -np.log(1 - leave_good - leave_bad) / STEP_S
+    share_bad = leave_good / (leave_good + leave_bad)
+    good_s, bad_s = 1 / (rate * share_bad), 1 / (rate * (1 - share_bad))
+    holds = all(
+        abs(seen / given - 1) <= claim["rel_tol"] for seen, given in ((good_s, 0.4375), (bad_s, 0.0558))
+    )
+    return Finding(holds, f"{good_s:.4f} and {bad_s:.5f} s for 0.4375 and 0.0558 s, ten runs")
+
+
+def exponential_stays(engine: Engine, _claim: dict[str, Any]) -> Finding:
+    """Runs of looks at one state are geometric if the stays are exponential: chi-square test at 1 % each."""
+    engine.only_simulated("state of the radio over time")
+    runs = all_states()
+    chances = []
+    for state in (False, True):
+        lengths = np.concatenate([run_lengths(s, state) for s in runs])
+        leave = 1 / lengths.mean()
+        edges = np.unique(np.ceil(np.log(1 - np.linspace(0, 1, 11)[1:-1]) / np.log(1 - leave)).astype(int))
+        below = np.concatenate([1 - (1 - leave) ** edges, [1.0]])
+        expected = np.diff(below, prepend=0.0) * len(lengths)
+        counts = np.bincount(np.searchsorted(edges, lengths), minlength=len(expected))
+        chances.append(float(stats.chisquare(counts, expected, ddof=1).pvalue))
+    return Finding(min(chances) > 0.01, f"chi-square p = {chances[0]:.2g} (good), {chances[1]:.2g} (bad)")
+
+
+def run_lengths(seen: np.ndarray, state: bool) -> np.ndarray:
+    """Return the lengths of all whole runs of one state."""
+    changes = np.flatnonzero(np.diff(seen.astype(int))) + 1
+    pieces = np.diff(changes)
+    return pieces[seen[changes[:-1]] == state]
+
+
+def damaged_packets(engine: Engine, _claim: dict[str, Any]) -> Finding:
+    """Packets of each type that bit errors hit in one run of the original radio at load 80."""
+    engine.only_simulated("count of single packets")
+    scenario = load("venugopal-2006/piconet-errors-original").with_(run__duration_s=480, run__warmup_s=0)
+    table = events(scenario)
+    hit = table.column("event").to_numpy(zero_copy_only=False).astype(str) == "packet corrupted"
+    types = table.column("packet_type").to_numpy(zero_copy_only=False)[hit].astype(str)
+    counts = {name: int(np.sum(types == name)) for name in ("DH5", "DH3")}
+    return Finding(min(counts.values()) > 0, ", ".join(f"{count} {name}" for name, count in counts.items()))
+
+
+def errors_after_10_s(engine: Engine, _claim: dict[str, Any]) -> Finding:
+    """Section 5.4: the mean window after 10 s is below 2 segments, the largest before four times as large."""
+    engine.only_simulated("course of the window")
+    largest, later = [], []
+    for replication in range(10):
+        with tempfile.TemporaryDirectory() as folder:
+            scenario = load_steps(Path(folder), replication)
+            windows = time_series(scenario, replication, step_s=0.1).cwnd_segments
+        largest.append(float(windows.sel(time=slice(0, CLEAN_S)).max()))
+        later.append(float(windows.sel(time=slice(CLEAN_S + 1, None)).mean()))
+    before, after = float(np.mean(largest)), float(np.mean(later))
+    return Finding(
+        after < 2 and min(largest) >= 4 * after, f"largest {before:.3g} before, mean {after:.3g} after"
+    )
+
+
+def load_steps(folder: Path, replication: int) -> Scenario:
+    """Return the run of section 5.4: no errors for 10 s, then two states, drawn beforehand for each link."""
+    step_s, total_s = 0.005, 480.0
+    generator = np.random.default_rng(1000 + replication)
+    links = []
+    for node in ("p1.1", "p1.2"):
+        rates = np.where(fading(generator, total_s, step_s, CLEAN_S), 1.263e-3, 6.8979e-5)
+        rates[: round(CLEAN_S / step_s)] = 0.0
+        path = folder / f"{node}.txt"
+        np.savetxt(path, rates, fmt="%.5g")
+        links.append({"node": node, "model": "trace", "trace_file": str(path), "trace_step_s": step_s})
+    return load("venugopal-2006/piconet-load-steps").with_(radio__model="perfect", radio__links=links)
+
+
+PROCEDURES = {
+    "mean_stays": mean_stays,
+    "exponential_stays": exponential_stays,
+    "damaged_packets": damaged_packets,
+    "errors_after_10_s": errors_after_10_s,
+}

@@ -1,0 +1,194 @@
+"""All figures by name, drawing them, and what was drawn."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import runpy
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from btqueue.reproduction.figures.points import Store
+from btqueue.reproduction.figures.work import Picture, Report, Settings, Work
+from btqueue.scenario.library import figures_folder
+from btqueue.scenario.problems import closest
+
+
+class NoSuchFigure(ValueError):
+    """No script has this name; the message guesses what was meant."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure that can be drawn.
+
+    Attributes:
+        name: as "venugopal-2006/fig_6_10".
+        path: of its script.
+        title: the first line of the script's docstring.
+        caption: the rest of it, one paragraph a line: what the figure shows there, and how it was read.
+    """
+
+    name: str
+    path: Path
+    title: str
+    caption: str
+
+    @property
+    def paper(self) -> str:
+        """Folder of the publication."""
+        return self.name.partition("/")[0]
+
+    @property
+    def stem(self) -> str:
+        """Name without the publication, as "fig_6_10"."""
+        return self.name.partition("/")[2]
+
+    @property
+    def citation(self) -> str:
+        """Publication and number, as "Venugopal 2006, figure 6.10"; the number is left out if it has none."""
+        author, _, year = self.paper.partition("-")
+        numbers = [part for part in self.stem.split("_")[1:] if part[0].isdigit()]
+        figure = f", figure {'.'.join(numbers)}" if numbers else ""
+        return f"{author.capitalize()} {year}{figure}"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that was drawn.
+
+    Attributes:
+        name: as `Entry.name`.
+        paper: folder of the publication.
+        title: of the script.
+        caption: of the script, one paragraph a line.
+        notes: what the computation adds to the caption: failed points, and why.
+        claims: ids of the claims of the publication that bear on the figure.
+        files: names of the pictures in their folder, in order.
+        captions: of each picture.
+        settings: how it was drawn, see `Settings`.
+        points: number of points in it; `computed` of them had not been known before.
+        computed: see there.
+        seconds: that it took.
+    """
+
+    name: str
+    paper: str
+    title: str
+    caption: str
+    notes: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    captions: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    points: int = 0
+    computed: int = 0
+    seconds: float = 0.0
+
+
+def catalogue(paper: str | None = None) -> list[Entry]:
+    """Return all figures (of one publication), in the order of their numbers; no script is run.
+
+    Raises:
+        NoSuchFigure: there is no figure of such a publication.
+    """
+    folder = figures_folder()
+    found = [_entry(path) for path in folder.glob("*/fig_*.py")]
+    if paper is not None:
+        papers = sorted({entry.paper for entry in found})
+        if paper not in papers:
+            guess = closest(paper, papers)
+            hint = f"did you mean '{guess}'?" if guess else f"there are {', '.join(papers)}"
+            raise NoSuchFigure(f"no figures of '{paper}': {hint}")
+        found = [entry for entry in found if entry.paper == paper]
+    return sorted(found, key=lambda entry: (entry.paper, _numbers(entry.stem)))
+
+
+def find(name: str) -> Entry:
+    """Return a figure by its name, as "venugopal-2006/fig_6_10", "venugopal-2006/6.10" or "fig_6_10".
+
+    Raises:
+        NoSuchFigure: there is none, or several publications have one of this name.
+    """
+    entries = {entry.name: entry for entry in catalogue()}
+    paper, slash, stem = name.removesuffix(".py").rpartition("/")
+    stem = stem if stem.startswith("fig_") else f"fig_{stem.replace('.', '_')}"
+    wanted = [known for known, entry in entries.items() if entry.stem == stem and paper in ("", entry.paper)]
+    if len(wanted) > 1:
+        raise NoSuchFigure(f"'{name}' is the name of several figures: {', '.join(wanted)}")
+    if wanted:
+        return entries[wanted[0]]
+    guess = closest(f"{paper}/{stem}" if slash else stem, [*entries, *(e.stem for e in entries.values())])
+    hint = f"did you mean '{guess}'?" if guess else "btqueue figures lists them"
+    raise NoSuchFigure(f"no figure '{name}': {hint}")
+
+
+def draw(entry: Entry, folder: Path, settings: Settings, store: Store, report: Report | None = None) -> Drawn:
+    """Draw a figure, write its pictures and a record of them, `<fig_name>.json`, into a folder.
+
+    Args:
+        entry: which.
+        folder: where; made if it is not there.
+        settings: how.
+        store: of answers.
+        report: told about progress.
+
+    Raises:
+        Exception: whatever the script raises; the pictures before are written.
+        KeyboardInterrupt: by Ctrl-C; finished points are in the store.
+    """
+    began, computed = time.monotonic(), store.computed
+    script = runpy.run_path(str(entry.path))
+    work = Work(entry.paper, entry.citation, settings, store, report or (lambda *_: None))
+    folder.mkdir(parents=True, exist_ok=True)
+    files, captions = [], []
+    for picture in script["draw"](work):
+        files.append(_write(picture, folder, entry.stem, settings.format))
+        captions.append(picture.caption)
+    drawn = Drawn(
+        entry.name, entry.paper, entry.title, entry.caption, tuple(work.notes),
+        tuple(script.get("CLAIMS", ())), tuple(files), tuple(captions), asdict(settings),
+        work.points, store.computed - computed, round(time.monotonic() - began, 2),
+    )  # fmt: skip
+    (folder / f"{entry.stem}.json").write_text(json.dumps(asdict(drawn), indent=1) + "\n", "utf-8")
+    return drawn
+
+
+def drawn_figures(folder: Path) -> list[Drawn]:
+    """Return what was drawn into a folder and the folders in it, in the order of `catalogue`."""
+    found = []
+    for path in [*folder.glob("fig_*.json"), *folder.glob("*/fig_*.json")]:
+        content = json.loads(path.read_text("utf-8"))
+        lists = {name: tuple(content[name]) for name in ("notes", "claims", "files", "captions")}
+        found.append(Drawn(**(content | lists)))
+    return sorted(found, key=lambda drawn: (drawn.paper, _numbers(drawn.name.partition("/")[2])))
+
+
+def titles(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the titles by name."""
+    return {entry.name: entry.title for entry in entries}
+
+
+def _write(picture: Picture, folder: Path, stem: str, suffix: str) -> str:
+    from btqueue.plots import save
+
+    name = f"{stem}{'-' if picture.part else ''}{picture.part}.{suffix}"
+    save(picture.figure, folder / name)
+    return name
+
+
+def _entry(path: Path) -> Entry:
+    words = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    title, _, rest = words.partition("\n")
+    caption = "\n".join(" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", rest.strip()))
+    return Entry(f"{path.parent.name}/{path.stem}", path, title, caption)
+
+
+def _numbers(stem: str) -> Sequence[tuple[int, str]]:
+    """Return what sorts fig_6_2 before fig_6_10."""
+    parts = stem.removeprefix("fig_").split("_")
+    return [(int(part), "") if part.isdigit() else (10**6, part) for part in parts]

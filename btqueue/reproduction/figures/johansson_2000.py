@@ -1,0 +1,79 @@
+"""What several figures of Johansson, Kihl and Körner (2000) share: loads as shares of the saturated goodput.
+
+Section 5.2: load 1 is the saturated goodput at the same packet error probability (PEP); here, as in the
+claims, it is the goodput both ways that the same engine gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from btqueue.reproduction.claims.johansson_2000.systems import NOISY
+from btqueue.reproduction.figures.curve_panels import Curve, curve_of
+from btqueue.reproduction.figures.work import Work
+from btqueue.study.evaluate import ENGINES, Engine
+
+LOADS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Of figures 3 to 5: from nearly none to nearly all that the link carries."""
+
+LOAD_LABEL = "load (share of the saturated goodput at this PEP)"
+
+
+def delay_axes(axes: Axes) -> None:
+    """Give a panel of delays over load the axes of figures 3 and 5, so that they can be compared."""
+    axes.set(yscale="log", ylim=(0.04, 15), xlim=(0, 1))
+    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def saturated_kbps(work: Work, pep: float, engine: Engine) -> float:
+    """Return load 1 (kbit/s each way) at a packet error probability, after one engine."""
+    scenario = work.scenario("symmetric", {"radio.per": pep})
+    (found,) = work.answers([scenario], (engine,), what=f"load 1 at PEP {pep:g}")
+    return found[engine].means["goodput_kbps"]
+
+
+def over_load(
+    work: Work,
+    name: str,
+    metric: str,
+    *,
+    pep: float,
+    loads: Sequence[float],
+    label: str,
+    changes: Mapping[str, Any] | None = None,
+) -> Curve:
+    """Return the curve of a metric over the load, each engine at shares of its own saturated goodput.
+
+    Args:
+        work: the workbench.
+        name: of the scenario, as "smooth".
+        metric: its name.
+        pep: packet error probability.
+        loads: shares of the saturated goodput; fewer in a quick figure.
+        label: in the legend.
+        changes: of all points, by dotted key.
+    """
+    few = np.array(work.some(loads))
+    found: dict[Engine, Curve] = {}
+    for engine in ENGINES:
+        rates = (few * saturated_kbps(work, pep, engine)).tolist()
+        swept = work.sweep(
+            name, {"traffic.load_kbps": rates}, changes={"radio.per": pep, **(changes or {})},
+            engines=(engine,), what=label,
+        )  # fmt: skip
+        found[engine] = curve_of(swept, metric, label, few)
+    simulated = found["simulate"]
+    return Curve(label, few, simulated.mean, simulated.ci95, found["solve"].model)
+
+
+def by_pep(work: Work, name: str, metric: str, loads: Sequence[float] = LOADS) -> list[Curve]:
+    """Return the curves of figures 3 to 6: one for each packet error probability, one in a quick figure."""
+    peps = NOISY[:1] if work.settings.quick else NOISY
+    return [over_load(work, name, metric, pep=pep, loads=loads, label=f"PEP {pep:g}") for pep in peps]

@@ -1,0 +1,246 @@
+"""Pages of five metrics over the offered load and a swept key, as curves and as surfaces.
+
+Each page is made twice: curves that can be read, the simulation as markers with 95 % intervals and the model
+as lines; and surfaces, as in the thesis whose figures these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from btqueue.plotting import (
+    PALETTE,
+    axis_label,
+    curve_key,
+    house_style,
+    line_panel,
+    published_point,
+    surface_key,
+    surface_panel,
+)
+from btqueue.reproduction.figures.published import Stated, mark_key, mark_point, marks_in, value_of
+from btqueue.reproduction.figures.work import Picture, Work, runs_note
+from btqueue.scenario import Scenario
+
+LOAD = "traffic.load_kbps"
+FIVE = ("goodput_kbps", "rtt_s", "window_segments", "timeouts_per_s", "fast_retransmits_per_s")
+"""The metrics of the thesis, in its order; the window is what a sender may use, see `WINDOW_NOTE`."""
+
+WINDOW_NOTE = (
+    "Window: min(cwnd, receive window), mean over acknowledgements; "
+    "cwnd itself has no bound while nothing is lost."
+)
+FALLING = ("rtt_s", "timeouts_per_s")
+"""Surfaces that are seen from the side of small values of the swept key, so that no crest hides them."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The key that differs from curve to curve.
+
+    Attributes:
+        key: dotted.
+        symbol: of the publication, as "S".
+        unit: of the values, as "packets".
+        values: in rising order.
+    """
+
+    key: str
+    symbol: str
+    unit: str
+    values: Sequence[float]
+
+
+def five_panels(
+    work: Work,
+    base: str | Scenario,
+    loads: Sequence[float],
+    swept: Swept,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    heading: str = "",
+    part: str = "",
+    claims: Sequence[str] = (),
+    metrics: Sequence[str] = FIVE,
+    surfaces: bool = True,
+    marks_of: Scenario | None = None,
+) -> Iterator[Picture]:
+    """Yield the curves and the surfaces of a page.
+
+    Args:
+        work: the workbench.
+        base: scenario, or its name.
+        loads: offered by each connection (kbit/s), in rising order.
+        swept: the other key.
+        changes: of all points, by dotted key.
+        heading: of the page, as "four peripherals, perfect radio"; the fixed parameters are added.
+        part: of the pictures' names, as "n4", for a figure of several pages.
+        claims: ids; those that state a number of a metric at a point of this page are marked with a star.
+        metrics: of the panels, at most five.
+        surfaces: whether to make them, too.
+        marks_of: scenario whose stated numbers are marked; by default that of the page.
+    """
+    what = heading.partition(",")[0]
+    found = work.sweep(
+        base, {swept.key: list(swept.values), LOAD: [float(x) for x in loads]}, changes=changes, what=what
+    )
+    scenario = work.scenario(base, changes)
+    like = marks_of or scenario
+    marks = {m: marks_in(work.paper, claims, m, like, (swept.key, LOAD)) for m in metrics}
+    page = _Page(
+        found,
+        swept,
+        metrics,
+        marks,
+        f"{work.citation}: {_title(heading, scenario, swept)}",
+        _notes(scenario, metrics, found),
+    )
+    prefix = f"{part}-" if part else ""
+    with house_style():
+        yield Picture(_curves(page), f"{prefix}lines", "Curves, simulated and solved.")
+        if surfaces:
+            yield Picture(_surfaces(page), f"{prefix}surfaces", "Surfaces, as in the thesis.")
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What both pictures of a page show."""
+
+    found: xr.Dataset
+    swept: Swept
+    metrics: Sequence[str]
+    marks: Mapping[str, list[Stated]]
+    title: str
+    note: str
+
+    @property
+    def loads(self) -> np.ndarray:
+        return self.found[LOAD].values
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.found[self.swept.key].values
+
+    def grid(self, metric: str, engine: str, suffix: str = "") -> np.ndarray:
+        """Return a metric over (swept values, loads), NaN where there is no answer."""
+        name = f"{metric}{suffix}"
+        if name not in self.found:
+            return np.full((len(self.values), len(self.loads)), np.nan)
+        return self.found[name].sel(engine=engine).transpose(self.swept.key, LOAD).values
+
+
+def _curves(page: _Page) -> Figure:
+    """Draw one curve for each value of the swept key over the load; too many are thinned out."""
+    figure = Figure(figsize=(11.5, 6.8), layout="constrained")
+    panels = figure.subplots(2, 3)
+    rows = _thinned(page)
+    for axes, metric in zip(panels.flat, page.metrics, strict=False):
+        mean, ci95 = page.grid(metric, "simulate"), page.grid(metric, "simulate", "_ci95")
+        model = page.grid(metric, "solve")
+        for place, row in enumerate(rows):
+            line_panel(axes, page.loads, mean[row], ci95[row], model[row], place=place)
+        for one in page.marks[metric]:
+            mark_point(axes, one.scenario.traffic.load_kbps, one)
+        axes.set(title=axis_label(metric), xlabel="offered load of each connection (kbit/s)")
+        axes.set_xticks(page.loads[:: 1 + len(page.loads) // 8])
+        stated = [one.value + one.tolerance for one in page.marks[metric]]
+        top = _highest(mean + np.nan_to_num(ci95), model, np.array(stated))
+        axes.set_ylim(0, 1.06 * top)
+    for axes in panels.flat[len(page.metrics) : 5]:
+        axes.axis("off")
+    if "goodput_kbps" in page.metrics:
+        _offered(panels.flat[list(page.metrics).index("goodput_kbps")], page.loads)
+    symbol = page.swept.symbol
+    handles = curve_key([f"{symbol} = {page.values[row]:g}" for row in rows])
+    _legend(panels.flat[5], handles, page)
+    figure.suptitle(page.title)
+    return figure
+
+
+def _surfaces(page: _Page) -> Figure:
+    """Draw surfaces over load and the swept key."""
+    figure = Figure(figsize=(12.5, 8.0))
+    figure.subplots_adjust(left=0.02, right=0.96, top=0.92, bottom=0.04, wspace=0.12, hspace=0.16)
+    for number, metric in enumerate(page.metrics, start=1):
+        axes: Any = figure.add_subplot(2, 3, number, projection="3d")
+        view = (24, -50) if metric in FALLING else (24, -125)
+        simulated, solved = page.grid(metric, "simulate"), page.grid(metric, "solve")
+        surface_panel(axes, page.loads, page.values, simulated, solved, view=view)
+        axes.set(xlabel="offered load (kbit/s)", ylabel=f"{page.swept.symbol} ({page.swept.unit})")
+        axes.set_title(axis_label(metric), y=0.96)
+        axes.set_xticks(page.loads[:: 1 + len(page.loads) // 6])
+        axes.set_yticks(page.values[:: 1 + len(page.values) // 6])
+        axes.set_zlim(bottom=0)
+        for one in page.marks[metric]:
+            at = (one.scenario.traffic.load_kbps, float(value_of(one.scenario, page.swept.key)), one.value)
+            published_point(axes, at)
+    _legend(figure.add_subplot(2, 3, 6), surface_key(), page)
+    figure.suptitle(page.title)
+    return figure
+
+
+def _highest(*values: np.ndarray) -> float:
+    """Return the largest of all numbers, 1 if there are none but 0 and NaN."""
+    return max(float(np.nan_to_num(array).max(initial=0.0)) for array in values) or 1.0
+
+
+def _thinned(page: _Page) -> list[int]:
+    """Return the rows that are drawn as curves: no more than there are colours, both ends among them."""
+    count, most = len(page.values), len(PALETTE)
+    if count <= most:
+        return list(range(count))
+    return sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})
+
+
+def _offered(axes: Any, loads: np.ndarray) -> None:
+    """Draw the line on which all that is offered is carried."""
+    axes.plot(loads, loads, color="#999999", linewidth=0.8, linestyle=":", zorder=1)
+    top = axes.get_ylim()[1]
+    at = min(float(loads[-1]), 0.97 * top)
+    axes.annotate(
+        "offered", (at, at), xytext=(-4, -1), textcoords="offset points", ha="right", va="center",
+        fontsize=7.5, color="#777777",
+    )  # fmt: skip
+
+
+def _legend(axes: Any, handles: list[Any], page: _Page) -> None:
+    axes.axis("off")
+    marked = [one for metric in page.metrics for one in page.marks[metric]]
+    if marked:
+        handles = [*handles, mark_key()]
+    axes.legend(handles=handles, loc="upper left", ncols=2, fontsize=8)
+    words = dict.fromkeys(f"★ {axis_label(one.metric)}: {one.text}" for one in marked)
+    text = "\n".join(fill(line, 56) for line in [*words, *page.note.split("\n")])
+    axes.text(
+        0.02, 0.02, text, transform=axes.transAxes, va="bottom", linespacing=1.35, fontsize=7.5,
+        color="#444444",
+    )  # fmt: skip
+
+
+def _title(heading: str, scenario: Scenario, swept: Swept) -> str:
+    """Return the heading with the parameters that are the same at all points."""
+    fixed = {
+        "M": ("polling.limit", f"M = {scenario.polling.limit}"),
+        "S": ("flow_control.buffer_packets", f"S = {scenario.flow_control.buffer_packets}"),
+        "tb": ("flow_control.token_rate_kbps", f"tb = {scenario.flow_control.token_rate_kbps:g} kbit/s"),
+        "L": ("flow_control.baseband_packets", f"L = {scenario.flow_control.baseband_packets}"),
+    }
+    words = ", ".join(text for key, text in fixed.values() if key != swept.key)
+    return f"{heading} ({words})" if heading else words
+
+
+def _notes(scenario: Scenario, metrics: Sequence[str], found: xr.Dataset) -> str:
+    notes = [f"Simulation: {runs_note(scenario)}, means and 95 % intervals."]
+    unsolved = found["failure"].sel(engine="solve").values != ""
+    if unsolved.any():
+        notes.append(f"The model has no answer at {unsolved.sum()} of {unsolved.size} points.")
+    if "window_segments" in metrics:
+        notes.append(WINDOW_NOTE)
+    return "\n".join(notes)

@@ -1,0 +1,188 @@
+"""Answers of both engines at many points, each kept on disk as soon as it is known.
+
+A point is a scenario and an engine. Its file lies in `$BTQUEUE_CACHE_DIR` or the user's cache folder, under a
+digest of the sources of that engine, and is named by a digest of all else that the answer depends on: the
+resolved scenario with its seed and replications, the files that it names, and the versions of packages. So
+figures that share points compute them once, and work that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from btqueue.scenario import Scenario
+from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
+from btqueue.study.points import Listing
+from btqueue.study.sweep_definition import definition
+from btqueue.study.sweep_store import from_plain, to_plain
+
+PACKAGE = Path(__file__).parents[2]
+SOURCES: dict[Engine, tuple[str, ...]] = {
+    "simulate": ("baseband", "channel", "scenario", "simulator", "study/evaluate.py", "study/summary.py"),
+    "solve": (
+        *("baseband", "channel", "scenario", "queueing", "transport", "network"),
+        *("study/evaluate.py", "study/summary.py"),
+    ),
+}
+"""Files and folders of the package that the answers of an engine depend on."""
+
+KEEP_S = 30 * 24 * 3600
+"""Answers of other sources that were not used for this long (s) are removed."""
+
+LASTING = ("scenario", "not built", "no convergence")
+"""Kinds of failures that are answers, too, and are kept."""
+
+Progress = Callable[[int, int, float], None]
+"""Called with the number of points that are finished, of all points, and the seconds left (NaN: unknown)."""
+
+
+class ComputationFailed(RuntimeError):
+    """An engine failed in a way that is no answer: a bug, or a process that died."""
+
+
+class Store:
+    """A folder of answers.
+
+    Attributes:
+        folder: where they are, one folder for each version of the sources.
+        computed: how many answers were added.
+        found: how many were there already.
+    """
+
+    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
+        """Use a folder, which is made when the first answer is kept.
+
+        Args:
+            folder: see `default_folder`.
+            fresh: compute everything anew; answers are still kept.
+        """
+        self.folder, self.fresh = folder, fresh
+        self.computed = self.found = 0
+        _remove_old(folder)
+
+    def get(self, scenario: Scenario, engine: Engine) -> Answer | None:
+        """Return the answer that was kept, None if there is none that can be read."""
+        if self.fresh:
+            return None
+        try:
+            content = json.loads(self._path(scenario, engine).read_text("utf-8"))
+            answer = from_plain(content).answers[engine]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        self.found += 1
+        return answer
+
+    def keep(self, scenario: Scenario, engine: Engine, answer: Answer) -> None:
+        """Write an answer, all of it or nothing."""
+        self.computed += 1
+        path = self._path(scenario, engine)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(to_plain(PointResult(0, {engine: answer})), file)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+
+    def _path(self, scenario: Scenario, engine: Engine) -> Path:
+        return self.folder / f"{engine}-{source_digest(engine)}" / f"{_key(scenario, engine)}.json"
+
+
+def default_folder() -> Path:
+    """Return the folder of answers in `$BTQUEUE_CACHE_DIR` or the user's cache folder."""
+    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "btqueue" / "points"
+
+
+def answers(
+    scenarios: Sequence[Scenario],
+    engines: Sequence[Engine],
+    store: Store,
+    progress: Progress | None = None,
+) -> list[dict[Engine, Answer]]:
+    """Return what the engines say about scenarios; a point without an answer holds the reason.
+
+    Args:
+        scenarios: the points.
+        engines: "solve", "simulate", or both.
+        store: where answers are looked up and kept.
+        progress: called at the start and after each point.
+
+    Raises:
+        ComputationFailed: an engine failed in a way that is no answer.
+        KeyboardInterrupt: by Ctrl-C; all answers before are in the store.
+    """
+    found = [_found(scenario, engines, store) for scenario in scenarios]
+    missing = [place for place, one in enumerate(found) if len(one) < len(engines)]
+    done = len(scenarios) - len(missing)
+    began, report = time.monotonic(), progress or (lambda *_: None)
+    report(done, len(scenarios), float("nan") if missing else 0.0)
+    for count, place in enumerate(missing, start=1):
+        for engine in engines:
+            if engine not in found[place]:
+                answer = evaluate(scenarios[place], engine, threads=None)
+                if answer.failure is not None and answer.failure.kind not in LASTING:
+                    raise ComputationFailed(f"{engine}: {answer.failure}")
+                store.keep(scenarios[place], engine, answer)
+                found[place][engine] = answer
+        left_s = (time.monotonic() - began) / count * (len(missing) - count)
+        report(done + count, len(scenarios), left_s)
+    return found
+
+
+def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[Engine, Answer]:
+    """Return the answers that are kept."""
+    kept: dict[Engine, Answer] = {}
+    for engine in engines:
+        answer = store.get(scenario, engine)
+        if answer is not None:
+            kept[engine] = answer
+    return kept
+
+
+@cache
+def source_digest(engine: Engine) -> str:
+    """Return a short digest of every source file that the answers of an engine depend on."""
+    digest = hashlib.sha256()
+    for source in _sources(engine):
+        digest.update(source.relative_to(PACKAGE).as_posix().encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources(engine: Engine) -> Iterator[Path]:
+    for name in SOURCES[engine]:
+        place = PACKAGE / name
+        yield from sorted(place.rglob("*.py")) if place.is_dir() else [place]
+
+
+def _key(scenario: Scenario, engine: Engine) -> str:
+    """Return the digest of all that the answer depends on beside the sources."""
+    what = definition(scenario, Listing((), ()), (engine,), independent=False)
+    what["scenario"].pop("title", None)
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _remove_old(folder: Path) -> None:
+    """Delete answers of other sources that were not used for `KEEP_S`."""
+    if not folder.is_dir():
+        return
+    for other in folder.iterdir():
+        if time.time() - other.stat().st_mtime > KEEP_S and other.name not in _current():
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _current() -> set[str]:
+    return {f"{engine}-{source_digest(engine)}" for engine in SOURCES}

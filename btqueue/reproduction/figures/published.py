@@ -1,0 +1,142 @@
+"""What a publication states, from its record `models/<paper>/published.toml`, and how a picture marks it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from btqueue.reproduction.claims.record import claims_of
+from btqueue.scenario import Scenario, load
+
+SIGN = "black"
+"""Colour of what is published."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A number that a publication states for one scenario.
+
+    Attributes:
+        metric: its name.
+        value: in the metric's unit.
+        tolerance: half-width of the band that the wording leaves, in the same unit; 0 if none is on record.
+        scenario: what it is stated for.
+        text: in the publication's words, as "90 (section 6.1.2)".
+    """
+
+    metric: str
+    value: float
+    tolerance: float
+    scenario: Scenario
+    text: str
+
+
+def stated(paper: str, name: str) -> Stated:
+    """Return the number that a claim states.
+
+    Args:
+        paper: folder of the publication.
+        name: id of the claim, or of one of its cases, as "rtt-rises-with-M: M = 5".
+
+    Raises:
+        KeyError: there is no such claim or case, or it states no single value.
+    """
+    key, _, case = name.partition(": ")
+    claim = dict(claims_of(paper)[key])
+    if case:
+        chosen = next((one for one in claim["cases"] if one["label"] == case), None)
+        if chosen is None:
+            raise KeyError(f"{paper}: claim {key} has no case {case!r}")
+        claim |= chosen | {"set": [*claim.get("set", ()), *chosen.get("set", ())]}
+    if claim["kind"] != "value" or not isinstance(claim["value"], int | float):
+        raise KeyError(f"{paper}: claim {name} states no single value")
+    value = claim["value"] / claim.get("times", 1)
+    tolerance = claim.get("abs_tol", claim.get("rel_tol", 0.0) * value)
+    scenario = load(claim["scenario"]).with_sets(claim.get("set", ()))
+    words = claim["published"] if not case else f"{claim['value']:g}"
+    return Stated(claim["metric"], value, tolerance, scenario, f"{words} (section {claim['where']})")
+
+
+def value_of(scenario: Scenario, key: str) -> Any:
+    """Return the value of a dotted key."""
+    found: Any = scenario
+    for name in key.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def marks_in(
+    paper: str, names: Sequence[str], metric: str, scenario: Scenario, free: Sequence[str]
+) -> list[Stated]:
+    """Return the stated numbers of a metric that belong into a picture of scenarios like *scenario*.
+
+    Args:
+        paper: folder of the publication.
+        names: ids of claims; those that state no single number of this metric are passed over.
+        metric: its name.
+        scenario: any point of the picture.
+        free: dotted keys that differ inside the picture; all other keys must be equal.
+    """
+    found = []
+    for name in names:
+        try:
+            one = stated(paper, name)
+        except KeyError:
+            if name.partition(": ")[0] not in claims_of(paper):
+                raise
+            continue
+        if one.metric == metric and _same(one.scenario, scenario, free):
+            found.append(one)
+    return found
+
+
+def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
+    """Whether two scenarios differ in these keys, title and the way of running only."""
+    changes = {key: value_of(other, key) for key in free}
+    mine, theirs = one.changed(changes).to_dict(), other.to_dict()
+    return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
+
+
+def mark_point(axes: Axes, x: float, one: Stated) -> None:
+    """Mark a stated number at an abscissa: a star, with a bar for what the wording leaves open."""
+    axes.errorbar(
+        [x], [one.value], yerr=[one.tolerance] if one.tolerance else None, fmt="*", color=SIGN,
+        markersize=11, markeredgecolor="white", markeredgewidth=0.6, elinewidth=0.9, capsize=3.0, zorder=5,
+    )  # fmt: skip
+
+
+def mark_level(axes: Axes, value: float, text: str, *, tolerance: float = 0.0, at: float = 0.02) -> None:
+    """Mark a stated level: a dashed line across the panel, with a band for what the wording leaves open.
+
+    Args:
+        axes: where to draw.
+        value: in the unit of the vertical axis.
+        text: what it is, written on the line.
+        tolerance: half-width of the band, in the same unit; 0 draws none.
+        at: where the text begins, as a share of the axis.
+    """
+    if tolerance and math.isfinite(tolerance):
+        axes.axhspan(value - tolerance, value + tolerance, color="#999999", alpha=0.15, zorder=0, lw=0)
+    axes.axhline(value, color="#555555", linestyle=(0, (5, 3)), linewidth=1.0, zorder=1)
+    axes.annotate(
+        text, (at, value), xycoords=axes.get_yaxis_transform(), xytext=(0, 3), textcoords="offset points",
+        ha="left", va="bottom", fontsize=7.5, color="#444444",
+    )  # fmt: skip
+
+
+def mark_key() -> Line2D:
+    """Return the legend entry of `mark_point`."""
+    return Line2D(
+        [],
+        [],
+        color=SIGN,
+        marker="*",
+        markersize=10,
+        linestyle="",
+        label="published, and what it leaves open",
+    )

@@ -1,0 +1,208 @@
+"""What a figure's script works with: scenarios as the settings want them, answers, notes for the caption."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import xarray as xr
+
+from btqueue.reproduction.figures.points import Store, answers
+from btqueue.scenario import Scenario, load
+from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
+from btqueue.study.points import Points, grid, listing
+from btqueue.study.sweep_dataset import assemble
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+QUICK_REPLICATIONS, QUICK_S, QUICK_WARMUP_S, QUICK_VALUES = 2, 20.0, 2.0, 3
+"""With `Settings.quick`: replications, longest run and warm-up (s), most values of a key."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a figure is drawn.
+
+    Attributes:
+        replications: of each point; None for as many as the scenario says.
+        quick: few points, 2 replications, short runs: for a first look, and for tests.
+        format: of the pictures, "png", "svg" or "pdf".
+    """
+
+    replications: int | None = None
+    quick: bool = False
+    format: str = "png"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of a figure.
+
+    Attributes:
+        figure: the drawing; it can be saved as it is.
+        part: tells the pictures of a figure apart in their file names, as "n4-lines"; empty for the only one.
+        caption: what this picture shows beyond the caption of the figure.
+    """
+
+    figure: Figure
+    part: str = ""
+    caption: str = ""
+
+
+Report = Callable[[str, int, int, float], None]
+"""Called with what is computed, points finished, all points, and seconds left (NaN: unknown)."""
+
+
+@dataclass
+class Work:
+    """The workbench of one figure.
+
+    Attributes:
+        paper: folder of the publication, as "venugopal-2006".
+        citation: of the figure, for titles, as "Venugopal 2006, figure 6.1".
+        settings: how it is drawn.
+        store: where answers are kept.
+        report: told about progress.
+        notes: what the reader must know about the computation, for the caption; see `note`.
+        points: number of points asked for so far.
+    """
+
+    paper: str
+    citation: str
+    settings: Settings
+    store: Store
+    report: Report = lambda *_: None
+    notes: list[str] = field(default_factory=list)
+    points: int = 0
+
+    def scenario(self, base: str | Scenario, changes: Mapping[str, Any] | None = None) -> Scenario:
+        """Return a scenario with some keys (dotted) changed, as the settings want it.
+
+        Args:
+            base: name such as "venugopal-2006/piconet" (or "piconet", of the figure's own paper), or a
+                scenario.
+            changes: values by dotted key.
+
+        Raises:
+            ScenarioError: there is no such scenario, key, or value.
+        """
+        if isinstance(base, str):
+            base = load(base if "/" in base else f"{self.paper}/{base}")
+        wanted = base.changed(changes) if changes else base
+        run: dict[str, Any] = {}
+        if self.settings.quick:
+            run["run.duration_s"] = min(wanted.run.duration_s, QUICK_S)
+            if isinstance(wanted.run.warmup_s, str) or wanted.run.warmup_s > QUICK_WARMUP_S:
+                run["run.warmup_s"] = QUICK_WARMUP_S
+            run["run.replications"] = min(wanted.run.replications, QUICK_REPLICATIONS)
+            run["run.precision"] = None
+        if self.settings.replications is not None:
+            run["run.replications"] = self.settings.replications
+        return wanted.changed(run) if run else wanted
+
+    def some(self, values: Sequence[Value]) -> list[Value]:
+        """Return the values, or a few of them (the ends among them) in a quick figure."""
+        count = len(values)
+        if not self.settings.quick or count <= QUICK_VALUES:
+            return list(values)
+        places = [round(k * (count - 1) / (QUICK_VALUES - 1)) for k in range(QUICK_VALUES)]
+        return [values[place] for place in places]
+
+    def answers(
+        self, scenarios: Sequence[Scenario], engines: Sequence[Engine] = ENGINES, *, what: str = ""
+    ) -> list[dict[Engine, Answer]]:
+        """Return what the engines say about scenarios, which `scenario` made.
+
+        Points without an answer are noted for the caption; their `Answer.failure` says why.
+
+        Args:
+            scenarios: the points.
+            engines: "solve", "simulate", or both.
+            what: is computed, for progress and notes, as "n = 4".
+        """
+        self.points += len(scenarios)
+        found = answers(scenarios, engines, self.store, lambda *state: self.report(what, *state))
+        for engine in engines:
+            self._note_failures(engine, [one[engine] for one in found], what)
+        return found
+
+    def sweep(
+        self,
+        base: str | Scenario,
+        over: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        points: Sequence[Mapping[str, Any]] | None = None,
+        changes: Mapping[str, Any] | None = None,
+        engines: Sequence[Engine] = ENGINES,
+        what: str = "",
+    ) -> xr.Dataset:
+        """Return both engines' answers over a grid of keys, or at chosen points.
+
+        Args:
+            base: see `scenario`.
+            over: values by dotted key, every combination is a point; fewer values in a quick figure.
+            points: chosen points in place of `over`, each a mapping from the same keys to values.
+            changes: of all points, by dotted key.
+            engines: to run.
+            what: is computed, for progress and notes.
+
+        Returns:
+            Dataset as `btqueue.study.sweep_dataset.assemble` describes it: each metric and `<metric>_ci95`
+            with dimensions ("engine", the keys...) or ("engine", "point"); without "engine" if there is one.
+        """
+        whole = self.scenario(base, changes)
+        chosen: Points
+        if points is not None:
+            chosen = listing(self.some(points))
+        else:
+            chosen = grid({key: self.some(list(values)) for key, values in (over or {}).items()})
+        scenarios = [self.scenario(whole.changed(chosen[number])) for number in range(len(chosen))]
+        found = self.answers(scenarios, engines, what=what)
+        return assemble(chosen, engines, lambda: (PointResult(n, dict(one)) for n, one in enumerate(found)))
+
+    def trace_file(self, values: np.ndarray) -> str:
+        """Write numbers, shape (n,), one a line, as `radio.trace_file` takes them; return the file's name.
+
+        The name is made of the content and lasts, so that points which use the file are found again.
+        """
+        text = "\n".join(f"{value:.6g}" for value in values) + "\n"
+        folder = self.store.folder / "traces"
+        path: Path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+        if not path.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_text(text, "utf-8")
+            os.replace(part, path)
+        return str(path)
+
+    def note(self, text: str) -> None:
+        """Add a sentence to the caption, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _note_failures(self, engine: Engine, given: Sequence[Answer], what: str) -> None:
+        reasons = [answer.failure for answer in given if answer.failure is not None]
+        if reasons:
+            who = "the model" if engine == "solve" else "the simulation"
+            where = f" ({what})" if what else ""
+            self.note(
+                f"No answer of {who} at {len(reasons)} of {len(given)} points{where}: {reasons[0].message}"
+            )
+
+
+def runs_note(scenario: Scenario) -> str:
+    """Return how a scenario is simulated, as "10 replications of 480 s after 60 s of warm-up"."""
+    run = scenario.run
+    runs = "one run" if run.replications == 1 else f"{run.replications} replications"
+    warmup = "" if not run.warmup_s else f" after {run.warmup_s} of warm-up"
+    if isinstance(run.warmup_s, int | float) and run.warmup_s:
+        warmup = f" after {run.warmup_s:g} s of warm-up"
+    return f"{runs} of {run.duration_s:g} s{warmup}"

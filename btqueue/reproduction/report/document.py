@@ -1,0 +1,93 @@
+"""The report as one JSON object."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from btqueue.reproduction.claims.record import Judged, publication_record
+from btqueue.reproduction.report import words
+from btqueue.reproduction.report.outcomes import Outcome, Seen
+from btqueue.reproduction.report.summary import Counts, counts, model_errors
+from btqueue.reproduction.report.words import Report
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return all numbers of the report; one that does not exist is null."""
+    return _finite(
+        {
+            "made_with": report.made_with,
+            "quick": report.quick,
+            "complete": report.complete,
+            "warnings": words.warnings(report),
+            **summary(report),
+            "model_errors": [error._asdict() for error in model_errors(report.outcomes)],
+            "papers": {
+                paper: {
+                    "publication": publication_record(paper)["publication"],
+                    "claims": [_claim(one) for one in outcomes],
+                    "misprints": publication_record(paper).get("misprint", []),
+                    "figures": [
+                        {"name": one.name, "title": one.title, "files": [file.name for file in one.files]}
+                        for one in report.figures.get(paper, ())
+                    ],
+                }
+                for paper, outcomes in report.papers().items()
+            },
+        }
+    )
+
+
+def summary(report: Report) -> dict[str, Any]:
+    """Return the counts, by publication and in all."""
+    papers = {paper: _counts(counts(outcomes)) for paper, outcomes in report.papers().items()}
+    return _finite({"counts": _counts(counts(report.outcomes)), "counts_by_paper": papers})
+
+
+def _counts(found: Counts) -> dict[str, Any]:
+    return {
+        "claims": found.total,
+        "checkable": found.checkable,
+        "share_reproduced": found.share,
+        "share_at_least_in_part": found.share_at_least_in_part,
+        "simulated": dict(found.simulated),
+        "solved": dict(found.solved),
+        "same_by_model": found.agree,
+    }
+
+
+def _claim(outcome: Outcome) -> dict[str, Any]:
+    record = outcome.claim
+    texts = {key: record[key] for key in ("id", "where", "statement", "published", "reason") if key in record}
+    return {
+        **texts,
+        "verdict": outcome.verdict,
+        "verdict_on_record": record["verdict"],
+        "model_verdict": outcome.solved.judged.verdict if outcome.modelled else None,
+        "simulated": _seen(outcome.simulated),
+        "solved": _seen(outcome.solved),
+    }
+
+
+def _seen(seen: Seen) -> dict[str, Any]:
+    return {
+        **_judged(seen.judged),
+        "numbers": {
+            key: {"mean": one.mean, "half_width": one.half_width} for key, one in seen.numbers.items()
+        },
+        "seeds": list(seen.seeds),
+        "wall_s": seen.wall_s,
+    }
+
+
+def _judged(judged: Judged) -> dict[str, Any]:
+    return {"seen": judged.seen, "checks": [part._asdict() for part in judged.parts]}
+
+
+def _finite(content: Any) -> Any:
+    """Return the content with None in place of numbers that JSON cannot hold."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

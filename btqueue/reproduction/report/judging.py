@@ -1,0 +1,106 @@
+"""Judge claims by both engines, one after the other; what is finished is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from btqueue.reproduction.claims import papers
+from btqueue.reproduction.claims.engines import Engine, label_of
+from btqueue.reproduction.claims.record import Claim, Judged, Part
+from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
+from btqueue.reproduction.report.store import Store
+from btqueue.simulator.replications import half_width
+
+ARITHMETIC = "arithmetic: no engine is asked"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the judging is, after a claim.
+
+    Attributes:
+        outcome: of the claim.
+        number: of the claim among all, from 1.
+        total: number of claims.
+        kept: whether both verdicts were known already.
+        left_s: estimated seconds that are left, None while nothing is known about the speed.
+    """
+
+    outcome: Outcome
+    number: int
+    total: int
+    kept: bool
+    left_s: float | None
+
+
+def judge_all(
+    wanted: Sequence[tuple[str, Claim]],
+    simulator: Engine,
+    model: Engine,
+    store: Store,
+    report: Callable[[Progress], None] | None = None,
+) -> list[Outcome]:
+    """Judge claims, publication by publication.
+
+    Args:
+        wanted: publication and claim.
+        simulator: the engine whose verdict counts.
+        model: the other one.
+        store: where finished claims are kept, and found again.
+        report: told about each claim.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C; finished claims are in the store.
+    """
+    engines = (simulator, model)
+    known = [[store.get(paper, claim, engine) for engine in engines] for paper, claim in wanted]
+    weights = [
+        0 if None not in seen else 1 + papers.points(paper, claim)
+        for (paper, claim), seen in zip(wanted, known, strict=True)
+    ]
+    outcomes: list[Outcome] = []
+    began, last_paper = time.monotonic(), ""
+    for number, ((paper, claim), kept) in enumerate(zip(wanted, known, strict=True), start=1):
+        if paper != last_paper:
+            simulator.forget()
+            model.forget()
+            last_paper = paper
+        both = []
+        for engine, seen in zip(engines, kept, strict=True):
+            if seen is None:
+                seen = judge_one(paper, claim, engine)
+                store.add(paper, claim, engine, seen)
+            both.append(seen)
+        outcomes.append(Outcome(paper, claim, *both))
+        if report is not None:
+            done, left = sum(weights[:number]), sum(weights[number:])
+            left_s = (time.monotonic() - began) / done * left if done else None
+            report(Progress(outcomes[-1], number, len(wanted), None not in kept, left_s))
+    return outcomes
+
+
+def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
+    """Judge a claim by one engine."""
+    began = time.monotonic()
+    engine.asked.clear()
+    judged = papers.judge(paper, claim, engine)
+    if not engine.is_simulator:
+        judged = _by_model(paper, claim, engine, judged)
+    samples = {f"{label_of(asked.scenario)} {asked.metric}": engine.mean(asked) for asked in engine.asked}
+    return Seen(
+        judged,
+        {key: Number(float(values.mean()), float(half_width(values))) for key, values in samples.items()},
+        tuple(sorted({asked.scenario.run.seed for asked in engine.asked})),
+        round(time.monotonic() - began, 2),
+    )
+
+
+def _by_model(paper: str, claim: Claim, model: Engine, judged: Judged) -> Judged:
+    """Return a verdict of a model; tests, and checks that ask no engine for anything, are none of theirs."""
+    if papers.is_tested(paper, claim):
+        return Judged(())
+    if judged.parts and not model.asked and not judged.unanswered:
+        return Judged((Part("", None, ARITHMETIC),))
+    return judged

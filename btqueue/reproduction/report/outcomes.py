@@ -1,0 +1,98 @@
+"""What became of a claim: both engines' verdicts, and the numbers that they gave on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from btqueue.reproduction.claims.papers import is_judged
+from btqueue.reproduction.claims.record import Claim, Judged, Part
+
+
+class Number(NamedTuple):
+    """A metric of a scenario: mean over flows and replications, and half-width of its 95 % interval.
+
+    The half-width is NaN for a single replication, as for a model.
+    """
+
+    mean: float
+    half_width: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A claim as one engine sees it.
+
+    Attributes:
+        judged: its checks.
+        numbers: all that the checks looked at, by "DIGEST metric" with a digest of the scenario's keys.
+        seeds: of the scenarios.
+        wall_s: seconds that it took.
+    """
+
+    judged: Judged
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+    wall_s: float = 0.0
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "seen": self.judged.seen,
+            "parts": [part._asdict() for part in self.judged.parts],
+            "numbers": {key: list(number) for key, number in self.numbers.items()},
+            "seeds": list(self.seeds),
+            "wall_s": self.wall_s,
+        }
+
+    @classmethod
+    def from_plain(cls, content: Mapping[str, Any]) -> Seen:
+        """Return what `to_plain` described."""
+        judged = Judged(tuple(Part(**part) for part in content["parts"]), content["seen"])
+        numbers = {key: Number(*number) for key, number in content["numbers"].items()}
+        return cls(judged, numbers, tuple(content["seeds"]), content["wall_s"])
+
+
+class Pair(NamedTuple):
+    """A metric of a scenario that both engines gave."""
+
+    metric: str
+    simulated: Number
+    solved: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim with what both engines found."""
+
+    paper: str
+    claim: Claim
+    simulated: Seen
+    solved: Seen
+
+    @property
+    def verdict(self) -> str:
+        """What the simulator says; what is on record if there is nothing to simulate."""
+        return self.simulated.judged.verdict if is_judged(self.claim) else self.claim["verdict"]
+
+    @property
+    def as_on_record(self) -> bool:
+        """Whether the verdict is the one on record."""
+        return self.verdict == self.claim["verdict"]
+
+    @property
+    def modelled(self) -> bool:
+        """Whether a model has a verdict."""
+        return any(part.holds is not None and part.counts for part in self.solved.judged.parts)
+
+    @property
+    def name(self) -> str:
+        """Publication and id."""
+        return f"{self.paper} {self.claim['id']}"
+
+    def pairs(self) -> Iterator[tuple[str, Pair]]:
+        """Yield the numbers that both engines gave, by scenario and metric."""
+        for key, solved in self.solved.numbers.items():
+            if key in self.simulated.numbers:
+                yield key, Pair(key.partition(" ")[2], self.simulated.numbers[key], solved.mean)

@@ -1,0 +1,90 @@
+"""The figures of the report: drawn by `btqueue.reproduction.figures`, or found in a folder."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from btqueue.reproduction.figures.catalogue import drawn_figures
+
+MIME = {".png": "image/png", ".svg": "image/svg+xml"}
+"""Pictures that a page can hold, by suffix."""
+LARGE = 150_000
+"""Bytes of a picture above which the page holds a reduced copy; the files stay as they are."""
+WIDTH, COLOURS = 1400, 128
+"""Of a reduced copy: pixels and number."""
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure of a publication that was drawn again.
+
+    Attributes:
+        paper: folder of the publication.
+        name: of its script, as "fig_6_1".
+        title: first line.
+        caption: the rest, and what the computation adds.
+        files: its pictures.
+        claims: ids that bear on it.
+    """
+
+    paper: str
+    name: str
+    title: str
+    caption: str
+    files: tuple[Path, ...]
+    claims: tuple[str, ...] = ()
+
+
+def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFigure]]:
+    """Return the figures that were drawn into a folder, by publication.
+
+    Those of `btqueue figures` have a record beside them. Other pictures are taken by their names,
+    fig_6_1*.png in the folder of their publication.
+    """
+    found: dict[str, list[PaperFigure]] = {}
+    recorded = {(drawn.paper, drawn.name.rpartition("/")[2]): drawn for drawn in drawn_figures(folder)}
+    for paper in papers:
+        place = folder / paper if (folder / paper).is_dir() else folder
+        for (owner, name), drawn in recorded.items():
+            files = tuple(place / file for file in drawn.files if Path(file).suffix in MIME)
+            if owner == paper and files:
+                caption = "\n".join(filter(None, (drawn.caption, *drawn.notes)))
+                found.setdefault(paper, []).append(
+                    PaperFigure(paper, name, drawn.title, caption, files, drawn.claims)
+                )
+        if place != folder:
+            known = {file for figure in found.get(paper, ()) for file in figure.files}
+            for path in sorted(place.glob("fig_*")):
+                if path.suffix in MIME and path not in known:
+                    number = path.stem.removeprefix("fig_").replace("_", ".")
+                    figure = PaperFigure(paper, path.stem, f"Figure {number}", "", (path,))
+                    found.setdefault(paper, []).append(figure)
+    return found
+
+
+def embedded(path: Path) -> str:
+    """Return a picture as a data URL; of a large one a copy that is as wide as a page shows it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    content = path.read_bytes()
+    if path.suffix == ".png" and len(content) > LARGE:
+        content = _reduced(path)
+    return f"data:{MIME[path.suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+def _reduced(path: Path) -> bytes:
+    """Return a PNG picture with fewer pixels and colours."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        small = picture.convert("RGB")
+    small.thumbnail((WIDTH, 4 * WIDTH), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    small.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue()

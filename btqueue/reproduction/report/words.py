@@ -1,0 +1,251 @@
+"""What the report says, whatever it is written in: lines of a cell, sentences, rows of its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from btqueue.reproduction.claims.papers import is_judged
+from btqueue.reproduction.claims.record import (
+    NO_MODEL,
+    REPRODUCED,
+    TESTBED_ONLY,
+    VERDICTS,
+    Judged,
+    publication_record,
+)
+from btqueue.reproduction.report.outcomes import Outcome
+from btqueue.reproduction.report.pictures import PaperFigure
+from btqueue.reproduction.report.summary import ModelError, counts, model_errors
+
+TITLE = "What was published, simulated and solved"
+CLAIM_HEADINGS = ("claim", "published", "simulated", "verdict", "solved", "of the model")
+COUNT_HEADINGS = ("publication", "claims", *VERDICTS, "of the checkable", "at least in part", "same by model")
+ERROR_HEADINGS = ("metric", "points", "median", "95 %", "worst")
+MISPRINT_HEADINGS = ("where", "printed", "correct", "because")
+REASON_NEEDED = "no reason is on record"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the report is about.
+
+    Attributes:
+        outcomes: of the claims, publication by publication.
+        figures: of the publications, by folder.
+        made_with: versions, seeds, run time, date.
+        quick: whether runs were shortened.
+        complete: whether all claims on record are in it.
+    """
+
+    outcomes: Sequence[Outcome]
+    figures: dict[str, list[PaperFigure]]
+    made_with: dict[str, Any]
+    quick: bool
+    complete: bool
+
+    def papers(self) -> dict[str, list[Outcome]]:
+        """Return the outcomes by publication."""
+        found: dict[str, list[Outcome]] = {}
+        for outcome in self.outcomes:
+            found.setdefault(outcome.paper, []).append(outcome)
+        return found
+
+
+class Line(NamedTuple):
+    """A line of a cell, and whether the check that it is about holds (None: nothing to say)."""
+
+    text: str
+    holds: bool | None = None
+
+
+def citation(paper: str) -> str:
+    """Return authors and year, as "Chen and others (2004)"."""
+    about = publication_record(paper)["publication"]
+    names = about.get("authors") or about["author"].split(", ")
+    surnames = [name.split()[-1] for name in names]
+    shown = (
+        surnames[0]
+        if len(surnames) == 1
+        else " and ".join((surnames[0], surnames[1] if len(surnames) == 2 else "others"))
+    )
+    return f"{shown} ({about['year']})"
+
+
+def about(paper: str) -> str:
+    """Return who published what, where and how it was found, as sentences."""
+    record = publication_record(paper)["publication"]
+    authors = ", ".join(record["authors"]) if "authors" in record else record["author"]
+    where = record.get("venue") or record["kind"]
+    method = record["method"][0].upper() + record["method"][1:]
+    return f"{authors}: {record['title']}. {where}, {record['year']}. {method}."
+
+
+def simulated_how(paper: str) -> list[str]:
+    """Return paragraphs on how the publication is simulated here."""
+    return publication_record(paper)["publication"].get("runs", "").strip().splitlines()
+
+
+def simulated_lines(outcome: Outcome) -> list[Line]:
+    """Return what was simulated."""
+    if not is_judged(outcome.claim):
+        return [Line("–")]
+    return _lines(outcome.simulated.judged)
+
+
+def solved_lines(outcome: Outcome) -> list[Line]:
+    """Return what the models say, or why they do not."""
+    judged = outcome.solved.judged
+    if not judged.parts:
+        return [Line("–")]
+    if not outcome.modelled:
+        return [Line("; ".join(judged.unanswered))]
+    return _lines(judged)
+
+
+def model_verdict(outcome: Outcome) -> str:
+    """Return the verdict of the models, with what they leave out."""
+    judged = outcome.solved.judged
+    if not judged.parts:
+        return "–"
+    if not outcome.modelled:
+        return NO_MODEL
+    missing = sum(part.holds is None for part in judged.parts)
+    return (
+        f"{judged.verdict} ({missing} of {len(judged.parts)} checks: no model)" if missing else judged.verdict
+    )
+
+
+def _lines(judged: Judged) -> list[Line]:
+    """Return a line for each check; after a text for all of them, only the names of those that fail."""
+    several = len(judged.parts) > 1
+    if judged.seen:
+        lines = [Line(judged.seen)]
+        return lines + [Line(f"not: {name}", False) for name in judged.failed if name and several]
+    return [
+        Line(f"{part.label}: {part.seen}" if part.label else part.seen, part.holds if several else None)
+        for part in judged.parts
+    ]
+
+
+def claim_text(outcome: Outcome) -> tuple[str, str]:
+    """Return the statement, and where it stands."""
+    statement = outcome.claim["statement"].rstrip(".")
+    return f"{statement}.", outcome.claim["where"]
+
+
+def reasons(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, str]]:
+    """Return why claims are not reproduced as stated, or not checked."""
+    return [
+        (one, one.claim.get("reason", "" if one.verdict == TESTBED_ONLY else REASON_NEEDED))
+        for one in outcomes
+        if one.verdict != REPRODUCED
+    ]
+
+
+def remarks(outcomes: Iterable[Outcome]) -> list[tuple[Outcome, str]]:
+    """Return what is to be said about claims that are reproduced."""
+    return [
+        (one, one.claim["reason"]) for one in outcomes if one.verdict == REPRODUCED and "reason" in one.claim
+    ]
+
+
+def other_by_model(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return the claims on which model and simulation have different verdicts."""
+    return [one for one in outcomes if one.modelled and one.verdict != one.solved.judged.verdict]
+
+
+def misprints(paper: str) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table of misprints."""
+    return [
+        (one["where"], one["printed"], one["correct"], one["evidence"])
+        for one in publication_record(paper).get("misprint", ())
+    ]
+
+
+def count_rows(report: Report) -> list[list[str]]:
+    """Return the rows of the table of counts, the last one for all publications."""
+    groups = {citation(paper): outcomes for paper, outcomes in report.papers().items()}
+    if len(groups) > 1:
+        groups["all"] = list(report.outcomes)
+    rows = []
+    for name, outcomes in groups.items():
+        found = counts(outcomes)
+        solved = found.solved.total()
+        rows.append(
+            [
+                name,
+                str(found.total),
+                *map(str, found.row()),
+                percent(found.share),
+                percent(found.share_at_least_in_part),
+                f"{found.agree} of {solved}" if solved else "–",
+            ]
+        )
+    return rows
+
+
+def error_rows(outcomes: Iterable[Outcome]) -> list[list[str]]:
+    """Return the rows of the table of errors of the models."""
+    return [_error_row(error) for error in model_errors(outcomes)]
+
+
+def _error_row(error: ModelError) -> list[str]:
+    sizes = (error.median, error.high)
+    return [error.metric, str(error.points), *(f"{size:.1%}" for size in sizes), f"{error.worst:+.1%}"]
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, a dash for none."""
+    return "–" if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def headline(report: Report) -> str:
+    """Return the result in a sentence or two."""
+    found = counts(report.outcomes)
+    solved = found.solved.total()
+    text = (
+        f"Of {found.total} claims, {found.checkable} can be checked without the testbed; "
+        f"{found.simulated[REPRODUCED]} of them ({percent(found.share)}) are reproduced by simulation, "
+        f"{percent(found.share_at_least_in_part)} at least in part."
+    )
+    if solved:
+        text += f" The models have a verdict on {solved}, the same one as the simulation on {found.agree}."
+    return text
+
+
+def warnings(report: Report) -> list[str]:
+    """Return what must be known before anything is read off the page."""
+    found = []
+    if report.quick:
+        found.append(
+            "Quick run: fewer replications and a quarter of the simulated time. Intervals are wider, so that "
+            "verdicts can differ from those on record."
+        )
+    if not report.complete:
+        found.append("Only some of the claims on record were judged.")
+    if changed := [one.name for one in report.outcomes if not one.as_on_record]:
+        found.append(f"Not the verdict on record: {', '.join(changed)}.")
+    return found
+
+
+METHOD = (
+    "A claim is a statement of a publication that can be true or false of a simulation. Tolerances come from "
+    "its wording (“about”, “roughly”) and were fixed before any comparison. A value is reproduced if the "
+    "95 % interval of the simulated mean touches the published value with its tolerance. Trends and orders "
+    "are one-sided t-tests of paired replications, each with a false-alarm rate of 0.1 %; a trend must have "
+    "a significant slope and no significant step backward of more than 5 % of its range. A claim of several "
+    "checks is reproduced if all of them hold, and in part if some do.",
+    "The solved column is the same judgement of the models' answers. They have no interval: an order holds "
+    "if values differ by more than a millionth, and of a trend no step may go backward by more than 5 % of "
+    "the range. On a perfect radio the simulator judges twice, as it is and with jitter (up to 2 ms of "
+    "random processing), because a saturated piconet has several limit cycles; a model is asked once. "
+    "“Fit” is a scenario that was fitted to the reported numbers: it is shown, and does not count.",
+    "Testbed-only are statements about one set of equipment, or without a number. Not simulated are "
+    "statements that a simulation could check and ours does not. Model errors are relative to the simulated "
+    "mean, over all points that the checks ask both engines for, where that mean differs from 0 by its "
+    "interval.",
+)
+"""How to read the report."""

@@ -1,0 +1,129 @@
+"""Write the gallery of published figures from pictures that were drawn before.
+
+btqueue figures --all --out FOLDER
+python docs/generate_gallery.py FOLDER       writes docs/gallery
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from PIL import Image
+
+from btqueue.reproduction.figures.catalogue import Drawn, catalogue, drawn_figures
+
+GALLERY = Path(__file__).parent / "gallery"
+PICTURES = GALLERY / "pictures"
+COLOURS = 128
+"""Of a stored picture: line drawings lose nothing, and take a third of the room."""
+
+COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures' scripts, not this page. -->"
+
+INTRODUCTION = """\
+# Gallery of published figures
+
+Every figure of the five publications, drawn again: markers with 95 % intervals are simulated, lines are
+solved by the models, and stars or dashed lines are what the publication states. `btqueue figures` lists them,
+`btqueue figures venugopal-2006/6.10` draws one and `btqueue figures --all` draws all; what agrees and what
+does not is judged in the [report of the reproduction](../explanation/reproduction.md)."""
+
+TITLES = {
+    "venugopal-2006": "Venugopal 2006: TCP NewReno in piconets and scatternets",
+    "johansson-2000": "Johansson, Kihl and Körner 2000: TCP Vegas over a Bluetooth link",
+    "suliman-2005": "Suliman, Lehtomäki and Oppermann: a WLAN gateway into a piconet",
+    "chen-2004": "Chen, Kapoor, Sanadidi and Gerla 2004: adaptive packet types",
+    "avancha-2002": "Avancha and others 2002: CentaurusComm against TCP",
+}
+"""Headings of the publications' pages, in the order of the gallery."""
+
+
+def anchor(drawn: Drawn) -> str:
+    """Return the name of a figure's section."""
+    return drawn.name.replace("/", "-").replace("_", "-").lower()
+
+
+def index_page(figures: Iterable[Drawn]) -> Iterator[str]:
+    """Yield the lines of the page of thumbnails."""
+    yield from (COMMENT, "", INTRODUCTION)
+    for paper, of_paper in groupby(figures, key=lambda drawn: drawn.paper):
+        yield from ("", f"## {TITLES[paper]}", "", "::::{grid} 2 3 3 4", ":gutter: 2", "")
+        for drawn in of_paper:
+            yield f":::{{grid-item-card}} {heading(drawn)}"
+            yield from (f":link: {anchor(drawn)}", ":link-type: ref", f":img-top: {picture(drawn, 0)}")
+            yield from (":::", "")
+        yield "::::"
+    yield from ("", "```{toctree}", ":hidden:", "", *TITLES, "```")
+
+
+def paper_page(paper: str, figures: Iterable[Drawn]) -> Iterator[str]:
+    """Yield the lines of the page of one publication: pictures, captions, scripts."""
+    yield from (COMMENT, "", f"# {TITLES[paper]}")
+    for drawn in figures:
+        yield from ("", f"({anchor(drawn)})=", f"## {heading(drawn)}", "", drawn.title, "")
+        for place, caption in enumerate(drawn.captions):
+            yield f"```{{figure}} {picture(drawn, place)}"
+            yield from (f":alt: {drawn.title}", "", *([caption] if caption else []), "```", "")
+        for paragraph in drawn.caption.splitlines():
+            yield from (paragraph, "")
+        yield from (f"* {note}" for note in drawn.notes)
+        script = f"../../figures/{drawn.name}.py"
+        yield from ("", f":::{{dropdown}} figures/{drawn.name}.py")
+        yield from (f"```{{literalinclude}} {script}", "```", ":::")
+
+
+def heading(drawn: Drawn) -> str:
+    """Return "Figure 6.10", or what a figure of our own shows."""
+    number, _, word = drawn.name.partition("/fig_")[2].replace("_", ".").partition(".of.")
+    return f"Figure {number}{' ' if word else ''}{word}"
+
+
+def picture(drawn: Drawn, place: int) -> str:
+    """Return the path of a picture from the gallery's pages."""
+    return f"pictures/{drawn.paper}/{drawn.files[place]}"
+
+
+def store(drawn: Drawn, folder: Path) -> None:
+    """Copy the pictures of a figure, with fewer colours.
+
+    Raises:
+        FileNotFoundError: a picture that the record names is not there.
+    """
+    for place, name in enumerate(drawn.files):
+        nested = folder / drawn.paper / name
+        target = GALLERY / picture(drawn, place)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with Image.open(nested if nested.exists() else folder / name) as image:
+            image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def main(folder: Path) -> None:
+    """Write all pages and pictures."""
+    figures = drawn_figures(folder)
+    missing = {entry.name for entry in catalogue()} - {drawn.name for drawn in figures}
+    if missing:
+        sys.exit(f"{folder} lacks {', '.join(sorted(missing))}: btqueue figures --all --out {folder}")
+    quick = [drawn.name for drawn in figures if drawn.settings.get("quick")]
+    if quick:
+        sys.exit(f"drawn with --quick: {', '.join(quick)}")
+    order = {paper: number for number, paper in enumerate(TITLES)}
+    figures.sort(key=lambda drawn: order[drawn.paper])  # stable: keeps the order of the numbers
+    shutil.rmtree(GALLERY, ignore_errors=True)
+    for drawn in figures:
+        store(drawn, folder)
+    pages = {"index": index_page(figures)}
+    for paper in TITLES:
+        pages[paper] = paper_page(paper, [drawn for drawn in figures if drawn.paper == paper])
+    for name, lines in pages.items():
+        (GALLERY / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
+    size = sum(path.stat().st_size for path in PICTURES.rglob("*.png"))
+    print(f"{len(figures)} figures, {sum(len(d.files) for d in figures)} pictures, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,43 @@
+"""Figure 6.13: two peripherals, bit errors, over load and token buffer.
+
+Goodput, round-trip time, congestion window, timeouts and fast retransmits over the offered load of each
+connection and the size S of the token buffer (M = 5, token rate 250 kbit/s, L = 20; bit error rates of
+chapter 6).
+
+The text of the thesis leads to less than half of the goodput that it reports. The pictures "fitted" show the
+scenarios that were fitted to its numbers: no doubling of the timer, one fading process for all links of a
+piconet, whole segments refused at S.
+"""
+
+from collections.abc import Iterator
+
+from btqueue.cli.figures import run_script
+from btqueue.reproduction.figures import Picture, Work
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, PICONET_ERROR_LOADS, pages
+
+CLAIMS = (
+    "errors-goodput-2",
+    "errors-goodput-rises-with-S",
+    "errors-flat-in-load",
+    "errors-timeouts-rise-with-S",
+    "errors-window-2",
+    "errors-rtt-2",
+    "errors-timeouts-dominate",
+)
+
+
+def draw(work: Work) -> Iterator[Picture]:
+    """Yield curves and surfaces."""
+    return pages(
+        work,
+        "piconet-errors-{n}",
+        PICONET_ERROR_LOADS,
+        BUFFERS,
+        numbers=(2,),
+        claims=CLAIMS,
+        fitted="piconet-errors-as-reported-{n}",
+    )
+
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,24 @@
+"""Figure 6.8: scatternet of 1 peripheral a piconet, perfect radio, over load and polling limit.
+
+Goodput, round-trip time, window, timeouts and fast retransmits over the offered load of each connection and
+the polling limit M (S = 25, token rate 250 kbit/s, L = 20).
+
+The thesis draws surfaces; curves are added, with the model beside the simulation.
+"""
+
+from collections.abc import Iterator
+
+from btqueue.cli.figures import run_script
+from btqueue.reproduction.figures import Picture, Work
+from btqueue.reproduction.figures.venugopal_2006 import LIMITS, SCATTERNET_LOADS, pages
+
+CLAIMS = ("scatternet-M",)
+
+
+def draw(work: Work) -> Iterator[Picture]:
+    """Yield curves and surfaces."""
+    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, LIMITS, numbers=(1,), claims=CLAIMS)
+
+
+if __name__ == "__main__":
+    run_script(__file__)

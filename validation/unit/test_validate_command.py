@@ -1,0 +1,90 @@
+"""The command `btqueue validate`: what is asked for, errors, a cheap claim of each publication, Ctrl-C."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from btqueue.cli import app
+from btqueue.cli.validate import chosen
+from btqueue.reproduction.claims import papers
+from btqueue.reproduction.claims.engines import Model, NoAnswer, Simulator
+from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.scenario import load
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["validate", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--paper", "venugopal"], "did you mean 'venugopal-2006'"),
+        (["--claims", "goodput-5"], "no such claim; did you mean 'goodput-"),
+        (["--paper", "chen-2004", "--claims", "goodput-4"], "no such claim"),
+        (["--figures-from", "nowhere"], "there is no such folder"),
+        (["--out", "file/in/it"], "cannot be made"),
+    ],
+)
+def test_what_cannot_be_used_is_said(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    result = command(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_all_claims_are_wanted_unless_some_are_named():
+    assert len(chosen((), ())) == sum(len(claims_of(paper)) for paper in PAPERS)
+    assert [claim["id"] for _, claim in chosen((), ["rtt-2,rtt-6", "III.A-bdp"])] == [
+        "rtt-2",
+        "rtt-6",
+        "III.A-bdp",
+    ]
+
+
+CHEAP = {
+    "venugopal-2006": "goodput-6",
+    "johansson-2000": "asymmetric-over-symmetric",
+    "chen-2004": "two-hops-halve",
+    "suliman-2005": "III.B-adaptive-better",
+    "avancha-2002": "5.3.2-linear",
+}
+
+
+def test_a_cheap_claim_of_each_publication(tmp_path, monkeypatch):
+    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
+    only = [part for name in CHEAP.values() for part in ("--claims", name)]
+    result = command(*only, "--no-figures", "--out", str(tmp_path / "report"), "--json")
+    assert result.exit_code == 0
+    counted = json.loads(result.stdout)["counts"]
+    assert counted["simulated"] == {"reproduced": 5}
+    assert sum(counted["solved"].values()) == 5
+    again = command(*only, "--no-figures", "--out", str(tmp_path / "report"))
+    assert again.output.count("(known") == 5
+    assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Simulator, "run", interrupted)
+    result = command("--claims", "pcss-misses,rtt-2", "--no-figures", "--out", str(tmp_path / "report"))
+    assert result.exit_code == 130
+    assert "interrupted: 1 of 2 claims are kept" in result.output
+    assert not list((tmp_path / "report").iterdir())
+
+
+def test_a_model_answers_with_one_replication_or_says_why_not():
+    model = Model()
+    assert model.sample(load("venugopal-2006/piconet-capacity"), "goodput_kbps").shape == (1,)
+    with pytest.raises(NoAnswer, match="is not in the model"):
+        model(load("venugopal-2006/piconet", ["transport.variant=reno"]))
+
+
+def test_every_claim_has_a_size_for_the_time_that_is_left():
+    assert all(papers.points(paper, claim) >= 0 for paper in PAPERS for claim in claims_of(paper).values())
