@@ -64,10 +64,18 @@ def simulate(
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Put stand-ins in the engines' places, so that nothing waits for a compiler; a test may replace them."""
-    import btqueue.cli.engines
+def engines(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Put stand-ins in the engines' places, so that nothing waits for a compiler; a test may replace them.
 
+    What they answer is never kept among the answers of the real engines.
+    """
+    import btqueue.cli.engines
+    import btqueue.reproduction.figures.points
+    import btqueue.reproduction.report.store
+
+    kept = tmp_path_factory.mktemp("kept")
+    for stored in ("figures.points", "report.store"):
+        monkeypatch.setattr(f"btqueue.reproduction.{stored}.default_folder", lambda: kept)
     network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
     vars(network).update(solve=solve, NoConvergence=NoConvergence)
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)

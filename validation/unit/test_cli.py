@@ -204,7 +204,7 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
 def test_figures_are_listed():
     text = run("figures")
     assert "venugopal-2006/fig_6_1" in text
-    assert "two peripherals on a perfect radio" in text
+    assert "two peripherals, perfect radio" in text
 
 
 # ------------------------------------------------------------------- what the simulator measures, and marks
