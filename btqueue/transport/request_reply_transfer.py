@@ -48,12 +48,6 @@ class Sent(NamedTuple):
 class MessageSender:
     """A sender of what has been `written`; `deadline` is when its timer expires."""
 
-    __slots__ = (
-        "cwnd", "deadline", "duplicates", "fast_retransmits", "highest", "nxt", "recover", "recovering",
-        "resent", "rto", "rules", "samples", "sends", "smoothed", "ssthresh", "timed", "timeouts", "una",
-        "variation", "written",
-    )  # fmt: skip
-
     def __init__(self, rules: Rules) -> None:
         """Begin a new connection; nothing written."""
         self.rules = rules
@@ -69,8 +63,7 @@ class MessageSender:
     def copy(self) -> "MessageSender":
         """Return a sender with the same past."""
         other = MessageSender.__new__(MessageSender)
-        for name in MessageSender.__slots__:
-            setattr(other, name, getattr(self, name))
+        vars(other).update(vars(self))
         other.timed, other.samples = self.timed.copy(), self.samples.copy()
         return other
 
@@ -177,8 +170,6 @@ class MessageSender:
 class MessageReceiver:
     """Acknowledges, at once or delayed; `deadline` is when an acknowledgement that waits has to leave."""
 
-    __slots__ = ("acknowledged", "deadline", "early", "echo", "expected", "rules", "waiting")
-
     def __init__(self, rules: Rules) -> None:
         """Nothing received yet."""
         self.rules = rules
@@ -190,8 +181,7 @@ class MessageReceiver:
     def copy(self) -> "MessageReceiver":
         """Return a receiver with the same past."""
         other = MessageReceiver.__new__(MessageReceiver)
-        for name in MessageReceiver.__slots__:
-            setattr(other, name, getattr(self, name))
+        vars(other).update(vars(self))
         return other
 
     def take(self, sent: Sent, now: float) -> bool:

@@ -7,9 +7,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.network.bulk_transfer.loss import lossy_rates
-from btqueue.network.bulk_transfer.receiver import Receiver
 from btqueue.network.bulk_transfer.recovery import LossyPath
-from btqueue.network.bulk_transfer.sender import Sender, Timer
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.errors import NotBuiltYet
 from btqueue.transport import pftk_rate
@@ -149,20 +147,6 @@ def test_loss_chain_falls_with_loss_and_selective_acknowledgements_never_hurt():
     for loss in (0.01, 0.05):
         by = {v: lossy_rates(lossy(loss, variant=v)).goodput for v in ("tahoe", "reno", "newreno", "sack")}
         assert by["sack"] >= by["newreno"] >= max(by["reno"], by["tahoe"])
-
-
-def test_selective_recovery_repairs_two_holes_without_going_back():
-    sender = Sender("sack", 100, Timer(3.0, 1.0, 64.0, backoff=True), True, 10.0, 5.0)
-    assert sender.send(0.0) == list(range(10))
-    receiver = Receiver(1, 0.2, 3)
-    sent: list[int] = []
-    for number in (n for n in range(10) if n not in (0, 1)):
-        ack = receiver.take(number, 0.0, 0.1)
-        assert ack is not None
-        sent += sender.acknowledge(ack.number, ack.echo, ack.blocks, 0.1)[0]
-    assert sent[:2] == [0, 1]
-    assert sender.ssthresh == 5.0
-    assert set(sent[2:]) == set(range(10, 10 + len(sent) - 2))
 
 
 def test_scope_refuses_by_name():

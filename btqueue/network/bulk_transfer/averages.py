@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.network.bulk_transfer.orbit import Orbit
-from btqueue.network.bulk_transfer.sender import Counts
+from btqueue.network.bulk_transfer.records import ROUND_TRIP, SESSION, SUMMED
 
 BLOCK = 250
 """Segments between two looks at the averages; more for large windows, so that growth shows."""
@@ -33,14 +33,13 @@ PHASES = (0.0, 0.33, 0.67)
 
 
 class Mark(NamedTuple):
-    """All counts at a time (s): of each flow those of COLUMNS, of its round trips, and of its sessions."""
+    """All counts at a time (s): of each flow those of `SUMMED`, and of its samples, [flow, kind]."""
 
     time: float
     visits: int
     data_slots: int
     flows: NDArray[np.float64]
     samples: NDArray[np.int64]
-    sessions: list[int]
 
 
 @dataclass(frozen=True)
@@ -54,92 +53,77 @@ class Followed:
     visits: int
     data_slots: int
     flows: NDArray[np.float64]
-    rtts: tuple[list[float], ...]
-    sessions: tuple[list[float], ...]
+    rtts: tuple[NDArray[np.float64], ...]
+    sessions: tuple[NDArray[np.float64], ...]
     residual: float
 
     def of(self, name: str) -> NDArray[np.float64]:
         """Return the count of this name of every flow."""
-        return self.flows[:, COLUMNS.index(name)]
-
-
-COLUMNS = ("sent_bytes", "delivered_bytes", "ended", "lost", *vars(Counts()))
+        return self.flows[:, SUMMED.index(name)]
 
 
 def mark(orbit: Orbit) -> Mark:
     """Read all counts."""
-    rows = [
-        [getattr(c.tally, name) for name in COLUMNS[:4]] + [getattr(c.sender.counts, n) for n in COLUMNS[4:]]
-        for c in orbit.connections
-    ]
-    samples = np.array([len(c.tally.rtts) for c in orbit.connections])
-    piconet = orbit.piconet
-    visits = piconet.visits_by(orbit.now)
-    sessions = [len(_session_times(orbit, index)) for index in range(len(orbit.connections))]
-    return Mark(orbit.now, visits, piconet.data_slots, np.array(rows, float), samples, sessions)
-
-
-def _session_times(orbit: Orbit, index: int) -> list[float]:
-    """Return the durations (s) of the sessions of which a flow is the client."""
-    session = orbit.sessions.get(index)
-    return session.times if session is not None and session.client == index else []
+    state = orbit.state
+    flows = np.array([state.senders[name] for name in SUMMED], float).T
+    data_slots = int(state.piconet["data_slots"][0])
+    return Mark(orbit.now, orbit.visits, data_slots, flows, state.counts.copy())
 
 
 def between(orbit: Orbit, marks: list[Mark]) -> Followed:
     """Return the differences between the first and the last of these marks."""
     first, middle, last = marks[0], marks[len(marks) // 2], marks[-1]
-    sums = last.flows - first.flows
-    pairs = zip(first.sessions, last.sessions, strict=True)
     return Followed(
         last.time - first.time,
         last.visits - first.visits,
         last.data_slots - first.data_slots,
-        sums,
-        _trips(orbit, first, last),
-        tuple(_session_times(orbit, i)[a:b] for i, (a, b) in enumerate(pairs)),
+        last.flows - first.flows,
+        _samples(orbit, ROUND_TRIP, first, last),
+        _samples(orbit, SESSION, first, last),
         _difference(orbit, first, middle, last) if len(marks) > 2 else 0.0,
     )
 
 
-def _trips(orbit: Orbit, first: Mark, last: Mark) -> tuple[list[float], ...]:
-    ranges = zip(orbit.connections, first.samples, last.samples, strict=True)
-    return tuple(connection.tally.rtts[a:b] for connection, a, b in ranges)
+def _samples(orbit: Orbit, kind: int, first: Mark, last: Mark) -> tuple[NDArray[np.float64], ...]:
+    """Return the samples of a kind that each flow has taken between two marks."""
+    ranges = zip(first.samples[:, kind], last.samples[:, kind], strict=True)
+    return tuple(orbit.samples(kind, flow)[a:b] for flow, (a, b) in enumerate(ranges))
 
 
 def _difference(orbit: Orbit, first: Mark, middle: Mark, last: Mark) -> float:
     rates, means = [], []
     for a, b in ((first, middle), (middle, last)):
         rates.append((b.flows - a.flows)[:, 1].sum() / max(b.time - a.time, 1e-9))
-        trips = [trip for own in _trips(orbit, a, b) for trip in own]
-        means.append(float(np.mean(trips)) if trips else 0.0)
+        trips = np.concatenate(_samples(orbit, ROUND_TRIP, a, b))
+        means.append(float(trips.mean()) if trips.size else 0.0)
     return max(abs(y - x) / max(x, y, 1e-9) for x, y in (rates, means))
 
 
 def follow(orbit: Orbit) -> Followed:
     """Follow an orbit from its start until its averages stand."""
-    block = max(BLOCK, 8 * max(connection.path.window for connection in orbit.connections))
-    alone = len(orbit.connections) == 1
+    block = max(BLOCK, 8 * max(path.window for path in orbit.paths.flows))
+    alone = len(orbit.paths.flows) == 1
     longer = 1 if alone else SHARING
     marks = [mark(orbit)]
     for _ in range(-(-longer * SETTLING // block)):
         orbit.play(block, LONGEST_S)
         marks.append(mark(orbit))
-        if not orbit.sessions and len(marks) > 3 and _steady(orbit, marks[-3:]):
+        if not orbit.has_sessions and len(marks) > 3 and _steady(orbit, marks[-3:]):
             return between(orbit, marks[-3:])
     if alone:
-        _to_next_tooth(orbit)
+        orbit.play_to_loss(MOST, LONGEST_S)
     marks = [mark(orbit)]
     segments = teeth = 0.0
-    while segments < longer * FOLLOWED or (not orbit.sessions and teeth < TEETH and segments < MOST):
+    while segments < longer * FOLLOWED or (not orbit.has_sessions and teeth < TEETH and segments < MOST):
         if alone:
-            _to_next_tooth(orbit)
+            orbit.play_to_loss(MOST, LONGEST_S)
         else:
             orbit.play(block, LONGEST_S)
         marks.append(mark(orbit))
         sums = between(orbit, [marks[0], marks[-1]])
         segments = sums.of("ended").sum()
         teeth = (sums.of("timeouts") + sums.of("fast_retransmits")).min()
-        if not orbit.sessions and _steady(orbit, marks[-3:]):
+        if not orbit.has_sessions and _steady(orbit, marks[-3:]):
             return between(orbit, marks[-3:])
     return between(orbit, marks)
 
@@ -149,19 +133,11 @@ def _steady(orbit: Orbit, marks: list[Mark]) -> bool:
     return len(marks) == 3 and not lost.any() and _difference(orbit, *marks) < STEADY
 
 
-def _to_next_tooth(orbit: Orbit) -> None:
-    """Play until a lone flow next takes a loss for congestion."""
-    counts, tally = orbit.connections[0].sender.counts, orbit.connections[0].tally
-    events, ended = counts.timeouts + counts.fast_retransmits, tally.ended
-    while counts.timeouts + counts.fast_retransmits == events and tally.ended < ended + MOST:
-        orbit.play(1, LONGEST_S)
-
-
 def follow_from_starts(new_orbit: Callable[[float], Orbit]) -> list[Followed]:
     """Follow orbits from several starts, by the phase of the jitter; one, where there is no choice."""
     orbit = new_orbit(PHASES[0])
     found = [follow(orbit)]
-    several = found[0].of("lost").any() or orbit.sessions
-    if len(orbit.connections) > 1 and orbit.paths.jitter_s and several:
+    several = found[0].of("lost").any() or orbit.has_sessions
+    if len(orbit.paths.flows) > 1 and orbit.paths.jitter_s and several:
         found += [follow(new_orbit(phase)) for phase in PHASES[1:]]
     return found

@@ -5,17 +5,15 @@ the round trip of an empty path, a wide one the rate of its bottleneck.
 """
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from btqueue.network.bulk_transfer.ends import new_receiver, new_sender
 from btqueue.network.bulk_transfer.loss import lossy_rates
 from btqueue.network.bulk_transfer.orbit import Orbit
 from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, RadioPort
 from btqueue.network.bulk_transfer.quantiles import QUANTILES, weighted_quantiles
+from btqueue.network.bulk_transfer.records import ROUND_TRIP
 from btqueue.network.bulk_transfer.recovery import LossyPath
-from btqueue.network.bulk_transfer.sender import Sender
 from btqueue.scenario import Scenario
 
 WIDE = 256
@@ -74,12 +72,12 @@ def lossy_path(scenario: Scenario, paths: Paths) -> LossyPath:
     free = paths.without_limits()
     empty = _orbit(scenario, free, window=1)
     empty.play(ALONE, np.inf)
-    base_s = float(np.mean(empty.connections[0].tally.rtts))
+    base_s = float(empty.samples(ROUND_TRIP, 0).mean())
     full = _orbit(scenario, free, window=WIDE)
     full.play(WARM_UP, np.inf)
-    start, before = full.now, full.connections[0].tally.ended
+    start, before = full.now, full.ended
     full.play(MEASURED, np.inf)
-    rate = (full.connections[0].tally.ended - before) / (full.now - start)
+    rate = (full.ended - before) / (full.now - start)
     covered = transport.ack_every_segments if transport.delayed_ack else 1
     # At the pace of the bottleneck the timer may let fewer segments gather.
     covered = min(covered, 1 + int(transport.ack_delay_s * rate))
@@ -99,15 +97,14 @@ def lossy_path(scenario: Scenario, paths: Paths) -> LossyPath:
 
 def _orbit(scenario: Scenario, paths: Paths, window: int) -> Orbit:
     """Return the orbit of a sender with a constant window; a lone segment is acknowledged at once."""
-
-    def sender(flow: FlowPath) -> Sender:
-        made = new_sender(scenario.transport, replace(flow, window=window))
-        made.cwnd = float(window)
-        made.timer.rto = made.timer.least = made.timer.most = np.inf
-        return made
-
-    every = 1 if window == 1 else None
-    return Orbit(paths, sender, partial(new_receiver, scenario.transport, every))
+    flows = tuple(replace(flow, window=window) for flow in paths.flows)
+    orbit = Orbit(replace(paths, flows=flows), scenario.transport)
+    senders, receivers = orbit.state.senders, orbit.state.receivers
+    senders["cwnd"] = window
+    senders["rto"] = senders["min_rto"] = senders["max_rto"] = np.inf
+    if window == 1:
+        receivers["every"] = 1
+    return orbit
 
 
 def _places(paths: Paths, flow: FlowPath) -> float:

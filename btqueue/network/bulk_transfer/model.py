@@ -7,7 +7,6 @@
    (`bulk_transfer.loss`) on the path that a lone segment and a full pipe see.
 """
 
-from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.bulk_transfer.averages import Followed, follow_from_starts
-from btqueue.network.bulk_transfer.ends import new_receiver, new_sender
 from btqueue.network.bulk_transfer.lossy_path import answer_with_loss
 from btqueue.network.bulk_transfer.orbit import Orbit
 from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, paths_of
@@ -38,10 +36,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 
 def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
-    transport = scenario.transport
-    found = follow_from_starts(
-        lambda phase: Orbit(paths, partial(new_sender, transport), lambda: new_receiver(transport), phase)
-    )
+    found = follow_from_starts(lambda phase: Orbit(paths, scenario.transport, phase))
     elapsed = sum(one.elapsed for one in found)
 
     def total(name: str) -> np.ndarray:
@@ -51,8 +46,8 @@ def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
     metrics: dict[str, Any] = {
         "goodput_kbps": total("delivered_bytes") * 8e-3 / elapsed,
         "throughput_kbps": total("sent_bytes") * 8e-3 / elapsed,
-        "cwnd_segments": total("cwnd") / acks,
-        "window_segments": total("window") / acks,
+        "cwnd_segments": total("cwnd_sum") / acks,
+        "window_segments": total("window_sum") / acks,
         "timeouts_per_s": total("timeouts") / elapsed,
         "fast_retransmits_per_s": total("fast_retransmits") / elapsed,
         "segment_loss": total("lost") / np.maximum(total("ended"), 1.0),
@@ -81,7 +76,7 @@ def _sessions(found: list[Followed], elapsed: float) -> dict[str, np.ndarray]:
     names = ("sessions_per_s", "session_time_s", "session_time_sd_s", *SESSION_QUANTILES)
     rows = []
     for index in range(len(found[0].sessions)):
-        times = np.array([time for one in found for time in one.sessions[index]])
+        times = np.concatenate([one.sessions[index] for one in found])
         some = [times.size / elapsed, times.mean(), times.std(), *quantiles(times, 0.0)] if times.size else []
         rows.append(some or [np.nan] * len(names))
     return dict(zip(names, np.array(rows).T, strict=True))
@@ -89,7 +84,7 @@ def _sessions(found: list[Followed], elapsed: float) -> dict[str, np.ndarray]:
 
 def _warnings(found: list[Followed]) -> list[str]:
     warnings = []
-    means = [float(np.mean([trip for own in one.rtts for trip in own])) for one in found]
+    means = [float(np.concatenate(one.rtts).mean()) for one in found]
     if max(means) - min(means) >= DISTINCT * max(means):
         warnings.append(
             f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
@@ -108,7 +103,8 @@ def _round_trips(paths: Paths, found: list[Followed]) -> dict[str, np.ndarray]:
     cycle = sum(one.elapsed for one in found) * paths.members / max(1, sum(one.visits for one in found))
     rows = []
     for index, path in enumerate(paths.flows):
-        trips = np.array([trip for one in found for trip in one.rtts[index]] or [np.nan])
+        trips = np.concatenate([one.rtts[index] for one in found])
+        trips = trips if trips.size else np.array([np.nan])
         spread = _spread_of_arq(paths, path, cycle)
         sd = sqrt(trips.var() + spread * trips.mean())
         rows.append([trips.mean(), sd, *quantiles(trips, spread)])

@@ -5,10 +5,10 @@ share its slots; everything else is a constant delay.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, PacketType, segment
 from btqueue.channel import packet_error_rate
-from btqueue.network.bulk_transfer.sessions import SessionPath
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 
@@ -82,6 +82,16 @@ class RadioPort:
 
 
 Port = OutsidePort | RadioPort
+
+
+class SessionPath(NamedTuple):
+    """What a client and its server say: lengths of the messages (segments), and the pause between (s)."""
+
+    server: int
+    request: int
+    reply: int
+    goodbye: int
+    pause_s: float
 
 
 @dataclass(frozen=True)

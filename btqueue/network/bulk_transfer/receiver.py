@@ -1,78 +1,68 @@
 """The receiver of a bulk transfer as a deterministic machine: when it acknowledges, and what it reports.
 
 Rules: RFC 5681, section 4.2 (delayed acknowledgements), RFC 2018 (blocks, the most recent first) and RFC
-7323, section 4.3 (the time stamp that is echoed).
+7323, section 4.3 (the time stamp that is echoed). These are parts of the compiled loop in
+`bulk_transfer.steps`; a receiver is a `RECEIVER` record, and its blocks are rows of begin and end.
 """
 
-from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+
+from btqueue.transport.compilation import part
 
 
-class Acknowledgement(NamedTuple):
-    """All below `number` has arrived; `echo` is a time of sending (s), `blocks` what came out of order."""
+@part
+def take(own, early, number, sent_at, now):
+    """Take a segment; return whether an acknowledgement has to leave at once."""
+    if number <= own.acknowledged and sent_at >= own.echo:
+        own.echo = sent_at
+    if number != own.expected:
+        if number > own.expected:
+            keep(own, early, number)
+        return True
+    gap = own.blocks > 0
+    own.expected += 1
+    join(own, early)
+    own.waiting += 1
+    if gap or own.waiting >= own.every:
+        return True
+    own.deadline = min(own.deadline, now + own.delay_s)
+    return False
 
-    number: int
-    echo: float
-    blocks: tuple[tuple[int, int], ...]
+
+@part
+def acknowledged(own):
+    """Note that all that is there is acknowledged now."""
+    own.waiting, own.deadline, own.acknowledged = 0, inf, own.expected
 
 
-@dataclass
-class Receiver:
-    """State of the receiver; `deadline` is when a delayed acknowledgement has to leave (s).
+@part
+def join(own, early):
+    """Go on behind the block that begins with the number expected, if there is one."""
+    for place in range(own.blocks):
+        if early[place, 0] == own.expected:
+            own.expected = early[place, 1]
+            own.blocks -= 1
+            for behind in range(place, own.blocks):
+                early[behind, 0], early[behind, 1] = early[behind + 1, 0], early[behind + 1, 1]
+            return
 
-    Attributes:
-        every: segments in order that are acknowledged together; 1: each at once.
-        delay_s: longest that the first of them waits.
-        most_blocks: blocks in an acknowledgement; 0 without SACK.
-    """
 
-    every: int
-    delay_s: float
-    most_blocks: int
-    expected: int = 0
-    waiting: int = 0
-    acknowledged: int = 0
-    echo: float = 0.0
-    deadline: float = inf
-    blocks: list[tuple[int, int]] = field(default_factory=list)
-
-    def take(self, number: int, sent_at: float, now: float) -> Acknowledgement | None:
-        """Take a segment; return the acknowledgement if one has to leave at once."""
-        if number <= self.acknowledged and sent_at >= self.echo:
-            self.echo = sent_at
-        if number != self.expected:
-            if number > self.expected:
-                self._keep(number)
-            return self.acknowledge()
-        gap = bool(self.blocks)
-        self.expected += 1
-        for start, end in self.blocks:
-            if start == self.expected:
-                self.expected = end
-                self.blocks.remove((start, end))
-                break
-        self.waiting += 1
-        if gap or self.waiting >= self.every:
-            return self.acknowledge()
-        self.deadline = min(self.deadline, now + self.delay_s)
-        return None
-
-    def acknowledge(self) -> Acknowledgement:
-        """Acknowledge all that is there."""
-        self.waiting, self.deadline, self.acknowledged = 0, inf, self.expected
-        return Acknowledgement(self.expected, self.echo, tuple(self.blocks[: self.most_blocks]))
-
-    def _keep(self, number: int) -> None:
-        """Enter a segment out of order; its block, joined with its neighbours, becomes the first."""
-        start, end, others = number, number + 1, []
-        for block in self.blocks:
-            if block[0] <= number < block[1]:
-                start, end = block
-            elif block[1] == start:
-                start = block[0]
-            elif block[0] == end:
-                end = block[1]
-            else:
-                others.append(block)
-        self.blocks = [(start, end), *others]
+@part
+def keep(own, early, number):
+    """Enter a segment out of order; its block, joined with its neighbours, becomes the first."""
+    start, end, others = number, number + 1, 0
+    for place in range(own.blocks):
+        first, behind = early[place, 0], early[place, 1]
+        if first <= number < behind:
+            start, end = first, behind
+        elif behind == start:
+            start = first
+        elif first == end:
+            end = behind
+        else:
+            early[others, 0], early[others, 1] = first, behind
+            others += 1
+    for place in range(others, 0, -1):
+        early[place, 0], early[place, 1] = early[place - 1, 0], early[place - 1, 1]
+    early[0, 0], early[0, 1] = start, end
+    own.blocks = others + 1

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
+
+from btqueue.transport import binomial
 
 Vector = NDArray[np.floating]
 
@@ -112,7 +113,7 @@ def recovery_of(path: LossyPath, top: int, starts: list[Start]) -> Recovery:
     """Enumerate losses found with up to `top` segments in flight."""
     flight = np.arange(top + 1)
     holes = np.arange(1, MOST_HOLES + 1)
-    chance = binom.pmf(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
+    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
     chance[:, -1] += 1.0 - chance.sum(axis=1)
     silent = flight[:, None] - holes < DUPLICATES
     if path.variant == "reno":

@@ -1,60 +1,65 @@
-"""Request-reply sessions that share a path with bulk transfers: request, reply, good-bye, pause."""
+"""Request-reply sessions that share a path with bulk transfers: request, reply, good-bye, pause.
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+Parts of the compiled loop in `bulk_transfer.steps`. A session is the `TALK` record of its client's flow; of
+either flow it has `written` so many segments.
+"""
 
-REQUEST, REPLY, GOODBYE, PAUSE = "request", "reply", "good-bye", "pause"
-
-
-class SessionPath(NamedTuple):
-    """What a client and its server say: lengths of the messages (segments), and the pause between (s)."""
-
-    server: int
-    request: int
-    reply: int
-    goodbye: int
-    pause_s: float
+from btqueue.network.bulk_transfer.events import BEGIN, schedule
+from btqueue.network.bulk_transfer.records import GOODBYE, PAUSE, REPLY, REQUEST, SESSION
+from btqueue.network.bulk_transfer.rules import NONE
+from btqueue.transport.compilation import part
 
 
-class Step(NamedTuple):
-    """What comes next: an end writes a message, or the next request follows after the pause."""
+@part
+def begin(state, rules, flow):
+    """Let a flow begin; return the one that may send because of it, or NONE."""
+    client = rules.flows[flow].client
+    if client == NONE:
+        return flow
+    if client != flow:
+        return NONE
+    state.sessions[client].began = state.clock[0].now
+    state.sessions[client].phase = REQUEST
+    return write(state, client, rules.flows[client].request)
 
-    flow: int
-    segments: int
+
+@part
+def delivered(state, rules, flow):
+    """A flow has delivered new data; return the flow in which the application answers, or NONE."""
+    client = rules.flows[flow].client
+    if client == NONE:
+        return NONE
+    session, own = state.sessions[client], rules.flows[client]
+    if session.phase == PAUSE or state.receivers[flow].expected < state.senders[flow].written:
+        return NONE
+    now = state.clock[0].now
+    if session.phase == REQUEST and flow == client:
+        session.phase = REPLY
+        return write(state, own.server, own.reply)
+    if session.phase == REPLY and flow == own.server:
+        add_sample(state, client, SESSION, now - session.began)
+        if own.goodbye > 0:
+            session.phase = GOODBYE
+            return write(state, client, own.goodbye)
+    elif session.phase != GOODBYE or flow != client:
+        return NONE
+    session.phase = PAUSE
+    schedule(state, now + own.pause_s, BEGIN, client)
+    return NONE
 
 
-@dataclass
-class Session:
-    """One session after the other; `times` are their durations (s), from the request to the whole reply."""
+@part
+def write(state, flow, segments):
+    """Write a message into a flow; return the flow."""
+    state.senders[flow].written += segments
+    return flow
 
-    client: int
-    path: SessionPath
-    phase: str = PAUSE
-    expected: dict[int, int] = field(default_factory=dict)
-    began: float = 0.0
-    times: list[float] = field(default_factory=list)
 
-    def begin(self, now: float) -> Step:
-        """The client asks."""
-        self.began = now
-        return self._write(REQUEST, self.client, self.path.request)
-
-    def delivered(self, flow: int, received: int, now: float) -> Step | None:
-        """A flow has delivered all below `received`; return what the application does, or None."""
-        if self.phase == PAUSE or received < self.expected.get(flow, 0):
-            return None
-        if self.phase == REQUEST and flow == self.client:
-            return self._write(REPLY, self.path.server, self.path.reply)
-        if self.phase == REPLY and flow == self.path.server:
-            self.times.append(now - self.began)
-            if self.path.goodbye:
-                return self._write(GOODBYE, self.client, self.path.goodbye)
-        elif self.phase != GOODBYE or flow != self.client:
-            return None
-        self.phase = PAUSE
-        return Step(self.client, 0)
-
-    def _write(self, phase: str, flow: int, segments: int) -> Step:
-        self.phase = phase
-        self.expected[flow] = self.expected.get(flow, 0) + segments
-        return Step(flow, segments)
+@part
+def add_sample(state, flow, kind, value):
+    """Keep a sample of a flow."""
+    place = state.counts[flow, kind]
+    state.samples[flow, kind, place] = value
+    state.counts[flow, kind] = place + 1
+    if place + 1 == state.samples.shape[2]:
+        state.clock[0].cramped = True

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +34,14 @@ RELIABLE = 0.5
 CLOSE = 0.15
 """Difference of logarithms of timeouts up to which a stage may stand in for another."""
 
+OF_EACH_END = np.array([1.0, 0.25])
+"""Weights of the client's and of the server's timeout in this difference."""
+
 UNEXPLORED = 2e-3
 """Share of the visits that may go to stages not followed."""
+
+
+PROBABILITY = attrgetter("probability")
 
 
 class Transition(NamedTuple):
@@ -110,7 +117,7 @@ class Chain:
             if key not in self.alike:
                 continue
             others, candidates = self.alike[key]
-            distances = abs(others - patience) @ (1.0, 0.25)
+            distances = abs(others - patience) @ OF_EACH_END
             nearest = int(distances.argmin())
             if distances[nearest] < least:
                 best, least = candidates[nearest], distances[nearest]
@@ -128,7 +135,7 @@ class Chain:
         while open_ends:
             sessions, probability = open_ends.pop()
             while (options := sessions.run()) is not None:
-                likely, *others = sorted(options, key=lambda option: -option.probability)
+                likely, *others = sorted(options, key=PROBABILITY, reverse=True)
                 all_of_it = probability
                 for option in others:
                     share = all_of_it * option.probability

@@ -5,11 +5,11 @@ radio packets (a geometric number of frames each), as far as they lie on the lon
 (`request_reply_way.Chain`). They are independent, so their laws are convolved.
 """
 
-from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.network.request_reply.carrying import MOVE, Laws, carry
 from btqueue.network.request_reply.chain import Stationary
 from btqueue.network.request_reply.route import Chain
 
@@ -76,43 +76,72 @@ def add_at(law: np.ndarray, weights: np.ndarray, places: float) -> None:
         law[whole + 1 :] += part * weights[: len(law) - whole - 1]
 
 
-def session_law(solved: Stationary, *, longest_s: float, jitter_s: float, slot_s: float) -> Law:
+class Moves(NamedTuple):
+    """What carries sessions through the chain, as `MOVE` records.
+
+    Attributes:
+        stages: stages that are met within a session, a row each.
+        chains: what is random on the way to the end of a session, a row each.
+        begin, begin_end: from the one row of sessions that have just begun, to stages, and to the end.
+        go_on, end: from stages to stages, and to the end.
+    """
+
+    stages: dict[int, int]
+    chains: dict[Chain, int]
+    begin: np.ndarray
+    begin_end: np.ndarray
+    go_on: np.ndarray
+    end: np.ndarray
+
+
+def moves_of(solved: Stationary) -> Moves:
+    """Return how sessions go through the chain."""
+    stages: dict[int, int] = {}
+    chains: dict[Chain, int] = {}
+    found: dict[tuple[bool, bool], list[tuple]] = {(a, b): [] for a in (False, True) for b in (False, True)}
+    for state, transitions in solved.chain.transitions.items():
+        for probability, following, record in transitions:
+            begins, ends = record.started is not None, record.finished is not None
+            stage = following if ends else solved.chain.stand_in(following)
+            if not ends and not solved.chain.examples[stage].in_session:
+                continue
+            source, share = 0, solved.visits[state] * probability
+            if not begins:
+                source, share = stages.setdefault(state, len(stages)), probability
+            if record.finished is None:
+                target, until = stages.setdefault(stage, len(stages)), record.elapsed
+            else:
+                target, until = chains.setdefault(record.chain, len(chains)), record.finished
+            found[begins, ends].append((source, target, share, until - (record.started or 0)))
+    tables = {kind: np.array(rows, MOVE).view(np.recarray) for kind, rows in found.items()}
+    return Moves(
+        stages, chains, tables[True, False], tables[True, True], tables[False, False], tables[False, True]
+    )
+
+
+def session_law(moves: Moves, *, longest_s: float, jitter_s: float, slot_s: float) -> Law:
     """Return the law of the session time, up to `longest_s`."""
     step = longest_s / POINTS
-    by_chain: dict[Chain, np.ndarray] = defaultdict(lambda: np.zeros(POINTS))
-    going_on: dict[int, np.ndarray] = {}
-    origin = np.zeros(POINTS)
-    origin[0] = 1.0
-    for state, transitions in solved.chain.transitions.items():
-        for t in transitions:
-            if t.record.started is not None:
-                weights = solved.visits[state] * t.probability * origin
-                _move(solved, t, weights, t.record.started, step, by_chain, going_on)
-    begun = sum(law.sum() for law in (*by_chain.values(), *going_on.values()))
+    origin, ended = Laws(1, POINTS), Laws(len(moves.chains), POINTS)
+    now, then = Laws(len(moves.stages), POINTS), Laws(len(moves.stages), POINTS)
+    origin.weights[0, 0], origin.held[0] = 1.0, (0, 1)
+    carry(origin, moves.begin, step * 1e9, now)
+    carry(origin, moves.begin_end, step * 1e9, ended)
+    begun, going_on = ended.total + now.total, now.total
     for _ in range(MOST_STAGES):
-        if sum(law.sum() for law in going_on.values()) <= LEFT_OVER * begun:
+        if going_on <= LEFT_OVER * begun:
             break
-        now, going_on = going_on, {}
-        for state, law in now.items():
-            for t in solved.chain.transitions[state]:
-                if t.record.started is None:
-                    _move(solved, t, t.probability * law, 0, step, by_chain, going_on)
+        carry(now, moves.go_on, step * 1e9, then)
+        carry(now, moves.end, step * 1e9, ended)
+        now.clear()
+        now, then = then, now
+        going_on = now.total
     total = sum(
-        with_chance(law, chain, step, jitter_s, slot_s) for chain, law in by_chain.items() if law.any()
+        with_chance(law, chain, step, jitter_s, slot_s)
+        for chain, law in zip(moves.chains, ended.weights, strict=True)
+        if law.any()
     )
     return Law(step, np.asarray(total) / begun)
-
-
-def _move(solved, t, weights, started, step, by_chain, going_on) -> None:
-    """Carry sessions that are in a stage through one of its transitions."""
-    record = t.record
-    if record.finished is not None:
-        add_at(by_chain[record.chain], weights, (record.finished - started) / 1e9 / step)
-    else:
-        target = solved.chain.stand_in(t.target)
-        if solved.chain.examples[target].in_session:
-            law = going_on.setdefault(target, np.zeros(POINTS))
-            add_at(law, weights, (record.elapsed - started) / 1e9 / step)
 
 
 def with_chance(law: np.ndarray, chain: Chain, step: float, jitter_s: float, slot_s: float) -> np.ndarray:

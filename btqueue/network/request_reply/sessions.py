@@ -26,12 +26,6 @@ times of what is under way (shares of the least timeout)."""
 class Sessions:
     """Both ends of the connection and all that is under way between them."""
 
-    __slots__ = (
-        "action", "base", "chain", "connected", "connecting_since", "epoch", "finished", "goal", "late",
-        "left", "open", "phase", "plan", "receivers", "repeated", "senders", "since", "started", "syn_rto",
-        "table", "wake",
-    )  # fmt: skip
-
     def __init__(self, plan: Plan) -> None:
         """A new connection; the first session begins at time 0."""
         self.plan, self.table = plan, Timetable(plan.way)
@@ -67,8 +61,7 @@ class Sessions:
     def copy(self) -> "Sessions":
         """Return the same, with a future of its own."""
         other = Sessions.__new__(Sessions)
-        for name in Sessions.__slots__:
-            setattr(other, name, getattr(self, name))
+        vars(other).update(vars(self))
         other.table = self.table.copy()
         other.senders = [sender.copy() for sender in self.senders]
         other.receivers = [receiver.copy() for receiver in self.receivers]

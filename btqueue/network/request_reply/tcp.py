@@ -5,7 +5,7 @@ import numpy as np
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.request_reply.chain import Stationary, solve_chain
-from btqueue.network.request_reply.law import QUANTILES, metrics_of, session_law
+from btqueue.network.request_reply.law import QUANTILES, metrics_of, moves_of, session_law
 from btqueue.network.request_reply.path import NS, Path, pieces_of
 from btqueue.network.request_reply.plan import Plan
 from btqueue.network.request_reply.route import FREE
@@ -89,10 +89,11 @@ def answer_tcp(scenario: Scenario) -> tuple[dict, dict]:
     metrics = {"sessions_per_s": one_way(sessions / elapsed), "sessions_lost": one_way(0.0)}
     mean = mean_session_s(solved) / sessions
     chance = {"jitter_s": scenario.run.jitter_s, "slot_s": SLOT_S}
-    law = session_law(solved, longest_s=LONGEST * mean, **chance)
+    moves = moves_of(solved)
+    law = session_law(moves, longest_s=LONGEST * mean, **chance)
     wide = None
     if plan.lossy:
-        wide = session_law(solved, longest_s=WIDE * (mean + scenario.transport.min_rto_s), **chance)
+        wide = session_law(moves, longest_s=WIDE * (mean + scenario.transport.min_rto_s), **chance)
     metrics |= {name: one_way(value) for name, value in metrics_of(law, mean, wide).items()}
     traffic = scenario.traffic
     sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])

@@ -27,11 +27,6 @@ hop after a processing delay, and an alarm of the caller's."""
 class Timetable:
     """What is under way; `way` says between which places."""
 
-    __slots__ = (
-        "anchor", "asleep", "chains", "crossed", "entries", "now", "order", "overflows", "places", "queues",
-        "released", "serving", "started", "undecided", "way",
-    )  # fmt: skip
-
     def __init__(self, way: Way) -> None:
         """Nothing under way, the central asleep on a grid of slots that begins at 0."""
         self.way = way
@@ -54,9 +49,15 @@ class Timetable:
     def copy(self) -> "Timetable":
         """Return a timetable with the same past and its own future."""
         other = Timetable.__new__(Timetable)
-        for name in Timetable.__slots__:
-            value = getattr(self, name)
-            setattr(other, name, value.copy() if type(value) is list else value)
+        vars(other).update(vars(self))
+        other.entries, other.queues = self.entries.copy(), self.queues.copy()
+        other.serving, other.places, other.chains = (
+            self.serving.copy(),
+            self.places.copy(),
+            self.chains.copy(),
+        )
+        other.undecided, other.released = self.undecided.copy(), self.released.copy()
+        other.crossed, other.overflows = self.crossed.copy(), self.overflows.copy()
         return other
 
     def alarm(self, when: int, content: Any) -> None:
@@ -167,8 +168,9 @@ class Timetable:
         heappush(self.entries, (when, self.order, kind, what))
 
     def _arrived(self, parcel: Parcel) -> tuple[str, Any]:
-        parcel = parcel._replace(hop=parcel.hop + 1)
-        if parcel.hop == len(self.way.routes[parcel.direction]):
+        direction, form, content, hop, chain = parcel
+        parcel = Parcel(direction, form, content, hop + 1, chain)
+        if hop + 1 == len(self.way.routes[direction]):
             return "arrived", parcel
         self._queue(parcel)
         return "", None
@@ -202,10 +204,11 @@ class Timetable:
 
     def _sent(self, medium: int) -> Parcel:
         port = self.serving[medium]
-        first, *rest = self.queues[port]
-        self.queues[port] = tuple(rest)
+        queue = self.queues[port]
+        direction, form, content, hop, _ = queue[0]
+        self.queues[port] = queue[1:]
         self._send_next(medium)
-        return first._replace(chain=self.chains[medium])
+        return Parcel(direction, form, content, hop, self.chains[medium])
 
     # ---------------------------------------------------------------------------------------- the polled hop
 

@@ -9,7 +9,7 @@ messages) is worked out at the next one, in order of time.
 from math import floor
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.ring_piconet import ends, radio, sequences, stations, voice
+from btqueue.network.ring_piconet import ends, radio, records, sequences, stations, voice
 from btqueue.network.ring_piconet.ends import expire, next_deadline, receive
 from btqueue.network.ring_piconet.network import EMPTY_FRAME_SLOTS
 from btqueue.network.ring_piconet.radio import is_hit
@@ -20,7 +20,7 @@ from btqueue.transport import newreno_sender
 from btqueue.transport.compilation import compiled, part
 
 
-@compiled(newreno_sender, ends, radio, sequences, stations, voice)
+@compiled(newreno_sender, ends, radio, records, sequences, stations, voice)
 def play(state, rules, errors, reserved, sent, frames, end):
     """Follow cycle after cycle until so many data segments and frames have been sent, or it is so late.
 

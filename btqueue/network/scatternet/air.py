@@ -10,6 +10,7 @@ from math import ceil
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.ring_piconet import air, ends, radio, sequences, stations
+from btqueue.network.ring_piconet import records as ring_records
 from btqueue.network.ring_piconet.air import arrive, catch_up
 from btqueue.network.ring_piconet.network import EMPTY_FRAME_SLOTS
 from btqueue.network.ring_piconet.radio import is_hit
@@ -34,7 +35,7 @@ NEARLY = 1e-6
 """Part of a slot that is no more than rounding."""
 
 
-@compiled(newreno_sender, stations, ends, air, radio, sequences, bridges, idleness, records)
+@compiled(newreno_sender, stations, ends, air, radio, sequences, bridges, idleness, records, ring_records)
 def play(state, rules, errors, paths, delivered, end):
     """Follow every piconet until so much is delivered, or it is so late.
 
