@@ -18,8 +18,8 @@ from btqueue.reproduction.figures.catalogue import Drawn, catalogue, drawn_figur
 
 GALLERY = Path(__file__).parent / "gallery"
 PICTURES = GALLERY / "pictures"
-COLOURS = 128
-"""Of a stored picture: line drawings lose nothing, and take a third of the room."""
+WIDTH, QUALITY = 1100, 65
+"""Of a stored picture, its most pixels across and its quality as WebP: a tenth of the room, and readable."""
 
 COMMENT = "<!-- Written by docs/generate_gallery.py: change the figures' scripts, not this page. -->"
 
@@ -83,11 +83,11 @@ def heading(drawn: Drawn) -> str:
 
 def picture(drawn: Drawn, place: int) -> str:
     """Return the path of a picture from the gallery's pages."""
-    return f"pictures/{drawn.paper}/{drawn.files[place]}"
+    return f"pictures/{drawn.paper}/{Path(drawn.files[place]).stem}.webp"
 
 
 def store(drawn: Drawn, folder: Path) -> None:
-    """Copy the pictures of a figure, with fewer colours.
+    """Copy the pictures of a figure, smaller.
 
     Raises:
         FileNotFoundError: a picture that the record names is not there.
@@ -97,7 +97,9 @@ def store(drawn: Drawn, folder: Path) -> None:
         target = GALLERY / picture(drawn, place)
         target.parent.mkdir(parents=True, exist_ok=True)
         with Image.open(nested if nested.exists() else folder / name) as image:
-            image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+            small = image.convert("RGB")
+            small.thumbnail((WIDTH, 10 * WIDTH), Image.Resampling.LANCZOS)
+            small.save(target, quality=QUALITY, method=6)
 
 
 def main(folder: Path) -> None:
@@ -119,7 +121,7 @@ def main(folder: Path) -> None:
         pages[paper] = paper_page(paper, [drawn for drawn in figures if drawn.paper == paper])
     for name, lines in pages.items():
         (GALLERY / f"{name}.md").write_text("\n".join(lines) + "\n", "utf-8")
-    size = sum(path.stat().st_size for path in PICTURES.rglob("*.png"))
+    size = sum(path.stat().st_size for path in PICTURES.rglob("*.webp"))
     print(f"{len(figures)} figures, {sum(len(d.files) for d in figures)} pictures, {size / 1e6:.1f} MB")
 
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from btqueue.cli import app
+from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import METRICS, Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,14 @@ def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
     assert len(commands) == 2
     build = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
     assert set(commands) <= set(build)
+
+
+def test_the_gallery_shows_every_figure():
+    for entry in catalogue():
+        page = (DOCS / "gallery" / f"{entry.paper}.md").read_text("utf-8")
+        assert f"figures/{entry.name}.py" in page, entry.name
+    pictures = re.findall(
+        r"pictures/\S+", "".join(p.read_text("utf-8") for p in (DOCS / "gallery").glob("*.md"))
+    )
+    stored = {str(path.relative_to(DOCS / "gallery")) for path in (DOCS / "gallery").rglob("*.webp")}
+    assert set(pictures) == stored
