@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import signal
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -13,6 +14,10 @@ from btqueue.scenario import Scenario, describe
 # Fixed examples, as seeds are fixed everywhere; no deadline, because the first example pays for compiling.
 hypothesis.settings.register_profile("validation", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("validation")
+
+# A shell ignores Ctrl-C in what it starts in the background, and so would the tests of interruptions.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 QUEUES = ["token_buffer", "uplink", "downlink"]
 

@@ -387,4 +387,4 @@ def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
     of_windows, of_queues = windows.get_legend(), lengths.get_legend()
     assert of_windows is not None and of_queues is not None
     assert [text.get_text() for text in of_queues.get_texts()] == ["a uplink", "b token buffer"]
-    assert of_windows.get_title().get_text() == ("7 of 9 flows" if flows == 9 else "")
+    assert of_windows.get_title().get_text() == (f"{len(PALETTE)} of 9 flows" if flows == 9 else "")

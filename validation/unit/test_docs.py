@@ -96,9 +96,13 @@ def test_relative_links_lead_to_files_and_headings(page):
 
 
 def test_every_page_can_be_reached_from_the_index():
-    index = (DOCS / "index.md").read_text("utf-8")
     entries = [
-        line for block in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in block.split()
+        f"{folder}{line}"
+        for folder in ("", "gallery/")
+        for block in re.findall(
+            r"```{toctree}\n(.*?)```", (DOCS / folder / "index.md").read_text("utf-8"), re.DOTALL
+        )
+        for line in block.split()
     ]
     pages = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.parents}
     assert {page for page in pages if not any(fnmatch(page, entry) for entry in entries)} == {"index"}
