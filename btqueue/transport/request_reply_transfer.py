@@ -57,7 +57,7 @@ class MessageSender:
         self.rto, self.smoothed, self.variation = rules.initial_rto, 0.0, 0.0
         self.deadline: float = inf
         self.timed: dict[int, float | None] = {}  # when a segment under way was sent; None: twice
-        self.sends = self.resent = self.timeouts = self.fast_retransmits = 0
+        self.resent = self.timeouts = self.fast_retransmits = 0
         self.samples: list[float] = []
 
     def copy(self) -> "MessageSender":
@@ -154,7 +154,6 @@ class MessageSender:
         return sent
 
     def _send(self, number: int, now: float) -> Sent:
-        self.sends += 1
         if number < self.highest:
             self.resent += 1
             self.timed[number] = None

@@ -15,6 +15,7 @@ class Plan:
 
     Attributes:
         data: forms of the client's segments (request, then good-bye), and of the server's (reply).
+        user_bytes: bytes of the messages in each of these segments.
         small: form of acknowledgements and of SYN.
         request: segments of a request; likewise `reply` and `goodbye`.
         handshake: every session opens a connection of its own.
@@ -24,6 +25,7 @@ class Plan:
     way: Way
     rules: Rules
     data: tuple[tuple[Form, ...], tuple[Form, ...]]
+    user_bytes: tuple[tuple[int, ...], tuple[int, ...]]
     small: Form
     request: int
     reply: int
@@ -63,7 +65,8 @@ class Record(NamedTuple):
         repeated: mean slots that repeated radio packets add to the whole session, good-bye included.
         late: mean slots that they add to all round-trip samples together, of each sender.
         connected: how long the handshake took, if there was one.
-        sends, resent, timeouts, fast, samples: of both senders.
+        sent_bytes: of the messages, what was sent again included, of both senders.
+        resent, timeouts, fast, samples: of both senders.
     """
 
     elapsed: int
@@ -73,7 +76,7 @@ class Record(NamedTuple):
     repeated: float
     late: tuple[float, float]
     connected: int | None
-    sends: tuple[int, int]
+    sent_bytes: tuple[int, int]
     resent: tuple[int, int]
     timeouts: tuple[int, int]
     fast: tuple[int, int]

@@ -36,6 +36,7 @@ class Sessions:
         self.open, self.connecting_since, self.syn_rto = not plan.handshake, 0, 0.0
         self.action: tuple = ("begin",)
         self.since, self.chain, self.repeated, self.late = 0, Chain(), 0.0, [0.0, 0.0]
+        self.sent_bytes = [0, 0]
         self.left: dict[tuple[int, int], float] = {}  # repeated slots before a segment was sent
         self.started: int | None = None
         self.finished: int | None = None
@@ -46,8 +47,9 @@ class Sessions:
         self.since = self.table.now
         self.started = self.finished = self.connected = None
         self.chain, self.repeated, self.late = Chain(), 0.0, [0.0, 0.0]
+        self.sent_bytes = [0, 0]
         for sender in self.senders:
-            sender.sends = sender.resent = sender.timeouts = sender.fast_retransmits = 0
+            sender.resent = sender.timeouts = sender.fast_retransmits = 0
             sender.samples = []
         kind, *which = self.action
         if kind == "begin":
@@ -66,6 +68,7 @@ class Sessions:
         other.senders = [sender.copy() for sender in self.senders]
         other.receivers = [receiver.copy() for receiver in self.receivers]
         other.wake, other.late, other.left = self.wake.copy(), self.late.copy(), self.left.copy()
+        other.sent_bytes = self.sent_bytes.copy()
         return other
 
     def record(self) -> Record:
@@ -74,7 +77,8 @@ class Sessions:
         return Record(
             self.table.now - self.since, self.started, self.finished, self.chain, self.repeated,
             (self.late[0], self.late[1]),
-            self.connected, (one.sends, two.sends), (one.resent, two.resent), (one.timeouts, two.timeouts),
+            self.connected, (self.sent_bytes[0], self.sent_bytes[1]),
+            (one.resent, two.resent), (one.timeouts, two.timeouts),
             (one.fast_retransmits, two.fast_retransmits), (tuple(one.samples), tuple(two.samples)),
         )  # fmt: skip
 
@@ -139,9 +143,10 @@ class Sessions:
         self.table.hand(1 - flow, self.plan.small, ("ack", self.epoch, *answer), chain)
 
     def _send(self, flow: int, segments: list[Sent], chain: Chain) -> None:
-        forms = self.plan.data[flow]
+        forms, user_bytes = self.plan.data[flow], self.plan.user_bytes[flow]
         for sent in segments:
             form = forms[sent.number % len(forms)]
+            self.sent_bytes[flow] += user_bytes[sent.number % len(forms)]
             if chain.frames:
                 self.left[flow, sent.number] = chain.repeated_slots
             self.table.hand(flow, form, ("data", self.epoch, sent), chain)
@@ -185,7 +190,7 @@ class Sessions:
         self.epoch += 1
         for flow in (CLIENT, SERVER):
             old, new = self.senders[flow], MessageSender(self.plan.rules)
-            for name in ("sends", "resent", "timeouts", "fast_retransmits", "samples"):
+            for name in ("resent", "timeouts", "fast_retransmits", "samples"):
                 setattr(new, name, getattr(old, name))
             self.senders[flow], self.receivers[flow] = new, MessageReceiver(self.plan.rules)
         self.wake, self.open = [inf, inf], False

@@ -46,6 +46,7 @@ def plan_of(scenario: Scenario) -> Plan:
         way=way,
         rules=rules,
         data=(tuple(forms[size] for size in request + goodbye), tuple(forms[size] for size in reply)),
+        user_bytes=(tuple(request + goodbye), tuple(reply)),
         small=small,
         request=len(request),
         reply=len(reply),
@@ -97,10 +98,8 @@ def answer_tcp(scenario: Scenario) -> tuple[dict, dict]:
     metrics |= {name: one_way(value) for name, value in metrics_of(law, mean, wide).items()}
     traffic = scenario.traffic
     sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
-    segments = np.array([plan.request + plan.goodbye, plan.reply])
     metrics["goodput_kbps"] = sizes * 8 / 1000 * sessions / elapsed
-    sends = per_sender(solved, "sends")
-    metrics["throughput_kbps"] = metrics["goodput_kbps"] * sends / (segments * sessions)
+    metrics["throughput_kbps"] = per_sender(solved, "sent_bytes") * 8 / 1000 / elapsed
     for name, counted in (
         ("timeouts", "timeouts"),
         ("fast_retransmits", "fast"),
