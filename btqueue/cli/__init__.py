@@ -15,6 +15,7 @@ import typer
 from btqueue import __version__
 from btqueue.cli import check, dimension, sensitivity, sweep, validate
 from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, say
+from btqueue.cli.options import AsJson, Quiet, Threads
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -43,26 +44,15 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in polling.limit=10. Repeatable."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
 ]
 Every = Annotated[bool, typer.Option("--all", help="Show every metric, percentiles too.")]
-Threads = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        metavar="N",
-        help="Replications at once; default: all cores.",
-    ),
-]
 Device = Annotated[
     Literal["cpu", "gpu"],
     typer.Option("--device", help="Where replications run; the GPU (CUDA) plays all of them at once."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
 
 
 def _print_version(wanted: bool) -> None:

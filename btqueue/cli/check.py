@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
+from btqueue.cli.options import AsJson, Quiet, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,12 +67,9 @@ def check(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw theirs, model and simulation (.png, .svg, .pdf)."),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", min=1, metavar="N", help="Replications at once; default: all cores."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+    threads: Threads = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check another simulator's output: is it consistent, does it agree, and if not, why.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
+from btqueue.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
     from btqueue.cli.files import Target
@@ -82,8 +83,8 @@ def dimension(
         int | None,
         typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Choose keys so that a metric is as good as it can be within bounds on others.
 

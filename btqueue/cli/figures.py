@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,24 @@ def draw_all(paper: str | None, out: Path, settings: Settings, store: Store, *, 
     """
     from btqueue.reproduction.figures.catalogue import catalogue
 
-    entries = catalogue(paper)
+    failed = draw_each(catalogue(paper), out, settings, store, tell=typer.echo, quiet=quiet)
+    if failed:
+        raise typer.Exit(NO_ANSWER)
+
+
+def draw_each(
+    entries: Sequence[Entry],
+    out: Path,
+    settings: Settings,
+    store: Store,
+    *,
+    tell: Callable[[str], None],
+    quiet: bool,
+) -> int:
+    """Draw figures into folders of their publications, and *tell* each; return how many failed.
+
+    A script may fail in any way: it is named with its error, and the others are drawn.
+    """
     failed = 0
     for number, entry in enumerate(entries, start=1):
         heading = f"{number}/{len(entries)} {entry.name}"
@@ -73,10 +91,10 @@ def draw_all(paper: str | None, out: Path, settings: Settings, store: Store, *, 
             continue
         if not quiet:
             points = f"{drawn.points} points, {drawn.computed} answers computed, " if drawn.points else ""
-            typer.echo(f"{heading}: {points}{drawn.seconds:.1f} s, {len(drawn.files)} pictures")
+            tell(f"{heading}: {points}{drawn.seconds:.1f} s, {len(drawn.files)} pictures")
     if failed:
         say(f"{failed} of {len(entries)} figures failed")
-        raise typer.Exit(NO_ANSWER)
+    return failed
 
 
 def settings_of(replications: int | None, quick: bool, picture_format: str) -> Settings:

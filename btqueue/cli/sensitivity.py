@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
+from btqueue.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,8 +85,8 @@ def sensitivity(
         int | None,
         typer.Option("--workers", min=1, metavar="N", help="Processes (simulate: threads) at once."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say what metrics depend on: derivatives, elasticities, shares of variance, formulas.
 

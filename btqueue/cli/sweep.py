@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
+from btqueue.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,8 +90,8 @@ def sweep(
         str | None,
         typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Evaluate a scenario at many points: any keys over ranges, lists, samples or a file of points.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, BadInput, say
+from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
+from btqueue.cli.options import AsJson, Quiet, Threads
 
 if TYPE_CHECKING:
     from btqueue.reproduction.claims.record import Claim
@@ -52,17 +53,14 @@ def validate(
         typer.Option("--quick", help="Shorter runs and fewer replications; the report says so."),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Judge claims anew that are known already.")] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", min=1, metavar="N", help="Replications at once; default: all cores."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")] = False,
+    threads: Threads = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Judge every claim of the publications by simulation and by model; write the reproduction report.
 
     Finished claims are kept: after Ctrl-C the same command goes on. A claim that is not reproduced is a
-    finding, not a failure: the exit code is 0.
+    finding, not a failure: the exit code is 0. It is 3 if a figure cannot be drawn.
     """
     import json
 
@@ -76,15 +74,17 @@ def validate(
     began = time.perf_counter()
     outcomes = _judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
     papers = list(dict.fromkeys(name for name, _ in wanted))
-    drawn = _figures(papers, folder, figures_from, draw=figures, quick=quick, quiet=quiet)
+    drawn, failed = _figures(papers, folder, figures_from, draw=figures, quick=quick, quiet=quiet)
     report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
     files = write_report(report, folder)
     if as_json:
         typer.echo(json.dumps({"files": [str(file) for file in files], **summary(report)}, allow_nan=False))
-        return
-    print_summary(report)
-    for file in files:
-        typer.echo(file)
+    else:
+        print_summary(report)
+        for file in files:
+            typer.echo(file)
+    if failed:
+        raise typer.Exit(NO_ANSWER)
 
 
 def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
@@ -176,37 +176,18 @@ def _left(seconds: float) -> str:
 
 def _figures(
     papers: Sequence[str], folder: Path, given: Path | None, *, draw: bool, quick: bool, quiet: bool
-) -> dict[str, list[PaperFigure]]:
-    """Return the figures: those given, or drawn now (or before) into the report's folder, or none."""
+) -> tuple[dict[str, list[PaperFigure]], int]:
+    """Return the figures, given or drawn into the report's folder, and how many could not be drawn."""
+    from btqueue.cli.figures import draw_each
+    from btqueue.reproduction.figures.catalogue import catalogue
+    from btqueue.reproduction.figures.points import Store, default_folder
+    from btqueue.reproduction.figures.work import Settings
     from btqueue.reproduction.report.pictures import found_figures
 
     if given is not None:
-        return found_figures(given, papers)
+        return found_figures(given, papers), 0
     if not draw:
-        return {}
-    place = folder / "figures"
-    for paper in papers:
-        _draw(paper, place, quick=quick, quiet=quiet)
-    return found_figures(place, papers)
-
-
-def _draw(paper: str, place: Path, *, quick: bool, quiet: bool) -> None:
-    """Draw the figures of a publication; one that fails is named, and the report goes on without it."""
-    from btqueue.reproduction.figures.catalogue import NoSuchFigure, catalogue, draw
-    from btqueue.reproduction.figures.points import Store, default_folder
-    from btqueue.reproduction.figures.work import Settings
-
-    try:
-        entries = catalogue(paper)
-    except NoSuchFigure:
-        return
-    settings: Any = Settings(None, quick, "png")
-    store = Store(default_folder())
-    for number, entry in enumerate(entries, start=1):
-        try:
-            drawn = draw(entry, place / paper, settings, store)
-        except Exception as error:
-            say(f"figure {entry.name}: failed: {type(error).__name__}: {error}")
-            continue
-        if not quiet:
-            say(f"figure {number}/{len(entries)} {entry.name} ({drawn.seconds:.1f} s)")
+        return {}, 0
+    place, entries = folder / "figures", [entry for entry in catalogue() if entry.paper in papers]
+    failed = draw_each(entries, place, Settings(quick=quick), Store(default_folder()), tell=say, quiet=quiet)
+    return found_figures(place, papers), failed

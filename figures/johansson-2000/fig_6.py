@@ -10,25 +10,15 @@ above the simulation.
 from collections.abc import Iterator
 
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import Panel
-from btqueue.reproduction.figures.johansson_2000 import LOAD_LABEL, by_pep
-from btqueue.reproduction.figures.work import runs_note
+from btqueue.reproduction.figures import Picture, Work
+from btqueue.reproduction.figures.johansson_2000 import variability
 
 LOADS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 
 
 def draw(work: Work) -> Iterator[Picture]:
     """Yield the picture."""
-    panel = Panel(
-        by_pep(work, "fixed-wait", "acknowledged_delay_scv", LOADS),
-        "squared coefficient of variation of the delay",
-        xlabel=LOAD_LABEL,
-        finish=lambda axes: axes.set(xlim=(0, 0.5)),
-    )
-    note = f"Simulated: {runs_note(work.scenario('fixed-wait'))}."
-    title = f"{work.citation}: smooth arrivals, wait of 200 ms"
-    yield Picture(curves([panel], title=title, size=(6.2, 4.2), note=note))
+    yield variability(work, "fixed-wait", "smooth arrivals, wait of 200 ms", LOADS, 0.5)
 
 
 if __name__ == "__main__":

@@ -191,8 +191,22 @@ def test_a_larger_token_buffer_is_no_worse(name: str):
         )
         return answer(asked)[0]["goodput_kbps"]
 
-    found = [goodput(places) for places in (5, 10)]
+    found = [goodput(places) for places in (5, 10, 20)]
+    assert found == sorted(found)
     assert found[1] > 1.1 * found[0]
+
+
+@pytest.mark.parametrize("window", [2, 8])
+def test_little_where_nothing_is_lost(window: int):
+    """A full window is in the network all the time; what is inside at the ends of a run is counted once."""
+    found = solve(
+        traffic__source="greedy",
+        flow_control__enabled=False,
+        flow_control__baseband_packets=1000,
+        transport__receive_window_segments=window,
+    )
+    inside = found["goodput_kbps"] / 11.68 * found["rtt_s"]
+    assert inside == pytest.approx(window, rel=2 * window / orbit.HORIZON_SEGMENTS)
 
 
 def test_buffers_too_small_for_any_segment_stall_the_connection():

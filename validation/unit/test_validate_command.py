@@ -1,6 +1,7 @@
 """The command `btqueue validate`: what is asked for, errors, a cheap claim of each publication, Ctrl-C."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from btqueue.cli.validate import chosen
 from btqueue.reproduction.claims import papers
 from btqueue.reproduction.claims.engines import Model, NoAnswer, Simulator
 from btqueue.reproduction.claims.record import PAPERS, claims_of
+from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import load
 
 
@@ -64,6 +66,21 @@ def test_a_cheap_claim_of_each_publication(tmp_path, monkeypatch):
     again = command(*only, "--no-figures", "--out", str(tmp_path / "report"))
     assert again.output.count("(known") == 5
     assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_figures_are_drawn_into_the_report_and_one_that_fails_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
+    monkeypatch.setattr("btqueue.reproduction.figures.points.default_folder", lambda: tmp_path / "points")
+    of_chen = [entry for entry in catalogue("chen-2004") if entry.stem in ("fig_1", "fig_4")]
+    broken = tmp_path / "fig_99.py"
+    broken.write_text('"""Broken."""\n\n\ndef draw(work):\n    raise ZeroDivisionError("by zero")\n')
+    entries = [*of_chen, replace(of_chen[0], name="chen-2004/fig_99", path=broken)]
+    monkeypatch.setattr("btqueue.reproduction.figures.catalogue.catalogue", lambda: entries)
+    result = command("--claims", "two-hops-halve", "--quick", "--out", str(tmp_path / "report"), "--json")
+    assert result.exit_code == 3
+    assert "chen-2004/fig_99: failed: ZeroDivisionError: by zero" in result.stderr
+    assert json.loads(result.stdout)["counts"]["simulated"] == {"reproduced": 1}
+    assert (tmp_path / "report" / "report.html").read_text("utf-8").count("data:image/png") == 2
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):

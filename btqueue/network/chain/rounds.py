@@ -69,6 +69,14 @@ def tabulate(kept, lost, moved, taken, returned, overflow, two_queues):
                 moved[first] += share * back
 
 
+@part
+def count(law, moved, share, sums):
+    """Add a round, or a part of one, of those with this law."""
+    for i in range(len(law)):
+        sums[ROUNDS] += share * law[i]
+    sums[MOVED] += share * product(law, moved)
+
+
 @compiled()
 def grow(law, at_loss, kept, lost, moved, reach, rounds, sums, work):
     """Move the law of those without a loss by so many rounds, the last of which may be a part of one.
@@ -87,9 +95,7 @@ def grow(law, at_loss, kept, lost, moved, reach, rounds, sums, work):
     while rounds > 0.0:
         share = min(1.0, rounds)
         rounds -= 1.0
-        for i in range(len(law)):
-            sums[ROUNDS] += share * law[i]
-        sums[MOVED] += share * product(law, moved)
+        count(law, moved, share, sums)
         sums[LOST] += share * moved_by(law, lost, reach, work[0])
         for i in range(len(law)):
             at_loss[i] += share * work[0, i]
@@ -103,9 +109,7 @@ def recover(law, unharmed, kept, lost, moved, reach, rounds, sums, work):
     while rounds > 0.0:
         share = min(1.0, rounds)
         rounds -= 1.0
-        for i in range(len(law)):
-            sums[ROUNDS] += share * law[i]
-        sums[MOVED] += share * product(law, moved)
+        count(law, moved, share, sums)
         sums[LOST] += share * moved_by(unharmed, lost, reach, work[0])
         moved_by(unharmed, kept, reach, work[0])
         mixed(unharmed, work[0], share)

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from btqueue.reproduction.claims.johansson_2000.systems import NOISY
-from btqueue.reproduction.figures.curve_panels import Curve, curve_of
-from btqueue.reproduction.figures.work import Work
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curve_of, curves
+from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.evaluate import ENGINES, Engine
 
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -77,3 +77,23 @@ def by_pep(work: Work, name: str, metric: str, loads: Sequence[float] = LOADS) -
     """Return the curves of figures 3 to 6: one for each packet error probability, one in a quick figure."""
     peps = NOISY[:1] if work.settings.quick else NOISY
     return [over_load(work, name, metric, pep=pep, loads=loads, label=f"PEP {pep:g}") for pep in peps]
+
+
+def variability(work: Work, name: str, what: str, loads: Sequence[float], most: float) -> Picture:
+    """Return a picture of the squared coefficient of variation of the delay: figures 4 and 6.
+
+    Args:
+        work: the workbench.
+        name: of the scenario, as "smooth".
+        what: the title, after the citation.
+        loads: shares of the saturated goodput.
+        most: end of the axis of loads.
+    """
+    panel = Panel(
+        by_pep(work, name, "acknowledged_delay_scv", loads),
+        "squared coefficient of variation of the delay",
+        xlabel=LOAD_LABEL,
+        finish=lambda axes: axes.set(xlim=(0, most)),
+    )
+    note = f"Simulated: {runs_note(work.scenario(name))}."
+    return Picture(curves([panel], title=f"{work.citation}: {what}", size=(6.2, 4.2), note=note))
