@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from btqueue.scenario import Scenario
     from btqueue.study.sensitivity.formulas import Evaluated
 
-Method = Literal["local", "sobol", "morris", "simulate", "closed"]
+Method = Literal["local", "gradient", "sobol", "morris", "simulate", "closed"]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,8 +37,9 @@ def sensitivity(
         Method,
         typer.Option(
             "--method",
-            help="Derivatives at the scenario; shares of variance (sobol) or effects (morris) over the "
-            "spreads; simulated slopes beside the solver's; or formulas.",
+            help="Derivatives at the scenario, beside the ends of its spreads or (gradient) alone and sooner;"
+            " shares of variance (sobol) or effects (morris) over the spreads; simulated slopes beside the "
+            "solver's; or formulas.",
         ),
     ] = "local",
     metric: Annotated[
@@ -110,6 +111,8 @@ def sensitivity(
         raise BadInput(f"--at {at[0]}: goes with --formula")
     if samples is not None and method not in ("sobol", "morris"):
         raise BadInput(f"--samples: goes with --method sobol or morris, not {method}")
+    if method == "gradient" and spread:
+        raise BadInput("--spread: a gradient is taken at the scenario itself; --method local has ranges")
     if pairs and method != "sobol":
         raise BadInput(f"--pairs: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
@@ -151,6 +154,9 @@ def _run(
     with points_bar(quiet=quiet) as progress:
         if method == "local":
             return study.local_sensitivity(base, **wanted, workers=workers, progress=progress).dataset()
+        if method == "gradient":
+            metrics, keys = wanted["metrics"], wanted["keys"]
+            return study.gradient(base, metrics, keys, workers=workers, progress=progress).dataset()
         if method == "simulate":
             return study.simulated_slopes(base, **wanted, threads=workers, progress=progress)
         assert method in ("sobol", "morris")

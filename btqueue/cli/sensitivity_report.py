@@ -29,6 +29,7 @@ MOST_REASONS = 4
 WORDS = {
     "kink": "kink: {left} below, {right} above",
     "jump": "jumps here",
+    "fitted": "{value} ± {error}",
     "uncertain": "uncertain: {value} ± {error}",
     "one-sided": "{value} (one side)",
     "step": "{value} a step",
@@ -41,7 +42,13 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
     """Print a table for each metric, then what is to be said about the study."""
     console = console_of_output()
     console.print(Text(heading, style="bold"), soft_wrap=True)
-    printer = {"local": _local, "sobol": _sobol, "morris": _morris, "simulate": _slopes}
+    printer = {
+        "local": _local,
+        "gradient": _gradient,
+        "sobol": _sobol,
+        "morris": _morris,
+        "simulate": _slopes,
+    }
     notes: list[str] = []
     for metric in found["metric"].values.tolist():
         known = METRICS[metric]
@@ -90,6 +97,18 @@ def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
         if note := str(row["note"].item()):
             notes.append(f"{row['key'].item()}: {note}")
     return table, notes
+
+
+def _gradient(one: xr.Dataset) -> tuple[Table, list[str]]:
+    """Return the keys with a derivative, the largest elasticity first."""
+    table = plain_table("key", "value", "derivative", "elasticity")
+    slopes = np.stack([np.abs(one[name].values) for name in ("derivative", "left", "right")])
+    for place in np.lexsort((-np.nan_to_num(slopes[0]), -np.nan_to_num(np.abs(one["elasticity"].values)))):
+        row = one.isel(key=place)
+        if np.nan_to_num(slopes[:, place]).max() > 0:
+            cells = number(float(row["value"])), _derivative(row), _elasticity(row)
+            table.add_row(str(row["key"].item()), *cells)
+    return table, []
 
 
 def _range(row: xr.Dataset) -> str:
@@ -179,7 +198,7 @@ def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
             str(row["key"].item()),
             _range(row),
             with_interval(Estimate(simulated, float(row["ci95"]))),
-            number(float(row["solved"])),
+            with_interval(Estimate(float(row["solved"]), float(row["solved_ci95"]) or math.nan)),
             verdict,
             "–" if math.isnan(gain) else f"{gain:.3g} x the replications",
         )
@@ -188,8 +207,9 @@ def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
 
 def _footer(found: xr.Dataset) -> list[str]:
     attrs = found.attrs
-    if attrs["study"] == "local":
-        lines = [f"{attrs['solved']} points solved; ranked by elasticity times half the spread"]
+    if attrs["study"] in ("local", "gradient"):
+        rank = "elasticity times half the spread" if attrs["study"] == "local" else "elasticity"
+        lines = [f"{attrs['solved']} points solved; ranked by {rank}"]
         if attrs["without_effect"]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         failed = attrs["failed"]

@@ -9,6 +9,7 @@ from btqueue.network.load_steps import answer_in_steps
 from btqueue.network.measured_errors import in_words
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import model_of
+from btqueue.scenario.model_scopes import SAMPLED
 
 
 def solve(scenario: Scenario) -> xr.Dataset:
@@ -17,8 +18,8 @@ def solve(scenario: Scenario) -> xr.Dataset:
     Returns:
         Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, model,
-        method, converged, residual (relative), iterations, warnings, measured_errors (in words) and, where
-        the regime has a class of its own, errors.
+        method, sampled (whether connections are followed by sampling), converged, residual (relative),
+        iterations, warnings, measured_errors (in words) and, where the regime has a class of its own, errors.
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
@@ -30,4 +31,5 @@ def solve(scenario: Scenario) -> xr.Dataset:
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    return label(scenario, metrics, {"model": name, "measured_errors": in_words(name), **notes})
+    about = {"model": name, "sampled": name in SAMPLED, "measured_errors": in_words(name)}
+    return label(scenario, metrics, {**about, **notes})

@@ -31,8 +31,8 @@ def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None
     """Return a figure of a sensitivity study, a panel for each metric, the largest effect on top.
 
     Args:
-        dataset: of a local study (tornado), of Sobol's or Morris's method, or of simulated slopes; see
-            `btqueue.study.sensitivity`.
+        dataset: of a local study (tornado), of a gradient (elasticities), of Sobol's or Morris's method, or
+            of simulated slopes; see `btqueue.study.sensitivity`.
         metrics: those to draw; by default all on which any key has an effect.
         title: heading.
 
@@ -95,6 +95,13 @@ def _tornado(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> No
     axes.axvline(base, color="#333333", linewidth=0.9)
     axes.margins(x=0.12)
     axes.set_xlabel(axis_label(metric))
+
+
+def _elasticities(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
+    """Draw the elasticity by each key."""
+    axes.barh(places, np.nan_to_num(one["elasticity"].values), height=0.6, color=HIGH, label="elasticity")
+    axes.axvline(0.0, color="#333333", linewidth=0.9)
+    axes.set_xlabel(f"% of {METRICS[metric].long_name} for 1 % of the key")
 
 
 def _sobol(axes: Axes, one: xr.Dataset, places: np.ndarray, metric: str) -> None:
@@ -165,6 +172,7 @@ Panel = Callable[[Axes, xr.Dataset, np.ndarray, str], None]
 
 PANELS: Mapping[str, tuple[Panel, Callable[[xr.Dataset], np.ndarray]]] = {
     "local": (_tornado, _largest_change),
+    "gradient": (_elasticities, lambda one: np.abs(one["elasticity"].values)),
     "sobol": (_sobol, lambda one: one["total"].values),
     "morris": (_morris, lambda one: one["absolute"].values),
     "simulate": (_slopes, _size_of_slope),

@@ -44,3 +44,6 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
     }
 )
 """The models by name, in the order in which they are tried."""
+
+SAMPLED = frozenset({"ring_piconet", "scatternet"})
+"""Models that follow connections by sampling: their answers are smooth only to their standard error."""

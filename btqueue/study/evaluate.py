@@ -244,7 +244,14 @@ def _names(dataset: xr.Dataset, part: str) -> tuple[str, ...]:
 def _notes(dataset: xr.Dataset) -> dict[str, Any]:
     attrs = dataset.attrs
     known: dict[str, Any] = {"warnings": [str(warning) for warning in attrs.get("warnings", ())]}
-    kinds = {"converged": bool, "residual": float, "iterations": int, "method": str, "model": str}
+    kinds = {
+        "converged": bool,
+        "residual": float,
+        "iterations": int,
+        "method": str,
+        "model": str,
+        "sampled": bool,
+    }
     kinds |= {"events": int, "warmup_s": float, "intervals": str}
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
     if "replication" in dataset.dims:

@@ -37,18 +37,34 @@ def test_the_table_names_keys_and_elasticities(run):
     assert "no key has an effect" in result.stdout  # on timeouts
 
 
-@pytest.mark.parametrize("method", ["local", "sobol", "morris"])
+@pytest.mark.parametrize("method", ["local", "gradient", "sobol", "morris"])
 def test_json_is_one_object(run, method):
-    samples = [] if method == "local" else ["--samples", "4"]
-    result = run(CHAIN, *KEYS, "--method", method, *samples, "--json", "--metric", "rtt_s")
+    samples = ["--samples", "4"] if method in ("sobol", "morris") else []
+    keys = KEYS[:2] if method == "gradient" else KEYS
+    result = run(CHAIN, *keys, "--method", method, *samples, "--json", "--metric", "rtt_s")
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     assert set(content) == {"scenario", "sensitivity", "provenance"}
     found = content["sensitivity"]
     assert found["method"] == method
-    assert set(found["metrics"]["rtt_s"]["keys"]) == set(KEYS[1::2])
-    index = {"local": "elasticity", "sobol": "total", "morris": "absolute"}[method]
+    assert set(found["metrics"]["rtt_s"]["keys"]) == set(keys[1::2])
+    index = {"local": "elasticity", "gradient": "elasticity", "sobol": "total", "morris": "absolute"}[method]
     assert isinstance(found["metrics"]["rtt_s"]["keys"]["radio.ber"][index], float)
+
+
+def test_a_gradient_prints_derivatives_alone(run, tmp_path):
+    result = run(CHAIN, *KEYS[:2], "--method", "gradient", "--plot", "a.svg")
+    assert result.exit_code == 0, result.output
+    assert "-5629" in result.stdout and "-0.00795" in result.stdout
+    assert "low..high" not in result.stdout
+    assert "3 points solved" in result.stdout
+    assert "% of goodput for 1 % of the key" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_gradient_has_no_spread(run):
+    result = run(CHAIN, *KEYS[:2], "--method", "gradient", "--spread", "20%")
+    assert result.exit_code == 2
+    assert "--spread: a gradient is taken at the scenario itself" in result.stderr
 
 
 def test_files_are_written(run, tmp_path):

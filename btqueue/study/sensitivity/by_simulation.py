@@ -16,11 +16,14 @@ import xarray as xr
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.simulator import simulate
-from btqueue.study.evaluate import Answer, evaluate
+from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.fitted import fitted, nodes
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.solving import DEFAULT_METRICS, Progress
 from btqueue.study.summary import student_half_width
+
+COLUMNS = ("simulated", "ci95", "solved", "solved_ci95", "inside", "gain")
 
 MOST_KEYS = 5
 """Keys that are simulated where none are named."""
@@ -53,9 +56,11 @@ def simulated_slopes(
 
     Returns:
         With dimensions (metric, key): ``simulated`` and the half-width ``ci95`` of its 95 % interval,
-        ``solved`` (NaN where the solver has no answer), ``inside`` (1 if the interval covers it, NaN if
-        there is nothing to compare), ``gain`` (how many times more replications independent seeds would
-        take for the same interval). Of a correct model, 5 % of the entries are outside by chance.
+        ``solved`` (NaN where the solver has no answer) and, where its answers are sampled, the half-width
+        ``solved_ci95`` of the interval of a fit (else 0), ``inside`` (1 if both agree within their
+        intervals, NaN if there is nothing to compare), ``gain`` (how many times more replications
+        independent seeds would take for the same interval). Of a correct model, 5 % of the entries are
+        outside by chance.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or an end of a spread cannot be simulated.
@@ -74,20 +79,19 @@ def simulated_slopes(
             )
     paired = scenario.changed({"run.precision": None, "run.intervals": "replications"})
     shape = (len(names), len(varied))
-    columns = {name: np.full(shape, math.nan) for name in ("simulated", "ci95", "solved", "inside", "gain")}
+    columns = {name: np.full(shape, math.nan) for name in COLUMNS}
     for place, factor in enumerate(varied):
         low, high = _ends(factor)
-        samples, solved = [], []
+        samples, solved = [], _Solved(paired, factor)
         for count, end in enumerate((low, high)):
-            point = paired.changed({factor.key: end})
-            samples.append(simulate(point, threads=threads))
-            solved.append(evaluate(point))
+            samples.append(simulate(paired.changed({factor.key: end}), threads=threads))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
         for row, name in enumerate(names):
             pair = _replications(samples[0], name), _replications(samples[1], name)
-            found = _slope(*pair, high - low) | {"solved": _solved(solved, name, high - low)}
-            found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
+            found = _slope(*pair, high - low) | solved.slope(name)
+            half_width = math.hypot(found["ci95"], found["solved_ci95"])
+            found["inside"] = _covers(found["simulated"], half_width, found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value
     return _dataset(columns, names, varied, scenario)
@@ -138,9 +142,28 @@ def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:
     return {"simulated": float(differences.mean()), "ci95": student_half_width(differences), "gain": gain}
 
 
-def _solved(answers: Sequence[Answer], metric: str, width: float) -> float:
-    low, high = (answer.metrics[metric].mean if metric in answer.metrics else math.nan for answer in answers)
-    return (high - low) / width
+class _Solved:
+    """The solver's answers over the spread of a key: at its ends; at more points where they are sampled."""
+
+    def __init__(self, scenario: Scenario, factor: Factor) -> None:
+        """Solve at all points."""
+        self._ends = _ends(factor)
+        self._unit = factor.unit
+        self._places = list(self._ends)
+        self._answers = [evaluate(scenario.changed({factor.key: end})) for end in self._ends]
+        if not factor.whole and any(answer.notes.get("sampled") for answer in self._answers):
+            self._places = nodes(*self._ends)
+            self._answers = [evaluate(scenario.changed({factor.key: place})) for place in self._places]
+
+    def slope(self, metric: str) -> dict[str, float]:
+        """Return the slope between the ends and the half-width of its interval."""
+        values = [answer.means.get(metric, math.nan) for answer in self._answers]
+        low, high = self._ends
+        if len(values) == 2:
+            return {"solved": (values[1] - values[0]) / (high - low), "solved_ci95": 0.0}
+        # a parabola's slope between two points is that in their middle
+        found = fitted(np.array(self._places) - (low + high) / 2, np.array(values), self._unit)
+        return {"solved": found.value, "solved_ci95": found.error}
 
 
 def _covers(slope: float, ci95: float, solved: float) -> float:

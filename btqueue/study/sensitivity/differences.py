@@ -29,9 +29,10 @@ FLAT = 1e-6
 NOTHING = 1e-12
 """A metric this small is 0, whatever its unit."""
 
-Kind = Literal["smooth", "flat", "one-sided", "step", "kink", "jump", "uncertain", "none"]
-"""What was found: a derivative; none to be seen; one from one side only; differences of one step of a whole
-number; different ones from left and right; a jump; none that can be trusted; no values."""
+Kind = Literal["smooth", "flat", "fitted", "one-sided", "step", "kink", "jump", "uncertain", "none"]
+"""What was found: a derivative; none to be seen; one of a fit to samples, with a 95 % interval; one from one
+side only; differences of one step of a whole number; different ones from left and right; a jump; none that
+can be trusted; no values."""
 
 
 @dataclass(frozen=True)

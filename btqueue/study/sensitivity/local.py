@@ -24,6 +24,7 @@ from btqueue.study.sensitivity.differences import (
     step_difference,
 )
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.fitted import fitted_derivatives, places
 from btqueue.study.sensitivity.local_result import Local, Row
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
 
@@ -44,7 +45,8 @@ def local_sensitivity(
     """Return derivatives and elasticities of metrics by keys, from the solver.
 
     Keys that take real numbers get the derivative, by extrapolated differences with an estimated error, or
-    the reason why there is none (see `btqueue.study.sensitivity.differences`); keys that take whole numbers
+    the reason why there is none (see `btqueue.study.sensitivity.differences`); where answers are sampled, by
+    a fit with a 95 % interval (see `btqueue.study.sensitivity.fitted`). Keys that take whole numbers
     get the differences of one step. Metrics are means over flows.
 
     Args:
@@ -65,12 +67,13 @@ def local_sensitivity(
     names = chosen_metrics(metrics, solver.answer.metrics)
     base = {name: solver.answer.metrics[name].mean for name in names}
     active = active_factors(varied, names, solver)
-    slopes_found = _derivatives([factor for factor in active if not factor.whole], names, solver)
+    real = [factor for factor in active if not factor.whole]
+    slopes_found = (fitted_derivatives if solver.sampled else derivatives_of)(real, names, solver)
     rows, failed = [], {}
     for factor in active:
         derivatives = _steps(factor, names, solver) if factor.whole else slopes_found[factor.key]
         if all(derivative.kind == "none" for derivative in derivatives.values()):
-            failed[factor.key] = _reason(factor, solver)
+            failed[factor.key] = most_telling([failure for _, failure in _failures(factor, solver)])
             continue
         note = _note(factor, solver)
         for name in names:
@@ -108,7 +111,7 @@ def _is_idle(factor: Factor, solver: Solver, base: Mapping[str, float]) -> bool:
     )
 
 
-def _derivatives(
+def derivatives_of(
     active: Sequence[Factor], metrics: Sequence[str], solver: Solver
 ) -> dict[str, dict[str, Derivative]]:
     """Return derivatives by key and metric, with shorter steps for those keys that are not settled yet."""
@@ -176,8 +179,7 @@ def _mean(answer: Answer, metric: str) -> float:
 
 def _failures(factor: Factor, solver: Solver) -> list[tuple[str, Failure]]:
     """Return where ("below", "above") there is no answer near the scenario or at an end, and why."""
-    near = [-1, 1] if factor.whole else _offsets(factor, STEPS[0])
-    values = [factor.value + offset for offset in near] + list(factor.ends)
+    values = _near(factor, solver) + list(factor.ends)
     found: dict[str, Failure] = {}
     for value in values:
         failure = solver.at(_change(factor, value)).failure
@@ -195,8 +197,16 @@ def _note(factor: Factor, solver: Solver) -> str:
     return "; ".join(parts)
 
 
-def _reason(factor: Factor, solver: Solver) -> str:
-    """Say why there is no answer at all beside the scenario itself."""
-    failures = [failure for _, failure in _failures(factor, solver)]
+def _near(factor: Factor, solver: Solver) -> list[float]:
+    """Return the values around the scenario's own that were solved."""
+    if factor.whole:
+        return [factor.value - 1, factor.value + 1]
+    if solver.sampled:
+        return places(factor)
+    return [factor.value + offset for offset in _offsets(factor, STEPS[0])]
+
+
+def most_telling(failures: Sequence[Failure]) -> str:
+    """Return the words of the failure that says most: that a value is not allowed says least."""
     telling = [failure for failure in failures if failure.kind != "scenario"] or failures
     return " ".join(telling[-1].message.split())

@@ -71,6 +71,7 @@ class Local:
         without_effect: keys that change no metric within their spread.
         failed: keys for which there is no answer beside the scenario itself, and why.
         solved: points that were solved.
+        study: "local", or "gradient" without the ends of spreads.
     """
 
     scenario: Scenario
@@ -79,6 +80,7 @@ class Local:
     without_effect: tuple[str, ...]
     failed: Mapping[str, str]
     solved: int
+    study: str = "local"
 
     def ranked(self, metric: str) -> list[Row]:
         """Return the rows of a metric, the largest effect first."""
@@ -104,7 +106,7 @@ class Local:
             "low": ("key", [math.nan if spread is None else float(spread.low) for spread in spreads]),
             "high": ("key", [math.nan if spread is None else float(spread.high) for spread in spreads]),
         }
-        attrs = {"study": "local", "solved": self.solved, "without_effect": list(self.without_effect)}
+        attrs = {"study": self.study, "solved": self.solved, "without_effect": list(self.without_effect)}
         return xr.Dataset(columns, coordinates, {**attrs, "failed": dict(self.failed)})
 
 

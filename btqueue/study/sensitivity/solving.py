@@ -17,6 +17,9 @@ DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
 WORTH_PROCESSES_S = 20.0
 """Seconds of work from which starting further processes pays off."""
 
+FEW = 8
+"""Points for which further processes never pay off."""
+
 Progress = Callable[[int, int], None]
 """Called with the points finished and the points known to be needed so far."""
 
@@ -35,12 +38,14 @@ class Solver:
         """
         self.scenario = scenario
         self.answer = answer_of(solve(scenario))
-        begin = time.perf_counter()
-        solve(scenario)  # once more: the first call may have compiled the model
-        self._each_s = time.perf_counter() - begin
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = 0
+
+    @property
+    def sampled(self) -> bool:
+        """Whether answers are smooth to their standard error only."""
+        return bool(self.answer.notes.get("sampled"))
 
     @property
     def solved(self) -> int:
@@ -63,9 +68,15 @@ class Solver:
 
     def useful(self, points: int) -> int | None:
         """Return how many processes to use: this one alone for little work."""
-        if self._workers is None and points * self._each_s < WORTH_PROCESSES_S:
+        if self._workers is None and (points <= FEW or points * self._seconds_each() < WORTH_PROCESSES_S):
             return 1
         return self._workers
+
+    def _seconds_each(self) -> float:
+        """Return how long a solve takes; the first one may have compiled, so once more."""
+        begin = time.perf_counter()
+        solve(self.scenario)
+        return time.perf_counter() - begin
 
 
 def _place(changes: Changes) -> tuple[tuple[str, Any], ...]:
