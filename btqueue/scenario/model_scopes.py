@@ -11,6 +11,7 @@ from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_repl
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
+from btqueue.scenario.star_piconet_scope import STAR_PICONET, not_a_star
 from btqueue.scenario.two_way_link_scope import TWO_WAY_LINK, not_two_way_link
 from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
 
@@ -41,6 +42,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
+        "star_piconet": Scope("the model of a piconet of queues", STAR_PICONET, not_a_star),
     }
 )
 """The models by name, in the order in which they are tried."""

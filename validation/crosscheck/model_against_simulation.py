@@ -1,11 +1,12 @@
 """Solve against simulate over a grid around every scenario: the error tables of the documentation.
 
-    python validation/crosscheck/model_against_simulation.py [MODEL ...]
+    python validation/crosscheck/model_against_simulation.py [MODEL ...] [--solve-again | --afresh]
 
 writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it, and the error
 classes that answers carry, btqueue/network/measured_errors.csv. The points of
 each model stand in `grids`. Each point is kept in the .csv as soon as it is answered; one that stands there
-with the same scenario is not asked again, so a run that was stopped goes on (`--afresh` forgets them).
+with the same scenario is not asked again, so a run that was stopped goes on. `--solve-again` asks the models
+again and keeps what was simulated, after a change of a model; `--afresh` forgets both.
 """
 
 import csv
@@ -77,27 +78,43 @@ class Task(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A short digest of the scenario."""
-        return hashlib.sha256(json.dumps(self.scenario.to_dict(), sort_keys=True).encode()).hexdigest()[:12]
+        """A short digest of the scenario as the simulator sees it."""
+        content = self.scenario.to_dict()
+        content["run"].pop("solver", None)
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def answered(task: Task) -> list[Row]:
-    """Solve and simulate a point; return the metrics that both sides give."""
+Simulated = dict[str, tuple[float, float]]
+"""Mean and half-width of a 95 % interval, by metric."""
+
+
+def answered(task: Task, known: Simulated) -> list[Row]:
+    """Solve a point, and simulate it if not all is known; return the metrics that both sides give."""
+    import btqueue as bt
+
+    solved = bt.solve(task.scenario)
+    wanted = [name for name in LEAST if name in solved]
+    if not set(wanted) <= set(known):
+        known = simulated(task.scenario)
+    return [
+        Row(*task[:2], task.digest, name, float(solved[name].mean()), *known[name])
+        for name in wanted
+        if name in known
+    ]
+
+
+def simulated(scenario: Scenario) -> Simulated:
+    """Simulate a point; return the metrics that are compared."""
     import btqueue as bt
     from btqueue.study.summary import student_half_width
 
-    solved, simulated = bt.solve(task.scenario), bt.simulate(task.scenario, threads=1)
-    rows = []
+    answer, found = bt.simulate(scenario, threads=1), {}
     for name in LEAST:
-        if name not in solved or name not in simulated:
-            continue
-        inner = [dim for dim in simulated[name].dims if dim != "replication"]
-        values = simulated[name].mean(inner).values
-        width = student_half_width(values)
-        rows.append(
-            Row(*task[:2], task.digest, name, float(solved[name].mean()), float(values.mean()), width)
-        )
-    return rows
+        if name in answer:
+            inner = [dim for dim in answer[name].dims if dim != "replication"]
+            values = answer[name].mean(inner).values
+            found[name] = float(values.mean()), student_half_width(values)
+    return found
 
 
 def kept() -> list[Row]:
@@ -120,15 +137,19 @@ def keep(rows: Iterable[Row]) -> None:
         writer.writerows([*row[:4], *(f"{value:.6g}" for value in row[4:])] for row in rows)
 
 
-def run(tasks: list[Task], rows: list[Row]) -> list[Row]:
-    """Answer the tasks that no row answers, on two processes; return the rows of these tasks."""
+def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
+    """Answer the tasks that no row answers, on two processes; return all rows."""
     wanted = {(task.model, task.point): task.digest for task in tasks}
-    found = [row for row in rows if wanted.get((row.model, row.point)) == row.scenario]
+    known: dict[str, Simulated] = {}
+    for row in rows:
+        known.setdefault(row.scenario, {})[row.metric] = (row.simulated, row.ci95)
+    found = [row for row in rows if wanted.get((row.model, row.point)) == row.scenario and not solve_again]
     others = [row for row in rows if (row.model, row.point) not in wanted]
     have = {(row.model, row.point) for row in found}
     left = [task for task in tasks if (task.model, task.point) not in have]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for done, new in enumerate(pool.map(answered, left), start=1):
+        simulated_before = [known.get(task.digest, {}) for task in left]
+        for done, new in enumerate(pool.map(answered, left, simulated_before), start=1):
             found += new
             keep([*others, *found])
             print(f"\r{done} of {len(left)} points", end="", file=sys.stderr, flush=True)
@@ -216,13 +237,13 @@ def modules() -> dict[str, Any]:
 
 def main(arguments: list[str]) -> None:
     """Answer what is not answered yet and write the page."""
-    afresh = "--afresh" in arguments
+    afresh, solve_again = "--afresh" in arguments, "--solve-again" in arguments
     names = [name for name in arguments if not name.startswith("--")] or list(modules())
     tasks = [Task(name, *point) for name in names for point in modules()[name].points()]
     rows = kept()
     if afresh:
         rows = [row for row in rows if row.model not in names]
-    rows = run(tasks, rows)
+    rows = run(tasks, rows, solve_again=solve_again)
     keep(rows)
     PAGE.write_text(page(rows), encoding="utf-8")
     keep_classes(rows)

@@ -230,7 +230,7 @@ def test_node_names(network, names):
 
 # Each value that is not built yet, with what else the scenario needs to be valid.
 NOT_BUILT = [
-    {"network.flows": "downlink"},
+    {"network.flows": "downlink", "polling.discipline": "gated"},
     {"network.flows": "pairs"},
     {"network.active_flows": 1},
     {"network.relay": "segment"},

@@ -1,0 +1,293 @@
+"""The rates of flows, the queues that they meet, and TCP's answer to both.
+
+Flows that see the same are one class. A class sends its load if its windows allow that; else its windows go
+round as fast as slots and tokens let them (`saturation`), or radio errors hold it back: then it sends at the
+rate at which TCP's law gives the same, at the round trip that this rate makes. That rate falls as the round
+trip grows, so there is one, and a bracketing search finds it. Several classes are solved in turns until none
+moves.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import root_scalar
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.answers import NoConvergence
+from btqueue.network.star_piconet.air import LARGEST_QUEUE, Air, Entering
+from btqueue.network.star_piconet.bucket import Bucket, bucket
+from btqueue.network.star_piconet.piconet import DOWN, UP, Piconet, Port, Sender
+from btqueue.network.star_piconet.saturation import (
+    Window,
+    closed_rate,
+    room_of,
+    saturated_slots,
+    token_capacity,
+    window,
+)
+from btqueue.network.star_piconet.trains import transmissions
+from btqueue.transport.reduced_chain import LARGEST_WINDOW, reduced_structure
+from btqueue.transport.reduced_rates import reduced_rates
+
+LOSSLESS = 1e-12
+LEAST = 1e-3
+"""Share of its capacity that a flow sends where its round trip without queueing is asked for."""
+AT_MOST = 0.995
+"""Share of its capacity that a flow offers to open queues at most: beyond, they say nothing."""
+TOLERANCE = 1e-9
+MOVED = 1e-7
+MOST_TURNS = 60
+CORRECTED = 1e-5
+MOST_CORRECTIONS = 20
+
+
+class Timing(NamedTuple):
+    """Receive window (segments), least and largest timeout (s) of the senders."""
+
+    window: int
+    min_rto_s: float
+    max_rto_s: float
+
+
+class Tcp(NamedTuple):
+    """What TCP makes of a round trip and losses; rates a second, windows in segments."""
+
+    rate: float
+    timeouts: float
+    fast_retransmits: float
+    window: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a flow of a class sees in open queues.
+
+    Attributes:
+        rtt_s, delay_s: mean round trip, and time of a segment from sender to receiver.
+        overflow, refused: share of its segments that the queue and the token buffer damage.
+    """
+
+    rtt_s: float
+    delay_s: float
+    overflow: float
+    refused: float
+
+
+@dataclass(frozen=True)
+class State:
+    """The network at the rates of its classes.
+
+    Attributes:
+        offered: segments a second that a flow of each class sends.
+        air, buckets: what they meet.
+        seen: by a flow of each class.
+    """
+
+    offered: np.ndarray
+    air: Air
+    buckets: dict[Port, Bucket]
+    seen: tuple[Seen, ...]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What holds a flow back.
+
+    Attributes:
+        capacity: segments a second that slots and tokens carry of it.
+        cycle_s: polling cycle if all flows of the class are saturated (s).
+        rate: segments a second that its window lets it send.
+        window: see `Window`.
+        by_tokens: whether tokens are scarcer than slots.
+    """
+
+    capacity: float
+    cycle_s: float
+    rate: float
+    window: Window
+    by_tokens: bool
+
+
+class Coupling:
+    """The map from the rates of the classes to what they see.
+
+    Attributes:
+        class_of: number of the class of each flow.
+        members: one flow of each class.
+        evaluations: of the queues, so far.
+    """
+
+    def __init__(self, piconet: Piconet, timing: Timing) -> None:
+        """Sort the flows into classes."""
+        self.piconet, self.timing = piconet, timing
+        signatures = [_signature(piconet.senders, sender) for sender in piconet.senders]
+        known = list(dict.fromkeys(signatures))
+        self.class_of = tuple(known.index(signature) for signature in signatures)
+        self.members = tuple(piconet.senders[self.class_of.index(k)] for k in range(len(known)))
+        self.data = transmissions(piconet.data, piconet.most_transmissions)
+        self.ack = transmissions(piconet.ack, piconet.most_transmissions)
+        self.evaluations = 0
+
+    def at(self, offered: np.ndarray) -> State:
+        """Return what the classes see when they offer so many segments a second."""
+        self.evaluations += 1
+        net, entering, rooms = self.piconet, self._entering(offered), self._rooms()
+        buckets = {port: bucket(net, own, net.buffer) for port, own in entering.items()}
+        air = Air(net, entering, rooms)
+        return State(offered, air, buckets, tuple(self._seen(one, air, buckets) for one in self.members))
+
+    def _entering(self, offered: np.ndarray) -> dict[Port, Entering]:
+        found = {Port(s, way): Entering() for s in range(self.piconet.stations) for way in (DOWN, UP)}
+        for sender, number in zip(self.piconet.senders, self.class_of, strict=True):
+            own = found[sender.port]
+            found[sender.port] = replace(own, data=own.data + offered[number])
+            if self.piconet.ack is not None:
+                back = found[sender.back]
+                found[sender.back] = replace(back, ack=back.ack + offered[number])
+        return found
+
+    def _rooms(self) -> tuple[int, int]:
+        """Packets that a queue can hold, by way: its places, or what the windows allow."""
+        net, most = self.piconet, LARGEST_QUEUE
+        if net.ack is not None:
+            flows = max(Counter(sender.port for sender in net.senders).values())
+            most = min(most, max(flows * self.timing.window, 2) * len(net.data.packets))
+        down, up = (int(min(places, most)) for places in net.places)
+        return down, up
+
+    def _seen(self, sender: Sender, air: Air, buckets: dict[Port, Bucket]) -> Seen:
+        own = buckets[sender.port]
+        delay = own.wait_s + air.data_delay(sender.port) * SLOT_S
+        rtt = np.nan
+        if self.piconet.ack is not None:
+            rtt = delay + buckets[sender.back].wait_s + air.answer_delay(sender.port) * SLOT_S
+        return Seen(rtt, delay, float(air.queue(sender.port).batch_loss), own.train_loss)
+
+    def limits(self, rates: np.ndarray, number: int) -> Limits:
+        """Return what slots, tokens and windows allow a class, beside the others at their rates."""
+        net, timing = self.piconet, self.timing
+        own = [s for s, k in zip(net.senders, self.class_of, strict=True) if k == number]
+        others = [(s, rates[k]) for s, k in zip(net.senders, self.class_of, strict=True) if k != number]
+        sender = self.members[number]
+        slots = saturated_slots(net, own, sum(rate for _, rate in others), self.data, self.ack)
+        tokens = token_capacity(net, sender, sum(rate for s, rate in others if s.back == sender.port))
+        by_tokens, capacity = tokens < slots.capacity, min(slots.capacity, tokens)
+        if net.ack is None:
+            return Limits(capacity, slots.cycle_s, capacity, Window(np.inf, 0.0), by_tokens)
+        alone = rates.copy()
+        alone[number] = LEAST * capacity
+        free_s = self.at(alone).seen[number].rtt_s
+        held = window(timing.window, room_of(net, sender, by_tokens=by_tokens))
+        flows = 1 if by_tokens else len(own)
+        service_s = 1.0 / (flows * capacity)
+        rate = closed_rate(flows * held.mean, service_s, max(free_s - service_s, 0.0)) / flows
+        return Limits(capacity, slots.cycle_s, rate, held, by_tokens)
+
+
+def _signature(senders: Sequence[Sender], one: Sender) -> tuple:
+    """Return what two flows of one class have in common: themselves, and what their stations carry."""
+    station = sorted((s.port.way, s.rate) for s in senders if s.port.station == one.port.station)
+    return one.port.way, one.rate, tuple(station)
+
+
+def tcp_rate(timing: Timing, rtt_s: float, loss: float, ack_loss: float) -> Tcp:
+    """Return what a greedy NewReno connection makes of a round trip and independent losses."""
+    most = min(timing.window, LARGEST_WINDOW)
+    if loss < LOSSLESS and ack_loss < LOSSLESS:
+        return Tcp(most / rtt_s, 0.0, 0.0, float(most))
+    times = {"rtt": rtt_s, "min_rto": timing.min_rto_s, "max_rto": timing.max_rto_s}
+    loss, ack_loss = (min(share, 1.0 - 1e-9) for share in (loss, ack_loss))
+    return Tcp(*(float(value) for value in reduced_rates(reduced_structure(most), loss, ack_loss, **times)))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The fixed point.
+
+    Attributes:
+        state: the open queues at the rates found, or just below what they carry.
+        rates: segments a second that a flow of each class delivers.
+        limits: of each class.
+        limited: what decides, for each class: "load", "window" or "radio".
+        residual: largest relative change of a rate in the last turn.
+        evaluations: of the queues.
+    """
+
+    state: State
+    rates: np.ndarray
+    limits: tuple[Limits, ...]
+    limited: tuple[str, ...]
+    residual: float
+    evaluations: int
+
+
+def solve_rates(coupling: Coupling) -> Solved:
+    """Return the network at the rates that loads, windows and radio errors allow.
+
+    Raises:
+        NoConvergence: several classes never settled.
+        ConvergenceError: the queues were not solved.
+    """
+    loads = np.array([sender.rate for sender in coupling.members])
+    rates = np.zeros(len(loads))
+    count = len(loads)
+    for _ in range(MOST_TURNS):
+        before, found = rates.copy(), []
+        for number in range(count):
+            rates[number], limit, why = _rate_of(coupling, rates, number, loads[number])
+            found.append((limit, why))
+        moved = float(np.max(np.abs(rates - before) / rates))
+        if count == 1 or moved <= MOVED:
+            limits, why = zip(*found, strict=True)
+            return Solved(
+                _with_repetitions(coupling, rates, limits),
+                rates.copy(),
+                limits,
+                why,
+                0.0 if count == 1 else moved,
+                coupling.evaluations,
+            )
+    raise NoConvergence(f"the rates of {count} classes of flows still moved by {moved:.1g} in the last turn")
+
+
+def _with_repetitions(coupling: Coupling, rates: np.ndarray, limits: Sequence[Limits]) -> State:
+    """Return the open queues with what TCP sends again because a buffer was full, as far as they carry it."""
+    capacity = np.array([AT_MOST * one.capacity for one in limits])
+    state = coupling.at(np.minimum(rates / coupling.data.success, capacity))
+    if coupling.piconet.ack is None:
+        return state
+    for _ in range(MOST_CORRECTIONS):
+        lost = np.array([overflow(one, seen) for one, seen in zip(limits, state.seen, strict=True)])
+        offered = np.minimum(rates / coupling.data.success / (1.0 - lost), capacity)
+        if np.all(np.abs(offered / state.offered - 1.0) <= CORRECTED):
+            break
+        state = coupling.at(offered)
+    return state
+
+
+def overflow(limits: Limits, seen: Seen) -> float:
+    """Return the share of its segments that full buffers damage: not more than if they were always full."""
+    return min(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
+
+
+def _rate_of(coupling: Coupling, rates: np.ndarray, number: int, load: float) -> tuple[float, Limits, str]:
+    """Return the rate of one class, the others being given, its limits and which of them decides."""
+    limits, success = coupling.limits(rates, number), coupling.data.success
+    most, why = min((load, "load"), (limits.rate * success, "window"))
+    if success * coupling.ack.success > 1.0 - LOSSLESS or coupling.piconet.ack is None:
+        return most, limits, why
+
+    def excess(log_rate: float) -> float:
+        tried = rates / success
+        tried[number] = min(np.exp(log_rate) / success, AT_MOST * limits.capacity)
+        seen = coupling.at(tried).seen[number]
+        tcp = tcp_rate(coupling.timing, seen.rtt_s, 1.0 - success, 1.0 - coupling.ack.success)
+        return np.log(tcp.rate) - log_rate
+
+    if excess(np.log(most)) >= 0.0:
+        return most, limits, why
+    found = root_scalar(excess, bracket=(np.log(most) - 12.0, np.log(most)), method="brentq", xtol=TOLERANCE)
+    return float(np.exp(found.root)), limits, "radio"

@@ -1,0 +1,163 @@
+"""What the model needs to know of a piconet: its ports, its flows, and the trains of packets that they send.
+
+A port is one direction of the link to a station, that is a member of the piconet. A train is the packets of a
+segment, or of an acknowledgement. Every flow has the central at one end: its data take one port of a station,
+its acknowledgements the other.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.baseband import PACKET_TYPES, PacketType, segment
+from btqueue.channel import packet_error_rate
+from btqueue.scenario import Scenario
+from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
+
+DOWN, UP = range(2)
+ENDLESS = 60
+"""Frames of a visit that stand for no limit."""
+
+
+class Port(NamedTuple):
+    """One direction of the link to a station."""
+
+    station: int
+    way: int
+
+
+@dataclass(frozen=True)
+class Train:
+    """The packets of a segment.
+
+    Attributes:
+        packets: their types.
+        tokens: bytes that a token bucket charges for them.
+        error_rates: of each packet.
+    """
+
+    packets: tuple[PacketType, ...]
+    tokens: int
+    error_rates: np.ndarray
+
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """Slots of each packet."""
+        return np.array([packet.slots for packet in self.packets], float)
+
+
+class Sender(NamedTuple):
+    """One flow.
+
+    Attributes:
+        port: that its data take.
+        rate: messages a second; infinite for a greedy source.
+    """
+
+    port: Port
+    rate: float
+
+    @property
+    def back(self) -> Port:
+        """The port of the acknowledgements."""
+        return Port(self.port.station, 1 - self.port.way)
+
+
+@dataclass(frozen=True)
+class Piconet:
+    """A piconet of n stations.
+
+    Attributes:
+        stations: number n.
+        limit: most frames of a visit (M).
+        most_transmissions: of a packet; 1 without ARQ, infinite if it is repeated for ever.
+        data, ack: trains of a segment and of its acknowledgement; no `ack` without a transport protocol.
+        senders: the flows.
+        places: packets that may wait in the queue of a port, by way; infinite without limit.
+        buffer: packets that may wait for tokens (S).
+        bucket_bytes: depth of a token bucket.
+        token_rate: bytes a second; infinite without flow control.
+    """
+
+    stations: int
+    limit: int
+    most_transmissions: float
+    data: Train
+    ack: Train | None
+    senders: tuple[Sender, ...]
+    places: tuple[float, float]
+    buffer: int
+    bucket_bytes: int
+    token_rate: float
+
+
+def piconet_of(scenario: Scenario) -> Piconet:
+    """Read the piconet off a scenario that the model covers."""
+    link, control, traffic, transport = (
+        scenario.link, scenario.flow_control, scenario.traffic, scenario.transport,
+    )  # fmt: skip
+    types = [PACKET_TYPES[name] for name in link.packets]
+    headers = link.l2cap_header_bytes + (transport.header_bytes if transport.protocol == "tcp" else 0)
+
+    def train(size: int) -> Train:
+        pieces = segment(size, types, link.segmentation)
+        full = control.charge == "payload"
+        return Train(
+            tuple(piece.packet for piece in pieces),
+            sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
+            np.array([error_rate(scenario, piece.packet) for piece in pieces]),
+        )
+
+    plan = topology(scenario)
+    (piconet,) = plan.piconets
+    down = control.central_buffer_packets
+    return Piconet(
+        stations=len(piconet.members),
+        limit=_limit(scenario.polling.discipline, scenario.polling.limit),
+        most_transmissions=_most_transmissions(link.arq),
+        data=train(traffic.message_bytes + headers),
+        ack=train(headers) if transport.protocol == "tcp" else None,
+        senders=tuple(_sender(scenario, piconet, flow) for flow in plan.flows),
+        places=(float("inf") if down is None else float(down), float(control.baseband_packets)),
+        buffer=control.buffer_packets,
+        bucket_bytes=control.bucket_bytes,
+        token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
+    )
+
+
+def _limit(discipline: str, limit: int) -> int:
+    if discipline == "exhaustive":
+        return ENDLESS
+    return min(limit, ENDLESS) if discipline == "e-limited" else 1
+
+
+def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
+    own, traffic = flow.spec, scenario.traffic
+    up = flow.target == piconet.central
+    station = piconet.members.index(flow.source if up else flow.target)
+    source, load = traffic.source, traffic.load_kbps
+    if own is not None:
+        source, load = own.law or source, own.load_kbps or load
+    rate = float("inf") if source == "greedy" else load * 1000 / (8 * traffic.message_bytes)
+    return Sender(Port(station, UP if up else DOWN), rate)
+
+
+def _most_transmissions(arq: str | int) -> float:
+    return {"none": 1.0, "unlimited": float("inf")}[arq] if isinstance(arq, str) else float(arq)
+
+
+def error_rate(scenario: Scenario, packet: PacketType) -> float:
+    """Return the long-run share of the transmissions of a packet that fail on one hop."""
+    radio = scenario.radio
+    if radio.per is not None:
+        return radio.per
+    if radio.model == "perfect":
+        return 0.0
+    if radio.model == "constant":
+        return float(packet_error_rate(packet, radio.ber, bits=radio.bits))
+    good, bad = (
+        float(packet_error_rate(packet, b, bits=radio.bits)) for b in (radio.ber_good, radio.ber_bad)
+    )
+    return (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)

@@ -1,0 +1,45 @@
+"""The queueing model of a piconet against the simulator, at points of its grid and one beside it.
+
+Bounds are the 95th percentiles of the model's errors over the grid, rounded up, plus the simulator's interval.
+"""
+
+import importlib
+
+import pytest
+
+import btqueue as bt
+from btqueue.study.evaluate import answer_of
+
+GOODPUT, ROUND_TRIP, CYCLE = 0.02, 0.09, 0.05
+
+POINTS = (
+    "perfect radio, uplink, n=4, load 0.5, M=5",
+    "perfect radio, downlink, n=7, load 0.75, M=5",
+    "bit errors, downlink, n=2, load 0.4, M=5, 0.0001",
+    "greedy, uplink, n=2, 1e-4",
+)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_point_of_the_grid(name):
+    compare(dict(importlib.import_module("grids.star_piconet").points())[name])
+
+
+def test_a_point_beside_the_grid():
+    scenario = bt.load("venugopal-2006/piconet").changed(
+        {
+            "network.flows": "downlink", "network.peripherals": 5, "link.arq": "unlimited",
+            "flow_control.enabled": False, "traffic.load_kbps": 70.0, "radio.model": "constant",
+            "radio.ber": 3e-5, "run.duration_s": 300.0, "run.replications": 8,
+        }
+    )  # fmt: skip
+    compare(scenario)
+
+
+def compare(scenario: bt.Scenario) -> None:
+    """Lay the model beside the simulator."""
+    solved, simulated = bt.solve(scenario), answer_of(bt.simulate(scenario))
+    assert solved.attrs["model"] == "star_piconet"
+    for metric, share in (("goodput_kbps", GOODPUT), ("rtt_s", ROUND_TRIP), ("cycle_s", CYCLE)):
+        mean, interval = simulated.means[metric], simulated.ci95[metric]
+        assert abs(float(solved[metric].mean()) - mean) <= share * mean + interval, metric

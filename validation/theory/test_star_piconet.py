@@ -1,0 +1,172 @@
+"""The queueing model of a piconet with the central at one end of every flow: limits, identities, scope."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+import btqueue as bt
+from btqueue.baseband import SLOT_S
+from btqueue.network.star_piconet.piconet import Train, piconet_of
+from btqueue.network.star_piconet.saturation import closed_rate, window
+from btqueue.network.star_piconet.trains import attempts, transmissions
+from btqueue.scenario import NotBuiltYet
+from btqueue.scenario.capability import model_of
+from btqueue.scenario.model_scopes import MODELS
+from btqueue.scenario.scope import problems_of
+
+DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
+
+
+def star(**changes) -> bt.Scenario:
+    """Two clients that send to their access point, with repetition and room for everything."""
+    common = {
+        "network.flows": "uplink", "link.arq": "unlimited", "flow_control.enabled": False,
+        "flow_control.baseband_packets": 200, "traffic.load_kbps": 100.0,
+    }  # fmt: skip
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    return bt.load("venugopal-2006/piconet").changed(common | dotted)
+
+
+def goodput(scenario: bt.Scenario) -> float:
+    return float(bt.solve(scenario)["goodput_kbps"].mean())
+
+
+@pytest.mark.parametrize("flows", ["uplink", "downlink"])
+@pytest.mark.parametrize("n", [2, 7])
+def test_greedy_flows_share_the_slots(flows, n):
+    # a frame carries a packet one way; the acknowledgement takes the place of two of the empty answers' slots
+    found = bt.solve(star(network__flows=flows, network__peripherals=n, traffic__source="greedy"))
+    slots = DATA_SLOTS + PACKETS + (ACK_SLOTS - 1)
+    assert found.attrs["model"] == "star_piconet"
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(11.68 / (n * slots * SLOT_S), rel=2e-3)
+    assert float(found["rtt_s"].mean()) == pytest.approx(8 * n * slots * SLOT_S, rel=2e-3)
+    assert float(found["slot_utilisation"]) == pytest.approx((DATA_SLOTS + ACK_SLOTS) / slots, rel=6e-3)
+
+
+def test_a_load_below_all_limits_is_carried():
+    found = bt.solve(star(traffic__load_kbps=37.0))
+    assert np.allclose(found["goodput_kbps"], 37.0)
+    assert float(found["segment_loss"].max()) == 0.0
+    assert float(found["timeouts_per_s"].max()) == 0.0
+    assert float(found["fairness"]) == 1.0
+
+
+@pytest.mark.long
+def test_a_lone_segment_in_an_idle_piconet():
+    # the answers to its polls are two empty frames apart; then four packets of five slots and one of three,
+    # with a POLL before all but the first
+    found = bt.solve(star(traffic__load_kbps=0.01, transport__protocol="none"))
+    until_answer, on_air = 2 * 2 / 2, DATA_SLOTS + (PACKETS - 1)
+    assert float(found["delay_s"].mean()) == pytest.approx((until_answer + on_air) * SLOT_S, rel=2e-3)
+
+
+def test_delay_grows_with_load_and_errors():
+    delays = [float(bt.solve(star(traffic__load_kbps=load))["rtt_s"].mean()) for load in (20, 80, 160, 240)]
+    assert delays == sorted(delays)
+    errors = [
+        float(bt.solve(star(radio__model="constant", radio__ber=ber))["rtt_s"].mean())
+        for ber in (0.0, 3e-5, 1e-4)
+    ]
+    assert errors == sorted(errors)
+
+
+def test_goodput_is_smooth_where_slots_limit_it():
+    greedy = star(traffic__source="greedy", radio__model="constant", radio__ber=5e-5)
+    slopes = []
+    for step in (1e-3, 1e-4):
+        up, down = (goodput(greedy.with_(radio__ber=5e-5 * (1 + sign * step))) for sign in (1, -1))
+        slopes.append((up - down) / (2 * step))
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-3)
+    assert slopes[0] < 0
+
+
+@pytest.mark.long
+def test_tokens_limit_what_slots_would_carry():
+    tokens = {"flow_control__enabled": True, "flow_control__token_rate_kbps": 100}
+    found = bt.solve(star(traffic__source="greedy", **tokens))
+    priced = 4 * 339 + 183
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(100 * 1460 / priced, rel=0.02)
+
+
+@pytest.mark.long
+def test_unlike_flows_are_solved_together():
+    flows = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
+    found = bt.solve(star(network__flows=flows, network__peripherals=2))
+    assert found["goodput_kbps"].values == pytest.approx([150.0, 100.0])
+    assert found["rtt_s"].values[0] != found["rtt_s"].values[1]
+
+
+@pytest.mark.long
+def test_messages_that_nobody_repeats():
+    radio = {"radio__model": "constant", "radio__ber": 1e-5}
+    found = bt.solve(star(transport__protocol="none", link__arq="none", **radio))
+    success = (1 - 1e-5) ** (8 * (4 * 339 + 183))
+    assert float(found["segment_loss"].mean()) == pytest.approx(1 - success, rel=1e-9)
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(100 * success, rel=1e-9)
+    assert "timeouts_per_s" not in found and "rtt_s" not in found
+
+
+def test_the_transmissions_of_a_train_are_a_negative_binomial_law():
+    net = piconet_of(star(radio__model="constant", radio__ber=1e-4))
+    assert isinstance(net.data, Train)
+    found = transmissions(net.data, inf)
+    rates = net.data.error_rates
+    assert found.law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert found.mean == pytest.approx(float((1 / (1 - rates)).sum()), rel=1e-6)
+    assert found.law[PACKETS] == pytest.approx(float(np.prod(1 - rates)), rel=1e-6)
+    assert found.success == 1.0
+    twice = transmissions(net.data, 2)
+    assert twice.success == pytest.approx(float(np.prod(1 - rates**2)), rel=1e-12)
+    assert twice.law.size <= 2 * PACKETS + 1
+
+
+@pytest.mark.parametrize("error_rate", [0.0, 1e-6, 0.3, 0.9])
+@pytest.mark.parametrize("most", [1, 2, 7, inf])
+def test_attempts_are_a_law_with_the_right_mean(error_rate, most):
+    law = attempts(error_rate, most)
+    assert law.sum() == pytest.approx(1.0, abs=1e-9)
+    # each further attempt is made if all before it failed
+    further = min(most, 100)
+    assert law @ np.arange(law.size) == pytest.approx(
+        sum(error_rate**k for k in range(int(further))), rel=1e-4
+    )
+
+
+def test_closed_networks_at_their_ends():
+    assert closed_rate(1, 0.1, 0.4) == pytest.approx(1 / 0.5)
+    assert closed_rate(3, 0.1, 0.0) == pytest.approx(1 / 0.1)
+    assert closed_rate(200, 0.1, 0.4) == pytest.approx(1 / 0.1, rel=1e-6)
+    # two exponential customers, one station, a delay: by its three states
+    busy, idle = 0.1, 0.4
+    weights = np.array([idle**2 / 2, idle * busy, busy**2])
+    assert closed_rate(2, busy, idle) == pytest.approx((weights[1:].sum() / weights.sum()) / busy)
+    assert closed_rate(1, busy, idle) < closed_rate(1.5, busy, idle) < closed_rate(2, busy, idle)
+
+
+def test_a_window_that_fits_loses_nothing():
+    assert window(8, 8.0) == (8.0, 0.0)
+    assert window(8, inf) == (8.0, 0.0)
+    tight = window(8, 4.0)
+    assert tight.mean == 3.0 and 0.0 < tight.loss < 0.2
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"flow_control__baseband_packets": 10}, "flow_control.baseband_packets"),
+        ({"network__flows": "ring"}, "network.flows"),
+        ({"transport__variant": "vegas", "network__flows": "downlink"}, "transport.variant"),
+        ({"link__arq": "none", "radio__model": "gilbert-elliott"}, "radio.model"),
+    ],
+)
+def test_what_is_not_covered_is_named(changes, key):
+    scenario = star(**changes)
+    assert key in {problem.key for problem in problems_of(MODELS["star_piconet"], scenario)}
+    with pytest.raises(NotBuiltYet):
+        bt.solve(scenario)
+
+
+def test_small_queues_are_enough_for_small_windows():
+    changes = {"flow_control__baseband_packets": 10, "transport__receive_window_segments": 2}
+    assert model_of(star(**changes)) == "star_piconet"
