@@ -1,42 +1,160 @@
 r"""Delayed and piggybacked acknowledgements: how long a segment waits, and what carries its acknowledgement.
 
 A receiver holds the acknowledgement of a segment back until the next segment of the same direction comes
-(every second one forces it out), a segment of its own can carry it, or a clock says so: a timer that runs for
-``period``, or a free-running clock that ticks with this period. Arrivals are memoryless, forward ones with
-``forward`` and those of the receiver with ``reverse`` a second, ``rate`` together.
+(every second one forces it out), a segment of its own can carry it, or a clock says so. The next segment does
+not come at random: where one is left behind on the link it follows after a service, d seconds; else the link
+must first get one, at rate l:
+
+    P(D > t) = 1 for t < d, and after that 0 if followed, exp(-l (t - d)) if not.
+
+Segments of the receiver are written at random, with rate m. The clock is a timer, or a free-running tick. A
+tick clears what waits, so that waits begin more often early in its period: nothing waits just after a tick; a
+spell begins with the rate f of segments and ends with e, so that nothing waits at phase t with probability
+w + (1 - w) exp(-(f + e) t), w = e / (f + e). With no service and memoryless arrivals all is exact.
+
+Approximation: services have no spread here; their part is small against the wait.
 
 Sources: RFC 5681, section 4.2; Johansson, Kihl & Körner, NETWORKING 2000, section 4.1.
 """
 
+from collections.abc import Callable
 from math import exp, expm1
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 Clock = Literal["timer", "tick"]
 
-QUADRATURE = 400
-"""Points over a period of the clock; the midpoint rule is then within 1e-5 of the integral."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+"""Gauss and Legendre's rule on (-1, 1), for each of the two smooth parts of a wait."""
 
 
-class Wait(NamedTuple):
-    """The wait of the first unacknowledged segment: mean (s), mean square (s2), P(the clock ends it)."""
-
-    mean: float
-    square: float
-    by_clock: float
-
-
-class AckCycle(NamedTuple):
-    """From one acknowledgement to the next; the first of its segments waits, a second one ends the wait.
+class WaitLaw(NamedTuple):
+    """The law of a wait, as points: what ends it at each of these times (s).
 
     Attributes:
-        wait: of the first segment.
-        piggybacked: probability that a segment of the receiver carries the acknowledgement.
+        times: (n,) of the points.
+        carried: (n,) chance that a segment of the receiver carries the acknowledgement then.
+        arrival: (n,) that the second segment forces it out.
+        clock: (n,) that the clock does.
+    """
+
+    times: Array
+    carried: Array
+    arrival: Array
+    clock: Array
+
+    @property
+    def mean(self) -> float:
+        """Mean wait (s)."""
+        return float(self.times @ (self.carried + self.alone))
+
+    @property
+    def square(self) -> float:
+        """Mean square (s2)."""
+        return float(self.times**2 @ (self.carried + self.alone))
+
+    @property
+    def alone(self) -> Array:
+        """(n,) chance that the wait ends then, with a separate acknowledgement."""
+        return self.arrival + self.clock
+
+
+class Receiver(NamedTuple):
+    """What ends a wait.
+
+    Attributes:
+        rate: segments a second that come.
+        gap: time (s) to the next segment, if one is left behind.
+        followed: chance that one is.
+        forward: rate (1/s) at which the link gets one if none is.
+        reverse: rate (1/s) at which the receiver writes segments that can carry the acknowledgement.
+        period: of the clock (s).
+        clock: what it is.
+    """
+
+    rate: float
+    gap: float
+    followed: float
+    forward: float
+    reverse: float
+    period: float
+    clock: Clock
+
+    def law(self, followed: bool) -> WaitLaw:
+        """Return the law of the wait of a first segment that leaves a segment behind, or none."""
+        gap = min(self.gap, self.period)
+        early, early_weights = _rule(0.0, gap)
+        late, late_weights = _rule(gap, gap if followed else self.period)
+        times = np.concatenate([early, late])
+        weights = np.concatenate([early_weights, late_weights])
+        lasting, left, ticks = self._lasting(times), *self._clock(times)
+        # what happens at one moment: the next segment behind this one, or the end of a timer
+        forced = followed and self.gap < self.period
+        moment = np.array([gap if forced else self.period])
+        rest = self._lasting(moment) * self._clock(moment)[0]
+        return WaitLaw(
+            times=np.concatenate([times, moment]),
+            carried=np.append(self.reverse * lasting * left * weights, 0.0),
+            arrival=np.append(
+                np.where(times > gap, self.forward, 0.0) * lasting * left * weights, rest * forced
+            ),
+            clock=np.append(lasting * ticks * weights, rest * (not forced)),
+        )
+
+    def _lasting(self, times: Array) -> Array:
+        """Chance that neither of the hosts has ended the wait."""
+        return np.exp(-self.reverse * times - self.forward * np.maximum(times - self.gap, 0.0))
+
+    def _clock(self, times: Array) -> tuple[Array, Array]:
+        """Return the chance that the clock is still to come, and the density (1/s) with which it comes."""
+        if self.clock == "timer":
+            return np.ones_like(times), np.zeros_like(times)
+        begins = self.rate + 1.0 / self._unclocked
+        settled = 1.0 - self.rate / begins
+
+        def passed(phase: Array | float) -> Array:
+            return settled * phase - (1.0 - settled) * np.expm1(-begins * np.asarray(phase)) / begins
+
+        left = self.period - times
+        total = passed(self.period)
+        return passed(left) / total, (settled + (1.0 - settled) * np.exp(-begins * left)) / total
+
+    @property
+    def _unclocked(self) -> float:
+        """Mean wait (s) if there were no clock."""
+        early = -expm1(-self.reverse * self.gap) / self.reverse if self.reverse > 0.0 else self.gap
+        late = exp(-self.reverse * self.gap) / (self.reverse + self.forward)
+        return early + (1.0 - self.followed) * late
+
+
+def _rule(low: float, high: float) -> tuple[Array, Array]:
+    """Return points between these times and their weights."""
+    half = 0.5 * (high - low)
+    return low + half * (NODES + 1.0), half * WEIGHTS
+
+
+class Acknowledgements(NamedTuple):
+    """From one acknowledgement to the next: a first segment waits, a second one ends the wait.
+
+    Attributes:
+        behind: law of the wait where a segment is left behind on the link.
+        last: law where none is.
+        followed: chance of the first.
         segments: mean number of segments acknowledged together.
     """
 
-    wait: Wait
-    piggybacked: float
+    behind: WaitLaw
+    last: WaitLaw
+    followed: float
     segments: float
+
+    @property
+    def piggybacked(self) -> float:
+        """Share of the acknowledgements that segments carry."""
+        return self._mean(lambda law: float(law.carried.sum()))
 
     @property
     def separate(self) -> float:
@@ -44,88 +162,30 @@ class AckCycle(NamedTuple):
         return (1.0 - self.piggybacked) / self.segments
 
     @property
-    def wait_of_a_segment(self) -> float:
+    def wait(self) -> float:
         """Mean time (s) from a segment's arrival to its acknowledgement, over all segments."""
-        return self.wait.mean / self.segments
+        return self._mean(lambda law: law.mean) / self.segments
 
     @property
-    def square_of_a_segment(self) -> float:
+    def square(self) -> float:
         """Mean square of that time (s2)."""
-        return self.wait.square / self.segments
+        return self._mean(lambda law: law.square) / self.segments
+
+    def _mean(self, value: Callable[[WaitLaw], float]) -> float:
+        return self.followed * value(self.behind) + (1.0 - self.followed) * value(self.last)
 
 
-def wait_until(rate: float, period: float, clock: Clock) -> Wait:
-    """Wait until the first of a Poisson stream of ``rate`` and the clock, met at any moment of its period.
-
-    The timer has the whole ``period`` to go, the tick a part that is uniform on it.
-    """
-    x = rate * period
-    if x < 1e-6:
-        return Wait(period, period**2, 1.0) if clock == "timer" else Wait(period / 2, period**2 / 3, 1.0)
-    gone = -expm1(-x)
-    if clock == "timer":
-        return Wait(gone / rate, 2.0 * (1.0 - exp(-x) * (1.0 + x)) / rate**2, exp(-x))
-    by_tick = gone / x
-    return Wait((1.0 - by_tick) / rate, 2.0 * (1.0 - 2.0 * by_tick + exp(-x)) / rate**2, by_tick)
-
-
-def ack_cycle(forward: float, reverse: float, period: float, clock: Clock, every: int = 2) -> AckCycle:
-    """Return the acknowledgements of memoryless streams; exact for both clocks and ``every`` of 1 or 2.
-
-    A segment that begins to wait does not meet a free-running clock at any moment: a tick has just cleared
-    what waited, so waits begin more often early in the period. ``reverse`` is 0 without piggybacking.
-
-    Args:
-        forward: segments a second that come.
-        reverse: segments a second that the receiver sends and that can carry an acknowledgement.
-        period: of the clock (s).
-        clock: what it is.
-        every: segments that force an acknowledgement out.
+def acknowledgements(receiver: Receiver, every: int) -> Acknowledgements:
+    """Return the acknowledgements where each segment, or every second one, forces one out.
 
     Raises:
-        ValueError: if ``every`` is neither 1 nor 2, or ``forward`` is not positive.
+        ValueError: if ``every`` is neither 1 nor 2.
     """
     if every not in (1, 2):
         raise ValueError(f"every must be 1 or 2, got {every}")
-    if forward <= 0.0:
-        raise ValueError(f"forward must be positive, got {forward}")
     if every == 1:
-        return AckCycle(Wait(0.0, 0.0, 0.0), 0.0, 1.0)
-    rate = forward + reverse
-    wait = wait_until(rate, period, clock) if clock == "timer" else _wait_for_tick(forward, rate, period)
-    by_arrival = 1.0 - wait.by_clock
-    return AckCycle(wait, by_arrival * reverse / rate, 1.0 + by_arrival * forward / rate)
-
-
-def in_bursts(lone: AckCycle, follows: float, gap_s: float) -> AckCycle:
-    """Return the acknowledgements where with chance ``follows`` a segment comes ``gap_s`` after the first.
-
-    It ends the wait; else it goes on as in ``lone``, with the rates of bursts in place of segments.
-    """
-    rest = 1.0 - follows
-    wait = Wait(
-        follows * gap_s + rest * lone.wait.mean,
-        follows * gap_s**2 + rest * lone.wait.square,
-        rest * lone.wait.by_clock,
-    )
-    return AckCycle(wait, rest * lone.piggybacked, 2.0 * follows + rest * lone.segments)
-
-
-def _wait_for_tick(forward: float, rate: float, period: float) -> Wait:
-    """Average over the phase at which waits begin: something waits by then with a chance that grows from 0.
-
-    Nothing waits just after a tick; a waiting spell begins with ``forward`` and ends with ``rate``, so that
-    nothing waits at phase t with probability w + (1 - w) exp(-(forward + rate) t), w = rate/(forward + rate).
-    """
-    settled = rate / (forward + rate)
-    step = period / QUADRATURE
-    total = mean = square = clock = 0.0
-    for i in range(QUADRATURE):
-        phase = (i + 0.5) * step
-        weight = settled + (1.0 - settled) * exp(-(forward + rate) * phase)
-        left = wait_until(rate, period - phase, "timer")
-        total += weight
-        mean += weight * left.mean
-        square += weight * left.square
-        clock += weight * left.by_clock
-    return Wait(mean / total, square / total, clock / total)
+        at_once = WaitLaw(np.zeros(1), np.zeros(1), np.ones(1), np.zeros(1))
+        return Acknowledgements(at_once, at_once, receiver.followed, 1.0)
+    behind, last = receiver.law(True), receiver.law(False)
+    forced = receiver.followed * behind.arrival.sum() + (1.0 - receiver.followed) * last.arrival.sum()
+    return Acknowledgements(behind, last, receiver.followed, 1.0 + float(forced))

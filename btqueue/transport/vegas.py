@@ -9,19 +9,26 @@ random, Base becomes the least of very many, and the rest a random walk, solved 
 Sources: Brakmo & Peterson, IEEE JSAC 13 (1995); Low, Peterson & Wang, J. ACM 49 (2002).
 """
 
-from collections.abc import Callable, Mapping
-from math import ceil, floor, sqrt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import root_scalar
 from scipy.special import gammainc, gammaincinv
 
+Vector = NDArray[np.float64]
+Numbers = float | Vector
+
 LEAST_WINDOW = 2.0
-CELLS = 8
-"""Grid points of the walk for each segment of window; three times as many move round trips by 1 to 3 %."""
+NEGLIGIBLE = 1e-15
+"""Steps less likely than that in a round are not followed."""
 ROUNDS = 10_000
-"""Base is the least of so many round trips; ten times as many lower it by about a twentieth."""
+"""Mean round trips of a connection. Base is the least of them, and the law of the window their average: where
+it can rest in several places, it stays for long where slow start left it."""
 
 
 class Equilibrium(NamedTuple):
@@ -46,8 +53,9 @@ def equilibrium(rate: float, base_s: float, alpha: float, window: int) -> Equili
     return Equilibrium(flight, rtt, flight / rtt)
 
 
-class Round(NamedTuple):
-    """The round trip of a marked segment with a given window.
+@dataclass(frozen=True)
+class Round:
+    """The round trip of a marked segment with a given window, or with several (arrays).
 
     Attributes:
         mean, sd, least: of its time (s): the least plus a gamma law.
@@ -55,26 +63,32 @@ class Round(NamedTuple):
         acks: acknowledgements that come meanwhile.
     """
 
-    mean: float
-    sd: float
-    least: float
-    sent: int
-    acks: int
+    mean: Numbers
+    sd: Numbers
+    least: Numbers
+    sent: Numbers
+    acks: Numbers
 
-    def shorter(self, time: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    def shorter(self, time: Numbers) -> Vector:
         """Return the probability of a shorter round trip."""
-        time = np.asarray(time, float)
-        if self.sd == 0.0:
-            return np.where(time > self.mean, 1.0, 0.0)
-        shape = ((self.mean - self.least) / self.sd) ** 2
-        return gammainc(shape, shape * np.maximum(time - self.least, 0.0) / (self.mean - self.least))
+        shape, scale = self._gamma
+        beyond = np.maximum(np.asarray(time, float) - self.least, 0.0)
+        certain = np.greater(time, self.mean)
+        return np.where(np.greater(self.sd, 0.0), gammainc(shape, beyond / scale), certain)
 
-    def quantile(self, share: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    def quantile(self, share: Numbers) -> Vector:
         """Return the time (s) that this share of the round trips stays below."""
-        if self.sd == 0.0:
-            return np.full(np.shape(share), self.mean)
-        shape = ((self.mean - self.least) / self.sd) ** 2
-        return self.least + (self.mean - self.least) / shape * gammaincinv(shape, np.asarray(share, float))
+        shape, scale = self._gamma
+        found = self.least + scale * gammaincinv(shape, np.asarray(share, float))
+        return np.where(np.greater(self.sd, 0.0), found, self.mean)
+
+    @cached_property
+    def _gamma(self) -> tuple[Vector, Vector]:
+        """Shape and scale (s) of what is beyond the least; of any law where there is no spread."""
+        random = np.greater(self.sd, 0.0)
+        sd = np.where(random, self.sd, 1.0)
+        beyond = np.where(random, np.subtract(self.mean, self.least), 1.0)
+        return (beyond / sd) ** 2, sd**2 / beyond
 
 
 class Walk(NamedTuple):
@@ -97,11 +111,10 @@ def window_walk(
     start: float,
     every: int = 1,
 ) -> Walk:
-    """Return the stationary law of Vegas's window (per-acknowledgement adjustment), for ever greedy.
+    """Return the law of Vegas's window (per-acknowledgement adjustment) over a greedy connection.
 
     Windows and Base depend on each other: Base is the least of `ROUNDS` round trips from the law of the
-    window, and of the two at the least window with which a connection begins. If round trips do not vary, the
-    window rests where slow start leaves it.
+    window, and of those until it first rests. If round trips do not vary, it stays there.
 
     Args:
         of_window: the round trip for each whole window.
@@ -113,40 +126,59 @@ def window_walk(
         every: segments acknowledged together during slow start.
     """
     rounds = {w: of_window(w) for w in range(1, window + 1)}
-    first = _settle(rounds, alpha=alpha, beta=beta, gamma=gamma, window=window, start=start, every=every)
+    # below the least window there is slow start only, for two round trips: their times are taken as the same
+    least = rounds[min(int(LEAST_WINDOW), window)]
+    rounds[1] = replace(least, sent=rounds[1].sent, acks=rounds[1].acks)
+    first, passed = _settle(
+        rounds, alpha=alpha, beta=beta, gamma=gamma, window=window, start=start, every=every
+    )
     if all(one.sd == 0.0 for one in rounds.values()):
-        return Walk({_whole(first, window): 1.0}, first, _begun(rounds, window), 0.0, 1)
-    grid = np.arange(LEAST_WINDOW, max(window + 1.0, LEAST_WINDOW + 1.0), 1.0 / CELLS)
-    whole = np.minimum(np.floor(grid + 1e-9).astype(int), window)
-    law = np.zeros(len(grid))
-    law[int(np.argmin(np.abs(grid - first)))] = 1.0
-    base, residual = _begun(rounds, window), 1.0
-    for iteration in range(1, 61):
-        found = _least(rounds, whole, law, window)
-        residual = abs(found - base) / found
-        base = found
-        if iteration > 2 and residual < 1e-6:
-            break
-        law = 0.5 * law + 0.5 * _stationary(_moves(grid, whole, rounds, alpha, beta, base))
-    windows = {int(w): float(law[whole == w].sum()) for w in np.unique(whole)}
-    return Walk(windows, float(grid @ law), base, residual, iteration)
+        base = float(min(rounds[w].mean for w in passed))
+        return Walk({_whole(first, window): 1.0}, first, base, 0.0, 1)
+    begun = _begun([rounds[w] for w in passed])
+    # the square of cwnd moves by twice the acknowledgements: whole numbers, from where slow start leaves it
+    squares = np.arange(int(LEAST_WINDOW**2), max(int(window + 1), 3) ** 2 + 1)
+    cwnd = np.sqrt(squares)
+    whole = np.minimum(np.floor(cwnd + 1e-9).astype(int), window)
+    at_each = Round(
+        *(np.array(column)[whole - 1] for column in zip(*map(astuple, rounds.values()), strict=True))
+    )
+    start_at = int(np.argmin(np.abs(squares - first**2)))
+
+    def law(base: float) -> Vector:
+        chances, places = _moves(cwnd, at_each, alpha, beta, base)
+        return _mean_law(chances, places, start_at)
+
+    def missing(base: float) -> float:
+        return _least(at_each, law(base), begun) - base
+
+    # Base stays that of the start if no window that follows falls below it
+    base, steps = begun, 1
+    if missing(below := begun * (1.0 - 1e-9)) < 0.0:
+        root = root_scalar(missing, bracket=(1e-3 * begun, below), xtol=1e-12 * begun, method="brentq")
+        base, steps = float(root.root), int(root.iterations)
+    found = law(base)
+    windows = {int(w): float(found[whole == w].sum()) for w in np.unique(whole)}
+    return Walk(windows, float(cwnd @ found), base, abs(missing(base)) / base, steps)
 
 
-def after(cwnd: float, acks: int) -> float:
+def after(cwnd: Numbers, acks: Numbers) -> Vector:
     """Return cwnd after so many steps of 1/cwnd, up or (acks below 0) down: cwnd d(cwnd) = d(acks)."""
-    return sqrt(max(cwnd**2 + 2.0 * acks, LEAST_WINDOW**2))
+    return np.sqrt(np.maximum(np.square(cwnd) + 2.0 * np.asarray(acks), LEAST_WINDOW**2))
 
 
 def _whole(cwnd: float, window: int) -> int:
     return min(floor(cwnd + 1e-9), window)
 
 
-def _begun(rounds: Mapping[int, Round], window: int) -> float:
-    """Base (s) of a connection that has just begun: median of the lesser of two round trips.
+def _begun(passed: Sequence[Round]) -> float:
+    """Base (s) of a connection that has passed these round trips: median of the least of them."""
 
-    At the least window slow start doubles in every other round trip, so that there are two.
-    """
-    return float(rounds[min(int(LEAST_WINDOW), window)].quantile(1.0 - sqrt(0.5)))
+    def surplus(time: float) -> float:
+        return float(np.prod([1.0 - one.shorter(time) for one in passed])) - 0.5
+
+    longest = max(float(one.mean + 3.0 * one.sd) for one in passed)
+    return float(root_scalar(surplus, bracket=(0.0, longest), xtol=1e-15, method="brentq").root)
 
 
 def _settle(
@@ -158,11 +190,17 @@ def _settle(
     window: int,
     start: float,
     every: int,
-) -> float:
-    """Follow cwnd from slow start, doubled in every other round trip, by mean round trips until it rests."""
+) -> tuple[float, list[int]]:
+    """Follow cwnd from slow start, doubled in every other round trip, by mean round trips until it rests.
+
+    Returns:
+        cwnd, and the window of each round trip.
+    """
     cwnd, base, slow, double = start, np.inf, True, False
+    passed: list[int] = []
     for _ in range(1000):
-        one = rounds[_whole(cwnd, window)]
+        passed.append(_whole(cwnd, window))
+        one = rounds[passed[-1]]
         base = min(base, one.mean)
         # Assumed, not derived: in slow start the window before it grew follows the marked segment.
         # With the grown window, two-way traffic without errors would leave slow start one segment higher.
@@ -173,58 +211,57 @@ def _settle(
         if slow:
             cwnd += max(_whole(cwnd, window) // every, 1) if double else 0
         elif excess < alpha and cwnd < window + 1.0:
-            cwnd = after(cwnd, one.acks)
+            cwnd = float(after(cwnd, one.acks))
         elif excess > beta and cwnd > LEAST_WINDOW:
-            cwnd = after(cwnd, -one.acks)
+            cwnd = float(after(cwnd, -one.acks))
         else:
             break
         cwnd = min(cwnd, window + 1.0)
-    return cwnd
+    return cwnd, passed
 
 
-def _least(
-    rounds: Mapping[int, Round], whole: NDArray[np.int64], law: NDArray[np.float64], window: int
-) -> float:
+def _least(rounds: Round, law: Vector, begun: float) -> float:
     """Return the time (s) that one round trip of all is expected to fall below, at most that of the start."""
-    shares = {int(w): float(law[whole == w].sum()) * ROUNDS for w in np.unique(whole)}
-    low, high = 0.0, _begun(rounds, window)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        expected = sum(count * float(rounds[w].shorter(middle)) for w, count in shares.items())
-        low, high = (low, middle) if expected > 1.0 else (middle, high)
-    return high
+
+    def surplus(time: float) -> float:
+        return ROUNDS * float(law @ rounds.shorter(time)) - 1.0
+
+    if surplus(begun) <= 0.0:
+        return begun
+    return float(root_scalar(surplus, bracket=(0.0, begun), xtol=1e-13 * begun, method="brentq").root)
 
 
 def _moves(
-    grid: NDArray[np.float64],
-    whole: NDArray[np.int64],
-    rounds: Mapping[int, Round],
-    alpha: float,
-    beta: float,
-    base: float,
-) -> NDArray[np.float64]:
-    """Return the transition matrix of cwnd from round to round; a step between two points is shared."""
-    moves = np.zeros((len(grid), len(grid)))
-    for i, cwnd in enumerate(grid):
-        one = rounds[int(whole[i])]
-        grows = float(one.shorter(one.sent * base / max(cwnd - alpha, 1e-9))) if cwnd > alpha else 1.0
-        shrinks = 1.0 - float(one.shorter(one.sent * base / (cwnd - beta))) if cwnd > beta else 0.0
-        for chance, acks in ((grows, one.acks), (shrinks, -one.acks)):
-            place = np.clip((after(cwnd, acks) - grid[0]) * CELLS, 0.0, len(grid) - 1.0)
-            below = int(place)
-            above = min(below + 1, len(grid) - 1)
-            moves[i, below] += chance * (1.0 - (place - below))
-            moves[i, above] += chance * (place - below)
-        moves[i, i] += 1.0 - grows - shrinks
-    return moves
+    cwnd: Vector, rounds: Round, alpha: float, beta: float, base: float
+) -> tuple[Vector, NDArray[np.int64]]:
+    """Return by state the chances to grow and to shrink in a round, and where that leads (two columns)."""
+    expected = np.asarray(rounds.sent) * base
+    grows = np.where(cwnd > alpha, rounds.shorter(expected / np.maximum(cwnd - alpha, 1e-9)), 1.0)
+    shrinks = np.where(cwnd > beta, 1.0 - rounds.shorter(expected / np.maximum(cwnd - beta, 1e-9)), 0.0)
+    steps = np.stack([np.asarray(rounds.acks), -np.asarray(rounds.acks)], axis=1)
+    places = np.rint(np.square(after(cwnd[:, None], steps)) - cwnd[0] ** 2).astype(int)
+    return np.stack([grows, shrinks], axis=1), np.minimum(places, len(cwnd) - 1)
 
 
-def _stationary(moves: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the law that a transition matrix keeps, mixed with a trace of restarts where it has several."""
-    size = len(moves)
-    mixed = (1.0 - 1e-9) * moves + 1e-9 / size
-    system = np.vstack([(mixed.T - np.eye(size))[:-1], np.ones(size)])
-    right = np.zeros(size)
-    right[-1] = 1.0
-    law = np.maximum(np.linalg.solve(system, right), 0.0)
+def _mean_law(chances: Vector, places: NDArray[np.int64], start: int) -> Vector:
+    """Return the mean law over connections that begin at ``start`` and last a geometric number of rounds."""
+    reached = [start]
+    for state in reached:  # grows while it is walked through
+        for chance, place in zip(chances[state], places[state], strict=True):
+            if chance > NEGLIGIBLE and place not in reached:
+                reached.append(int(place))
+    index = {state: i for i, state in enumerate(reached)}
+    # visits to each state: one at the start, and those that lead there from the round before
+    system = np.eye(len(reached))
+    for state in reached:
+        stays = 1.0
+        for chance, place in zip(chances[state], places[state], strict=True):
+            if chance > NEGLIGIBLE:
+                system[index[int(place)], index[state]] -= (1.0 - 1.0 / ROUNDS) * chance
+                stays -= chance
+        system[index[state], index[state]] -= (1.0 - 1.0 / ROUNDS) * stays
+    visits = np.zeros(len(reached))
+    visits[0] = 1.0 / ROUNDS
+    law = np.zeros(len(chances))
+    law[reached] = np.maximum(np.linalg.solve(system, visits), 0.0)
     return law / law.sum()

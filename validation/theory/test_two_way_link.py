@@ -1,18 +1,18 @@
 """Vegas, delayed acknowledgements and the queue of one link: exact values, limits, invariants."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.two_way_link.air import Train, air_of
-from btqueue.network.two_way_link.jobs import Jobs, Overloaded
+from btqueue.network.two_way_link.air import air_of
 from btqueue.network.two_way_link.laws import mixture
-from btqueue.network.two_way_link.queue import link_queue
-from btqueue.network.two_way_link.window import both_ways, one_way
+from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
 from btqueue.scenario.capability import model_of
-from btqueue.transport.delayed_ack import ack_cycle, wait_until
-from btqueue.transport.vegas import Round, equilibrium, window_walk
+from btqueue.transport.delayed_ack import Receiver, acknowledgements
+from btqueue.transport.vegas import ROUNDS, Round, equilibrium, window_walk
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ def test_vegas_settles_from_below(rate, base, flight, rtt):
     assert found.rate == pytest.approx(rate)
 
 
+def _memoryless(forward, reverse, period, clock):
+    """What ends a wait if segments come at random and services take no time."""
+    return Receiver(forward, 0.0, 0.0, forward, reverse, period, clock)
+
+
 @pytest.mark.parametrize(
     ("clock", "period", "rate", "expected"),
     [
@@ -35,45 +40,63 @@ def test_vegas_settles_from_below(rate, base, flight, rtt):
     ],
 )
 def test_wait_for_the_clock_or_an_arrival(clock, period, rate, expected):
-    assert wait_until(rate, period, clock) == pytest.approx(expected, abs=5e-7)
+    """So few segments that a wait may begin at any phase, and the receiver writes with this rate."""
+    law = _memoryless(1e-9, rate, period, clock).law(followed=False)
+    assert (law.mean, law.square, law.clock.sum()) == pytest.approx(expected, abs=5e-7)
 
 
 def test_without_arrivals_the_wait_is_the_clocks():
-    assert wait_until(0.0, 0.2, "timer") == (0.2, pytest.approx(0.04), 1.0)
-    assert wait_until(0.0, 0.5, "tick") == (0.25, pytest.approx(0.25 / 3), 1.0)
+    timer, tick = (
+        _memoryless(1e-12, 0.0, 0.2, "timer").law(False),
+        _memoryless(1e-12, 0.0, 0.5, "tick").law(False),
+    )
+    assert (timer.mean, timer.square, timer.clock.sum()) == pytest.approx((0.2, 0.04, 1.0))
+    assert (tick.mean, tick.square, tick.clock.sum()) == pytest.approx((0.25, 0.25 / 3, 1.0))
 
 
 def test_rare_segments_wait_as_at_any_phase_of_the_tick():
-    rare = ack_cycle(1e-4, 0.0, 0.5, "tick")
-    assert rare.wait.mean == pytest.approx(0.25, rel=1e-3)
+    rare = acknowledgements(_memoryless(1e-4, 0.0, 0.5, "tick"), 2)
+    assert rare.wait * rare.segments == pytest.approx(0.25, rel=1e-3)
     assert rare.segments == pytest.approx(1.0, abs=1e-3)
 
 
-def test_waits_at_a_tick_against_a_walk_through_time():
-    """Arrivals one by one: forward ones wait or answer, reverse ones answer, ticks answer."""
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(
+    ("gap", "followed", "clock", "tolerance"),
+    [
+        (0.0, 0.0, "tick", 0.0),
+        (0.0, 0.0, "timer", 0.0),
+        (0.06, 0.4, "timer", 0.0),
+        # the phases at which waits begin are those of memoryless segments
+        (0.06, 0.0, "tick", 0.02),
+        (0.06, 0.4, "tick", 0.02),
+    ],
+)
+def test_waits_against_a_walk_through_time(gap, followed, clock, tolerance):
+    """Segments follow after a gap and perhaps a random time; the receiver writes, or the clock comes."""
     forward, reverse, period = 4.0, 2.0, 0.5
-    times = np.cumsum(rng.exponential(1 / (forward + reverse), 400_000))
-    kinds = rng.random(400_000) < forward / (forward + reverse)
-    waits, carried, since = [], 0, None
-    for time, is_forward in zip(times, kinds, strict=True):
-        if since is not None and time // period > since // period:
-            waits.append((since // period + 1) * period - since)
-            since = None
-        if since is None:
-            since = time if is_forward else None
-        else:
-            waits.append(time - since)
-            carried += not is_forward
-            since = None
-    cycle = ack_cycle(forward, reverse, period, "tick")
-    error = np.std(waits) / len(waits) ** 0.5
-    assert cycle.wait.mean == pytest.approx(np.mean(waits), abs=4 * error)
+    rng = np.random.default_rng(1)
+    waits, carried, now, first = [], 0, 0.0, True
+    while len(waits) < 100_000:
+        comes = now + gap + (rng.exponential(1.0 / forward) if rng.random() >= followed else 0.0)
+        if first:
+            writes = now + rng.exponential(1.0 / reverse)
+            clocked = now + period if clock == "timer" else (now // period + 1.0) * period
+            ends = min(comes, writes, clocked)
+            waits.append(ends - now)
+            carried += ends == writes
+        # one that ended the wait is acknowledged with the first; any other is the first of the next
+        first = not (first and ends == comes)
+        now = comes
+    rate = 1.0 / (gap + (1.0 - followed) / forward)
+    cycle = acknowledgements(Receiver(rate, gap, followed, forward, reverse, period, clock), 2)
+    error = float(np.std(waits)) / len(waits) ** 0.5
+    mean = float(np.mean(waits))
+    assert cycle.wait * cycle.segments == pytest.approx(mean, abs=4 * error + tolerance * mean)
     assert cycle.piggybacked == pytest.approx(carried / len(waits), abs=0.005)
 
 
 def test_each_segment_acknowledged_at_once_waits_for_nothing():
-    assert ack_cycle(5.0, 5.0, 0.5, "tick", every=1).separate == 1.0
+    assert acknowledgements(_memoryless(5.0, 5.0, 0.5, "tick"), 1).separate == 1.0
 
 
 def _paper(name="asymmetric", **changes):
@@ -96,9 +119,48 @@ def test_a_large_window_keeps_the_link_busy():
     air = air_of(_paper(radio__per=0.3))
     for window in (4, 6, 12):
         assert one_way(air, window, 2).period == pytest.approx(air.alone(0.5))
-        assert both_ways(air, window).period == pytest.approx(air.both(0.0))
     assert one_way(air, 2, 2).period > air.alone(0.5)
     assert one_way(air, 3, 2).rtt == one_way(air, 4, 2).rtt
+
+
+def test_without_errors_a_large_window_keeps_both_links_busy():
+    air = air_of(_paper(radio__per=0.0))
+    for window in (4, 6, 12):
+        assert both_ways(air, window).period == pytest.approx(air.both(0.0))
+
+
+@pytest.mark.parametrize("per", [0.1, 0.3, 0.5])
+def test_random_services_leave_both_links_idle_at_times(per):
+    """Less and less with more tokens to spare: a walk of the tokens from frame to frame, to a percent."""
+    air = air_of(_paper(radio__per=per, link__l2cap_delay_s=0, link__baseband_delay_s=0))
+    periods = [both_ways(air, window).period / air.both(0.0) for window in (3, 4, 6)]
+    walked = [_tokens(per, window) / air.both(0.0) for window in (3, 4, 6)]
+    assert periods == pytest.approx(walked, abs=0.01)
+    assert periods[0] > periods[1] > periods[2] > 1.0
+
+
+def _tokens(per, window, segments=20_000):
+    """Seconds a segment of two links that pass tokens to each other and share the slots, packet by packet."""
+    rng = np.random.default_rng(2)
+    train = (5, 5, 5, 5, 3)
+    waiting, at, slots, done = [window - window // 2, window // 2], [0, 0], 0, 0
+    while done < 2 * segments:
+        sends = [count > 0 for count in waiting]
+        slots += sum(train[at[side]] if sends[side] else 1 for side in (0, 1))
+        for side in (0, 1):
+            if sends[side] and rng.random() >= per:
+                at[side] += 1
+            if at[side] == len(train):
+                at[side] = 0
+                waiting[side] -= 1
+                waiting[1 - side] += 1
+                done += 1
+    return slots * SLOT_S / segments
+
+
+def test_windows_acknowledged_in_pairs_are_slower():
+    air = air_of(_paper(radio__per=0.3))
+    assert air.both(0.0) < pairwise(air).period < one_way(air, 2, 2, opposite=True).period
 
 
 def test_the_walk_rests_where_slow_start_ends_if_nothing_is_random():
@@ -127,51 +189,27 @@ def test_the_law_of_the_walk_is_one():
     assert walk.residual < 1e-3
 
 
-ONE_PACKET = (((1, 0.0),), ())
-
-
-def test_queue_alone_is_the_discrete_m_d_1():
-    """Frames of two slots, one packet a job: residual frame, then load s / 2 (1 - load)."""
-    jobs = Jobs(0.1, 1.0, *ONE_PACKET, 0.0)
-    found = link_queue(jobs, None)
-    load = 0.1 * 2
-    assert found.busy == pytest.approx(load)
-    assert found.wait == pytest.approx(2 / 2 + load * 2 / (2 * (1 - load)), rel=1e-9)
-
-
-def test_queue_with_errors_is_the_m_g_1():
-    """Five packets of geometric repetitions: Pollaczek & Khinchine, and half an idle frame as a vacation."""
-    error = 0.3
-    train = Train(((5, error),) * 4 + ((3, error),))
-    rate = 0.7 / train.time()
-    found = link_queue(Jobs(rate, 1.0, train.packets, (), 0.0), None)
-    square = train.variance() + train.time() ** 2
-    expected = rate * square / (2 * (1 - 0.7)) + 1.0
-    assert found.busy == pytest.approx(0.7)
-    assert found.wait == pytest.approx(expected, rel=1e-9)
-
-
-def test_neighbour_and_direction_are_busy_alike():
-    train = ((5, 0.1),) * 4 + ((3, 0.1),)
-    jobs = Jobs(0.01, 1.0, train, (), 0.0)
-    found = link_queue(jobs, jobs)
-    assert found.present.sum() == pytest.approx(1.0, abs=1e-6)
-    assert found.busy == pytest.approx(1 - found.present[0])
-    assert link_queue(jobs, None).wait < found.wait
-
-
-def test_bursts_wait_longer():
-    train = ((5, 0.1),) * 4 + ((3, 0.1),)
-    waits = [link_queue(Jobs(0.01 / size, size, train, (), 0.0), None).wait for size in (1.0, 2.0, 10.0)]
-    # the m-th of a batch waits for m - 1 others: batches of b add (b - 1) / (1 - load) services
-    service = Train(train).time()
-    for size, wait in zip((2.0, 10.0), waits[1:], strict=True):
-        assert wait - waits[0] == pytest.approx((size - 1) * service / (1 - 0.01 * service), rel=0.02)
-
-
-def test_too_many_jobs_are_refused():
-    with pytest.raises(Overloaded):
-        link_queue(Jobs(0.6, 1.0, *ONE_PACKET, 0.0), None)
+def test_the_walk_against_a_walk_of_many_rounds():
+    """One connection after the other, with the round trips' law and the Base that the model finds."""
+    rounds = {w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w) for w in range(1, 13)}
+    asked = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
+    walk = window_walk(rounds.__getitem__, **asked)
+    begins = window_walk(lambda w: replace(rounds[w], sd=0.0), **asked)
+    rng = np.random.default_rng(3)
+    counts: dict[int, int] = {}
+    cwnd = begins.cwnd
+    for _ in range(200_000):
+        one = rounds[min(int(cwnd + 1e-9), 12)]
+        counts[int(one.sent)] = counts.get(int(one.sent), 0) + 1
+        beyond = one.mean - one.least
+        shape = (beyond / one.sd) ** 2
+        excess = cwnd - one.sent * walk.base_s / (one.least + rng.gamma(shape, beyond / shape))
+        change = 2.0 * one.acks * ((excess < 1) - (excess > 3))
+        cwnd = max(cwnd**2 + change, 4.0) ** 0.5
+        if rng.random() < 1.0 / ROUNDS:
+            cwnd = begins.cwnd
+    for window, share in walk.windows.items():
+        assert counts.get(window, 0) / 200_000 == pytest.approx(share, abs=0.03)
 
 
 def test_quantiles_of_a_mixture():

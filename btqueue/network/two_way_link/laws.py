@@ -1,6 +1,7 @@
 """Laws of delays and round trips as mixtures of shifted gamma laws: mean, variation, quantiles."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import gammainc
 
 Vector = NDArray[np.float64]
+Number = float | Vector
+Part = tuple[Number, Number, Number, Number]
+"""Weight, least value, mean, variance; arrays are several parts."""
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 GRID = 4000
@@ -51,7 +55,8 @@ class Mixture(NamedTuple):
         return found
 
 
-def mixture(parts: list[tuple[float, float, float, float]]) -> Mixture:
-    """Make a mixture of parts (weight, least, mean, variance); weights need not sum to one."""
-    weights, least, means, variances = (np.array(column, float) for column in zip(*parts, strict=True))
+def mixture(parts: Sequence[Part]) -> Mixture:
+    """Make a mixture of parts; weights need not sum to one, and parts without any are left out."""
+    columns = np.hstack([np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts])
+    weights, least, means, variances = columns[:, columns[0] > 0.0]
     return Mixture(weights / weights.sum(), np.minimum(least, means), means, variances)

@@ -5,23 +5,20 @@
    acknowledgements (`two_way_link.open`). A load beyond that is the first regime, with a backlog that grows.
 """
 
+from collections.abc import Callable
+
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.two_way_link.air import Air
-from btqueue.network.two_way_link.greedy import Saturated, saturated
-from btqueue.network.two_way_link.jobs import Overloaded
-from btqueue.network.two_way_link.laws import Mixture
-from btqueue.network.two_way_link.open import (
-    Operating,
-    burstiness_warning,
-    operating_point,
-    sources_of,
-)
-from btqueue.network.two_way_link.times import delay_law, round_trips
+from btqueue.network.two_way_link.air import Air, air_of
+from btqueue.network.two_way_link.coupled_processors import Overloaded
+from btqueue.network.two_way_link.greedy import saturated
+from btqueue.network.two_way_link.laws import Mixture, Part, mixture
+from btqueue.network.two_way_link.open import Operating, operating_points, sources_of
+from btqueue.network.two_way_link.times import delay_parts, round_trip_parts
 from btqueue.scenario import Scenario
 
-NEAR = 0.5
-"""Share of the greedy goodput from which delays of the queue are uncertain."""
+NEAR = 0.6
+"""Share of what a window carries from which delays of the queue are uncertain."""
 CONSISTENT = 0.01
 """Largest change of shares, or relative change of BaseRTT, that counts as settled."""
 LIKELY = 0.02
@@ -30,22 +27,19 @@ LIKELY = 0.02
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
-    full = saturated(scenario)
     if scenario.traffic.source == "greedy":
-        return _greedy(scenario, full, [])
-    sources = sources_of(scenario)
+        return _greedy(scenario, [])
     try:
-        at = operating_point(scenario, full) if sources.rate < full.rate else None
+        points = operating_points(scenario)
     except Overloaded:
-        at = None
-    if at is None:
-        return _greedy(scenario, full, ["overload: the backlog grows; delays of messages have no limit"])
-    if at.residual > CONSISTENT:
-        raise NoConvergence(
-            f"acknowledgements and blocked time did not settle in {at.iterations} damped steps "
-            f"from an open window: the last change is {at.residual:.2g}"
-        )
-    return _open(scenario, full, at)
+        return _greedy(scenario, ["overload: the backlog grows; delays of messages have no limit"])
+    for _, at in points:
+        if at.residual > CONSISTENT:
+            raise NoConvergence(
+                f"acknowledgements and blocked time of a window of {at.window} did not settle in "
+                f"{at.iterations} steps from an open window: the last change is {at.residual:.2g}"
+            )
+    return _open(scenario, points)
 
 
 def _overflow(scenario: Scenario, windows: dict[int, float], air: Air) -> list[str]:
@@ -67,7 +61,8 @@ def _kilobits(scenario: Scenario) -> float:
     return min(scenario.traffic.message_bytes, scenario.transport.mss_bytes) * 8e-3
 
 
-def _greedy(scenario: Scenario, full: Saturated, warnings: list[str]) -> tuple[dict, dict]:
+def _greedy(scenario: Scenario, warnings: list[str]) -> tuple[dict, dict]:
+    full = saturated(scenario)
     rtt = full.rtt
     slots = full.air.data.slots + full.acks * full.air.ack.slots
     metrics = {
@@ -103,12 +98,20 @@ def _greedy(scenario: Scenario, full: Saturated, warnings: list[str]) -> tuple[d
     return metrics, notes
 
 
-def _open(scenario: Scenario, full: Saturated, at: Operating) -> tuple[dict, dict]:
-    sources, air = sources_of(scenario), full.air
-    delay: Mixture = delay_law(air, at)
-    rtt = round_trips(scenario, full, at)
-    acknowledged = delay.mean + (1.0 - at.blocked) * at.cycle.wait_of_a_segment
-    waited = (1.0 - at.blocked) * at.cycle.square_of_a_segment
+def _open(scenario: Scenario, points: list[tuple[float, Operating]]) -> tuple[dict, dict]:
+    sources, air = sources_of(scenario), air_of(scenario)
+
+    def mean(value: Callable[[Operating], float]) -> float:
+        return sum(share * value(at) for share, at in points)
+
+    def law(parts: Callable[[Scenario, Air, Operating], list[Part]]) -> Mixture:
+        return mixture(
+            [(share * part[0], *part[1:]) for share, at in points for part in parts(scenario, air, at)]
+        )
+
+    delay, rtt = law(delay_parts), law(round_trip_parts)
+    acknowledged = delay.mean + mean(lambda at: (1.0 - at.blocked) * at.acks.wait)
+    waited = mean(lambda at: (1.0 - at.blocked) * at.acks.square)
     spread = delay.sd**2 + max(waited - (acknowledged - delay.mean) ** 2, 0.0)
     directions = 1 + scenario.traffic.two_way
     metrics = {
@@ -124,24 +127,24 @@ def _open(scenario: Scenario, full: Saturated, at: Operating) -> tuple[dict, dic
         "acknowledged_delay_scv": spread / acknowledged**2,
         "timeouts_per_s": 0.0,
         "fast_retransmits_per_s": 0.0,
-        "piggybacked_acks": at.carried if scenario.traffic.two_way else 0.0,
+        "piggybacked_acks": mean(lambda at: at.carried) if scenario.traffic.two_way else 0.0,
         "segment_loss": 0.0,
         "slot_utilisation": sources.rate
-        * (air.data.slots + at.separate * air.ack.slots)
+        * (air.data.slots + mean(lambda at: at.separate) * air.ack.slots)
         * SLOT_S
         * directions,
     }
-    warnings = burstiness_warning(sources)
-    if sources.rate > NEAR * full.rate:
+    warnings = []
+    used = max(sources.rate * at.cycles.more.period for _, at in points)
+    if scenario.traffic.two_way and used > NEAR:
         warnings.append(
-            f"the load is {sources.rate / full.rate:.2f} of what greedy connections carry: message delays "
-            "come out 10 to 65 % too short there"
+            f"the load is {used:.2f} of what a window carries both ways: message delays may be 20 % off"
         )
     notes = {
         "method": "below saturation: queue in slots beside the other direction, delayed acknowledgements",
-        "converged": at.residual <= CONSISTENT,
-        "residual": at.residual,
-        "iterations": at.iterations,
-        "warnings": warnings + _overflow(scenario, at.window, air),
+        "converged": True,
+        "residual": max(at.residual for _, at in points),
+        "iterations": max(at.iterations for _, at in points),
+        "warnings": warnings + _overflow(scenario, {at.window: share for share, at in points}, air),
     }
     return metrics, notes

@@ -1,91 +1,107 @@
-"""Laws of message delays and round trips below saturation, from the operating point."""
+"""Laws of message delays and round trips below saturation, from the operating point of a window."""
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.two_way_link.air import Air
-from btqueue.network.two_way_link.greedy import Saturated, ack_every, carries_acks
-from btqueue.network.two_way_link.laws import Mixture, mixture
-from btqueue.network.two_way_link.open import Operating, free_passage, sources_of
-from btqueue.network.two_way_link.window import both_ways, one_way
+from btqueue.network.two_way_link.greedy import ack_every, carries_acks
+from btqueue.network.two_way_link.laws import Part, Vector
+from btqueue.network.two_way_link.open import Operating, sources_of
 from btqueue.scenario import Scenario
 
-WAITS = 24
-"""Points that stand for the law of the wait for an acknowledgement."""
 
-
-def delay_law(air: Air, at: Operating) -> Mixture:
+def delay_parts(scenario: Scenario, air: Air, at: Operating) -> list[Part]:
     """Return the law of the time from writing a segment until it is delivered.
 
-    A segment that joins as the n-th waits for n - 1 others, of which the first is partly served, and itself;
-    the means are scaled to the exact one.
+    A segment finds none, one, or more before it; each of them, the first partly served, takes the same part
+    of the mean wait. What is beyond two is geometric.
     """
-    frames = air.data.frames * at.queue.frame * SLOT_S
-    spread = air.data.variance(air.mean_packet * at.queue.neighbour_busy + 1.0) * SLOT_S**2
-    law = at.queue.joined[1:]
-    number = np.arange(len(law))
-    keep = law > 1e-9 * law.max()
-    if keep.sum() > 400:  # long queues: every so many places stand for their neighbours
-        edges = np.linspace(0, len(law), 400).astype(int)
-        law = np.add.reduceat(law, edges[:-1])
-        number = 0.5 * (edges[:-1] + edges[1:] - 1)
-        keep = law > 0
-    law, number = law[keep] / law[keep].sum(), number[keep]
-    fixed = at.delay_s - at.queue.wait * SLOT_S
-    mean_ahead = float(law @ number)
-    ahead = number * (at.queue.wait * SLOT_S / mean_ahead if mean_ahead > 0 else 0.0)
-    least = np.full(len(law), air.layers_s + (air.data.least() - 1.0) * SLOT_S)
-    variances = (1.0 + number) * spread + np.where(number > 0, frames**2 / 12.0, 0.0)
-    return Mixture(law, least, np.asarray(fixed + ahead, float), np.asarray(variances, float))
+    queue, batch = at.queue, sources_of(scenario).batch
+    spread = air.data.variance(1.0 + (air.mean_packet - 1.0) * queue.neighbour_busy) * SLOT_S**2
+    least = air.layers_s + (air.data.least() - 1.0) * SLOT_S
+    ahead = queue.number + batch - 1.0
+    each = queue.wait / ahead
+    none = queue.at_most(0) / batch
+    one = (queue.at_most(1) - none) / batch
+    more = 1.0 - none - one
+    many = max((ahead - one) / more, 2.0)
+    parts = []
+    for weight, number, varies in (
+        (none, 0.0, 0.0),
+        (one, 1.0, 1.0 / 12.0),
+        (more, many, (many - 2.0) * (many - 1.0)),
+    ):
+        mean = at.at_once_s + at.stall_s + number * each
+        parts.append((weight, least, mean, (1.0 + number) * spread + each**2 * varies))
+    return parts
 
 
-def round_trips(scenario: Scenario, saturated_as: Saturated, at: Operating) -> Mixture:
-    """Return the law of the round-trip samples, one for each acknowledgement.
+def round_trip_parts(scenario: Scenario, air: Air, at: Operating) -> list[Part]:
+    """Return the law of the round-trip samples of a window, one for each acknowledgement.
 
-    Where the window is full samples are those of its cycle; else the way forth, the wait of the first segment
-    of an acknowledgement, and the way back, on a segment or alone.
+    Where the window holds a segment back and others follow it, samples are those of the window's cycles; else
+    the way forth, the wait of an acknowledgement's first segment, and the way back, on a segment or alone.
     """
-    air, every = saturated_as.air, ack_every(scenario)
-    carries = carries_acks(scenario)
-    free = free_passage(air, at.queue, at.delay_s, at.window)
-    forth, spread = free.mean, free.variance
-    alone_s = air.return_s() + (free.wait if scenario.traffic.two_way else 0.0)
+    two_way, carries = scenario.traffic.two_way, carries_acks(scenario)
+    followed, held = at.acks.followed, _first_held_back(at)
+    parts = _full(at, followed * held, ack_every(scenario), carries)
+    released = _released(at, ack_every(scenario), carries)
+    spread = at.free.variance
     swift = air.layers_s + (air.data.least() - 1.0) * SLOT_S
     swift_ack = air.layers_s + (air.ack.least() - 1.0) * SLOT_S
-    # a full window is acknowledged every so many segments, or both ways each by the next one
-    share = (1.0 - at.held_back) / at.cycle.segments
-    parts = []
     ack_spread = spread + air.ack.variance() * SLOT_S**2
-    for chance, wait, carried in _waits(scenario, air, at):
-        both, own = chance * share * carried, chance * share * (1.0 - carried)
-        parts.append((both, 2.0 * swift + wait, 2.0 * forth + wait, 2.0 * spread))
-        parts.append((own, swift + swift_ack + wait, forth + wait + alone_s, ack_spread))
-    crowded = at.queue.neighbour_busy if scenario.traffic.two_way else 0.0
-    for size, weight in at.window.items():
-        alone = one_way(air, size, every)
-        parts.append(
-            (at.held_back / every * weight * (1.0 - crowded), alone.least, alone.rtt, alone.variance)
-        )
-        other = both_ways(air, size) if carries else one_way(air, size, every, opposite=True)
-        acks = 1.0 if carries else 1.0 / every
-        parts.append((at.held_back * acks * weight * crowded, other.least, other.rtt, other.variance))
-    return mixture([part for part in parts if part[0] > 0.0])
+    for share, forth, law in (
+        (followed * (1.0 - held), at.free.mean, at.acks.behind),
+        ((1.0 - followed) * (1.0 - held), at.free.mean, at.acks.last),
+        ((1.0 - followed) * held, released, at.acks.last),
+    ):
+        parts.append((at.blocked * share, 2.0 * swift, forth + released, 2.0 * spread))
+        weight = (1.0 - at.blocked) * share / at.acks.segments
+        own = _left(at, law.times) if two_way else 0.0
+        data = forth + law.times + at.at_once_s + own
+        ack = forth + law.times + air.return_s() + own
+        parts.append((weight * law.carried, 2.0 * swift + law.times, data, 2.0 * spread))
+        parts.append((weight * law.alone, swift + swift_ack + law.times, ack, ack_spread))
+    return parts
 
 
-def _waits(scenario: Scenario, air: Air, at: Operating) -> list[tuple[float, float, float]]:
-    """Return the law of the wait of a first segment: chance, wait (s), and share that data then carry.
+def _first_held_back(at: Operating) -> float:
+    """Chance that the first segment of an acknowledgement met a full window.
 
-    Another segment of its burst follows, or the clock or a burst ends the wait, whichever is first.
+    One that does waits for the acknowledgement of a pair. Behind an even window it begins the next pair, so
+    that a pair's first is held back if either was; behind an odd one it ends a pair, and both must be.
     """
-    sources, transport = sources_of(scenario), scenario.transport
-    if at.cycle.wait.mean == 0.0:
-        return [(1.0, 0.0, 0.0)]
-    follows = 1.0 - 1.0 / sources.batch
-    rate = sources.rate / sources.batch * (2.0 if carries_acks(scenario) else 1.0)
-    grid = np.linspace(0.0, transport.ack_delay_s, 2000)
-    left = 1.0 - grid / transport.ack_delay_s if transport.ack_clock == "tick" else 1.0 * (grid < grid[-1])
-    shares = (np.arange(WAITS) + 0.5) / WAITS
-    found = np.interp(shares, 1.0 - np.exp(-rate * grid) * left, grid)
-    found *= at.lone.wait.mean / found.mean()
-    chance = (1.0 - follows) / WAITS
-    return [(follows, air.alone(0.0), 0.0)] + [(chance, float(w), at.lone.piggybacked) for w in found]
+    if at.window % 2:
+        return at.held_back**at.acks.segments
+    return 1.0 - (1.0 - at.held_back) ** at.acks.segments
+
+
+def _released(at: Operating, every: int, carries: bool) -> float:
+    """Mean time (s) of a segment that an acknowledgement lets out, behind the rest of its window.
+
+    If data carry acknowledgements, half of the rest is on its way back.
+    """
+    rest = 0.5 * (at.window - 2) if carries else at.window - every
+    return at.at_once_s + max(rest, 0.0) * at.queue.service
+
+
+def _left(at: Operating, waits: Vector) -> Vector:
+    """Mean time (s) that an acknowledgement or what carries it waits for the receiver's own segments.
+
+    The receiver has written nothing since the wait began, or it would have ended then: what it had to send at
+    that time, with an exponential tail, has been drained meanwhile.
+    """
+    mean = max(at.free.wait, 1e-12)
+    return mean * np.exp(-waits * at.queue.busy / mean)
+
+
+def _full(at: Operating, weight: float, every: int, carries: bool) -> list[Part]:
+    """Return the samples of full windows, by what the other direction has to send."""
+    shares = at.queue.states[2] / at.queue.states[2].sum()
+    cycles = list(zip(shares, at.cycles, strict=False))
+    served = sum(share / cycle.period for share, cycle in cycles)
+    parts = []
+    for place, (share, cycle) in enumerate(cycles):
+        acks = 1.0 if carries and place == 2 else 1.0 / every
+        parts.append((weight * acks * share / cycle.period / served, cycle.least, cycle.rtt, cycle.variance))
+    return parts
