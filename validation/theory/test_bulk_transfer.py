@@ -7,6 +7,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.network.bulk_transfer.loss import lossy_rates
+from btqueue.network.bulk_transfer.odd_segments import odd_segments
 from btqueue.network.bulk_transfer.recovery import LossyPath
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.errors import NotBuiltYet
@@ -165,3 +166,62 @@ def test_warning_when_the_round_trip_is_close_to_the_timeout():
     link = {"delay_s": 0.5, "loss": 0.01, "loss_back": 0}
     solved = bt.solve(wire(link=link, transport__receive_window_segments=16))
     assert "close to the least timeout" in solved.attrs["warnings"][0]
+
+
+def test_an_odd_segment_waits_for_the_timer_of_its_acknowledgement():
+    """A window of three that never loses: two segments share an acknowledgement, one waits for its timer."""
+    found = lossy_rates(
+        lossy(1e-9, window=3, base_s=1.0, service_s=0.01, segments_per_ack=2.0, ack_delay_s=0.2)
+    )
+    full = found.rtts == found.rtts[found.weights > 1e-3].max()
+    assert found.rtts[full] == pytest.approx(1.0 + 0.2)
+    # the pair comes by once in a round trip, and cuts the wait short one time in five
+    assert found.weights[full].sum() == pytest.approx(0.5 * (1.0 - 0.2 / 1.01), rel=0.01)
+    even = lossy_rates(
+        lossy(1e-9, window=4, base_s=1.0, service_s=0.01, segments_per_ack=2.0, ack_delay_s=0.2)
+    )
+    assert float(even.rtts @ even.weights) == pytest.approx(1.01, rel=1e-3)
+
+
+def test_no_segment_is_alone_on_a_full_path_or_without_delayed_acknowledgements():
+    flight = np.arange(1.0, 65.0)
+    full = odd_segments(flight, 64, flight * 0.01, 0.01, 0.2)
+    assert not full.mean_wait.any()
+    assert not odd_segments(flight, 64, np.full(64, 0.5), 0.001, 0.0).alone.any()
+
+
+def test_segments_alone_meet_sooner_the_longer_they_wait():
+    flight = np.array([16.0])
+    numbers = [
+        float(odd_segments(flight, 64, np.array([0.5]), 0.001, wait).alone[0]) for wait in (0.01, 0.1, 0.2)
+    ]
+    assert all(a > b for a, b in itertools.pairwise(numbers))
+    # births of (w - n)/2w against deaths of n/w, were there no meetings: n has the mean w/3
+    assert numbers[0] < 16 / 3
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "window"),
+    [
+        ("loss", 0.01, 64),
+        ("base_s", 0.512, 64),
+        ("min_rto_s", 1.0, 64),
+        ("service_s", 0.012, 64),
+        ("ack_delay_s", 0.2, 16),
+        ("base_s", 0.512, 16),
+    ],
+)
+def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
+    """Central differences of two steps agree, also where a retransmission is just too late for the timer."""
+    delayed = {"segments_per_ack": 2.0, "ack_delay_s": 0.2} if window == 16 else {}
+    usual = {"base_s": 0.512, "service_s": 0.012, "variant": "sack", "window": window} | delayed
+
+    def slopes(step: float) -> list[float]:
+        ends = []
+        for sign in (1, -1):
+            changes = usual | {"loss": 0.01} | {key: value * (1 + sign * step)}
+            found = lossy_rates(lossy(**changes))
+            ends.append((found.goodput, float(found.rtts @ found.weights)))
+        return [(a - b) / (step * (a + b)) for a, b in zip(*ends, strict=True)]
+
+    assert slopes(1e-3) == pytest.approx(slopes(1e-4), abs=1e-3)

@@ -7,8 +7,8 @@ import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.chain.bridges import bridge_round, completed_law, exchange_slots
 from btqueue.network.chain.link import HopService, Piece
-from btqueue.network.chain.orbit import Pace
-from btqueue.network.chain.radio import RadioCourse, RadioState, felt
+from btqueue.network.chain.pipes import Pace
+from btqueue.network.chain.radio import RadioCourse, RadioState, stretched
 from btqueue.network.chain.sawtooth import sawtooth
 from btqueue.network.chain.window import busy_share, loop_of, one_round, taken_law
 from btqueue.scenario.model_scopes import MODELS
@@ -48,7 +48,7 @@ def test_sawtooth_of_one_hop():
 
 def test_visits_of_two_hops_by_hand():
     """A window of n: n - 1 frames of ACK and DH5, one of ACK alone, n + 1 after POLL, and POLL and NULL."""
-    assert Pace(PERFECT, 2).visit(7, 7) == pytest.approx((6 * 10 + 6 + 8 * 6 + 2) * SLOT_S)
+    assert Pace(PERFECT, 2).visit(7) == pytest.approx((6 * 10 + 6 + 8 * 6 + 2) * SLOT_S)
 
 
 def test_a_window_that_fits_loses_nothing():
@@ -145,12 +145,23 @@ def test_sawtooth_conserves():
     assert sawtooth(loop(capacity=10.0)).recoveries > found.recoveries
 
 
-def test_a_fast_radio_is_seen_on_average():
+@pytest.mark.parametrize("turn_s", [0.01, 1.0, 30.0])
+def test_round_trips_go_through_the_course_of_the_radio(turn_s: float):
+    """Half of the time a round trip would last 1 s, half 2 s; as many segments are on their way in both."""
     states = (RadioState(0.5, PERFECT), RadioState(0.5, HALF))
-    course = RadioCourse(states, np.repeat([0, 1], 64), 1.0 / 64)
-    assert felt(course, [1.0, 2.0], 0.01) == pytest.approx(1)
-    assert felt(course, [1.0, 2.0], 0.5) == pytest.approx(np.sqrt(2 / 3), rel=0.02)
-    assert felt(course, [1.0, 2.0], 2.0) == pytest.approx(0, abs=1e-9)
+    course = RadioCourse(states, np.repeat([0, 1], 400), np.ones(800), turn_s / 800)
+    trips = [np.array([[1.0], [0.0], [1.0]]), np.array([[2.0], [0.0], [1.0]])]
+    means, deviations, weights = stretched(course, trips, [10.0, 5.0])
+    # Little: 10 segments, 7.5 a second
+    assert np.average(means, weights=weights) == pytest.approx(10 / 7.5, rel=1e-3)
+    assert not deviations.any()
+    inside = means[weights > 1e-3 * weights.sum()]
+    if turn_s == 0.01:
+        assert np.ptp(inside) < 0.01
+    if turn_s == 30.0:
+        assert (inside.min(), inside.max()) == pytest.approx((1, 2), rel=0.01)
+        # two thirds of the segments come in the good state, less those under way at its turns
+        assert weights[means < 1.01].sum() / weights.sum() == pytest.approx(2 / 3, abs=0.05)
 
 
 def test_a_radio_that_never_changes_is_a_constant_one():

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from btqueue.network.bulk_transfer.odd_segments import odd_segments
 from btqueue.network.bulk_transfer.recovery import (
     AVOIDANCE,
     DUPLICATES,
@@ -72,18 +73,22 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     starts = [
         Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, _most(path, top) + 1)
     ]
-    cycles = [_cycle(path, start, top) for start in starts]
-    recovery = recovery_of(path, top, starts)
+    windows = np.arange(top + 1.0)
+    trips = _trips(path, windows)
+    cycles = [_cycle(path, start, top, trips.mean) for start in starts]
+    recovery = recovery_of(path, top, starts, trips.deviation)
     ends = np.array([np.bincount(cycle.flight, cycle.lost_next, top + 1) for cycle in cycles])
     chain = ends @ recovery.leads_to
     rewards = np.array(
-        [_rewards(path, cycle, recovery, start) for cycle, start in zip(cycles, starts, strict=True)]
+        [
+            _rewards(path, cycle, recovery, start, trips.mean[top])
+            for cycle, start in zip(cycles, starts, strict=True)
+        ]
     )
     seen = np.array([_acknowledgements(path, cycle, recovery, top) for cycle in cycles])
     law = _stationary(chain)
     seconds, segments, timeouts, fast, losses = law @ rewards
     fresh, repeated = law @ seen[:, 0], law @ seen[:, 1]
-    windows = np.arange(top + 1.0)
     everything = fresh + repeated
     return LossyRates(
         goodput=segments / seconds,
@@ -91,10 +96,44 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         fast_retransmits=fast / seconds,
         losses=losses / (segments + losses),
         window=float(everything @ windows / everything.sum()),
-        rtts=path.round_trip(windows),
-        weights=fresh / fresh.sum(),
+        rtts=trips.samples.ravel(),
+        weights=((fresh / fresh.sum())[:, None] * trips.shares).ravel(),
         residual=float(np.abs(law @ chain - law).max()),
         states=len(starts),
+    )
+
+
+class _Trips(NamedTuple):
+    """Round trips of new segments, by the number in flight.
+
+    Attributes:
+        mean: that with which they are delivered, one window in each.
+        samples: (flights, kinds) what acknowledgements show.
+        shares: of these.
+    """
+
+    mean: Vector
+    samples: Vector
+    shares: Vector
+
+    @property
+    def deviation(self) -> Vector:
+        """Mean deviation of what acknowledgements show, by the number in flight (s)."""
+        mean = (self.samples * self.shares).sum(axis=1, keepdims=True)
+        return (np.abs(self.samples - mean) * self.shares).sum(axis=1)
+
+
+def _trips(path: LossyPath, windows: Vector) -> _Trips:
+    """Return the round trips of new segments with so many in flight."""
+    together = path.trip_of_new(windows)
+    odd = odd_segments(windows, path.window, together, path.service_s, path.ack_delay_s)
+    single = path.round_trip(windows)[:, None] + odd.waits
+    rates = (windows - odd.alone) / together + odd.alone / (single * odd.chances).sum(axis=1)
+    share = np.divide(2.0 * odd.alone, windows + odd.alone, out=np.zeros_like(windows), where=windows > 0.0)
+    return _Trips(
+        np.divide(windows, rates, out=together.copy(), where=windows > 0.0),
+        np.concatenate([together[:, None], single], axis=1),
+        np.concatenate([1.0 - share[:, None], share[:, None] * odd.chances], axis=1),
     )
 
 
@@ -103,7 +142,7 @@ def _most(path: LossyPath, top: int) -> int:
     return max(4, int(expired_flight(path, np.array(top))))
 
 
-def _cycle(path: LossyPath, start: Start, top: int) -> _Cycle:
+def _cycle(path: LossyPath, start: Start, top: int, trips: Vector) -> _Cycle:
     """Open the window until it is at its greatest, or until a row without loss is too unlikely to matter."""
     begin, threshold = start.window, start.threshold
     longest = np.log(FORGOTTEN) / np.log1p(-path.loss)
@@ -117,7 +156,7 @@ def _cycle(path: LossyPath, start: Start, top: int) -> _Cycle:
     used = np.maximum(np.floor(np.minimum(cwnd, top)), 1.0)
     # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
     b = path.segments_per_ack
-    steps = path.round_trip(used) / used * np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
+    steps = trips[used.astype(np.int64)] / used * np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
     lost_next = path.loss * (1.0 - path.loss) ** n
     lost_next[-1] = (1.0 - path.loss) ** n[-1]
     return _Cycle(cwnd, np.concatenate([[0.0], np.cumsum(steps[:-1])]), lost_next, used.astype(np.int64))
@@ -128,8 +167,11 @@ def _steady(path: LossyPath, cycle: _Cycle) -> float:
     return cycle.lost_next[-1] * (1.0 - path.loss) / path.loss if path.room > path.window else 0.0
 
 
-def _rewards(path: LossyPath, cycle: _Cycle, recovery: Recovery, start: Start) -> Vector:
-    """Mean seconds, segments delivered, timeouts, fast retransmits and losses of a cycle."""
+def _rewards(path: LossyPath, cycle: _Cycle, recovery: Recovery, start: Start, longest: float) -> Vector:
+    """Mean seconds, segments delivered, timeouts, fast retransmits and losses of a cycle.
+
+    `longest` is the round trip of the greatest window.
+    """
     flight, chance = cycle.flight, cycle.lost_next
     # Segments go in bursts: those of a slow start at the beginning of the round, those that a recovery
     # releases in its second half; so acknowledgements lag behind an even flow.
@@ -145,7 +187,7 @@ def _rewards(path: LossyPath, cycle: _Cycle, recovery: Recovery, start: Start) -
             recovery.holes[flight],
         ]
     )
-    last = path.round_trip(flight[-1]) / flight[-1]
+    last = longest / flight[-1]
     return rows @ chance + _steady(path, cycle) * np.array([last, 1.0, 0.0, 0.0, 0.0])
 
 

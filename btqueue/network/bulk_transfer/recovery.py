@@ -37,6 +37,7 @@ class LossyPath:
         service_s: time between two segments at the bottleneck.
         variant: "tahoe", "reno", "newreno" or "sack".
         min_rto_s, max_rto_s: bounds of the timeout; `backoff`: whether it doubles.
+        ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
     """
 
     loss: float
@@ -49,6 +50,7 @@ class LossyPath:
     min_rto_s: float
     max_rto_s: float
     backoff: bool
+    ack_delay_s: float = 0.0
 
     def round_trip(self, flight: ArrayLike) -> Vector:
         """Return the round-trip time (s) with so many segments in flight: the path's, or the queue's.
@@ -57,8 +59,19 @@ class LossyPath:
         segments wait for one that was sent with them.
         """
         flight = np.asarray(flight, float)
-        pair = np.where(flight < self.window, 0.5 * self.service_s, 0.0)
-        return np.maximum(self.base_s + pair, flight * self.service_s)
+        return np.maximum(self.base_s + self._pair(flight), flight * self.service_s)
+
+    def trip_of_new(self, flight: ArrayLike) -> Vector:
+        """Return the round-trip time (s) of new segments; it is longer than that of repetitions.
+
+        The first of those that share an acknowledgement waits for the last, unless they stand in a queue.
+        """
+        flight = np.asarray(flight, float)
+        gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
+        return np.maximum(self.round_trip(flight), self.base_s + gathered + self._pair(flight))
+
+    def _pair(self, flight: Vector) -> Vector:
+        return np.where(flight < self.window, 0.5 * self.service_s, 0.0)
 
     def repair_trip(self, flight: ArrayLike) -> Vector:
         """Return the time (s) from a fast retransmit to its acknowledgement.
@@ -109,8 +122,11 @@ class Recovery(NamedTuple):
     leads_to: Vector
 
 
-def recovery_of(path: LossyPath, top: int, starts: list[Start]) -> Recovery:
-    """Enumerate losses found with up to `top` segments in flight."""
+def recovery_of(path: LossyPath, top: int, starts: list[Start], deviation: Vector) -> Recovery:
+    """Enumerate losses found with up to `top` segments in flight.
+
+    `deviation` is the mean deviation of round trips with so many in flight (s).
+    """
     flight = np.arange(top + 1)
     holes = np.arange(1, MOST_HOLES + 1)
     chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
@@ -122,7 +138,7 @@ def recovery_of(path: LossyPath, top: int, starts: list[Start]) -> Recovery:
     repaired = np.where(silent, 0.0, chance * (1.0 - path.loss) ** repeated)
     waiting = np.where(silent, chance, 0.0).sum(axis=1)
     good = repaired.sum(axis=1)
-    late = late_chance(path, np.maximum(flight, 1.0))
+    late = late_chance(path, np.maximum(flight, 1.0), deviation)
     numbers = holes.astype(float)
     seconds = (repaired * _rounds(path.variant, numbers)).sum(axis=1) * path.repair_trip(flight)
     seconds += good * 4.0 * path.round_trip(flight) / np.maximum(flight, 1)
@@ -187,17 +203,31 @@ def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
     return first + more
 
 
-def late_chance(path: LossyPath, flight: Vector) -> Vector:
+def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     """Return the chance that the timer expires before a retransmission that arrives is acknowledged.
 
     The timer runs since the last new acknowledgement. The third duplicate comes four places after it: in the
     same burst, or, of the last three segments of a burst, in the next. Segments of a burst are one service
-    apart. The timeout is four mean deviations above the mean, and half of the segments wait a service more.
+    apart. With delayed acknowledgements the very last one leaves a segment behind that waits for the timer of
+    its acknowledgement, and that is new. The timeout is four mean deviations above the mean, and half of the
+    segments wait a service more.
     """
     trip = path.round_trip(flight)
-    timeout = np.maximum(path.min_rto_s, trip + 2.0 * path.service_s)
+    timeout = np.maximum(path.min_rto_s, trip + np.maximum(2.0 * path.service_s, 4.0 * deviation))
     crossing = np.minimum(1.0, DUPLICATES / flight)
     same = 4.0 * path.service_s
     following = np.maximum(trip - (flight - 4.0) * path.service_s, same)
     repair = path.repair_trip(flight)
-    return crossing * (following + repair > timeout) + (1.0 - crossing) * (same + repair > timeout)
+    left_behind = np.maximum(following - path.ack_delay_s, same)
+    late = [_exceeds(time + repair - timeout, path.service_s) for time in (same, following, left_behind)]
+    shares = (2.0, 1.0) if path.ack_delay_s > 0.0 else (3.0, 0.0)
+    next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATES
+    return crossing * next_burst + (1.0 - crossing) * late[0]
+
+
+def _exceeds(excess: Vector, width: float) -> Vector:
+    """Return the chance that a time is too long which is uniform over a service around its mean.
+
+    What a segment waits for others of its burst is between nothing and a service.
+    """
+    return np.clip(0.5 + excess / width, 0.0, 1.0)

@@ -28,6 +28,16 @@ class Piece(NamedTuple):
     slots: int
     success: float
 
+    @property
+    def spread(self) -> float:
+        """Variance of the attempts."""
+        return (1.0 - self.success) / self.success**2
+
+    @property
+    def lean(self) -> float:
+        """Third central moment of the attempts."""
+        return (1.0 - self.success) * (2.0 - self.success) / self.success**3
+
 
 @dataclass(frozen=True)
 class HopService:
@@ -74,20 +84,27 @@ class HopService:
     @cached_property
     def variance(self) -> float:
         """Variance of `segment_slots`: attempts of each piece are geometric."""
-        forth = sum((piece.slots + 1) ** 2 * _spread(piece) for piece in self.data)
-        return forth + sum((piece.slots - 1) ** 2 * _spread(piece) for piece in self.ack)
-
-    @cached_property
-    def ack_gap(self) -> tuple[float, float]:
-        """Mean and variance of the slots between acknowledgements that have queued up, data in return."""
-        answer = self.data_slots / self.data_frames
-        mean = sum((piece.slots + answer) / piece.success for piece in self.ack)
-        return mean, sum((piece.slots + answer) ** 2 * _spread(piece) for piece in self.ack)
+        return moments(self.data, self.ack)[0]
 
 
-def _spread(piece: Piece) -> float:
-    """Variance of the attempts of a piece."""
-    return (1.0 - piece.success) / piece.success**2
+def moments(
+    data: tuple[Piece, ...], ack: tuple[Piece, ...], segments: int = 1, acks: int = 1
+) -> tuple[float, float]:
+    """Variance and third central moment of the slots of segments and acknowledgements.
+
+    Further attempts of data take their packet and a slot in return; those of acknowledgements take the place
+    of that slot.
+    """
+    found = []
+    for power in (2, 3):
+        forth = sum((piece.slots + 1) ** power * _moment(piece, power) for piece in data)
+        back = sum((piece.slots - 1) ** power * _moment(piece, power) for piece in ack)
+        found.append(segments * forth + acks * back)
+    return found[0], found[1]
+
+
+def _moment(piece: Piece, power: int) -> float:
+    return piece.spread if power == 2 else piece.lean
 
 
 def hop_service(scenario: Scenario, ber: float, quality: float) -> HopService:

@@ -1,28 +1,23 @@
 """A greedy NewReno connection over one piconet: the sawtooth between two overflows of a node's buffer.
 
 The link never idles, so nothing but the order of segments matters, and that is deterministic: the sender's
-machine (`newreno_sender`) is followed from one fast retransmit to the same one some periods later, against
-one of two pipes.
+machine (`newreno_sender`) is followed from one fast retransmit to the next against a pipe (`chain.pipes`).
 
-* `Line`, one hop: all segments wait at their sender, acknowledgements pace them, and a segment that finds
-  the sender's node full is lost at once.
-* `Rounds`, two hops under exhaustive service: a visit ends only when nothing is left, so that the whole
-  window moves from the sender to the central, then to the receiver, and the next window comes with the
-  acknowledgements. A round is two visits; a segment that finds the central full, the last of its round, is
-  lost.
+Repetitions on the radio stretch the time. They matter to the order through the retransmission timer alone.
+That may expire wherever an acknowledgement is long in coming: in a recovery, and between two rounds. How
+likely it is follows from the law of the times (`chain.timer`); what it does to the order, from a period that
+branches off there and lasts to its own next fast retransmit (`Orbit.branch`).
 
-Repetitions on the radio stretch the time. They matter to the order through the retransmission timer alone:
-the timer's estimate sees their deviation, and a recovery that outlasts the timer does so with a probability
-(`chance_of_expiry`). An expiry is counted, its consequences are not followed.
+Approximation: all periods begin alike.
 """
 
-from collections import deque
-from dataclasses import dataclass, field
-from functools import cached_property
-from math import erf, exp, inf, pi, sqrt
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from typing import NamedTuple
 
-from btqueue.baseband import SLOT_S
-from btqueue.network.chain.link import HopService
+from btqueue.network.chain.pipes import Chance, Line, Rounds
+from btqueue.network.chain.timer import NOTHING, PROGRESS, RECOVERY
 from btqueue.transport.newreno_sender import Receiver, Sender
 
 SETTLING_PERIODS = 2
@@ -30,150 +25,7 @@ PERIODS = 4
 MOST_ACKNOWLEDGEMENTS = 4000
 """An orbit in which nothing is lost is followed so far if it does not repeat; half of it counts."""
 SAME = 1e-9
-"""Relative difference of round trips up to which a window repeats the one before."""
-MEMORY = sqrt(2.0 / (0.125 * (2.0 - 0.125)))
-"""Deviation of a random walk from its average with gain 1/8 (RFC 6298), in steps of two gaps each."""
-TIMER_SPREAD = 4.0 * sqrt(2.0 / pi) * sqrt(pi / 2.0 - 1.0) * 0.727
-"""Deviation of four mean deviations with gain 1/4, in deviations of a round trip: neighbours are correlated
-by (7/8)^2, which leaves 0.727 of the deviation of a single one."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Times of the hops of a piconet (s): see `Line` and `Rounds`."""
-
-    hop: HopService
-    hops: int
-
-    @cached_property
-    def segment(self) -> float:
-        """Time of the air for a segment and its acknowledgement on all hops."""
-        return self.hop.segment_slots * self.hops * SLOT_S
-
-    @cached_property
-    def variance(self) -> float:
-        """Variance of `segment` (s^2)."""
-        return self.hop.variance * self.hops * SLOT_S**2
-
-    @cached_property
-    def alone(self) -> float:
-        """Round trip of a segment with nothing else on its way."""
-        return self.hop.alone_slots * self.hops * SLOT_S
-
-    @cached_property
-    def ack_gap(self) -> float:
-        """Between acknowledgements that arrive in a visit."""
-        return self.hop.ack_gap[0] * SLOT_S
-
-    def visit(self, segments: int, acks: int) -> float:
-        """Duration of a visit that carries so many segments one way and acknowledgements the other.
-
-        The first acknowledgement comes before the segments that it lets out, the last one after its segment,
-        in frames that carry nothing else; and POLL and NULL end the visit.
-        """
-        hop = self.hop
-        silent = abs(segments * hop.data_frames - acks * hop.ack_frames)
-        ends = 2.0 * (hop.ack_frames + 1.0)
-        return (segments * hop.data_slots + acks * hop.ack_slots + silent + ends) * SLOT_S
-
-    @cached_property
-    def noise(self) -> float:
-        """Deviation of a round trip from the sender's average, besides what the orbit shows.
-
-        Round trips of neighbours differ by the difference of two gaps between acknowledgements; on one hop
-        of two services.
-        """
-        return MEMORY * (sqrt(self.variance) if self.hops == 1 else sqrt(self.hop.ack_gap[1]) * SLOT_S)
-
-    def spread(self, gap: float) -> float:
-        """Deviation of the difference between a gap and the timer's setting."""
-        return sqrt(self.variance * gap / self.segment + (TIMER_SPREAD * self.noise) ** 2)
-
-
-class Line:
-    """One hop: segments wait at the sender; acknowledgements come a service time after each other."""
-
-    def __init__(self, pace: Pace, holds: float):
-        self._pace, self._holds = pace, holds
-        self._waiting: deque[tuple[int, float]] = deque()
-
-    def offer(self, number: int, now: float) -> bool:
-        """Put a segment in, unless the node is full."""
-        fits = len(self._waiting) < self._holds
-        if fits:
-            self._waiting.append((number, now))
-        return fits
-
-    def take(self, now: float) -> tuple[int, float, float]:
-        """Return the next segment, when it was sent, and when its acknowledgement comes."""
-        number, sent = self._waiting.popleft()
-        return number, sent, max(now + self._pace.segment, sent + self._pace.alone)
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-
-class Rounds:
-    """Two hops, each served until nothing is left: the window goes round as one batch."""
-
-    def __init__(self, pace: Pace, holds: float):
-        self._pace, self._holds = pace, holds
-        self._arriving: deque[tuple[int, float]] = deque()
-        self._sent: deque[tuple[int, float]] = deque()
-        self._start, self._place, self._taken = 0.0, 0, 0
-
-    def offer(self, number: int, now: float) -> bool:
-        """Put a segment in, unless its round has filled the central."""
-        fits = len(self._sent) < self._holds
-        if fits:
-            self._sent.append((number, now))
-        return fits
-
-    def take(self, now: float) -> tuple[int, float, float]:
-        """Return the next segment, when it was sent, and when its acknowledgement comes."""
-        if not self._arriving:
-            self._arriving, self._sent = self._sent, self._arriving
-            self._place = 0
-            segments = len(self._arriving)
-            busy = self._pace.visit(segments, self._taken) + self._pace.visit(segments, segments)
-            self._start = max(self._start + busy, now)
-            self._taken = segments
-        self._place += 1
-        number, sent = self._arriving.popleft()
-        return number, sent, self._start + self._place * self._pace.ack_gap
-
-    def __len__(self) -> int:
-        return len(self._arriving) + len(self._sent)
-
-
-@dataclass
-class TimedSender(Sender):
-    """A sender whose round trips deviate by `noise` (s) besides what the orbit shows."""
-
-    noise: float = 0.0
-
-    def _sample(self, rtt: float) -> None:
-        if self.smoothed is None:
-            super()._sample(rtt)
-            return
-        self.variation += 0.25 * (_folded(rtt - self.smoothed, self.noise) - self.variation)
-        self.smoothed += 0.125 * (rtt - self.smoothed)
-        self.rto = min(max(self.smoothed + 4.0 * self.variation, self.min_rto), self.max_rto)
-
-
-def _folded(shift: float, noise: float) -> float:
-    """E|shift + noise Z| of a normal Z."""
-    if noise == 0.0:
-        return abs(shift)
-    ratio = shift / noise
-    return noise * sqrt(2.0 / pi) * exp(-(ratio**2) / 2.0) + shift * erf(ratio / sqrt(2.0))
-
-
-def chance_of_expiry(gap: float, timeout: float, spread: float) -> float:
-    """Probability that a normal gap of the given deviation outlasts the timer."""
-    if spread == 0.0:
-        return float(gap > timeout)
-    return 0.5 * (1.0 + erf((gap - timeout) / (spread * sqrt(2.0))))
+"""Relative difference of times up to which a window, or a period, repeats the one before."""
 
 
 @dataclass
@@ -186,73 +38,178 @@ class Tally:
     delivered: int = 0
     sent: int = 0
     lost: int = 0
-    expiries: float = 0.0
+    expiries: int = 0
     recoveries: int = 0
-    began: float = 0.0
-    ended: float = 0.0
+    elapsed: float = 0.0
     rtts: list[tuple[float, int]] = field(default_factory=list)  # with the segments on their way
 
+    def copied(self) -> "Tally":
+        """Return one that goes on by itself."""
+        return replace(self, rtts=list(self.rtts))
+
+    def is_like(self, other: "Tally") -> bool:
+        """Whether the same has been added in the same time."""
+        counts = ("acknowledgements", "delivered", "sent", "lost", "expiries", "recoveries")
+        same = all(getattr(self, name) == getattr(other, name) for name in counts)
+        return same and abs(self.elapsed - other.elapsed) <= SAME * self.elapsed
+
+    def since(self, earlier: "Tally") -> "Tally":
+        """Return what has been added since an earlier state."""
+        names = [one.name for one in fields(self) if one.name != "rtts"]
+        sums = {name: getattr(self, name) - getattr(earlier, name) for name in names}
+        return Tally(**sums, rtts=self.rtts[len(earlier.rtts) :])
+
+
+class Event(NamedTuple):
+    """An acknowledgement of the orbit: see `timer.EVENT`."""
+
+    time: float
+    echo: int
+    kind: int
+    expired: bool
+    chance: Chance
+
+
+@dataclass
+class Walk:
+    """A connection that is followed: its machines, its clock, the times so far, and what it has done."""
+
+    sender: Sender
+    pipe: Line | Rounds
+    receiver: Receiver = field(default_factory=Receiver)
+    tally: Tally = field(default_factory=Tally)
+    now: float = 0.0
+    times: list[float] = field(default_factory=list)
+
+    def copied(self) -> "Walk":
+        """Return one that goes on by itself."""
+        receiver = replace(self.receiver, early=set(self.receiver.early))
+        return Walk(
+            copy(self.sender), self.pipe.copied(), receiver, self.tally.copied(), self.now, list(self.times)
+        )
+
     @property
-    def elapsed(self) -> float:
-        """Seconds that were counted."""
-        return self.ended - self.began
+    def waits(self) -> bool:
+        """Whether the next acknowledgement is new, and comes with a new batch or at the end of a recovery."""
+        return self.pipe.next_number == self.sender.una and (self.pipe.turns or self.sender.recovering)
 
+    def send(self, numbers: list[int]) -> None:
+        """Put segments into the pipe."""
+        for number in numbers:
+            self.tally.sent += 1
+            self.tally.lost += not self.pipe.offer(number, len(self.times), self.now)
 
-def follow(sender: TimedSender, pipe: Line | Rounds, pace: Pace, *, expires: bool = False) -> Tally:
-    """Follow the connection and return what it did in some of its periods.
+    def step(self, *, expires: bool = False) -> Event:
+        """Take the next acknowledgement, before which the timer may expire.
 
-    Args:
-        sender: at its start.
-        pipe: empty.
-        pace: that of the pipe.
-        expires: whether the timer expires in every recovery, before the lost segment is acknowledged.
-    """
-    receiver, tally = Receiver(), Tally()
-    now, last_progress, last, cwnd = 0.0, 0.0, MOST_ACKNOWLEDGEMENTS, 0.0
-    _send(sender.sendable(now), now, pipe, tally)
-    for count in range(MOST_ACKNOWLEDGEMENTS):
-        if len(pipe) == 0:
-            now = sender.deadline if sender.deadline < inf else now
-            tally.expiries += 1.0
-            _send(sender.expire(now), now, pipe, tally)
-        number, sent, now = pipe.take(now)
-        acknowledged, echo = receiver.take(number, sent)
+        It does so too where nothing is on its way.
+        """
+        sender, tally = self.sender, self.tally
+        expiries = tally.expiries
+        if len(self.pipe) == 0:
+            self._pass(sender.deadline if sender.deadline < inf else self.now)
+            self._expire()
+        number, sent, time, chance = self.pipe.take(self.now)
+        if expires:
+            self._expire()
+        self._pass(time)
+        self.times.append(time)
+        acknowledged, echo = self.receiver.take(number, sent)
         tally.acknowledgements += 1
         tally.windows += sender.window
         tally.cwnds += sender.cwnd
+        kind, echoed = NOTHING, self.times[int(echo) - 1] if echo else 0.0
         if acknowledged > sender.una:
-            gap = now - last_progress
-            late = chance_of_expiry(gap, sender.rto, pace.spread(gap)) if tally.delivered else 0.0
-            if expires and sender.recovering:
-                tally.expiries += 1
-                _send(sender.expire(now), now, pipe, tally)
-            elif not expires:
-                tally.expiries += late
+            kind = PROGRESS
             tally.delivered += acknowledged - sender.una
-            tally.rtts.append((now - echo, len(pipe) + 1))
-            last_progress = now
+            tally.rtts.append((time - echoed, len(self.pipe) + 1))
         recoveries = sender.fast_retransmits
-        _send(sender.acknowledge(acknowledged, echo, now), now, pipe, tally)
-        tally.ended = now
+        self.send(sender.acknowledge(acknowledged, echoed, time))
         if sender.fast_retransmits > recoveries:
+            kind = RECOVERY
             tally.recoveries += 1
-            if sender.fast_retransmits == SETTLING_PERIODS:
-                tally = Tally(began=now, ended=now)
-            elif sender.fast_retransmits == SETTLING_PERIODS + PERIODS:
-                return tally
+        return Event(time, int(echo), kind, tally.expiries > expiries, chance)
+
+    def _expire(self) -> None:
+        self.tally.expiries += 1
+        self.send(self.sender.expire(self.now))
+
+    def _pass(self, time: float) -> None:
+        self.tally.elapsed += time - self.now
+        self.now = time
+
+
+@dataclass
+class Orbit:
+    """A period of the connection, from one fast retransmit to the next, and how it came there.
+
+    Attributes:
+        events: all acknowledgements, from the start.
+        begin: place of the first one of the period.
+        first: the tally there.
+        waits: events of the period before which the timer may expire, and the walks up to there.
+        tally: of the period, or of several.
+    """
+
+    events: list[Event]
+    begin: int
+    first: Tally
+    waits: dict[int, Walk]
+    tally: Tally
+
+    def branch(self, event: int) -> "Orbit":
+        """Return the period if the timer expires before an event, up to its own next fast retransmit."""
+        walk = self.waits[event].copied()
+        recoveries = walk.tally.recoveries
+        events, waits = self.events[:event], {}
+        events.append(walk.step(expires=True))
+        while walk.tally.recoveries == recoveries and len(events) < MOST_ACKNOWLEDGEMENTS:
+            if walk.waits:
+                waits[len(events)] = walk.copied()
+            events.append(walk.step())
+        return Orbit(events, self.begin, self.first, waits, walk.tally.since(self.first))
+
+
+def follow(sender: Sender, pipe: Line | Rounds) -> Orbit:
+    """Follow a connection from its start, with an empty pipe, for some of its periods.
+
+    The tally is that of the period, if the next one is like it, else of all; of half of the orbit where
+    nothing is lost.
+    """
+    walk = Walk(sender, pipe)
+    orbit = Orbit([], 0, walk.tally, {}, walk.tally)
+    begin = before = walk.tally.copied()
+    last, cwnd = MOST_ACKNOWLEDGEMENTS, 0.0
+    walk.send(sender.sendable(0.0))
+    for count in range(MOST_ACKNOWLEDGEMENTS):
+        tally = walk.tally
+        if tally.recoveries == SETTLING_PERIODS and walk.waits:
+            orbit.waits[count] = walk.copied()
+        event = walk.step()
+        if tally.recoveries <= SETTLING_PERIODS:
+            orbit.events.append(event)
+        if event.kind == RECOVERY:
+            period, begin = tally.since(begin), tally.copied()
+            if tally.recoveries == SETTLING_PERIODS:
+                orbit.begin, orbit.first = count + 1, begin
+            elif tally.recoveries == SETTLING_PERIODS + PERIODS or (orbit.waits and period.is_like(before)):
+                break
+            before = period
         if count == last:
-            tally.cwnds = cwnd * tally.acknowledgements
-            return tally
-        if last == MOST_ACKNOWLEDGEMENTS and sender.fast_retransmits == 0:
+            orbit.tally = tally.since(orbit.first)
+            orbit.tally.cwnds = cwnd * orbit.tally.acknowledgements
+            return orbit
+        if last == MOST_ACKNOWLEDGEMENTS and tally.recoveries == 0:
             if _repeats(sender, tally):
                 last = count + sender.receive_window
                 cwnd = _later_window(sender, count)
             if last < MOST_ACKNOWLEDGEMENTS or count == MOST_ACKNOWLEDGEMENTS // 2:
-                tally = Tally(began=now, ended=now)
-    return tally
+                orbit.first = tally.copied()
+    orbit.tally = walk.tally.since(orbit.first)
+    return orbit
 
 
-def _repeats(sender: TimedSender, tally: Tally) -> bool:
+def _repeats(sender: Sender, tally: Tally) -> bool:
     """Whether the window is at its limit, and its round trips are those of the window before."""
     count = sender.receive_window
     if sender.cwnd < count or len(tally.rtts) % count or len(tally.rtts) < 3 * count:
@@ -261,7 +218,7 @@ def _repeats(sender: TimedSender, tally: Tally) -> bool:
     return all(abs(now - before) <= SAME * now for (now, _), (before, _) in pairs)
 
 
-def _later_window(sender: TimedSender, count: int) -> float:
+def _later_window(sender: Sender, count: int) -> float:
     """Return the mean congestion window of the half that would count, had the orbit been followed on.
 
     It grows for ever where nothing is lost, though the receive window alone matters.
@@ -271,9 +228,3 @@ def _later_window(sender: TimedSender, count: int) -> float:
         total += cwnd if later > MOST_ACKNOWLEDGEMENTS // 2 else 0.0
         cwnd += 1.0 if cwnd < sender.ssthresh else 1.0 / cwnd
     return total / (MOST_ACKNOWLEDGEMENTS - 1 - MOST_ACKNOWLEDGEMENTS // 2)
-
-
-def _send(numbers: list[int], now: float, pipe: Line | Rounds, tally: Tally) -> None:
-    for number in numbers:
-        tally.sent += 1
-        tally.lost += not pipe.offer(number, now)

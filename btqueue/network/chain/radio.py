@@ -1,9 +1,9 @@
 """The radio of a chain as a few states with shares of the time, each with the service that it allows.
 
-The states of a radio that alternates follow each other at fixed times, those of a trace as its values do. A
-round trip sees the states averaged over the time that it takes (`felt`). Values at which a segment crosses in
-packets of the same types, and that differ by at most `ALIKE` in the success of a packet, are one state at the
-mean success, so that a long trace stays a few states.
+The states of a radio that alternates follow each other at fixed times, those of a trace as its values do.
+Values at which a segment crosses in packets of the same types, and that differ by at most `ALIKE` in the
+success of a packet, are one state at the mean success, so that a long trace stays a few states. A round trip
+goes through the course of the radio at the pace that each value allows (`stretched`).
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,18 @@ from numpy.typing import NDArray
 
 from btqueue.channel import ber_from_link_quality, link_quality
 from btqueue.network.chain.link import HopService, Piece, hop_service
+from btqueue.network.chain.quantiles import condensed
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import Problem
 from btqueue.scenario.radio import Radio
 
+Trips = NDArray[np.float64]
+"""Round trips: rows of means and deviations (s), and of weights."""
+
 ALIKE = 0.1
 """Largest difference in the success of a packet within a state."""
+PHASES, DISTINCT = 48, 512
+"""Round trips that are told apart: of a state, and of all."""
 SAMPLES = 64
 """Steps in which a state of an alternating radio is followed."""
 
@@ -34,10 +40,18 @@ class RadioState(NamedTuple):
 
 
 class RadioCourse(NamedTuple):
-    """The states in the order in which they follow each other, and the time between two of them (s)."""
+    """How the states follow each other; the course repeats itself.
+
+    Attributes:
+        states: the best first.
+        order: the state in each step.
+        slowness: time of a segment in each step, in times of the step's state.
+        step: of the course (s).
+    """
 
     states: tuple[RadioState, ...]
     order: NDArray[np.int64]
+    slowness: NDArray[np.float64]
     step: float
 
 
@@ -52,26 +66,56 @@ def radio_course(scenario: Scenario) -> RadioCourse:
     services = [hop_service(scenario, ber, quality) for ber, quality in levels]
     ranking = sorted(range(len(levels)), key=lambda level: levels[level])
     groups = [list(group) for _, group in groupby(ranking, key=lambda level: _kind(services[level]))]
-    state_of = np.zeros(len(levels), int)
+    state_of, slowness = np.zeros(len(levels), int), np.ones(len(levels))
     states = []
     for number, group in enumerate(groups):
         state_of[group] = number
         service = _mean_service([services[level] for level in group], [shares[level] for level in group])
         states.append(RadioState(float(shares[group].sum()), service))
-    return RadioCourse(tuple(states), state_of[order], step)
+        slowness[group] = [services[level].segment_slots / service.segment_slots for level in group]
+    return RadioCourse(tuple(states), state_of[order], slowness[order], step)
 
 
-def felt(course: RadioCourse, values: Sequence[float], time: float) -> float:
-    """How much of a value's deviation over the states is left when it is averaged over a time (s): 0 to 1.
+def progress(course: RadioCourse, means: Sequence[float] | NDArray) -> tuple[NDArray, NDArray]:
+    """Return how many round trips have passed at the edges of the course's steps, and these times (s).
 
-    The course is taken to repeat itself.
+    Args:
+        course: of the radio.
+        means: mean round trip in each state (s).
     """
-    along = np.asarray(values)[course.order]
-    if np.ptp(along) == 0.0:
-        return 1.0
-    steps = min(len(along), max(1, round(time / course.step)))
-    sums = np.cumsum(np.concatenate([[0.0], along, along[: steps - 1]]))
-    return float(np.std((sums[steps:] - sums[:-steps]) / steps) / np.std(along))
+    lasting = np.asarray(means)[course.order] * course.slowness
+    passed = np.concatenate([[0.0], np.cumsum(course.step / lasting)])
+    return passed, course.step * np.arange(len(passed))
+
+
+def stretched(course: RadioCourse, trips: Sequence[Trips], rates: Sequence[float]) -> Trips:
+    """Return the round trips of all states where the radio changes on their way.
+
+    A round trip that would last w mean round trips of its state lasts until as much has passed: in each step
+    of the course the way goes on by the step over the mean round trip that belongs to it. Round trips end
+    everywhere in the course, as often as segments are delivered there.
+
+    Args:
+        course: of the radio.
+        trips: of each state, as if it lasted.
+        rates: segments a second in each state.
+    """
+    if len(trips) == 1 and np.ptp(course.slowness) == 0.0:
+        return trips[0]
+    means = np.array([np.average(state[0], weights=state[2]) for state in trips])
+    passed, edges = progress(course, means)
+    ends = (edges[1:] + edges[:-1]) / 2.0
+    found = []
+    for number, (phases, rate) in enumerate(zip(trips, rates, strict=True)):
+        state = condensed(phases, PHASES)
+        here = course.order == number
+        begun = ((passed[1:] + passed[:-1]) / 2.0)[here, None] - state[0] / means[number]
+        turns = np.floor(begun / passed[-1])
+        begins = np.interp(begun - turns * passed[-1], passed, edges) + turns * edges[-1]
+        lasting = ends[here, None] - begins
+        weights = np.outer(rate / course.slowness[here], state[2] / state[2].sum())
+        found.append(np.stack([lasting, lasting * (state[1] / state[0]), weights]).reshape(3, -1))
+    return condensed(np.concatenate(found, axis=1), DISTINCT)
 
 
 def _kind(service: HopService) -> tuple:

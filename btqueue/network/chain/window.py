@@ -130,9 +130,22 @@ def one_round(loop: Loop, window: int) -> Step:
 
 
 def _overflow(loop: Loop, most: int) -> Law:
-    """Probability that queues of 0..`most` exceed a node, as fewer units than usual may be on their way."""
-    missing = loop.travelling * loop.once - (loop.pieces * loop.capacity - np.arange(most + 1))
-    return binomial.at_most(np.ceil(missing - 1e-9) - 1.0, loop.travelling, loop.once)
+    """Probability that queues of 0..`most` exceed a node now, and did not a round ago.
+
+    A queue is longer than usual by as much as fewer units are on their way. It was what it is now, less what
+    has come back to it since, which left three rounds ago, and more by what has been taken. (What is on its
+    way is nearly the same from round to round; without that a long queue would exceed the node anew in each.)
+    """
+    if not np.isfinite(loop.capacity):
+        return np.zeros(most + 1)
+    away = np.arange(loop.travelling + 1)
+    law = binomial.probability(away, loop.travelling, loop.once)
+    beyond = np.arange(most + 1)[:, None] + loop.travelling * loop.once - away - loop.pieces * loop.capacity
+    steps = binomial.probability(np.arange(loop.frames + 1), loop.frames, loop.success)
+    gained = np.convolve(steps, steps[::-1])[loop.frames :][::-1].cumsum()[::-1]
+    by = np.ceil(beyond - 1e-9).astype(np.int64)
+    rises = np.where((by >= 1) & (by <= loop.frames), gained[np.clip(by, 0, loop.frames)], 0.0)
+    return (law * rises).sum(axis=1)
 
 
 def taken_law(frames: int, success: float, most: int) -> Law:

@@ -1,0 +1,91 @@
+"""Delayed acknowledgements on a path that is not full: odd segments, which wait for the timer.
+
+A receiver acknowledges every second segment, and one that is left alone when its timer expires. Segments go
+round in trains. The last one of a train of odd length waits, its acknowledgement releases a segment alone,
+and so it goes round by itself from then on. Per round trip with w segments in flight, n of them alone, there
+are (w + n)/2 acknowledgements, of which each opens the window by 1/w. So
+
+* one more segment goes alone in ``(w - n)/2w`` of the round trips: a train grows, and becomes odd;
+* one less in ``n/w``: it gets company of the segment by which the window opens;
+* two less in ``n (n - 1) t``, if a share t of a round trip is as long as the timer: one comes while another
+  waits, and they go round as a pair.
+
+That is a Markov chain for each w. Where the window stays at its limit, what is alone is its odd segment. A
+segment waits no longer than the others are away.
+
+Approximations: the chain is stationary at each window; the places of trains in the round trip are independent
+and uniform; what is left of more than two segments to an acknowledgement is treated as one of two is.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.floating]
+
+MOST = 12
+"""Segments alone that are told apart."""
+STEPS = 8
+"""Waits shorter than the timer that are told apart."""
+
+
+class OddSegments(NamedTuple):
+    """Segments that go round alone, by the number in flight.
+
+    Attributes:
+        alone: their mean number.
+        waits: (flights, STEPS + 1) times that their acknowledgements wait (s).
+        chances: of these.
+    """
+
+    alone: Vector
+    waits: Vector
+    chances: Vector
+
+    @property
+    def mean_wait(self) -> Vector:
+        """Mean time that an acknowledgement of one waits (s)."""
+        return (self.waits * self.chances).sum(axis=1)
+
+
+def odd_segments(flight: Vector, window: int, trip: Vector, service_s: float, delay_s: float) -> OddSegments:
+    """Return what goes round alone.
+
+    Args:
+        flight: segments in flight.
+        window: the most that may be.
+        trip: round-trip time with so many in flight (s).
+        service_s: time between two segments at the bottleneck.
+        delay_s: timer of the acknowledgement; without delayed acknowledgements it is zero.
+    """
+    longest = np.minimum(delay_s, np.maximum(trip - flight * service_s, 0.0))
+    share = longest / trip
+    alone = np.array(
+        [_alone(w, t) if w < window else float(w % 2) for w, t in zip(flight, share, strict=True)]
+    )
+    # the first other train cuts the wait short
+    edges = np.linspace(0.0, 1.0, STEPS + 1)[None, :] * longest[:, None]
+    longer = (1.0 - edges / trip[:, None]) ** np.maximum(alone, 1.0)[:, None]
+    middle = (edges[:, 1:] + edges[:, :-1]) / 2.0
+    waits = np.concatenate([middle, longest[:, None]], axis=1)
+    chances = np.concatenate([longer[:, :-1] - longer[:, 1:], longer[:, -1:]], axis=1)
+    return OddSegments(alone, waits, chances)
+
+
+def _alone(flight: float, share: float) -> float:
+    """Mean number of segments alone in the stationary chain."""
+    most = int(min(MOST, flight))
+    if most < 1 or share == 0.0:
+        return 0.0
+    number = np.arange(most + 1)
+    chain = np.zeros((most + 1, most + 1))
+    for more, rate in ((1, (flight - number) / (2.0 * flight)), (-1, number / flight)):
+        to = number + more
+        inside = (to >= 0) & (to <= most)
+        chain[number[inside], to[inside]] += rate[inside]
+    pairs = number[2:]
+    chain[pairs, pairs - 2] += pairs * (pairs - 1.0) * share
+    chain -= np.diag(chain.sum(axis=1))
+    system = np.vstack([chain.T[:-1], np.ones(most + 1)])
+    return float(np.linalg.solve(system, np.eye(most + 1)[-1]) @ number)
