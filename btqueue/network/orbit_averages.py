@@ -9,8 +9,12 @@ from math import nan
 
 import numpy as np
 
+from btqueue.network.orbit_precision import Precision
+
 SPREAD = 0.03
 """Relative difference of goodput between runs above which there are several limit cycles."""
+CHANCE = 6.0
+"""The same in standard errors, of several runs, that chance does not explain."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,10 @@ class Orbit:
 
     Attributes:
         rtts: samples of the round-trip time.
+        rtt_weights: what each of them counts for; all alike without.
         queues: mean packets in a token buffer, an uplink queue and a downlink queue.
         goodputs: goodput of each run.
+        precision: how well goodput and round trips are known.
         loss_radio: share of the packets that arrive damaged.
     """
 
@@ -38,36 +44,40 @@ class Orbit:
     cycle: float
     slot_utilisation: float
     goodputs: tuple[float, ...]
+    precision: Precision
     loss_radio: float = 0.0
+    rtt_weights: np.ndarray | None = None
 
     @property
     def rtt(self) -> float:
         """Mean round-trip time; not a number if nothing was acknowledged."""
-        return float(self.rtts.mean()) if self.rtts.size else nan
-
-    def quantile(self, share: float) -> float:
-        """Return the round-trip time that this share does not exceed (s)."""
-        return float(np.quantile(self.rtts, share)) if self.rtts.size else nan
-
-    @property
-    def standard_error(self) -> float:
-        """Relative standard error of goodput, as far as the runs tell."""
-        mean, count = float(np.mean(self.goodputs)), len(self.goodputs)
-        return float(np.std(self.goodputs, ddof=1)) / count**0.5 / mean if mean > 0.0 and count > 1 else 0.0
+        return float(np.average(self.rtts, weights=self.rtt_weights)) if self.rtts.size else nan
 
     @property
     def spread(self) -> float:
         """Relative spread of goodput over the runs."""
         return max(self.goodputs) / min(self.goodputs) - 1.0 if min(self.goodputs) > 0.0 else 0.0
 
+    def quantiles(self, *shares: float) -> tuple[float, ...]:
+        """Return the round-trip times that these shares do not exceed (s)."""
+        if not self.rtts.size:
+            return (nan,) * len(shares)
+        if self.rtt_weights is None:
+            return tuple(np.quantile(self.rtts, shares).tolist())
+        order = np.argsort(self.rtts)
+        reached = np.cumsum(self.rtt_weights[order])
+        places = np.searchsorted(reached, np.multiply(shares, reached[-1]))
+        return tuple(self.rtts[order[np.minimum(places, len(order) - 1)]].tolist())
+
     def metrics(self) -> dict:
         """Return the metrics by name; `goodput` and `sends` are rates of segments still."""
+        median, high = self.quantiles(0.5, 0.9)
         found = {
             "goodput": self.goodput,
             "sends": self.sends,
             "rtt_s": self.rtt,
-            "rtt_p50_s": self.quantile(0.5),
-            "rtt_p90_s": self.quantile(0.9),
+            "rtt_p50_s": median,
+            "rtt_p90_s": high,
             "window_segments": self.window,
             "timeouts_per_s": self.timeouts,
             "fast_retransmits_per_s": self.fast_retransmits,
@@ -84,8 +94,8 @@ class Orbit:
         return found
 
     def warnings(self) -> list[str]:
-        """Return a warning if the runs fell into several limit cycles."""
-        if self.spread <= SPREAD:
+        """Return a warning if the runs fell into several limit cycles: they differ by more than chance."""
+        if self.spread <= max(SPREAD, CHANCE * self.precision.goodput):
             return []
         return [
             f"several limit cycles: each connection gets {min(self.goodputs):.2f} to "

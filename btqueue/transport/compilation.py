@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from functools import cache, update_wrapper
+from functools import cache, partial, update_wrapper
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -86,6 +86,11 @@ def compiled(*parts: ModuleType) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
+def bound(loop: Callable[..., None], *first: Any) -> Callable[..., None]:
+    """Return a compiled function of its other arguments, for calls with the same first ones."""
+    return loop.bound(*first) if isinstance(loop, Loop) else partial(loop, *first)
+
+
 class Loop:
     """A function that is compiled, or loaded, for each kind of arguments when they first come."""
 
@@ -101,10 +106,28 @@ class Loop:
             TypeError: an argument that a compiled loop cannot take.
         """
         flat = flatten(arguments)
-        native = self._natives.get(flat.kinds)
+        self._native(flat.kinds, arguments)(flat.values)
+
+    def bound(self, *first: Any) -> Callable[..., None]:
+        """Return a function of the other arguments; these are taken apart but once.
+
+        Raises:
+            TypeError: an argument that a compiled loop cannot take.
+        """
+        before = flatten(first)
+
+        def call(*others: Any) -> None:
+            flat = flatten(others)
+            self._native(before.kinds + flat.kinds, (*first, *others))(before.values + flat.values)
+
+        return call
+
+    def _native(self, kinds: tuple, arguments: tuple) -> Native:
+        """Return the machine code for such arguments."""
+        native = self._natives.get(kinds)
         if native is None:
-            native = self._natives[flat.kinds] = self._found(flat.kinds, arguments)
-        native(flat.values)
+            native = self._natives[kinds] = self._found(kinds, arguments)
+        return native
 
     def _found(self, kinds: tuple, arguments: tuple) -> Native:
         """Return the machine code from its file; write that first if there is none."""

@@ -52,10 +52,10 @@ def test_greedy_connections_that_begin_together_are_those_of_the_simulator(
         **CERTAIN[point],
     )
     net = network_of(scenario)
-    state = records.at_rest(net, scenario.transport.receive_window_segments, 1024, 10_000)
+    state = records.at_rest(net, scenario.transport.receive_window_segments, 1024, 1 << 14)
     records.begin(state, new_sender(scenario), 0.0, 0)
     without_end = records.UNBOUNDED
-    play(state, records.rules_of(net.ring), net.radio, net.voice, without_end, without_end, float(SECONDS))
+    play(state, records.rules_of(net.ring), net.radio, net.voice, 1, without_end, without_end, float(SECONDS))
     simulated = bt.simulate(scenario, threads=1)
     assert not simulated.goodput_kbps.std("replication").any()
 

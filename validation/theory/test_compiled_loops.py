@@ -63,6 +63,18 @@ def test_computes_what_python_does(module):
     assert pair.array["times"][0] == other.array["times"][0] == 1
 
 
+def test_arguments_can_be_taken_apart_once_for_several_calls(module):
+    result, pair = arguments(module)
+    again = compilation.bound(module.fill, result, pair)
+    for rows in (1, 2):
+        again(rows, True)
+    other, expected = arguments(module)
+    for rows in (1, 2):
+        module.fill(other, expected, rows, True)
+    assert np.array_equal(result, other)
+    assert np.array_equal(pair.array, expected.array)
+
+
 def test_each_kind_of_arguments_has_its_own_code(module, tmp_path):
     result, pair = arguments(module)
     module.fill(result, pair, 2, False)

@@ -32,7 +32,7 @@ def scenario(**changes):
 
 
 def follow(state: State, net, until_s: float) -> None:
-    play(state, rules_of(net.ring), net.radio, paths_of(net), UNBOUNDED, until_s)
+    play(state, rules_of(net.ring), net.radio, paths_of(net), 1, UNBOUNDED, until_s)
 
 
 def plain_scatternet(asked) -> tuple[Air, list[TcpEnd], list[Peripheral]]:
@@ -150,7 +150,7 @@ def test_queues_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch):
     def counted() -> float:
         run = Run(net, lambda: new_sender(asked), 8, [0.0] * net.flows, [0] * net.flows, 0)
         run.follow(1)
-        return run.batches[0].time
+        return float(run.batches.time[0])
 
     before = counted()
     monkeypatch.setattr(runs, "PLACES", 4)

@@ -19,32 +19,56 @@ from btqueue.network.ring_piconet.voice import room, wait
 from btqueue.transport import newreno_sender
 from btqueue.transport.compilation import compiled, part
 
+BEGIN, TURN, END = range(3)
+"""Moments of a frame."""
+
 
 @compiled(newreno_sender, ends, radio, records, sequences, stations, voice)
-def play(state, rules, errors, reserved, sent, frames, end):
-    """Follow cycle after cycle until so many data segments and frames have been sent, or it is so late.
+def play(state, rules, errors, reserved, batches, segments, frames, end):
+    """Follow cycle after cycle for so many batches of data segments sent, and note the clock after each.
 
-    Ends early, with `too_small` set, if a queue needs more places.
+    Ends early, with `too_small` set, if a queue needs more places; and after so many frames, or when it is so
+    late, with what was followed since the last note as a batch of its own.
 
     Args:
         state: of `ring_piconet.records`.
         rules: likewise.
         errors: `RadioErrors` of `ring_piconet.network`.
         reserved: `VoiceSlots`, likewise.
-        sent: data segments since `sent` of the peripherals was 0.
+        batches: how many.
+        segments: data segments that are sent in a batch.
         frames: frames that were followed, of `clock`.
         end: a time (s).
     """
     clock = state.clock[0]
-    while clock.frames < frames and clock.now < end and not clock.too_small:
-        skip_idle_cycles(state, reserved, end)
-        total = 0
-        for k in range(len(state.peripherals)):
-            visit(state, rules, errors, reserved, k)
-            total += state.peripherals[k].sent
-        clock.cycles += 1
-        if total >= sent:
+    sent = 0
+    for own in state.peripherals:
+        sent += own.sent
+    for batch in range(1, batches + 1):
+        total = sent
+        while total < sent + batch * segments and clock.frames < frames and clock.now < end:
+            skip_idle_cycles(state, reserved, end)
+            total = 0
+            for k in range(len(state.peripherals)):
+                visit(state, rules, errors, reserved, k)
+                total += state.peripherals[k].sent
+            clock.cycles += 1
+            if clock.too_small:
+                return
+        note(state)
+        if clock.frames >= frames or clock.now >= end:
             return
+
+
+@part
+def note(state):
+    """Note the clock, as `NOTED` says; the last place is for all further notes."""
+    clock = state.clock[0]
+    place = min(clock.notes, len(state.notes) - 1)
+    state.notes[place, 0], state.notes[place, 1] = clock.now, clock.delivered
+    state.notes[place, 2], state.notes[place, 3] = clock.round_trips, clock.trip_time
+    state.notes[place, 4], state.notes[place, 5] = clock.bad_surprise, clock.hit_surprise
+    clock.notes += 1
 
 
 @part
@@ -66,29 +90,44 @@ def skip_idle_cycles(state, reserved, end):
 def visit(state, rules, errors, reserved, k):
     """Visit a peripheral, frame by frame.
 
+    A frame begins; the peripheral's turn comes, when it has received; the frame ends, when the central has.
     A peripheral answers with what it had ready: what a packet makes it send comes too late.
     """
-    clock, frames = state.clock[0], 0
-    while frames < rules.limit:
-        clock.now += wait(reserved, clock.now) * SLOT_S
-        catch_up(state, rules, k, clock.now)
-        down = slots_to_send(state, k, DOWNLINK, room(reserved, clock.now) - 1)
-        clock.now += max(down, 1) * SLOT_S
-        catch_up(state, rules, k, clock.now)
-        up = slots_to_send(state, k, UPLINK, room(reserved, clock.now))
-        if down > 0:
-            suffer(state, errors, k, DOWNLINK, clock.now)
-            arrive(state, rules, k, clock.now)
-        clock.now += max(up, 1) * SLOT_S
-        if up > 0:
-            catch_up(state, rules, k, clock.now)  # until now the packet has taken a place of its queue
-            suffer(state, errors, k, UPLINK, clock.now)
-            relay(state, k, clock.now)
-        clock.data_slots += down + up
-        clock.frames += 1
+    clock, own = state.clock[0], state.peripherals[k]
+    now, frames, slots = clock.now, 0, 0
+    down, up, moment = 0, 0, BEGIN
+    while True:
+        if moment == BEGIN:
+            now += wait(reserved, now) * SLOT_S
+        if own.due <= now:
+            catch_up(state, rules, k, now)  # a packet up has taken a place of its queue until now
+        if moment == BEGIN:
+            down = slots_to_send(state, k, DOWNLINK, room(reserved, now) - 1)
+            now += max(down, 1) * SLOT_S
+            moment = TURN
+            continue
+        if moment == TURN:
+            up = slots_to_send(state, k, UPLINK, room(reserved, now))
+        queue, packet_slots = (DOWNLINK, down) if moment == TURN else (UPLINK, up)
+        if packet_slots > 0:
+            suffer(state, errors, k, queue, now)
+            if queue == DOWNLINK:
+                arrive(state, rules, k, now)
+            else:
+                relay(state, k, now)
+        if moment == TURN:
+            now += max(up, 1) * SLOT_S
+            moment = END
+            if up > 0:
+                continue
+        slots += down + up
         frames += 1
-        if down + up == 0:
-            return
+        moment = BEGIN
+        if down + up == 0 or frames == rules.limit:
+            break
+    clock.now = now
+    clock.frames += frames
+    clock.data_slots += slots
 
 
 @part
@@ -105,7 +144,7 @@ def suffer(state, errors, k, queue, now):
     """Let the radio damage the packet at the head of a queue, whose reception ends now."""
     packet = oldest(state, k, queue)
     if is_hit(state, errors, k, packet, now):
-        packet.damaged = True
+        packet.damaged = 1
 
 
 @part
@@ -113,7 +152,9 @@ def relay(state, k, now):
     """Pass the packet that a peripheral has sent on to the queue for its target."""
     packet = oldest(state, k, UPLINK)
     state.peripherals[k].time_in_uplink += now - packet.since
-    target = (packet.stream // 2 + 1 - packet.stream % 2) % len(state.peripherals)
+    target = (packet.stream >> 1) + 1 - (packet.stream & 1)
+    if target == len(state.peripherals):
+        target = 0
     move(state, k, UPLINK, target, DOWNLINK, now)
     drop_oldest(state, k, UPLINK)
 
@@ -122,8 +163,6 @@ def relay(state, k, now):
 def catch_up(state, rules, k, now):
     """Let happen at a peripheral what was due up to now."""
     own = state.peripherals[k]
-    if own.due > now:
-        return
     while True:
         entering, deadline = head_time(state, k, ENTERING), next_deadline(state, k)
         if min(entering, deadline) > now:
@@ -146,7 +185,7 @@ def arrive(state, rules, k, now):
         own.serial[kind], own.pieces[kind] = packet.serial, 0
     own.received += 1
     own.damaged += packet.damaged
-    own.pieces[kind] += not packet.damaged
+    own.pieces[kind] += 1 - packet.damaged
     whole = own.pieces[kind] == rules.pieces[kind]
     stream, number, stamp = packet.stream, packet.number, packet.stamp
     drop_oldest(state, k, DOWNLINK)

@@ -14,18 +14,29 @@ NO_END = 1 << 60
 
 
 @part
+def window_end(own):
+    """Return the first segment that the window does not let out."""
+    return int(own.una + min(own.cwnd, float(own.receive_window)))
+
+
+@part
+def next_message(own):
+    """Return when a message comes that can be sent at once; of others there is no need to know yet."""
+    return own.message if own.nxt >= own.messages and own.messages < window_end(own) else inf
+
+
+@part
 def next_deadline(state, k):
     """Return when something is to be sent without an arrival: a message or a retransmission."""
     own = state.peripherals[k]
-    message = own.message if own.nxt >= own.messages else inf
-    return min(own.deadline, message)
+    return min(own.deadline, next_message(own))
 
 
 @part
 def expire(state, rules, k, now):
     """Do what is due at a deadline."""
     own = state.peripherals[k]
-    if own.deadline <= now and (own.nxt < own.messages or own.deadline <= own.message):
+    if own.deadline <= now and own.deadline <= next_message(own):
         sample_window(own)
         go_back(own, now)
     send_new(state, rules, k, now)
@@ -69,17 +80,19 @@ def take(state, k, number, stamp):
 
 @part
 def send_new(state, rules, k, now):
-    """Send the new segments that window and messages let out."""
+    """Send the new segments that window and messages let out.
+
+    Messages that the window leaves no room for are not looked at before it does.
+    """
     own = state.peripherals[k]
-    while own.message <= now:
+    first, last = own.nxt, window_end(own)
+    while own.messages < last and own.message <= now:
         if own.interval == 0.0:
             own.messages, own.message = NO_END, inf
         else:
             own.messages += 1
             own.message += own.interval * gap(own.sequence, MESSAGES, own.messages)
-    window = min(own.cwnd, float(own.receive_window))
-    first = own.nxt
-    last = min(int(own.una + window), own.messages)
+    last = min(last, own.messages)
     if last > first:
         sent_up_to(own, last, now)
     for number in range(first, last):
@@ -90,8 +103,9 @@ def send_new(state, rules, k, now):
 def sample_round_trip(state, rtt):
     """Keep a sample of the round-trip time."""
     clock = state.clock[0]
-    state.rtts[clock.round_trips % len(state.rtts)] = rtt
+    state.rtts[clock.round_trips & (len(state.rtts) - 1)] = rtt
     clock.round_trips += 1
+    clock.trip_time += rtt
 
 
 @part

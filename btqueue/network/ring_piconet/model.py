@@ -13,8 +13,8 @@ ENOUGH = 20.0
 UNSURE = 0.03
 """Relative standard error of goodput above which an answer carries a warning."""
 ERRORS = (
-    "perfect radio: goodput 0.3 % and round trips 1 % in the median, 1.3 and 5 % in 95 of 100 cases; bit "
-    "errors: goodput 2 and 7 %, round trips 1 and 2 %; several limit cycles: 15 %"
+    "perfect radio: goodput 0.3 % and round trips 0.7 % in the median, 1 and 4 % in 95 of 100 cases; bit "
+    "errors: goodput 2.5 and 5 %, round trips 1 and 2 %; several limit cycles: 15 %"
 )
 """Measured against the simulator, on the grid of validation/crosscheck."""
 
@@ -29,7 +29,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     notes = {
         "method": "followed: orbit of all connections, their messages and radio errors",
         "converged": True,
-        "residual": found.standard_error,
+        "residual": found.precision.goodput,
         "iterations": len(found.goodputs),
         "warnings": warnings(found, lossy=scenario.radio.model != "perfect"),
         "errors": ERRORS,
@@ -51,9 +51,9 @@ def warnings(found: Orbit, *, lossy: bool) -> list[str]:
     """Return what an answer has to be distrusted for."""
     if not lossy:
         return found.warnings()
-    if found.standard_error <= UNSURE:
+    if found.precision.goodput <= UNSURE:
         return []
     return [
-        f"radio errors are so irregular that goodput has a standard error of {found.standard_error:.1%}: "
+        f"radio errors are so irregular that goodput has a standard error of {found.precision.goodput:.1%}: "
         "simulate for more certain answers"
     ]

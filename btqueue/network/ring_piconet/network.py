@@ -21,6 +21,7 @@ class RadioErrors(NamedTuple):
         lossy: whether they do.
         two_states: whether a channel has a good and a bad state, or one.
         hazards: -log(1 - packet error rate), [state, data or acknowledgement, packet of the segment].
+        chances: packet error rates, likewise.
         stays_s: mean stays in the states (s).
         relaxation_rate: rate at which a channel forgets its state (1/s).
         bad_share: long-run share of the bad state.
@@ -30,6 +31,7 @@ class RadioErrors(NamedTuple):
     lossy: bool
     two_states: bool
     hazards: np.ndarray
+    chances: np.ndarray
     stays_s: np.ndarray
     relaxation_rate: float
     bad_share: float
@@ -94,6 +96,7 @@ def radio_of(scenario: Scenario, ring: Ring) -> RadioErrors:
         lossy=bool((hazards > 0.0).any()),
         two_states=two_states,
         hazards=hazards,
+        chances=1.0 - np.exp(-hazards),
         stays_s=np.array([radio.good_s, radio.bad_s]),
         relaxation_rate=1.0 / radio.good_s + 1.0 / radio.bad_s if two_states else 0.0,
         bad_share=radio.bad_s / (radio.good_s + radio.bad_s) if two_states else 0.0,

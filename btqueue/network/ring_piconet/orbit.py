@@ -1,126 +1,118 @@
-"""The long run of connections: an exact recursion, followed until its averages settle.
+"""The long run of connections: an exact recursion, followed until its averages are known.
 
 Irregular are the times at which messages come, processing delays and radio errors; all else follows. Without
 them connections go round in a limit cycle. They decide which of several cycles the connections fall into, how
 often a buffer overflows, and how often a recovery fails. They are taken from fixed sequences
 (`ring_piconet.sequences`) that have the right laws. So this is an integral over them, worked out by sampling,
 like a simulation that is stripped to what matters here; its sampling error is what is left (see
-`Orbit.standard_error`).
+`Orbit.precision`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.control_variates import weights
 from btqueue.network.orbit_averages import Orbit
-from btqueue.network.ring_piconet.air import play
+from btqueue.network.orbit_precision import BATCHES, Precision, enough, precision_of
 from btqueue.network.ring_piconet.network import RingNetwork
-from btqueue.network.ring_piconet.records import SUMMED, State, at_rest, begin, rules_of
+from btqueue.network.ring_piconet.records import SUMMED
+from btqueue.network.ring_piconet.runs import MOST_BATCHES, Connections, Run
 from btqueue.transport.newreno_sender import Sender
 
 RUNS = 4
 """Runs, each with other sequences and other offsets between the connections."""
 MOST_RUNS = 6
-"""Runs where goodput is less certain than `CERTAIN` after fewer."""
+"""Runs where goodput differs so much between fewer that its standard error is above `CERTAIN`."""
 CERTAIN = 0.01
-"""Relative standard error of goodput that is sought."""
-SETTLING_SEGMENTS = 700
-"""Segments of all flows that are sent in a run before anything is counted."""
-HORIZON_SEGMENTS = 7_500
-"""Segments of all flows that are then counted."""
-MOST_FRAMES = 300_000
-"""An orbit is followed for at most so many frames, where segments take many packets or find no way."""
-LONGEST_S = 1e6
-"""An orbit that moves hardly anything is followed for at most this long (s)."""
+"""Relative."""
 CARRIED = 0.99
 """Share of the messages written that are delivered if the network carries the load."""
-PLACES = 256
-"""Places that a queue begins with."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one run counted, over `elapsed` seconds."""
-
-    elapsed: float
-    delivered: int
-    written: int
-    cycles: int
-    data_slots: int
-    sums: dict[str, float]
-    rtts: np.ndarray
 
 
 def follow(net: RingNetwork, new_sender: Callable[[], Sender], window: int, interval: float) -> Orbit:
     """Follow connections whose messages come `interval` seconds apart on average; 0: always data."""
-    runs: list[Run] = []
-    while len(runs) < RUNS or (
-        len(runs) < MOST_RUNS and average(net, runs, interval).standard_error > CERTAIN
-    ):
-        runs.append(run(net, new_sender(), window, interval, len(runs)))
-    return average(net, runs, interval)
-
-
-def run(net: RingNetwork, sender: Sender, window: int, interval: float, number: int) -> Run:
-    """Let the connections settle, then follow them; with larger queues, if they need them."""
-    places = PLACES
+    connections = Connections(net, new_sender(), window, interval)
+    runs = [Run(connections, number) for number in range(RUNS)]
+    batches = BATCHES
     while True:
-        state = at_rest(net, window, places, 2 * HORIZON_SEGMENTS)
-        begin(state, sender, interval, number)
-        found = _counted(net, state)
-        if found is not None:
-            return found
-        places *= 4
+        for run in runs:
+            run.follow(batches)
+        excess = excess_of(runs, connections)
+        if batches >= MOST_BATCHES or known(runs, connections, excess):
+            break
+        batches = min(2 * batches, MOST_BATCHES)
+    while not (net.radio.lossy or carried(runs, interval)) and len(runs) < MOST_RUNS and differ(runs):
+        runs.append(Run(connections, len(runs)))
+        runs[-1].follow(batches)
+    return average(connections, runs, excess)
 
 
-def _counted(net: RingNetwork, state: State) -> Run | None:
-    """Follow the connections; None if a queue has too few places."""
-    clock, rules = state.clock[0], rules_of(net.ring)
-    play(state, rules, net.radio, net.voice, SETTLING_SEGMENTS, MOST_FRAMES // 4, LONGEST_S / 4)
-    if clock.too_small:
-        return None
-    before, written = state.clock.copy()[0], int(state.peripherals["messages"].sum())
-    for name in SUMMED:
-        state.peripherals[name] = 0
-    frames, end = int(before.frames) + MOST_FRAMES, float(before.now) + LONGEST_S
-    play(state, rules, net.radio, net.voice, HORIZON_SEGMENTS, frames, end)
-    if clock.too_small:
-        return None
-    gained = int(clock.round_trips - before.round_trips)
-    known = np.arange(clock.round_trips - min(gained, len(state.rtts)), clock.round_trips) % len(state.rtts)
-    return Run(
-        elapsed=float(clock.now - before.now),
-        delivered=int(clock.delivered - before.delivered),
-        written=int(state.peripherals["messages"].sum()) - written,
-        cycles=int(clock.cycles - before.cycles),
-        data_slots=int(clock.data_slots - before.data_slots),
-        sums={name: float(state.peripherals[name].sum()) for name in SUMMED},
-        rtts=state.rtts[known],
-    )
+def known(runs: list[Run], connections: Connections, excess: np.ndarray | None) -> bool:
+    """Return whether goodput, round trip and timeouts are known as well as they need be."""
+    timeouts = sum(run.sums()[SUMMED.index("timeouts")] for run in runs)
+    seconds = sum(run.elapsed for run in runs) * connections.net.flows
+    return enough(certainty(runs, connections, excess), timeouts, seconds)
 
 
-def average(net: RingNetwork, runs: list[Run], interval: float) -> Orbit:
+def certainty(runs: list[Run], connections: Connections, excess: np.ndarray | None) -> Precision:
+    """Return how well goodput and round trips are known."""
+    delivers = carried(runs, connections.interval)
+    return precision_of([run.batches for run in runs], excess, carried=delivers)
+
+
+def excess_of(runs: list[Run], connections: Connections) -> np.ndarray | None:
+    """Return the control variates of all batches, if there are any."""
+    delivers, lossy = carried(runs, connections.interval), connections.net.radio.lossy
+    kinds = [run.excess for run in runs] if delivers else [], [run.surprises for run in runs] if lossy else []
+    found = [np.concatenate(kind) for kind in kinds if kind]
+    excess = np.hstack(found) if found else np.zeros((0, 0))
+    return excess if excess.shape[1] else None
+
+
+def differ(runs: list[Run]) -> bool:
+    """Return whether goodput differs by more between runs than is sought."""
+    goodputs = [run.delivered / run.elapsed for run in runs]
+    return float(np.std(goodputs, ddof=1)) > CERTAIN * len(runs) ** 0.5 * float(np.mean(goodputs))
+
+
+def carried(runs: list[Run], interval: float) -> bool:
+    """Return whether the network carried what was written."""
+    return interval > 0.0 and sum(run.delivered for run in runs) > CARRIED * sum(run.written for run in runs)
+
+
+def average(connections: Connections, runs: list[Run], excess: np.ndarray | None) -> Orbit:
     """Average over the time and the flows of all runs.
 
-    If the network carried what was written, goodput is the load, and other rates are scaled by what the
-    sample of messages had too many or too few.
+    Goodput and round trips are weighted by the control variates, the others are not. If the network carried
+    what was written, goodput is the load, and other rates are scaled by what the sample of messages had too
+    many or too few.
     """
-    elapsed = sum(run.elapsed for run in runs)
-    delivered, written = (sum(getattr(run, name) for run in runs) for name in ("delivered", "written"))
-    if interval > 0.0 and delivered > CARRIED * written:
-        elapsed = delivered * interval / net.flows
-    sums = {name: sum(run.sums[name] for run in runs) for name in SUMMED}
+    net = connections.net
+    time, segments, trips, _ = (np.concatenate(x) for x in zip(*(run.batches for run in runs), strict=True))
+    elapsed, delivered, rtt_weights = float(time.sum()), float(segments.sum()), None
+    goodput = delivered / elapsed / net.flows
+    if excess is not None:
+        goodput *= elapsed / float(weights(segments, excess) @ time)
+        rtt_weights = np.repeat(weights(trips, excess), trips.astype(int))
+    goodputs = tuple(run.delivered / run.elapsed / net.flows for run in runs)
+    if carried(runs, connections.interval):
+        elapsed = delivered * connections.interval / net.flows
+        goodput = 1.0 / connections.interval
+        goodputs = (goodput,) * len(runs)  # they differ by what happened to be written
+    totals = np.sum([run.sums() for run in runs], axis=0)
+    sums: dict[str, float] = dict(zip(SUMMED, totals.tolist(), strict=True))
 
     def share(part: str, whole: str) -> float:
         return sums[part] / max(sums[whole], 1.0)
 
     per_flow = 1.0 / (elapsed * net.flows)
     return Orbit(
-        goodput=delivered * per_flow,
+        goodput=goodput,
         sends=sums["sent"] * per_flow,
-        rtts=np.concatenate([run.rtts for run in runs]),
+        rtts=np.concatenate([run.round_trips for run in runs]),
+        rtt_weights=rtt_weights,
         window=share("window_sum", "samples"),
         cwnd=share("cwnd_sum", "samples"),
         timeouts=sums["timeouts"] * per_flow,
@@ -136,5 +128,6 @@ def average(net: RingNetwork, runs: list[Run], interval: float) -> Orbit:
         },
         cycle=elapsed / sum(run.cycles for run in runs),
         slot_utilisation=sum(run.data_slots for run in runs) * SLOT_S / elapsed,
-        goodputs=tuple(run.delivered / run.elapsed / net.flows for run in runs),
+        precision=certainty(runs, connections, excess),
+        goodputs=goodputs,
     )

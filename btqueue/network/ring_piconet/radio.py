@@ -16,25 +16,49 @@ from btqueue.transport.compilation import part
 
 @part
 def is_hit(state, radio, k, packet, now):
-    """Decide whether the link of peripheral k damages a packet that has been received now."""
+    """Decide whether the link of peripheral k damages a packet that has been received now.
+
+    What comes as a surprise is added up, by what it may cost: the timer of the packet's sender (s). So
+    its mean is 0.
+    """
     if not radio.lossy:
         return False
-    link = state.links[0 if radio.shared else k]
-    link.left -= radio.hazards[level(link, radio, now), packet.stream & 1, packet.piece]
-    if link.left > 0.0:
-        return False
-    link.errors += 1
-    link.left = gap(link.sequence, ERRORS, link.errors)
-    return True
+    clock, link = state.clock[0], state.links[0 if radio.shared else k]
+    at_stake = state.peripherals[packet.stream >> 1].rto
+    if link.until <= now:
+        bad = chance_of_bad(link, radio, now)
+        begin_stay(link, radio, now, bad)
+        contrast = radio.chances[1, 0, 0] - radio.chances[0, 0, 0]
+        clock.bad_surprise += (link.level - bad) * contrast * at_stake
+    kind, piece = packet.stream & 1, packet.piece
+    link.left -= radio.hazards[link.level, kind, piece]
+    hit = link.left <= 0.0
+    if hit:
+        link.errors += 1
+        link.left = gap(link.sequence, ERRORS, link.errors)
+    if packet.damaged == 0:
+        clock.hit_surprise += ((1.0 if hit else 0.0) - radio.chances[link.level, kind, piece]) * at_stake
+    return hit
 
 
 @part
 def level(link, radio, now):
     """Return the state of a link now: 0 is good, 1 bad."""
     if link.until <= now:
-        memory = exp((link.until - now) * radio.relaxation_rate)
-        bad = radio.bad_share * (1.0 - memory) + (0.0 if link.level == 1 else memory)
-        link.stays += 1
-        link.level = 1 if quantile(link.sequence, STATES, link.stays) < bad else 0
-        link.until = now + radio.stays_s[link.level] * gap(link.sequence, STAYS, link.stays)
+        begin_stay(link, radio, now, chance_of_bad(link, radio, now))
     return link.level
+
+
+@part
+def chance_of_bad(link, radio, now):
+    """Return how likely a link is bad so long after the end of its stay."""
+    memory = exp((link.until - now) * radio.relaxation_rate)
+    return radio.bad_share * (1.0 - memory) + (0.0 if link.level == 1 else memory)
+
+
+@part
+def begin_stay(link, radio, now, bad):
+    """Let a stay begin now, in the bad state with this probability."""
+    link.stays += 1
+    link.level = 1 if quantile(link.sequence, STATES, link.stays) < bad else 0
+    link.until = now + radio.stays_s[link.level] * gap(link.sequence, STAYS, link.stays)

@@ -25,19 +25,20 @@ and at the central for the peripheral."""
 QUEUES = 4
 UNBOUNDED = 1 << 62
 BAD = 1
+SHORTEST_S = 1e-9
+"""Time between messages for those who always have data."""
 BEGINNING_S = 0.5
 """Time within which greedy connections begin."""
 
-ITEM = np.dtype(
-    [
-        *((name, np.float64) for name in ("at", "since", "stamp")),
-        *((name, np.int64) for name in ("stream", "number", "serial", "piece", "slots")),
-        ("damaged", np.bool_),
-    ]
-)
+ITEM_FIELDS: list[tuple] = [
+    *((name, np.float64) for name in ("at", "since", "stamp")),
+    *((name, np.int64) for name in ("number", "serial")),
+    *((name, np.int32) for name in ("stream", "piece", "slots", "damaged")),
+]
+ITEM = np.dtype(ITEM_FIELDS)
 """A segment or a packet in a queue: `at` when it can leave it, `since` when it came; `number` is that of the
 segment or the one expected next, `stamp` the time of sending that an acknowledgement echoes; `piece` is the
-packet's place in its segment."""
+packet's place in its segment, `damaged` 0 or 1. It fits into a line of the processor's cache."""
 
 _SUMS = ("window_sum", "cwnd_sum", "time_in_buffer", "time_in_uplink", "time_in_downlink")
 _TALLIES = ("samples", "sent", "lost", "received", "damaged", "timeouts", "fast_retransmits")
@@ -56,7 +57,8 @@ PERIPHERAL = np.dtype(
         *((name, np.int64) for name in SUMMED[len(_SUMS) :]),
         *((name, np.int64, (2,)) for name in ("sent_serial", "serial", "pieces", "complete")),
         *((name, np.bool_) for name in ("backoff", "recovering")),
-    ]
+    ],
+    align=True,
 )
 """A sender (with the names of `transport.newreno_sender.Sender`), its messages, a receiver, a token bucket.
 
@@ -64,15 +66,19 @@ PERIPHERAL = np.dtype(
 serial number of the last segment sent, of the one that is arriving, its intact packets so far, and the last
 one that was complete."""
 
-CLOCK = np.dtype(
-    [
-        ("now", np.float64),
-        *((name, np.int64) for name in ("delivered", "round_trips", "cycles", "frames", "data_slots")),
-        ("too_small", np.bool_),
-    ]
-)
-"""Time; segments delivered in order; round trips measured; polling cycles, frames that were followed and
-slots with data; whether a queue had fewer places than it needed."""
+CLOCK_FIELDS: list[tuple] = [
+    *((name, np.float64) for name in ("now", "trip_time", "bad_surprise", "hit_surprise")),
+    *((name, np.int64) for name in ("delivered", "round_trips", "cycles", "frames", "data_slots", "notes")),
+    ("too_small", np.bool_),
+]
+CLOCK = np.dtype(CLOCK_FIELDS, align=True)
+"""Time; the sum of all round-trip times; what of the radio was a surprise (`ring_piconet.radio`); segments
+delivered in order; round trips measured; polling cycles, frames that were followed and slots with data;
+notes taken; whether a queue had fewer places than it needed."""
+
+NOTED = 6
+"""What is noted of the clock at the end of a batch: time, segments delivered, round trips, their sum, and
+both surprises."""
 
 LINK = np.dtype(
     [
@@ -119,7 +125,8 @@ class State(NamedTuple):
         early: segments that came out of order, [peripheral, number modulo width].
         queues: `ITEM` records, [peripheral, queue, place]; a power of two of places.
         marks: oldest place and entries of each queue, [peripheral, queue, 2].
-        rtts: samples of the round-trip time; older ones are written over.
+        rtts: samples of the round-trip time, a power of two; older ones are written over.
+        notes: what is `NOTED` when the connections have settled, and at the end of each batch, [note, what].
     """
 
     clock: np.ndarray
@@ -129,6 +136,7 @@ class State(NamedTuple):
     queues: np.ndarray
     marks: np.ndarray
     rtts: np.ndarray
+    notes: np.ndarray
 
 
 def rules_of(ring: Ring) -> Rules:
@@ -154,27 +162,29 @@ def rules_of(ring: Ring) -> Rules:
     )
 
 
-def at_rest(net: RingNetwork, window: int, places: int, samples: int) -> State:
+def zeros(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
+    """Return records that are zero."""
+    return np.zeros(shape, kind).view(np.recarray)
+
+
+def at_rest(net: RingNetwork, window: int, places: int, samples: int, batches: int = 1) -> State:
     """Return empty queues and full buckets; windows of at most `window` segments."""
-
-    def records(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-        return np.zeros(shape, kind).view(np.recarray)
-
     count = net.flows
-    peripherals, links = records((count,), PERIPHERAL), records((count,), LINK)
+    peripherals, links = np.zeros(count, PERIPHERAL), np.zeros(count, LINK)
     peripherals["tokens"] = net.ring.bucket_bytes
     peripherals["deadline"] = peripherals["message"] = np.inf
     peripherals["recover"], peripherals["smoothed"] = -1, np.nan
     links["until"] = 0.0 if net.radio.two_states else np.inf
     links["level"] = BAD if net.radio.two_states else 0  # the first look finds that the bad stay is over
     return State(
-        clock=records((1,), CLOCK),
-        peripherals=peripherals,
-        links=links,
+        clock=zeros((1,), CLOCK),
+        peripherals=peripherals.view(np.recarray),
+        links=links.view(np.recarray),
         early=np.zeros((count, 1 << window.bit_length()), np.bool_),
-        queues=records((count, QUEUES, places), ITEM),
+        queues=zeros((count, QUEUES, places), ITEM),
         marks=np.zeros((count, QUEUES, 2), np.int64),
         rtts=np.zeros(samples),
+        notes=np.zeros((batches + 1, NOTED)),
     )
 
 
@@ -187,12 +197,31 @@ def begin(state: State, sender: Sender, interval: float, number: int) -> None:
         interval: mean time between messages (s); 0: there are always data.
         number: which sequences they follow.
     """
-    for k, (own, link) in enumerate(zip(state.peripherals, state.links, strict=True)):
-        for name, value in vars(sender).items():
-            own[name] = np.nan if value is None else value
-        first = k + number * len(state.peripherals)
-        own["sequence"] = link["sequence"] = first
-        at = interval * gap(first, MESSAGES, 0)
-        own["message"] = at if interval > 0.0 else BEGINNING_S * quantile(first, MESSAGES, 0)
-        own["interval"] = interval
-        link["left"] = gap(first, ERRORS, 0)
+    own, links = state.peripherals.view(np.ndarray), state.links.view(np.ndarray)
+    for name, value in vars(sender).items():
+        own[name] = np.nan if value is None else value
+    sequences = [k + number * len(own) for k in range(len(own))]
+    own["sequence"] = links["sequence"] = sequences
+    own["message"] = [first_message(interval, k) for k in sequences]
+    own["interval"] = interval
+    links["left"] = [gap(k, ERRORS, 0) for k in sequences]
+
+
+def first_message(interval: float, sequence: int) -> float:
+    """Return when the first message of a flow comes (s)."""
+    if interval > 0.0:
+        return interval * gap(sequence, MESSAGES, 0)
+    return BEGINNING_S * quantile(sequence, MESSAGES, 0)
+
+
+def written(own: np.ndarray, now: float) -> np.ndarray:
+    """Return how many messages have been written, [peripheral].
+
+    Those that the window left no room for were not looked at: they count with what is expected.
+
+    Args:
+        own: `PERIPHERAL` records.
+        now: time (s).
+    """
+    since = np.maximum(now - own["message"], 0.0)
+    return own["messages"] + np.where(since > 0.0, 1.0 + since / np.maximum(own["interval"], SHORTEST_S), 0.0)

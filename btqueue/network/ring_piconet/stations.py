@@ -86,7 +86,7 @@ def offer(state, rules, k):
         item = new_item(state, k, BUFFER)
         item.at, item.stamp, item.stream, item.number = at, stamp, stream, number
         item.serial, item.slots = serial, rules.slots[kind, piece]
-        item.piece, item.damaged = piece, False
+        item.piece, item.damaged = piece, 0
 
 
 @part

@@ -9,13 +9,14 @@ NULL; a visit ends with its limit or when POLL is answered by NULL.
 from math import ceil
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.ring_piconet import air, ends, radio, sequences, stations
+from btqueue.network.ring_piconet import air, ends, radio, sequences, stations, voice
 from btqueue.network.ring_piconet import records as ring_records
-from btqueue.network.ring_piconet.air import arrive, catch_up
+from btqueue.network.ring_piconet.air import BEGIN, END, TURN, arrive, catch_up, note, slots_to_send
 from btqueue.network.ring_piconet.network import EMPTY_FRAME_SLOTS
 from btqueue.network.ring_piconet.radio import is_hit
-from btqueue.network.ring_piconet.records import DOWNLINK, UPLINK
+from btqueue.network.ring_piconet.records import DOWNLINK, NOTED, UPLINK
 from btqueue.network.ring_piconet.stations import drop_oldest, move, oldest
+from btqueue.network.ring_piconet.voice import ENDLESS
 from btqueue.network.scatternet import bridges, idleness, records
 from btqueue.network.scatternet.bridges import (
     is_back,
@@ -29,24 +30,36 @@ from btqueue.network.scatternet.records import NONE
 from btqueue.transport import newreno_sender
 from btqueue.transport.compilation import compiled, part
 
-STEP_SLOTS, IDLE_STEP_SLOTS = 32, 8
-"""How far piconets are followed before the next look at all of them; with nothing to send."""
+STEP_SLOTS = 32
+"""How far piconets are followed before the next look at all of them."""
 NEARLY = 1e-6
 """Part of a slot that is no more than rounding."""
 
 
-@compiled(newreno_sender, stations, ends, air, radio, sequences, bridges, idleness, records, ring_records)
-def play(state, rules, errors, paths, delivered, end):
-    """Follow every piconet until so much is delivered, or it is so late.
+@compiled(
+    newreno_sender, stations, ends, air, radio, sequences, bridges, idleness, records, ring_records, voice
+)
+def play(state, rules, errors, paths, batches, segments, end):
+    """Follow every piconet for so many batches of segments delivered, and note the clock after each.
 
     Ends early, with `too_small` set, if a queue needs more places, and with `stuck` set if bridges wait for
-    each other for ever.
+    each other for ever; and when it is so late, with what was followed since the last note as a batch of its
+    own.
     """
     clock = state.clock[0]
-    while clock.delivered < delivered and clock.now < end and not clock.too_small and not clock.stuck:
-        skip_idle_periods(state, paths, end)
-        step = STEP_SLOTS if clock.looks == 0 else IDLE_STEP_SLOTS
-        follow_until(state, rules, errors, paths, min(clock.slot + step, ceil(end / SLOT_S - NEARLY)))
+    delivered, last = clock.delivered, ceil(end / SLOT_S - NEARLY)
+    for batch in range(1, batches + 1):
+        while clock.delivered < delivered + batch * segments and clock.now < end:
+            idle_step = skip_idle_periods(state, paths, end)
+            step = STEP_SLOTS if clock.looks == 0 else idle_step
+            follow_until(state, rules, errors, paths, min(clock.slot + step, last))
+            if clock.too_small or clock.stuck:
+                return
+        note(state)
+        for kind in range(len(state.counts)):
+            state.notes[min(clock.notes, len(state.notes)) - 1, NOTED + kind] = state.counts[kind]
+        if clock.now >= end:
+            return
 
 
 @part
@@ -66,23 +79,39 @@ def follow_until(state, rules, errors, paths, until):
 
 @part
 def advance(state, rules, errors, paths, p, until):
-    """Follow a piconet as far as it can be known, and not beyond the visit in which slot `until` comes."""
+    """Follow a piconet as far as it can be known, and not beyond the visit in which slot `until` comes.
+
+    A bridge is polled by an empty frame, and visited if it is there.
+    """
     piconet = state.piconets[p]
     while piconet.slot < until and not state.clock[0].too_small:
         if piconet.away and not is_back(state, paths, p):
             return
         if not piconet.ready:
-            spend(piconet, paths.idle_slots[p, piconet.station], 0)
+            spend(piconet, paths.idle_slots[p, piconet.station])
             piconet.ready = True
         link = paths.members[p, piconet.station]
         b = paths.bridge_of[link]
-        if b == NONE:
-            visit(state, rules, errors, paths, p, link)
-        elif known_until(state, paths, b, p) < piconet.slot:
-            return
-        else:
-            meet(state, rules, errors, paths, p, link, b)
+        present, nothing_left = True, True
+        if b != NONE:
+            if known_until(state, paths, b, p) < piconet.slot:
+                return
+            present = is_present(state, paths, b, p)
+            spend(piconet, EMPTY_FRAME_SLOTS)
+        if present and nothing_for(state, link, (piconet.slot + 1) * SLOT_S):
+            spend(piconet, EMPTY_FRAME_SLOTS)
+        elif present:
+            nothing_left = visit(state, rules, errors, paths, p, link)
+        if present and b != NONE:
+            leave_after_exchange(state, paths, b, nothing_left, p)
         go_to_next(state, paths, p)
+
+
+@part
+def nothing_for(state, link, turn):
+    """Return whether a member's queues are empty up to its turn to answer."""
+    marks = state.marks[link]
+    return marks[DOWNLINK, 1] == 0 and marks[UPLINK, 1] == 0 and state.peripherals[link].due > turn
 
 
 @part
@@ -91,55 +120,51 @@ def go_to_next(state, paths, p):
     piconet = state.piconets[p]
     piconet.station += 1
     piconet.ready = False
-    if piconet.station == paths.members.shape[1] or paths.members[p, piconet.station] == NONE:
-        spend(piconet, paths.idle_slots[p, piconet.station], 0)
+    if paths.members[p, piconet.station] == NONE:
+        spend(piconet, paths.idle_slots[p, piconet.station])
         piconet.station = 0
         piconet.cycles += 1
         leave_after_cycle(state, paths, p)
 
 
 @part
-def meet(state, rules, errors, paths, p, link, b):
-    """Poll a bridge: an empty frame, and an exchange if it is there."""
-    piconet = state.piconets[p]
-    present = is_present(state, paths, b, p)
-    spend(piconet, EMPTY_FRAME_SLOTS, 0)
-    if present:
-        nothing_left = visit(state, rules, errors, paths, p, link)
-        leave_after_exchange(state, paths, b, nothing_left, p)
-
-
-@part
 def visit(state, rules, errors, paths, p, link):
-    """Visit a member; return whether the visit ended with POLL and NULL.
+    """Visit a member, frame by frame; return whether the visit ended with POLL and NULL.
 
-    A peripheral answers with what it had ready: what a packet makes it send comes too late.
+    A frame begins; the member's turn comes, when it has received; the frame ends, when the central has. A
+    peripheral answers with what it had ready: what a packet makes it send comes too late.
     """
-    piconet, ordinary = state.piconets[p], paths.bridge_of[link] == NONE
-    null = False
-    for _ in range(paths.limit[link]):
-        if ordinary:
-            catch_up(state, rules, link, piconet.now)
-        polled = state.marks[link, DOWNLINK, 1] == 0
-        transmit(state, piconet, link, DOWNLINK, not polled)
-        if ordinary:
-            catch_up(state, rules, link, piconet.now)
-        answered = state.marks[link, UPLINK, 1] > 0
-        if not polled:
-            suffer(state, errors, paths, link, DOWNLINK, piconet.now)
-            pass_on(state, rules, paths, p, link, DOWNLINK)
-        transmit(state, piconet, link, UPLINK, answered)
-        if answered:
-            if ordinary:
-                catch_up(
-                    state, rules, link, piconet.now
-                )  # until now the packet has taken a place of its queue
-            suffer(state, errors, paths, link, UPLINK, piconet.now)
-            pass_on(state, rules, paths, p, link, UPLINK)
-        null = polled and not answered
-        if null:
+    piconet, own = state.piconets[p], state.peripherals[link]
+    slot, now, data_slots, frames = piconet.slot, piconet.now, 0, 0
+    down, up, moment = 0, 0, BEGIN
+    while True:
+        if own.due <= now:
+            catch_up(state, rules, link, now)  # a packet up has taken a place of its queue until now
+        if moment == BEGIN:
+            down = slots_to_send(state, link, DOWNLINK, ENDLESS)
+            slot += max(down, 1)
+            moment = TURN
+        else:
+            if moment == TURN:
+                up = slots_to_send(state, link, UPLINK, ENDLESS)
+            queue = DOWNLINK if moment == TURN else UPLINK
+            if (down if moment == TURN else up) > 0:
+                suffer(state, errors, paths, link, queue, now)
+                pass_on(state, rules, paths, p, link, queue, now)
+            if moment == TURN:
+                slot += max(up, 1)
+            if moment == TURN and up > 0:
+                moment = END
+            else:
+                data_slots += down + up
+                frames += 1
+                moment = BEGIN
+        now = slot * SLOT_S
+        if moment == BEGIN and (down + up == 0 or frames == paths.limit[link]):
             break
-    return null
+    piconet.slot, piconet.now = slot, now
+    piconet.data_slots += data_slots
+    return down + up == 0
 
 
 @part
@@ -147,31 +172,20 @@ def suffer(state, errors, paths, link, queue, now):
     """Let the radio damage the packet at the head of a queue, whose reception ends now."""
     packet = oldest(state, link, queue)
     if is_hit(state, errors, paths.channel_of[link], packet, now):
-        packet.damaged = True
+        packet.damaged = 1
 
 
 @part
-def transmit(state, piconet, link, queue, any_packet):
-    """Let the oldest packet take its time, or POLL or NULL."""
-    if any_packet:
-        slots = oldest(state, link, queue).slots
-        spend(piconet, slots, slots)
-    else:
-        spend(piconet, 1, 0)
-
-
-@part
-def spend(piconet, slots, with_data):
-    """Let slots pass, so many of them with data."""
+def spend(piconet, slots):
+    """Let slots pass without data."""
     piconet.slot += slots
     piconet.now = piconet.slot * SLOT_S
-    piconet.data_slots += with_data
 
 
 @part
-def pass_on(state, rules, paths, p, link, queue):
+def pass_on(state, rules, paths, p, link, queue, now):
     """Let the packet whose transmission ends now go into its next queue, or arrive."""
-    packet, now = oldest(state, link, queue), state.piconets[p].now
+    packet = oldest(state, link, queue)
     hop = packet.hop if queue == DOWNLINK or paths.bridge_of[link] != NONE else 0
     behind = paths.routes[packet.stream, hop]
     if behind == NONE:
@@ -182,7 +196,7 @@ def pass_on(state, rules, paths, p, link, queue):
         own.time_in_uplink += now - packet.since
     else:
         own.time_in_downlink += now - packet.since
-    target, to = behind // 2, DOWNLINK if behind % 2 == 1 else UPLINK
+    target, to = behind >> 1, DOWNLINK if behind & 1 == 1 else UPLINK
     if to == UPLINK and state.marks[target, UPLINK, 1] >= paths.room[target]:
         state.piconets[p].relay_losses += 1
     else:
@@ -199,8 +213,7 @@ def deliver(state, rules, link, stream, now):
     before = clock.round_trips
     arrive(state, rules, link, now)
     if clock.round_trips > before:
-        kind = state.class_of[stream // 2]
+        kind = state.class_of[stream >> 1]
         count = state.counts[kind]
-        state.samples[kind, count % state.samples.shape[1]] = state.rtts[0]
+        state.samples[kind, count & (state.samples.shape[1] - 1)] = state.rtts[0]
         state.counts[kind] = count + 1
-        clock.trip_time += state.rtts[0]

@@ -100,4 +100,6 @@ def go_on(state, paths, b, p):
     bridge.exchanges = 0
     bridge.switches += 1
     bridge.origin = p
-    bridge.since = state.piconets[p].slot + paths.switch_slots * quantile(b, DELAYS, bridge.switches)
+    bridge.since = state.piconets[p].slot
+    if paths.switch_slots > 0.0:
+        bridge.since += paths.switch_slots * quantile(b, DELAYS, bridge.switches)

@@ -10,26 +10,37 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.ring_piconet.records import DOWNLINK, UPLINK
 from btqueue.transport.compilation import part
 
+STEP_SLOTS = 2
+"""How far piconets are followed between looks while no period is known."""
+ENOUGH_LOOKS = 8
+"""Looks, a period apart, after which another period is sought."""
+
 
 @part
 def skip_idle_periods(state, paths, end):
     """Pass over whole periods of a network with nothing to send, up to when something is due.
 
+    Return how far to follow the piconets before the next look.
+
     How things stand is noted at the 1st, 2nd, 4th, 8th, ... look, and compared at each: so a period of any
-    length is found (Brent, BIT 20 (1980)).
+    length is found (Brent, BIT 20 (1980)). It is mostly that of the last time, so looks are as far apart.
     """
-    clock = state.clock[0]
-    until = floor(min(idle_until(state), end) / SLOT_S) - lead(state)
-    if until <= clock.slot:
+    clock, idle = state.clock[0], min(idle_until(state), end)
+    until = floor(max(idle, clock.now) / SLOT_S) - lead(state)
+    if until <= clock.slot + clock.period:
         clock.looks = 0
-        return
+        return 0.0
     if clock.looks > 0 and stands_as_noted(state, paths):
-        pass_over(state, floor((until - clock.slot) / (clock.slot - clock.noted_slot)))
+        clock.period = clock.slot - clock.noted_slot
+        pass_over(state, floor((until - clock.slot) / clock.period))
         clock.looks = 0
-        return
+        return 0.0
+    if clock.period > 0.0 and clock.looks == ENOUGH_LOOKS:
+        clock.looks, clock.period = 0, 0.0
     clock.looks += 1
     if clock.looks & (clock.looks - 1) == 0:
-        note(state, paths)
+        note_stance(state, paths)
+    return clock.period if clock.period > 0.0 else STEP_SLOTS
 
 
 @part
@@ -74,7 +85,7 @@ def arrived(state, paths, b):
 
 
 @part
-def note(state, paths):
+def note_stance(state, paths):
     """Note how things stand, by the time of the clock."""
     clock = state.clock[0]
     clock.noted_slot = clock.slot

@@ -118,6 +118,24 @@ class Scatternet:
         """The piconet of each link."""
         return {link: number for number, piconet in enumerate(self.polled) for link in piconet.members}
 
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The links of peripherals that send or receive."""
+        ways = [way for connection in self.connections for way in (connection.forth, connection.back)]
+        return frozenset(way[place].link for way in ways for place in (0, -1))
+
+    @cached_property
+    def busiest_slots(self) -> tuple[int, ...]:
+        """Slots of a segment and its acknowledgement in the busiest piconet, of each flow."""
+        hops = Counter(self._piconets_of_hops())
+        busiest = max(hops, key=lambda number: hops[number])
+
+        def passed(way: tuple[Place, ...]) -> int:
+            return sum(self.home_of[place.link] == busiest for place in way)
+
+        data, ack = self.ring.data_slots, self.ring.ack_slots
+        return tuple(passed(c.forth) * data + passed(c.back) * ack for c in self.connections)
+
     def _piconets_of_hops(self) -> list[int]:
         return [self.home_of[place.link] for connection in self.connections for place in connection.forth]
 

@@ -1,34 +1,32 @@
-"""The long run of connections through a scatternet on a perfect radio: a recursion that is followed.
+"""The long run of connections through a scatternet: a recursion, followed until its averages are known.
 
 Without radio errors nothing is random but the times at which messages come, which are taken from fixed
-sequences with the exponential law (`ring_piconet.ends.gap`). So this is an integral over the gaps, worked out
-by sampling; its batches tell the sampling error. Greedy connections go round in a limit cycle. There may be
-several cycles, and which one the connections fall into depends on how they began: several runs, each with its
-own offsets and gaps, have equal weights.
+sequences with the exponential law (`ring_piconet.sequences`). So this is an integral over the gaps, worked
+out by sampling; its batches tell the sampling error. Greedy connections go round in a limit cycle. There may
+be several cycles, and which one the connections fall into depends on how they began: several runs, each with
+its own offsets and gaps, have equal weights.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.control_variates import weights
 from btqueue.network.orbit_averages import Orbit
+from btqueue.network.orbit_precision import BATCHES, UNKNOWN, Precision, enough, precision_of
 from btqueue.network.ring_piconet.records import SUMMED
 from btqueue.network.scatternet.network import Scatternet
-from btqueue.network.scatternet.runs import Counts, Run
+from btqueue.network.scatternet.runs import MOST_BATCHES, Counts, Run
 from btqueue.transport.newreno_sender import Sender
 
-PRECISION = 0.005
-"""Relative standard error of goodput and of the mean round trip at which it is enough."""
-EVENTS = 100
-"""Timeouts and fast retransmits, if there are any, that are enough."""
+MOST_WITH_ERRORS = 32
+"""Batches of a run with radio errors: at most."""
 RUNS = 3
 """Runs, each with other sequences."""
-LEAST_BATCHES, MOST_BATCHES = 4, 32
-"""Batches of a run."""
 MOST_PICONET_SECONDS = 300_000.0
 """Time followed, times piconets, at which it is enough."""
 CARRIED = 0.99
@@ -101,67 +99,111 @@ def follow(
     """
     class_of = classes_of(net, intervals)
     runs = [Run(net, new_sender, window, intervals, class_of, way) for way in range(RUNS)]
-    batches = LEAST_BATCHES
+    batches = BATCHES
     while True:
         for run in runs:
             run.follow(batches)
-        precision = precision_of([run.batches for run in runs])
-        time = sum(batch.time for run in runs for batch in run.batches)
-        settled = precision < PRECISION and not 0 < events_of(runs) < EVENTS
-        if settled or batches >= MOST_BATCHES or 2 * time * net.piconets > MOST_PICONET_SECONDS:
+        counts = [run.counts for run in runs]
+        excess, delivers = excess_of(net, runs, counts), carried(counts)
+        precision = precision_of([run.batches for run in runs], excess, carried=delivers)
+        time = sum(count.time for count in counts)
+        timeouts = sum(count.sums[SUMMED.index("timeouts")].sum() for count in counts)
+        known = enough(precision, timeouts, time * net.flows)
+        most = MOST_WITH_ERRORS if net.radio.lossy else MOST_BATCHES
+        if known or batches >= most or 2 * time * net.piconets > MOST_PICONET_SECONDS:
             break
-        batches = min(2 * batches, MOST_BATCHES)
-    return Followed(average(net, runs, class_of), class_of, precision, batches * len(runs))
+        batches = min(2 * batches, most)
+    orbits = average(net, runs, counts, excess, precision)
+    return Followed(orbits, class_of, max(precision), batches * len(runs))
 
 
-def events_of(runs: Sequence[Run]) -> int:
-    """Return how many timeouts and fast retransmits were counted."""
-    rows = [SUMMED.index("timeouts"), SUMMED.index("fast_retransmits")]
-    return int(sum(batch.sums[rows].sum() for run in runs for batch in run.batches))
+def excess_of(net: Scatternet, runs: Sequence[Run], counts: Sequence[Counts]) -> np.ndarray | None:
+    """Return the control variates of all batches, if there are any."""
+    delivers = min(runs[0].intervals) > 0.0 and carried(counts)
+    kinds = (
+        [r.excess for r in runs] if delivers else [],
+        [r.surprises for r in runs] if net.radio.lossy else [],
+    )
+    found = [np.concatenate(kind) for kind in kinds if kind]
+    excess = np.hstack(found) if found else np.zeros((0, 0))
+    return excess if excess.shape[1] else None
 
 
-def precision_of(runs: Sequence[Sequence[Counts]]) -> float:
-    """Return the relative standard error of the mean round trip or of goodput, whichever is larger.
+def carried(counts: Sequence[Counts]) -> bool:
+    """Return whether the network carried what was written."""
+    return sum(c.delivered.sum() for c in counts) > CARRIED * sum(c.written.sum() for c in counts)
 
-    Batches are compared with the others of their run: what runs differ in, more batches do not mend. Those of
-    a run are taken for independent. Where the load is carried goodput is known.
+
+def average(
+    net: Scatternet,
+    runs: Sequence[Run],
+    counts: Sequence[Counts],
+    excess: np.ndarray | None,
+    precision: Precision,
+) -> tuple[Orbit, ...]:
+    """Average over the time of all runs and the flows of each class.
+
+    Goodput and round trips are weighted by the control variates, the others are not.
     """
-    carried = sum(b.delivered.sum() for run in runs for b in run) > CARRIED * sum(
-        b.written.sum() for run in runs for b in run
-    )
-    found = [[[b.round_trip, 0.0 if carried else b.delivered.sum() / b.time] for b in run] for run in runs]
-    values = np.array(found)
-    count = values.shape[0] * values.shape[1]
-    variance = values.var(axis=1, ddof=1).mean(axis=0)
-    return float(np.max(np.sqrt(variance / count) / np.maximum(values.mean(axis=(0, 1)), 1e-12)))
-
-
-def average(net: Scatternet, runs: Sequence[Run], class_of: Sequence[int]) -> tuple[Orbit, ...]:
-    """Average over the time of all runs and the flows of each class."""
-    counts = [reduce(add, run.batches) for run in runs]
     trips = [np.concatenate(samples) for samples in zip(*(run.round_trips() for run in runs), strict=True)]
-    flows = [np.flatnonzero(np.array(class_of) == kind) for kind in range(len(trips))]
-    intervals = np.array(runs[0].intervals)
+    class_of, intervals = np.array(runs[0].class_of), np.array(runs[0].intervals)
+    flows = [np.flatnonzero(class_of == kind) for kind in range(len(trips))]
+    each, faster = [None] * len(trips), 1.0
+    if excess is not None:
+        each = weights_of(runs, excess)
+        time = np.concatenate([run.batches.time for run in runs])
+        delivered = np.concatenate([run.batches.delivered for run in runs])
+        faster = time.sum() / (weights(delivered, excess) @ time)
     return tuple(
-        _orbit(net, counts, members, float(intervals[members[0]]), rtts)
-        for members, rtts in zip(flows, trips, strict=True)
+        replace(
+            _orbit(net, counts, members, float(intervals[members[0]]), float(faster)),
+            rtts=rtts,
+            rtt_weights=of_trips,
+            precision=precision,
+        )
+        for members, rtts, of_trips in zip(flows, trips, each, strict=True)
     )
+
+
+def weights_of(runs: Sequence[Run], excess: np.ndarray) -> list[np.ndarray]:
+    """Return what each of the round-trip times that are kept counts for, by class."""
+    trips = [run.trips for run in runs]
+    of_batches = np.split(
+        weights(np.concatenate(trips).sum(axis=1), excess), np.cumsum([len(x) for x in trips])[:-1]
+    )
+    kept = [run.round_trips() for run in runs]
+    return [
+        np.concatenate(
+            [
+                np.repeat(w, each[:, kind])[-len(rows[kind]) :]
+                for w, each, rows in zip(of_batches, trips, kept, strict=True)
+            ]
+        )
+        for kind in range(trips[0].shape[1])
+    ]
 
 
 def _orbit(
-    net: Scatternet, counts: Sequence[Counts], flows: np.ndarray, interval: float, rtts: np.ndarray
+    net: Scatternet,
+    counts: Sequence[Counts],
+    flows: np.ndarray,
+    interval: float,
+    faster: float,
 ) -> Orbit:
     """Average over these flows, which have messages `interval` seconds apart.
 
+    Goodput is so much `faster` than counted, as the control variates say.
     If the network carried what was written, goodput is the load, and other rates are scaled by what the
     sample of messages had too many or too few.
     """
     together = reduce(add, counts)
     targets = np.array([net.connections[flow].forth[-1].link for flow in flows])
+    goodputs = tuple(float(run.delivered[flows].sum()) / run.time / len(flows) for run in counts)
     delivered = int(together.delivered[flows].sum())
     elapsed = together.time
     if interval > 0.0 and delivered > CARRIED * together.written[flows].sum():
-        elapsed = delivered * interval / len(flows)
+        elapsed, faster = delivered * interval / len(flows), 1.0
+        goodputs = (1.0 / interval,) * len(counts)  # they differ by what happened to be written
     sums: dict[str, np.ndarray] = dict(zip(SUMMED, together.sums, strict=True))
 
     def share(part: str, whole: str) -> float:
@@ -174,9 +216,9 @@ def _orbit(
         return float(sums[name].sum()) / (together.time * links)
 
     return Orbit(
-        goodput=delivered / (elapsed * len(flows)),
+        goodput=faster * delivered / (elapsed * len(flows)),
         sends=rate("sent"),
-        rtts=rtts,
+        rtts=np.array([]),
         window=share("window_sum", "samples"),
         cwnd=share("cwnd_sum", "samples"),
         timeouts=rate("timeouts"),
@@ -194,5 +236,6 @@ def _orbit(
         cycle=float(np.mean(together.time / np.maximum(together.cycles, 1))),
         slot_utilisation=float(together.data_slots.mean()) * SLOT_S / together.time,
         loss_radio=float(sums["damaged"].sum() / max(sums["received"].sum(), 1.0)),
-        goodputs=tuple(float(run.delivered[flows].sum()) / run.time / len(flows) for run in counts),
+        precision=UNKNOWN,
+        goodputs=goodputs,
     )

@@ -11,9 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.network.ring_piconet.network import EMPTY_FRAME_SLOTS
-from btqueue.network.ring_piconet.records import BAD, BEGINNING_S, LINK, PERIPHERAL, QUEUES
-from btqueue.network.ring_piconet.records import CLOCK as RING_CLOCK
-from btqueue.network.ring_piconet.records import ITEM as RING_ITEM
+from btqueue.network.ring_piconet.records import (
+    BAD,
+    BEGINNING_S,
+    CLOCK_FIELDS,
+    ITEM_FIELDS,
+    LINK,
+    NOTED,
+    PERIPHERAL,
+    QUEUES,
+    zeros,
+)
 from btqueue.network.ring_piconet.sequences import ERRORS, MESSAGES, gap, quantile
 from btqueue.network.scatternet.network import (
     NO_LIMIT,
@@ -29,19 +37,21 @@ STUCK = "every bridge waits to be polled by a central that is away itself"
 VISIT, CYCLE, COMPLETE = range(3)
 STAYS = {"visit": VISIT, "cycle": CYCLE, "complete": COMPLETE}
 
-ITEM = np.dtype([*RING_ITEM.descr, ("hop", np.int64)])
+ITEM = np.dtype([*ITEM_FIELDS, ("hop", np.int64)])
 """A segment or a packet in a queue; `hop` counts the hops behind it."""
 
 CLOCK = np.dtype(
     [
-        *RING_CLOCK.descr,
-        *((name, np.float64) for name in ("slot", "trip_time", "noted_slot")),
+        *CLOCK_FIELDS,
+        *((name, np.float64) for name in ("slot", "noted_slot", "period")),
         ("looks", np.int64),
         ("stuck", np.bool_),
-    ]
+    ],
+    align=True,
 )
-"""That of a ring, whose cycles each piconet counts; its time in slots; the sum of all round-trip times;
-whether bridges wait for each other for ever. What was noted, here and below, is for `scatternet.idleness`."""
+"""That of a ring, whose cycles each piconet counts; its time in slots; whether bridges wait for each other
+for ever. What was noted, here and below, is for `scatternet.idleness`; the period last found there (slots).
+"""
 
 PICONET = np.dtype(
     [
@@ -49,7 +59,8 @@ PICONET = np.dtype(
         *((name, np.int64) for name in ("noted_stance", "noted_cycles")),
         *((name, np.int64) for name in ("station", "cycles", "data_slots", "slots_before", "relay_losses")),
         *((name, np.bool_) for name in ("away", "ready")),
-    ]
+    ],
+    align=True,
 )
 """A piconet: up to when it has been followed (in slots, and in seconds), or, while its central is `away`, a
 time before which it does not come back; place in the polling cycle, and whether the idle polls before it are
@@ -69,7 +80,7 @@ class Paths(NamedTuple):
     """What does not change: who is polled where, and how packets go on.
 
     Attributes:
-        members: links of each piconet in the order of its cycle, [piconet, place]; NONE behind the last.
+        members: links of each piconet in the order of its cycle, [piconet, place], and NONE behind the last.
             Peripherals that neither send nor receive are left out:
         idle_slots: of the polls of such before each place, [piconet, place], and behind the last.
         central_bridge: the bridge that is the central, [piconet], or NONE.
@@ -99,9 +110,10 @@ class Paths(NamedTuple):
 
 
 class State(NamedTuple):
-    """A scatternet at one instant; the first seven are those of a ring.
+    """A scatternet at one instant; the first eight are those of a ring.
 
     Attributes:
+        notes: as a ring's, and the round-trip times of each class.
         piconets, bridges: a `PICONET` and a `BRIDGE` record each.
         samples: round-trip times of each class of flows, [class, sample]; older ones are written over.
         counts: how many there have been, [class].
@@ -115,6 +127,7 @@ class State(NamedTuple):
     queues: np.ndarray
     marks: np.ndarray
     rtts: np.ndarray
+    notes: np.ndarray
     piconets: np.ndarray
     bridges: np.ndarray
     samples: np.ndarray
@@ -131,10 +144,9 @@ def paths_of(net: Scatternet) -> Paths:
                 share = piconet.ordinary * net.polling_limit
                 limit[link] = net.bridge_limit or share
                 room[link] = net.bridge_buffer or share
-    ends = ends_of(net)
-    busy = [_busy_members(net, piconet, ends) for piconet in net.polled]
+    busy = [_busy_members(net, piconet) for piconet in net.polled]
     return Paths(
-        members=_table([members for members, _ in busy]),
+        members=_table([[*members, None] for members, _ in busy]),
         idle_slots=EMPTY_FRAME_SLOTS * np.maximum(_table([idle for _, idle in busy]), 0),
         central_bridge=_row([piconet.central_bridge for piconet in net.polled]),
         bridge_of=_row(net.bridge_of),
@@ -150,21 +162,16 @@ def paths_of(net: Scatternet) -> Paths:
     )
 
 
-def _busy_members(net: Scatternet, piconet: Piconet, ends: set[int]) -> tuple[list[int], list[int]]:
+def _busy_members(net: Scatternet, piconet: Piconet) -> tuple[list[int], list[int]]:
     """Return the members that are ever busy, and how many others stand before each, and behind the last."""
     members, idle = [], [0]
     for link in piconet.members:
-        if link in ends or net.bridge_of[link] is not None:
+        if link in net.ends or net.bridge_of[link] is not None:
             members.append(link)
             idle.append(0)
         else:
             idle[-1] += 1
     return members, idle
-
-
-def ends_of(net: Scatternet) -> set[int]:
-    """Return the links of peripherals that send or receive."""
-    return {way[place].link for c in net.connections for way in _ways(c) for place in (0, -1)}
 
 
 def _ways(connection: Connection) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
@@ -188,7 +195,12 @@ def _table(rows: Sequence[Sequence[int | None]]) -> np.ndarray:
 
 
 def at_rest(
-    net: Scatternet, window: int, places: int, samples: int, class_of: Sequence[int] | None = None
+    net: Scatternet,
+    window: int,
+    places: int,
+    samples: int,
+    class_of: Sequence[int] | None = None,
+    batches: int = 1,
 ) -> State:
     """Return empty queues and full buckets, bridges where they begin.
 
@@ -198,37 +210,35 @@ def at_rest(
         places: that each queue has; a power of two.
         samples: round-trip times kept of each class of flows.
         class_of: class of each flow; all in one without.
+        batches: most batches.
     """
-
-    def records(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:
-        return np.zeros(shape, kind).view(np.recarray)
-
-    peripherals = records((net.links,), PERIPHERAL)
+    peripherals = np.zeros(net.links, PERIPHERAL)
     peripherals["tokens"] = net.ring.bucket_bytes
     peripherals["deadline"] = peripherals["message"] = np.inf
     peripherals["recover"], peripherals["smoothed"] = -1, np.nan
-    idle = np.isin(np.arange(net.links), list(ends_of(net)), invert=True)
-    peripherals["due"][idle] = np.inf
-    channels = records((net.links,), LINK)
+    idle = [link for link in range(net.links) if link not in net.ends]
+    peripherals["due"][idle] = np.inf  # those of bridges, too
+    channels = np.zeros(net.links, LINK)
     channels["until"] = 0.0 if net.radio.two_states else np.inf
     channels["level"] = BAD if net.radio.two_states else 0  # the first look finds that the bad stay is over
-    piconets, bridges = records((net.piconets,), PICONET), records((max(len(net.bridges), 1),), BRIDGE)
-    for own, bridge in zip(bridges, net.bridges, strict=False):
-        own["current"] = bridge.first
+    piconets, bridges = np.zeros(net.piconets, PICONET), np.zeros(max(len(net.bridges), 1), BRIDGE)
+    for number, bridge in enumerate(net.bridges):
+        bridges["current"][number] = bridge.first
         for place, link in enumerate(bridge.links):
             if link is None and place != bridge.first:
-                piconets[bridge.piconets[place]]["away"] = True
+                piconets["away"][bridge.piconets[place]] = True
     classes = np.zeros(net.flows, np.int64) if class_of is None else np.array(class_of, np.int64)
     return State(
-        clock=records((1,), CLOCK),
-        peripherals=peripherals,
-        links=channels,
+        clock=zeros((1,), CLOCK),
+        peripherals=peripherals.view(np.recarray),
+        links=channels.view(np.recarray),
         early=np.zeros((net.links, 1 << window.bit_length()), np.bool_),
-        queues=records((net.links, QUEUES, places), ITEM),
+        queues=zeros((net.links, QUEUES, places), ITEM),
         marks=np.zeros((net.links, QUEUES, 2), np.int64),
         rtts=np.zeros(1),
-        piconets=piconets,
-        bridges=bridges,
+        notes=np.zeros((batches + 1, NOTED + int(classes.max()) + 1)),
+        piconets=piconets.view(np.recarray),
+        bridges=bridges.view(np.recarray),
         samples=np.zeros((int(classes.max()) + 1, samples)),
         counts=np.zeros(int(classes.max()) + 1, np.int64),
         class_of=classes,
@@ -247,11 +257,17 @@ def begin(state: State, sender: Sender, intervals: Sequence[float], number: int)
         intervals: mean time between the messages of each flow (s); 0: there are always data.
         number: which sequences they follow.
     """
-    for place, (own, channel) in enumerate(zip(state.peripherals, state.links, strict=True)):
-        own["sequence"] = channel["sequence"] = place + number * len(state.links)
-        channel["left"] = gap(int(channel["sequence"]), ERRORS, 0)
-    for own, interval in zip(state.peripherals, intervals, strict=False):
-        for name, value in vars(sender).items():
-            own[name] = np.nan if value is None else value
-        own["message"] = max(BEGINNING_S, interval) * quantile(int(own["sequence"]), MESSAGES, 0)
-        own["interval"] = interval
+    peripherals, channels = state.peripherals.view(np.ndarray), state.links.view(np.ndarray)
+    sequences = [place + number * len(channels) for place in range(len(channels))]
+    peripherals["sequence"] = channels["sequence"] = sequences
+    channels["left"] = [gap(k, ERRORS, 0) for k in sequences]
+    own = peripherals[: len(intervals)]
+    for name, value in vars(sender).items():
+        own[name] = np.nan if value is None else value
+    own["message"] = [first_message(*each) for each in zip(intervals, sequences, strict=False)]
+    own["interval"] = intervals
+
+
+def first_message(interval: float, sequence: int) -> float:
+    """Return when the first message of a flow comes (s)."""
+    return max(BEGINNING_S, interval) * quantile(sequence, MESSAGES, 0)

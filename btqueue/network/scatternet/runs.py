@@ -5,23 +5,29 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.ring_piconet.records import SUMMED, rules_of
+from btqueue.network.control_variates import Messages, excess_of
+from btqueue.network.orbit_precision import Batches, of_long_batches
+from btqueue.network.ring_piconet.records import NOTED, SUMMED, rules_of, written
 from btqueue.network.scatternet.air import play
 from btqueue.network.scatternet.network import Scatternet
-from btqueue.network.scatternet.records import STUCK, State, at_rest, begin, paths_of
+from btqueue.network.scatternet.records import STUCK, State, at_rest, begin, first_message, paths_of
+from btqueue.transport.compilation import bound
 from btqueue.transport.newreno_sender import Sender
 
-SETTLING_SEGMENTS = 800
+SETTLING_SEGMENTS = 400
 SETTLING_WINDOWS = 8
 """Segments of all flows, and windows of each, that are delivered before anything is counted: at least."""
-BATCH_SEGMENTS = 250
-BATCH_OF_A_CLASS = 50
+BATCH_SEGMENTS = 125
+BATCH_OF_A_CLASS = 25
 """Segments of all flows, and on average of each class of flows, in a batch: at least."""
-LONGEST_S = 20_000.0
+LONGEST_S = 10_000.0
 """A batch in which hardly anything is delivered lasts for at most this long (s), times piconets; or for:"""
-LONG_ENOUGH_S = 100.0
-PLACES = 64
+LONG_ENOUGH_S = 50.0
+MOST_BATCHES = 48
+"""Batches of a run."""
+PLACES = 128
 """Places that a queue begins with."""
 SAMPLES = 1 << 15
 LEAST_SAMPLES = 1 << 10
@@ -34,7 +40,7 @@ class Counts:
 
     Attributes:
         time: how long (s).
-        delivered, written: segments in order, and messages, [flow].
+        delivered, written: segments in order, and messages (`ring_piconet.records.written`), [flow].
         sums: `SUMMED` of each link, [name, link].
         cycles, data_slots, relay_losses: of each piconet.
         trips: round-trip times measured, [class].
@@ -59,11 +65,6 @@ class Counts:
         """Return what has been counted since another time."""
         return Counts(*(getattr(self, item.name) - getattr(other, item.name) for item in fields(self)))
 
-    @property
-    def round_trip(self) -> float:
-        """Mean round-trip time over all flows (s); 0 if there was none."""
-        return self.trip_time / max(float(self.trips.sum()), 1.0)
-
 
 @dataclass
 class Run:
@@ -76,7 +77,6 @@ class Run:
         intervals: mean time between the messages of each flow (s); 0: there are always data.
         class_of: class of each flow.
         number: which way to begin.
-        batches: what has been counted.
     """
 
     net: Scatternet
@@ -85,14 +85,13 @@ class Run:
     intervals: Sequence[float]
     class_of: Sequence[int]
     number: int
-    batches: list[Counts] = field(default_factory=list)
     state: State = field(init=False)
 
     def __post_init__(self) -> None:
         """Let the connections settle."""
         self._rules, self._paths = rules_of(self.net.ring), paths_of(self.net)
         self._errors = self.net.radio._replace(shared=False)  # each link knows its channel
-        self._targets = np.array([connection.forth[-1].link for connection in self.net.connections])
+        self._targets = [connection.forth[-1].link for connection in self.net.connections]
         self._begin(PLACES)
 
     def follow(self, batches: int) -> None:
@@ -101,63 +100,96 @@ class Run:
         Raises:
             NoConvergence: bridges wait for each other for ever.
         """
-        classes = max(self.class_of) + 1
-        while len(self.batches) < batches:
-            before = self._counts()
-            if self._deliver(max(BATCH_SEGMENTS, BATCH_OF_A_CLASS * classes)):
-                self.batches.append(self._counts().since(before))
-            else:
-                self._begin(4 * self.state.queues.shape[2])
+        segments = max(BATCH_SEGMENTS, BATCH_OF_A_CLASS * (max(self.class_of) + 1))
+        while not self._deliver(batches + 1 - int(self._clock("notes")), segments):
+            self._begin(4 * self.state.queues.shape[2])
+
+    @property
+    def batches(self) -> Batches:
+        """What the batches counted."""
+        return Batches.between(self._notes)
+
+    @property
+    def surprises(self) -> np.ndarray:
+        """What of the radio was a surprise, [batch, kind]; the means are 0."""
+        return np.diff(self._notes[:, 4:NOTED], axis=0)
+
+    @property
+    def excess(self) -> np.ndarray:
+        """How the messages of each batch differ from what they are in the long run (`control_variates`)."""
+        ring, numbers = self.net.ring, self.state.peripherals.view(np.ndarray)["sequence"][: self.net.flows]
+        messages = Messages(
+            sequences=numbers,
+            first=np.array(
+                [first_message(*each) for each in zip(self.intervals, numbers.tolist(), strict=True)]
+            ),
+            intervals=np.array(self.intervals),
+            shared=np.array(self.net.busiest_slots) * SLOT_S,
+            own=np.full(self.net.flows, ring.exchange_bytes / ring.token_rate),
+        )
+        return excess_of(messages, self._notes[:, 0])
+
+    @property
+    def trips(self) -> np.ndarray:
+        """Round-trip times measured, [batch, class]."""
+        return np.diff(self._notes[:, NOTED:], axis=0).astype(int)
+
+    @property
+    def counts(self) -> Counts:
+        """What has been counted since the connections settled."""
+        return self._counts().since(self._begun)
 
     def round_trips(self) -> list[np.ndarray]:
         """Return the latest round-trip times of each class (s)."""
-        samples, gained = self.state.samples, np.sum([batch.trips for batch in self.batches], axis=0)
+        samples, counts = self.state.samples, self.state.counts
         places = samples.shape[1]
         return [
-            row[np.arange(count - min(new, places), count) % places]
-            for row, count, new in zip(samples, self.state.counts, gained, strict=True)
+            row[np.arange(max(count - places, begun), count) & (places - 1)]
+            for row, count, begun in zip(samples, counts, self._begun.trips, strict=True)
         ]
+
+    @property
+    def _notes(self) -> np.ndarray:
+        return of_long_batches(self.state.notes[: self._clock("notes")])
+
+    def _clock(self, name: str):
+        return self.state.clock.view(np.ndarray)[name][0]
 
     def _begin(self, places: int) -> None:
         """Let the connections begin and settle; with larger queues, if they need them."""
-        samples = max(SAMPLES // (max(self.class_of) + 1), LEAST_SAMPLES)
-        self.batches = []
-        self.state = at_rest(self.net, self.window, places, samples, self.class_of)
+        kept = max(SAMPLES // (max(self.class_of) + 1), LEAST_SAMPLES)
+        samples = 1 << (kept.bit_length() - 1)
+        self.state = at_rest(self.net, self.window, places, samples, self.class_of, MOST_BATCHES)
         begin(self.state, self.new_sender(), self.intervals, self.number)
-        if not self._deliver(max(SETTLING_SEGMENTS, SETTLING_WINDOWS * self.window * self.net.flows)):
+        self._play = bound(play, self.state, self._rules, self._errors, self._paths)
+        if not self._deliver(1, max(SETTLING_SEGMENTS, SETTLING_WINDOWS * self.window * self.net.flows)):
             self._begin(4 * places)
+            return
+        self._begun = self._counts()
 
-    def _deliver(self, segments: int) -> bool:
-        """Follow until so many more segments are delivered; False if a queue has too few places.
+    def _deliver(self, batches: int, segments: int) -> bool:
+        """Follow for so many batches of segments delivered; return whether the queues have places enough.
 
         Raises:
             NoConvergence: bridges wait for each other for ever.
         """
-        clock = self.state.clock[0]
         most = max(LONGEST_S / self.net.piconets, LONG_ENOUGH_S)
-        play(
-            self.state,
-            self._rules,
-            self._errors,
-            self._paths,
-            int(clock.delivered) + segments,
-            float(clock.now) + most,
-        )
-        if clock.stuck:
+        self._play(batches, segments, float(self._clock("now") + batches * most))
+        if self._clock("stuck"):
             raise NoConvergence(STUCK)
-        return not clock.too_small
+        return not self._clock("too_small")
 
     def _counts(self) -> Counts:
-        state = self.state
-        own, piconets = state.peripherals, state.piconets
+        own, piconets = (part.view(np.ndarray) for part in (self.state.peripherals, self.state.piconets))
+        now = float(self._clock("now"))
         return Counts(
-            time=float(state.clock[0].now),
+            time=now,
             delivered=own["expected"][self._targets],
-            written=own["messages"][: self.net.flows].copy(),
+            written=written(own[: self.net.flows], now),
             sums=np.array([own[name] for name in SUMMED], float),
             cycles=piconets["cycles"].copy(),
             data_slots=piconets["data_slots"].copy(),
             relay_losses=piconets["relay_losses"].copy(),
-            trips=state.counts.copy(),
-            trip_time=float(state.clock[0].trip_time),
+            trips=self.state.counts.copy(),
+            trip_time=float(self._clock("trip_time")),
         )
