@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from btqueue.scenario.errors import NotBuiltYet, Problem
-from btqueue.scenario.model_scopes import MODELS
+from btqueue.scenario.model_scopes import MODELS, SAMPLED
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope, problems_of
 
@@ -47,7 +47,13 @@ def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
     """
     if engine == "simulate":
         return problems_of(SIMULATOR, scenario)
-    return min((problems_of(scope, scenario) for scope in MODELS.values()), key=distance)
+    return min((problems_of(scope, scenario) for scope in scopes_for(scenario).values()), key=distance)
+
+
+def scopes_for(scenario: Scenario) -> dict[str, Scope]:
+    """Return the models that may solve *scenario*, in turn; without those that sample, if asked for."""
+    analytic = scenario.run.solver == "analytic"
+    return {name: scope for name, scope in MODELS.items() if not (analytic and name in SAMPLED)}
 
 
 def distance(problems: list[Problem]) -> int:
@@ -62,7 +68,7 @@ def model_of(scenario: Scenario) -> str:
         NotBuiltYet: none does; the message is about the one that comes closest.
     """
     require_built(scenario)
-    return next(name for name, scope in MODELS.items() if not problems_of(scope, scenario))
+    return next(name for name, scope in scopes_for(scenario).items() if not problems_of(scope, scenario))
 
 
 def _unsimulated(s: Scenario) -> Iterator[Limit]:

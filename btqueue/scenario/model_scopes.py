@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
+from btqueue.scenario.coupled_scope import COUPLED, not_coupled
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
@@ -42,6 +43,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
+        "coupled": Scope("the analytic model of a ring", COUPLED, not_coupled),
         "star_piconet": Scope("the model of a piconet of queues", STAR_PICONET, not_a_star),
     }
 )

@@ -1,4 +1,4 @@
-"""How long and how often a scenario is simulated: the table ``[run]``."""
+"""How long and how often a scenario is simulated, and by what kind of model it is solved: ``[run]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from btqueue.scenario.fields import PositiveSeconds, Seconds, Table
 
 
 class Run(Table):
-    """Length, repetition and randomness of the simulation; the analytic solution ignores it."""
+    """Length, repetition and randomness of the simulation, which the models ignore; the choice of model."""
 
     duration_s: PositiveSeconds = Field(
         default=480.0, description="simulated time that is measured, after the warm-up"
@@ -31,6 +31,11 @@ class Run(Table):
         gt=0,
         lt=1,
         description="repeat until the interval of the mean goodput is this narrow (relative)",
+    )
+    solver: Literal["best", "analytic"] = Field(
+        default="best",
+        description="the model that came closest to the simulator, or one that is solved without following "
+        "connections by sampling",
     )
     jitter_s: float = Field(
         default=0.0, ge=0, le=1, description="largest random processing delay at each sender (uniform from 0)"

@@ -1,6 +1,7 @@
 """The queueing model of a piconet against the simulator, at points of its grid and one beside it.
 
-Bounds are the 95th percentiles of the model's errors over the grid, rounded up, plus the simulator's interval.
+Bounds are 95th percentiles of the model's errors over such points of the grid, rounded up, plus the
+simulator's interval.
 """
 
 import importlib

@@ -117,7 +117,6 @@ class Coupling:
     Attributes:
         class_of: number of the class of each flow.
         members: one flow of each class.
-        evaluations: of the queues, so far.
     """
 
     def __init__(self, piconet: Piconet, timing: Timing) -> None:
@@ -129,15 +128,22 @@ class Coupling:
         self.members = tuple(piconet.senders[self.class_of.index(k)] for k in range(len(known)))
         self.data = transmissions(piconet.data, piconet.most_transmissions)
         self.ack = transmissions(piconet.ack, piconet.most_transmissions)
-        self.evaluations = 0
+        self._known: dict[bytes, State] = {}
+
+    @property
+    def evaluations(self) -> int:
+        """How often the queues were solved."""
+        return len(self._known)
 
     def at(self, offered: np.ndarray) -> State:
         """Return what the classes see when they offer so many segments a second."""
-        self.evaluations += 1
+        if (known := self._known.get(offered.tobytes())) is not None:
+            return known
         net, entering, rooms = self.piconet, self._entering(offered), self._rooms()
         buckets = {port: bucket(net, own, net.buffer) for port, own in entering.items()}
         air = Air(net, entering, rooms)
-        return State(offered, air, buckets, tuple(self._seen(one, air, buckets) for one in self.members))
+        seen = tuple(self._seen(one, air, buckets) for one in self.members)
+        return self._known.setdefault(offered.tobytes(), State(offered, air, buckets, seen))
 
     def _entering(self, offered: np.ndarray) -> dict[Port, Entering]:
         found = {Port(s, way): Entering() for s in range(self.piconet.stations) for way in (DOWN, UP)}
@@ -146,7 +152,7 @@ class Coupling:
             found[sender.port] = replace(own, data=own.data + offered[number])
             if self.piconet.ack is not None:
                 back = found[sender.back]
-                found[sender.back] = replace(back, ack=back.ack + offered[number])
+                found[sender.back] = replace(back, ack=back.ack + offered[number] * self.data.success)
         return found
 
     def _rooms(self) -> tuple[int, int]:
@@ -166,8 +172,13 @@ class Coupling:
             rtt = delay + buckets[sender.back].wait_s + air.answer_delay(sender.port) * SLOT_S
         return Seen(rtt, delay, float(air.queue(sender.port).batch_loss), own.train_loss)
 
-    def limits(self, rates: np.ndarray, number: int) -> Limits:
-        """Return what slots, tokens and windows allow a class, beside the others at their rates."""
+    def limits(self, rates: np.ndarray, number: int, load: float) -> Limits:
+        """Return what slots, tokens and windows allow a class, beside the others at their rates.
+
+        The window goes round in the time that a segment takes when its own class sends next to nothing; first
+        it is tried with the longer one at its load, which is solved for anyway, and says enough if the window
+        allows the load even so.
+        """
         net, timing = self.piconet, self.timing
         own = [s for s, k in zip(net.senders, self.class_of, strict=True) if k == number]
         others = [(s, rates[k]) for s, k in zip(net.senders, self.class_of, strict=True) if k != number]
@@ -177,13 +188,17 @@ class Coupling:
         by_tokens, capacity = tokens < slots.capacity, min(slots.capacity, tokens)
         if net.ack is None:
             return Limits(capacity, slots.cycle_s, capacity, Window(np.inf, 0.0), by_tokens)
-        alone = rates.copy()
-        alone[number] = LEAST * capacity
-        free_s = self.at(alone).seen[number].rtt_s
         held = window(timing.window, room_of(net, sender, by_tokens=by_tokens))
         flows = 1 if by_tokens else len(own)
         service_s = 1.0 / (flows * capacity)
-        rate = closed_rate(flows * held.mean, service_s, max(free_s - service_s, 0.0)) / flows
+        for tried in (load / self.data.success, LEAST * capacity):
+            if tried < AT_MOST * capacity:
+                offered = rates / self.data.success
+                offered[number] = tried
+                elsewhere_s = max(self.at(offered).seen[number].rtt_s - service_s, 0.0)
+                rate = closed_rate(flows * held.mean, service_s, elsewhere_s) / flows
+                if rate * self.data.success >= load:
+                    break
         return Limits(capacity, slots.cycle_s, rate, held, by_tokens)
 
 
@@ -275,7 +290,7 @@ def overflow(limits: Limits, seen: Seen) -> float:
 
 def _rate_of(coupling: Coupling, rates: np.ndarray, number: int, load: float) -> tuple[float, Limits, str]:
     """Return the rate of one class, the others being given, its limits and which of them decides."""
-    limits, success = coupling.limits(rates, number), coupling.data.success
+    limits, success = coupling.limits(rates, number, load), coupling.data.success
     most, why = min((load, "load"), (limits.rate * success, "window"))
     if success * coupling.ack.success > 1.0 - LOSSLESS or coupling.piconet.ack is None:
         return most, limits, why

@@ -1,4 +1,4 @@
-"""One piconet with the central at one end of every flow: both directions, radios, limits, tokens and mixtures.
+"""One piconet with the central at one end of every flow: both directions, radios, limits, tokens, mixtures.
 
 Loads are shares of what the slots carry without errors.
 """
@@ -23,12 +23,10 @@ def points() -> list[tuple[str, Scenario]]:
     for flows in ("uplink", "downlink"):
         for n in (1, 2, 4, 7):
             common = {"network.flows": flows, "network.peripherals": n}
-            for share in (0.2, 0.5, 0.75):
-                found.append(_loaded("perfect radio", share, 5, common))
-            for limit in (1, 15):
-                found.append(_loaded("perfect radio", 0.5, limit, common))
-            for share in (0.2, 0.4, 0.6):
-                found.append(_loaded("bit errors", share, 5, common | _radio(1e-4)))
+            found += [_loaded("perfect radio", share, 5, common) for share in (0.2, 0.5, 0.75)]
+            found += [_loaded("perfect radio", 0.5, limit, common) for limit in (1, 15)]
+            lossy = common | _radio(1e-4)
+            found += [_loaded("bit errors", share, 5, lossy) for share in (0.2, 0.4, 0.6)]
             found.append(_loaded("bit errors", 0.4, 15, common | _radio(5e-5)))
             found.append(_point("greedy", "perfect radio", common | {"traffic.source": "greedy"}))
             found.append(_point("greedy", "1e-4", common | {"traffic.source": "greedy"} | _radio(1e-4)))
@@ -128,8 +126,8 @@ def _point(kind: str, name: str, changes: dict) -> tuple[str, Scenario]:
 
 REASONS = """
 * **Segments lost on the radio**, without repetition or with few transmissions. After a timeout messages pile
-  up and go in bursts; the model has TCP's rate and events, but its round trip is that of Poisson messages: 8 %
-  short at a segment loss of 0.07, 40 % at 0.3.
+  up and go in bursts; the model has TCP's rate and events, but its round trip is that of Poisson messages:
+  8 % short at a segment loss of 0.07, 40 % at 0.3.
 * **Timeouts at losses of a percent**, up to 85 % low: they come where a sparse source has too few segments
   under way for a fast retransmit; the chain's source is greedy.
 * **Full buffers.** The share of segments that they damage comes from a sawtooth of whole windows, 30 to 40 %
