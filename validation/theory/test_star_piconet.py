@@ -7,9 +7,12 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
+from btqueue.network.star_piconet.bucket import solve
 from btqueue.network.star_piconet.piconet import Train, piconet_of
 from btqueue.network.star_piconet.saturation import closed_rate, window
 from btqueue.network.star_piconet.trains import attempts, transmissions
+from btqueue.queueing.token_bucket.token_bucket import token_bucket
+from btqueue.queueing.traffic.arrivals import PoissonBatches
 from btqueue.scenario import NotBuiltYet
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.model_scopes import MODELS
@@ -170,3 +173,17 @@ def test_what_is_not_covered_is_named(changes, key):
 def test_small_queues_are_enough_for_small_windows():
     changes = {"flow_control__baseband_packets": 10, "transport__receive_window_segments": 2}
     assert model_of(star(**changes)) == "star_piconet"
+
+
+@pytest.mark.parametrize("depth", [0, 9])
+@pytest.mark.parametrize(("rate", "buffer"), [(8.0, 25), (20.0, 25), (20.0, 3), (60.0, 10)])
+def test_the_bucket_is_that_of_the_queueing_library(rate, depth, buffer):
+    sizes = np.array([0.0, 0.4, 0.0, 0.0, 0.0, 0.6])
+    ours = solve(rate, sizes, 0.0123, depth, buffer)
+    known = token_bucket(
+        batches=PoissonBatches(rate, sizes), token_time=0.0123, depth=float(depth), buffer=buffer
+    )
+    assert ours.packet_loss == pytest.approx(float(known.packet_loss), rel=1e-9, abs=1e-14)
+    assert ours.batch_loss == pytest.approx(float(known.segment_loss), rel=1e-9, abs=1e-14)
+    assert ours.waiting == pytest.approx(float(known.mean_buffer), rel=1e-9)
+    assert ours.delayed == pytest.approx(float(np.asarray(known.occupancy)[depth:].sum()), rel=1e-9)

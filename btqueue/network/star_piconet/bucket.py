@@ -1,13 +1,16 @@
-"""The token bucket of a port: an M^X/D/1/K queue (`btqueue.queueing.token_bucket`)."""
+"""The token bucket of a port: missing tokens and waiting packets as an M^X/D/1/K queue.
+
+The same chain as `btqueue.queueing.token_bucket`, but not compiled: there every pair of depth and buffer is a
+program of its own that takes seconds to compile, and here users vary both. Tests hold the two together.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import poisson
 
 from btqueue.network.star_piconet.air import Entering
 from btqueue.network.star_piconet.piconet import Piconet
-from btqueue.queueing.token_bucket.token_bucket import token_bucket
-from btqueue.queueing.traffic.arrivals import PoissonBatches
 
 
 class Bucket(NamedTuple):
@@ -16,24 +19,23 @@ class Bucket(NamedTuple):
     Attributes:
         wait_s: mean time that the last packet of a segment waits for tokens.
         train_loss: share of the trains of which a packet finds no room.
-        packet_loss: share of the packets.
         packets: mean number of packets that wait.
     """
 
     wait_s: float
     train_loss: float
-    packet_loss: float
     packets: float
 
 
-OPEN = Bucket(0.0, 0.0, 0.0, 0.0)
+OPEN = Bucket(0.0, 0.0, 0.0)
 
 
-def bucket(piconet: Piconet, entering: Entering, room: int) -> Bucket:
-    """Solve the bucket of a port; `room` is for packets that wait.
+def bucket(piconet: Piconet, entering: Entering) -> Bucket:
+    """Solve the bucket of a port.
 
-    Packets have their mean price. The last packet of a segment waits longer than its mean one, by the tokens
-    of half a segment, where it waits at all.
+    Packets have their mean price. For a depth between two whole packets losses are interpolated geometrically
+    and what waits linearly. The last packet of a segment waits longer than its mean one, by the tokens of
+    half a segment, where it waits at all.
     """
     rate = entering.data + entering.ack
     if np.isinf(piconet.token_rate) or rate == 0.0:
@@ -46,12 +48,63 @@ def bucket(piconet: Piconet, entering: Entering, room: int) -> Bucket:
     for own, train in used:
         sizes[len(train.packets)] += own / rate
     depth, token_time = piconet.bucket_bytes / price, price / piconet.token_rate
-    found = token_bucket(batches=PoissonBatches(rate, sizes), token_time=token_time, depth=depth, buffer=room)
-    waits = float(np.asarray(found.occupancy)[int(depth) :].sum())
-    behind = (len(piconet.data.packets) - 1) / 2 * token_time * waits if entering.data > 0.0 else 0.0
+    whole = int(depth)
+    low, high = (solve(rate, sizes, token_time, whole + more, piconet.buffer) for more in (0, 1))
+    share = depth - whole
+    loss = low.packet_loss ** (1.0 - share) * high.packet_loss**share
+    waiting = (1.0 - share) * low.waiting + share * high.waiting
+    behind = (len(piconet.data.packets) - 1) / 2 * token_time * low.delayed if entering.data > 0.0 else 0.0
     return Bucket(
-        float(found.mean_token_wait) + behind,
-        float(found.segment_loss),
-        float(found.packet_loss),
-        float(found.mean_buffer),
+        wait_s=waiting / (rate * packets * (1.0 - loss)) + behind,
+        train_loss=low.batch_loss ** (1.0 - share) * high.batch_loss**share,
+        packets=waiting,
+    )
+
+
+class Solution(NamedTuple):
+    """A bucket of whole packets: shares of packets and batches lost, of time with a wait, mean waiting."""
+
+    packet_loss: float
+    batch_loss: float
+    delayed: float
+    waiting: float
+
+
+def solve(rate: float, sizes: np.ndarray, token_time: float, depth: int, buffer: int) -> Solution:
+    """Return the losses of Poisson batches at a bucket of whole packets, of which the first ones get in.
+
+    Embedded are the starts of token times. In one of them come k batches with Poisson's probability; the time
+    with k of them is the probability of more than k, over the rate.
+    """
+    capacity = depth + buffer
+    content = np.arange(capacity + 1)
+    added = np.zeros((capacity + 1, capacity + 1))
+    for size, share in enumerate(sizes):
+        np.add.at(added, (content, np.minimum(content + size, capacity)), share)
+    mean = rate * token_time
+    counts = np.arange(int(mean + 12.0 * mean**0.5) + 20)
+    powers = np.eye(capacity + 1)
+    end, spent = np.zeros((2, capacity + 1, capacity + 1))
+    for exactly, more in zip(poisson.pmf(counts, mean), poisson.sf(counts, mean) / rate, strict=True):
+        end += exactly * powers
+        spent += more * powers
+        powers = powers @ added
+    # a token time begins with what the last one left behind, or with the first batch after an idle time
+    begin = np.eye(capacity + 1)
+    begin[0] = added[0]
+    chain = (end[1:, 1:] @ begin[:-1])[:, 1:]
+    system = np.eye(capacity) - chain.T
+    system[-1] = 1.0
+    law = np.linalg.solve(system, np.eye(capacity)[-1])
+    idle = float(law @ end[1:, 1]) / rate
+    occupancy = law @ spent[1:]
+    occupancy[0] += idle
+    occupancy /= token_time + idle
+    packets = np.arange(sizes.size)
+    excess = np.maximum(packets[None, :] - (capacity - content)[:, None], 0)
+    return Solution(
+        packet_loss=float(occupancy @ excess @ sizes / (packets @ sizes)),
+        batch_loss=float(occupancy @ (excess > 0) @ sizes),
+        delayed=float(occupancy[depth:].sum()),
+        waiting=float(occupancy @ np.clip(content - depth, 0, buffer)),
     )

@@ -140,7 +140,7 @@ class Coupling:
         if (known := self._known.get(offered.tobytes())) is not None:
             return known
         net, entering, rooms = self.piconet, self._entering(offered), self._rooms()
-        buckets = {port: bucket(net, own, net.buffer) for port, own in entering.items()}
+        buckets = {port: bucket(net, own) for port, own in entering.items()}
         air = Air(net, entering, rooms)
         seen = tuple(self._seen(one, air, buckets) for one in self.members)
         return self._known.setdefault(offered.tobytes(), State(offered, air, buckets, seen))
