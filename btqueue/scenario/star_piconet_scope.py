@@ -39,6 +39,9 @@ LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
 
+MOST_PACKETS = 15
+"""Packets of a segment: of four that fit into the largest queue that is followed."""
+
 OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
 """What every flow must have in common."""
 
@@ -61,24 +64,48 @@ def not_a_star(s: Scenario) -> Iterator[Limit]:
 
 def _room(s: Scenario) -> Iterator[Limit]:
     """Yield a queue that fills up before a fast retransmit is possible, if windows outgrow it."""
-    if s.transport.protocol != "tcp":
+    tcp = s.transport.protocol == "tcp"
+    headers = s.link.l2cap_header_bytes + (s.transport.header_bytes if tcp else 0)
+    if headers == 0:
+        yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
         return
-    central = s.network.piconet_names[0].central
-    size = s.traffic.message_bytes + s.transport.header_bytes + s.link.l2cap_header_bytes
-    packets = len(segment(size, packet_types(s.link.packets), s.link.segmentation))
-    needed = packets * min(LEAST_ROOM, s.transport.receive_window_segments)
+    packets = len(
+        segment(s.traffic.message_bytes + headers, packet_types(s.link.packets), s.link.segmentation)
+    )
+    if packets > MOST_PACKETS:
+        available = f"types that carry a segment in at most {MOST_PACKETS} packets, not {packets}"
+        yield Limit("link.packets", s.link.packets, available)
+        return
+    central, window = s.network.piconet_names[0].central, s.transport.receive_window_segments
+    loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
         used = any((flow.source == central) is down for flow in flows_of(s.network))
-        if used and places is not None and places < needed:
+        if not used or places is None:
+            continue
+        needed = packets * (min(LEAST_ROOM, window) if tcp else 1)
+        if places < needed:
             available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
             yield Limit(f"flow_control.{name}", places, available)
+        loses |= places < window * packets
+    if tcp and s.transport.variant != "newreno" and loses:
+        yield Limit("transport.variant", s.transport.variant, '"newreno" where segments can be lost')
+
+
+def _is_lossy(s: Scenario) -> bool:
+    return bool(s.radio.per) or (s.radio.per is None and s.radio.model != "perfect")
 
 
 def _flows(network: Network) -> Iterator[Limit]:
     """Yield the first flow that does not have the central at one end, or that has keys of its own."""
     central = network.piconet_names[0].central
+    seen: set[tuple[str, str]] = set()
     for number, flow in enumerate(flows_of(network), start=1):
+        if (flow.source, flow.target) in seen:
+            available = "at most one flow each way at a station"
+            yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
+            return
+        seen.add((flow.source, flow.target))
         if (flow.source == central) == (flow.target == central):
             available = "flows to or from the central"
             yield Limit("network.flows", f"{flow.source}>{flow.target}", available)

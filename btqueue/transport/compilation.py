@@ -24,20 +24,20 @@ from btqueue.transport.machine_code import Native, assemble, flatten, link, plai
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": True}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Divisors are positive by construction, so no check for zero is compiled in. Without numba's run-time memory
 management nothing can be allocated in a loop, and passing arrays on costs no reference counts; with inlining
 that made the ring's loop fifteen times faster."""
 
-BARE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""No entry for Python, which would need numba's run-time library."""
+HOW = [Path(__file__), Path(__file__).with_name("whole_program.py")]
+"""The sources of the compilation itself."""
 
 DECLARED = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
 OF_NUMBA = ("numba_", "NRT_", "Py", "_Py")
 """What machine code without numba cannot call."""
 
-_parts: list[Callable[..., Any]] = []
-"""Parts that numba has not been told of yet."""
+_parts: list[tuple[Callable[..., Any], bool]] = []
+"""Parts that numba has not been told of yet, and whether they are copied into their callers."""
 
 
 def interpreted() -> bool:
@@ -61,9 +61,14 @@ def _processor() -> str:
 
 
 def part(function: Function) -> Function:
-    """Let compiled functions call this one, which stays a plain function for Python."""
-    if not interpreted():
-        _parts.append(function)
+    """Let compiled functions copy this one into themselves; for Python it stays a plain function."""
+    _parts.append((function, True))
+    return function
+
+
+def subroutine(function: Function) -> Function:
+    """Let compiled functions call this one, a large one that several places call: it is compiled once."""
+    _parts.append((function, False))
     return function
 
 
@@ -80,8 +85,8 @@ def compiled(*parts: ModuleType) -> Callable[[Callable[..., None]], Callable[...
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         if interpreted():
             return function
-        files = [__file__, inspect.getfile(function), *(str(part.__file__) for part in parts)]
-        return Loop(function, [Path(file) for file in files])
+        files = [inspect.getfile(function), *(str(part.__file__) for part in parts)]
+        return Loop(function, [*HOW, *map(Path, files)])
 
     return decorate
 
@@ -143,19 +148,19 @@ class Loop:
 
 def _compile(function: Callable[..., None], arguments: tuple) -> bytes:
     """Return the symbol of a function compiled for these arguments, a line feed, and its machine code."""
-    import numba
     from numba.extending import register_jitable
 
+    from btqueue.transport.whole_program import PartCompiler, translated
+
     while _parts:
-        register_jitable(**OPTIONS, **BARE)(_parts.pop())
-    dispatcher: Any = numba.njit(**OPTIONS, **BARE, nogil=True)(function)
-    result = dispatcher.get_compile_result(numba.void(*map(numba.typeof, arguments)))
-    source = result.library.get_llvm_str()
+        called, copied = _parts.pop()
+        register_jitable(**OPTIONS, forceinline=copied, pipeline_class=PartCompiler)(called)
+    symbol, source = translated(function, arguments, {**OPTIONS, "nogil": True})
     if foreign := [name for name in DECLARED.findall(source) if name.startswith(OF_NUMBA)]:
         raise NotImplementedError(
             f"{function.__qualname__} calls {', '.join(foreign)} of numba's run-time library"
         )
-    return result.fndesc.llvm_func_name.encode() + b"\n" + assemble(source)
+    return symbol.encode() + b"\n" + assemble(source)
 
 
 def _read(file: Path) -> bytes | None:

@@ -1,209 +1,238 @@
 """A TCP connection that carries messages: a NewReno sender of finite data and its receiver, as machines.
 
 They answer, for a given order of arrivals and expiries, which segments and acknowledgements leave. There is
-no randomness and no network in them; a machine can be copied, so that several futures can be followed.
-Numbers and windows count segments, times are in any one unit, here whole nanoseconds.
+no randomness and no network in them. They are functions of records, so that a machine is copied by copying
+its record, several futures can be followed, and compiled loops can call them. Numbers and windows count
+segments, times are in any one unit, here whole nanoseconds.
 
 Rules: RFC 5681 (slow start, congestion avoidance, delayed acknowledgements), RFC 6582 (NewReno, full
 acknowledgement to ssthresh), RFC 6298 (timer; doubled until a round trip is measured), RFC 7323 (time stamps)
 or Karn's rule (a segment sent twice is not timed).
 """
 
-from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.transport.compilation import part
 
 DUPLICATES = 3
 """Duplicate acknowledgements that start a fast retransmit."""
 
+NO_SEGMENT = -1
+TWICE = -1.0
+"""In place of the time at which a segment was sent, if it was sent more than once."""
 
-@dataclass(frozen=True)
-class Rules:
-    """What both ends of a connection go by; windows in segments, times in the machines' unit.
+RULES = np.dtype(
+    [
+        *((name, np.int64) for name in ("receive_window", "ack_every")),
+        *((name, np.float64) for name in ("initial_window", "initial_ssthresh", "initial_rto")),
+        *((name, np.float64) for name in ("min_rto", "max_rto", "ack_delay")),
+        *((name, np.bool_) for name in ("backoff", "timestamps")),
+    ]
+)
+"""What both ends of a connection go by: `ack_every` segments are acknowledged together (1: each at once), and
+`ack_delay` is the longest wait of an acknowledgement that is delayed."""
 
-    Attributes:
-        ack_every: segments that are acknowledged together; 1: each at once.
-        ack_delay: longest wait of an acknowledgement that is delayed.
+SENDER = np.dtype(
+    [
+        *((name, np.int64) for name in ("una", "nxt", "highest", "written", "duplicates", "recover")),
+        *((name, np.int64) for name in ("doublings", "resent", "timeouts", "fast_retransmits")),
+        *((name, np.int64) for name in ("sampled", "set_after", "based_after")),
+        *((name, np.float64) for name in ("cwnd", "ssthresh", "rto", "smoothed", "variation", "deadline")),
+        *((name, np.float64) for name in ("set_at", "based_rto", "based_smoothed", "based_variation")),
+        ("recovering", np.bool_),
+    ]
+)
+"""A sender of what has been `written`; `deadline` is when its timer expires, inf if it does not run.
+
+Counted since a stage began: what was `resent`, `timeouts`, `fast_retransmits`, and the round trips `sampled`.
+The timer was set last at `set_at`, `set_after` so many samples (-1: before the stage). Its estimates go back
+to those with which the stage began, or, with `based_after` >= 0, to those of the moment after so many samples
+at which they were set anew."""
+
+RECEIVER = np.dtype(
+    [
+        *((name, np.int64) for name in ("expected", "acknowledged", "waiting", "held")),
+        *((name, np.float64) for name in ("echo", "deadline")),
+    ]
+)
+"""A receiver; `held` segments have come too early, and an acknowledgement that waits leaves at `deadline`."""
+
+
+@part
+def open_sender(rules, sender):
+    """Begin a new connection; nothing written."""
+    sender.una = sender.nxt = sender.highest = sender.written = sender.duplicates = sender.doublings = 0
+    sender.recover, sender.recovering = -1, False
+    sender.cwnd, sender.ssthresh = rules.initial_window, rules.initial_ssthresh
+    sender.rto, sender.smoothed, sender.variation = rules.initial_rto, 0.0, 0.0
+    sender.deadline, sender.set_after = inf, -1
+    base(sender)
+
+
+@part
+def open_receiver(receiver):
+    """Begin a new connection; nothing received."""
+    receiver.expected = receiver.acknowledged = receiver.waiting = receiver.held = 0
+    receiver.echo, receiver.deadline = 0.0, inf
+
+
+@part
+def base(sender):
+    """Note the estimates of the timer as those that later ones go back to."""
+    sender.based_after = sender.sampled
+    sender.based_rto, sender.based_smoothed = sender.rto, sender.smoothed
+    sender.based_variation = sender.variation
+
+
+@part
+def acknowledge(rules, sender, timed, samples, number, echo, now):
+    """Take an acknowledgement that asks for `number` next; return the segment to be sent again because of it.
+
+    `timed` holds when each segment under way was sent; `samples` takes round trips as they are measured.
     """
-
-    receive_window: int
-    initial_window: float
-    initial_ssthresh: float
-    initial_rto: float
-    min_rto: float
-    max_rto: float
-    backoff: bool = True
-    timestamps: bool = True
-    ack_every: int = 1
-    ack_delay: float = 0.0
+    if number > sender.una:
+        return _advance(rules, sender, timed, samples, number, echo, now)
+    if sender.una < sender.highest:
+        return _count_duplicate(sender)
+    return NO_SEGMENT
 
 
-class Sent(NamedTuple):
-    """A segment that leaves: its number, and when (the time stamp)."""
-
-    number: int
-    at: float
-
-
-class MessageSender:
-    """A sender of what has been `written`; `deadline` is when its timer expires."""
-
-    def __init__(self, rules: Rules) -> None:
-        """Begin a new connection; nothing written."""
-        self.rules = rules
-        self.written = self.una = self.nxt = self.highest = self.duplicates = 0
-        self.recover, self.recovering = -1, False
-        self.cwnd, self.ssthresh = rules.initial_window, rules.initial_ssthresh
-        self.rto, self.smoothed, self.variation = rules.initial_rto, 0.0, 0.0
-        self.deadline: float = inf
-        self.timed: dict[int, float | None] = {}  # when a segment under way was sent; None: twice
-        self.resent = self.timeouts = self.fast_retransmits = 0
-        self.samples: list[float] = []
-
-    def copy(self) -> "MessageSender":
-        """Return a sender with the same past."""
-        other = MessageSender.__new__(MessageSender)
-        vars(other).update(vars(self))
-        other.timed, other.samples = self.timed.copy(), self.samples.copy()
-        return other
-
-    @property
-    def flight(self) -> int:
-        """Segments sent and not acknowledged (RFC 5681, section 2)."""
-        return self.nxt - self.una
-
-    def write(self, segments: int, now: float) -> list[Sent]:
-        """Take a message from the application; return what leaves because of it."""
-        self.written += segments
-        return self._send_what_fits(now)
-
-    def acknowledge(self, number: int, echo: float, now: float) -> list[Sent]:
-        """Take an acknowledgement that asks for `number` next; return what leaves because of it."""
-        again: list[Sent] = []
-        if number > self.una:
-            again = self._advance(number, echo, now)
-        elif self.una < self.highest:
-            again = self._count_duplicate(now)
-        return again + self._send_what_fits(now)
-
-    def expire(self, now: float) -> list[Sent]:
-        """The timer has expired: go back to the oldest segment (RFC 6298, section 5)."""
-        self.timeouts += 1
-        self.ssthresh = max(self.flight / 2.0, 2.0)
-        self.cwnd, self.recover, self.recovering, self.duplicates = 1.0, self.highest - 1, False, 0
-        self.nxt = self.una
-        if self.rules.backoff:
-            self.rto = min(2.0 * self.rto, self.rules.max_rto)
-        self.deadline = now + self.rto
-        return self._send_what_fits(now)
-
-    def measure(self, sample: float) -> None:
-        """Take a round-trip time into the timer (RFC 6298, sections 2.2 to 2.4)."""
-        if self.smoothed:
-            self.variation += 0.25 * (abs(self.smoothed - sample) - self.variation)
-            self.smoothed += 0.125 * (sample - self.smoothed)
-        else:
-            self.smoothed, self.variation = sample, sample / 2.0
-        rto = self.smoothed + 4.0 * self.variation
-        self.rto = min(max(rto, self.rules.min_rto), self.rules.max_rto)
-
-    def _advance(self, number: int, echo: float, now: float) -> list[Sent]:
-        advanced = number - self.una
-        self._time(number, echo, now)
-        self.una, self.nxt, self.duplicates = number, max(self.nxt, number), 0
-        again: list[Sent] = []
-        if not self.recovering:
-            self.cwnd += 1.0 if self.cwnd < self.ssthresh else 1.0 / self.cwnd
-        elif number > self.recover:
-            self.recovering, self.cwnd = False, self.ssthresh
-        else:
-            self.cwnd = max(self.cwnd - advanced + 1.0, 1.0)
-            again = [self._send(self.una, now)]
-        self.deadline = now + self.rto if self.una < self.highest else inf
-        return again
-
-    def _time(self, number: int, echo: float, now: float) -> None:
-        """Take a round-trip sample, of the oldest segment acknowledged unless one of them was sent twice."""
-        times = [self.timed.pop(old, None) for old in range(self.una, number)]
-        if self.rules.timestamps:
-            sample = now - echo
-        elif None in times:
-            return
-        else:
-            sample = now - times[0]  # pyright: ignore[reportOperatorIssue]
-        self.samples.append(sample)
-        self.measure(sample)
-
-    def _count_duplicate(self, now: float) -> list[Sent]:
-        self.duplicates += 1
-        if self.recovering:
-            self.cwnd += 1.0
-        elif self.duplicates == DUPLICATES and self.una - 1 > self.recover:
-            self.fast_retransmits += 1
-            self.ssthresh = max(self.flight / 2.0, 2.0)
-            self.cwnd = self.ssthresh + DUPLICATES
-            self.recover, self.recovering = self.highest - 1, True
-            return [self._send(self.una, now)]
-        return []
-
-    def _send_what_fits(self, now: float) -> list[Sent]:
-        window = min(self.cwnd, self.rules.receive_window)
-        sent = []
-        while self.nxt < self.written and self.flight + 1.0 <= window:
-            sent.append(self._send(self.nxt, now))
-        return sent
-
-    def _send(self, number: int, now: float) -> Sent:
-        if number < self.highest:
-            self.resent += 1
-            self.timed[number] = None
-        else:
-            self.timed[number] = now
-        self.nxt = max(self.nxt, number + 1)
-        self.highest = max(self.highest, self.nxt)
-        if self.deadline == inf:
-            self.deadline = now + self.rto
-        return Sent(number, now)
+@part
+def expire(rules, sender, now):
+    """The timer has expired: go back to the oldest segment (RFC 6298, section 5)."""
+    sender.timeouts += 1
+    sender.doublings += 1
+    sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
+    sender.cwnd, sender.recover = 1.0, sender.highest - 1
+    sender.recovering, sender.duplicates = False, 0
+    sender.nxt = sender.una
+    if rules.backoff:
+        sender.rto = min(2.0 * sender.rto, rules.max_rto)
+    set_timer(sender, now)
 
 
-class MessageReceiver:
-    """Acknowledges, at once or delayed; `deadline` is when an acknowledgement that waits has to leave."""
+@part
+def set_timer(sender, now):
+    """Let the timer run from now on."""
+    sender.deadline, sender.set_at, sender.set_after = now + sender.rto, now, sender.sampled
 
-    def __init__(self, rules: Rules) -> None:
-        """Nothing received yet."""
-        self.rules = rules
-        self.expected = self.acknowledged = self.waiting = 0
-        self.early: frozenset[int] = frozenset()
-        self.echo = 0.0
-        self.deadline: float = inf
 
-    def copy(self) -> "MessageReceiver":
-        """Return a receiver with the same past."""
-        other = MessageReceiver.__new__(MessageReceiver)
-        vars(other).update(vars(self))
-        return other
+@part
+def estimated(rules, rto, smoothed, variation, sample):
+    """Return timeout, mean and mean deviation of round trips after a sample (RFC 6298, 2.2 to 2.4)."""
+    if smoothed > 0.0:
+        variation += 0.25 * (abs(smoothed - sample) - variation)
+        smoothed += 0.125 * (sample - smoothed)
+    else:
+        smoothed, variation = sample, sample / 2.0
+    return min(max(smoothed + 4.0 * variation, rules.min_rto), rules.max_rto), smoothed, variation
 
-    def take(self, sent: Sent, now: float) -> bool:
-        """Take a segment; return whether an acknowledgement has to leave now."""
-        if sent.number <= self.acknowledged:
-            self.echo = max(self.echo, sent.at)
-        if sent.number != self.expected:
-            if sent.number > self.expected:
-                self.early |= {sent.number}
-            return True
-        filled = bool(self.early)
-        self.expected += 1
-        while self.expected in self.early:
-            self.early -= {self.expected}
-            self.expected += 1
-        self.waiting += 1
-        if filled or self.waiting >= self.rules.ack_every:
-            return True
-        if self.deadline == inf:
-            self.deadline = now + self.rules.ack_delay
-        return False
 
-    def acknowledgement(self) -> tuple[int, float]:
-        """Return the number asked for and the time stamp echoed, in an acknowledgement that leaves now."""
-        self.acknowledged, self.waiting, self.deadline = self.expected, 0, inf
-        return self.expected, self.echo
+@part
+def measure(rules, sender, sample):
+    """Take a round-trip time into the timer."""
+    sender.rto, sender.smoothed, sender.variation = estimated(
+        rules, sender.rto, sender.smoothed, sender.variation, sample
+    )
+    sender.doublings = 0
+
+
+@part
+def fitting(rules, sender):
+    """Return how many segments, from `nxt` on, the window lets out."""
+    window = min(sender.cwnd, float(rules.receive_window))
+    return max(0, min(sender.written - sender.nxt, int(window - (sender.nxt - sender.una))))
+
+
+@part
+def note_sent(sender, timed, number, now):
+    """A segment leaves."""
+    if number < sender.highest:
+        sender.resent += 1
+        timed[number % len(timed)] = TWICE
+    else:
+        timed[number % len(timed)] = now
+    sender.nxt = max(sender.nxt, number + 1)
+    sender.highest = max(sender.highest, sender.nxt)
+    if sender.deadline == inf:
+        set_timer(sender, now)
+
+
+@part
+def _advance(rules, sender, timed, samples, number, echo, now):
+    advanced, resend = number - sender.una, NO_SEGMENT
+    _time(rules, sender, timed, samples, number, echo, now)
+    sender.una, sender.nxt, sender.duplicates = number, max(sender.nxt, number), 0
+    if not sender.recovering:
+        sender.cwnd += 1.0 if sender.cwnd < sender.ssthresh else 1.0 / sender.cwnd
+    elif number > sender.recover:
+        sender.recovering, sender.cwnd = False, sender.ssthresh
+    else:
+        sender.cwnd = max(sender.cwnd - advanced + 1.0, 1.0)
+        resend = sender.una
+    if sender.una < sender.highest:
+        set_timer(sender, now)
+    else:
+        sender.deadline = inf
+    return resend
+
+
+@part
+def _time(rules, sender, timed, samples, number, echo, now):
+    """Take a round-trip sample, of the oldest segment acknowledged unless one of them was sent twice."""
+    sample = now - timed[sender.una % len(timed)]
+    if rules.timestamps:
+        sample = now - echo
+    else:
+        for old in range(sender.una, number):
+            if timed[old % len(timed)] == TWICE:
+                return
+    samples[min(sender.sampled, len(samples) - 1)] = sample
+    sender.sampled += 1
+    measure(rules, sender, sample)
+
+
+@part
+def _count_duplicate(sender):
+    sender.duplicates += 1
+    if sender.recovering:
+        sender.cwnd += 1.0
+    elif sender.duplicates == DUPLICATES and sender.una - 1 > sender.recover:
+        sender.fast_retransmits += 1
+        sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
+        sender.cwnd = sender.ssthresh + DUPLICATES
+        sender.recover, sender.recovering = sender.highest - 1, True
+        return sender.una
+    return NO_SEGMENT
+
+
+@part
+def take(rules, receiver, early, number, sent_at, now):
+    """Take a segment; return whether an acknowledgement has to leave now; `early` is what came too early."""
+    if number <= receiver.acknowledged:
+        receiver.echo = max(receiver.echo, sent_at)
+    if number != receiver.expected:
+        if number > receiver.expected and not early[number % len(early)]:
+            early[number % len(early)] = True
+            receiver.held += 1
+        return True
+    filled = receiver.held > 0
+    receiver.expected += 1
+    while early[receiver.expected % len(early)]:
+        early[receiver.expected % len(early)] = False
+        receiver.held -= 1
+        receiver.expected += 1
+    receiver.waiting += 1
+    if filled or receiver.waiting >= rules.ack_every:
+        return True
+    if receiver.deadline == inf:
+        receiver.deadline = now + rules.ack_delay
+    return False
+
+
+@part
+def note_acknowledged(receiver):
+    """An acknowledgement leaves, which asks for `expected` and echoes `echo`."""
+    receiver.acknowledged, receiver.waiting, receiver.deadline = receiver.expected, 0, inf

@@ -27,7 +27,21 @@ SCENARIOS = {
     "chain": "chen-2004/adaptive-1",
     "two_way_link": "johansson-2000/smooth",
     "request_reply": "avancha-2002/bluetooth-tcp",
+    "coupled": "venugopal-2006/piconet-errors",
+    "star_piconet": "venugopal-2006/piconet",
 }
+
+CHANGED = {
+    "coupled": {"run.solver": "analytic"},
+    "star_piconet": {
+        "network.flows": "downlink",
+        "link.arq": "unlimited",
+        "flow_control.enabled": False,
+        "radio.model": "constant",
+        "radio.ber": 3e-5,
+    },
+}
+"""What else a scenario has."""
 
 VARIED = {
     "ring_piconet": ("traffic.load_kbps", (60.0, 180.0)),
@@ -36,20 +50,26 @@ VARIED = {
     "chain": ("radio.ber", (0.0001, 0.002)),
     "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
+    "coupled": ("radio.ber_good", (3e-6, 3e-5)),
+    "star_piconet": ("traffic.load_kbps", (50.0, 250.0)),
 }
 """A number that a sweep varies besides the receive window, and its range."""
 
 DIFFERENTIATED = {
     "ring_piconet": "traffic.load_kbps",
     "scatternet": "traffic.load_kbps",
-    "bulk_transfer": "transport.ack_delay_s",
+    "bulk_transfer": "run.jitter_s",
     "chain": "radio.ber",
     "two_way_link": "radio.per",
-    "request_reply": "traffic.pause_s",
+    "request_reply": "run.jitter_s",
+    "coupled": "radio.good_s",
+    "star_piconet": "radio.ber",
 }
 """A key to differentiate by."""
 
 WINDOWS = range(5, 15)
+FEWER_WINDOWS = {"coupled": range(4, 9)}
+"""Receive windows that a sweep varies, and those of a model that covers no others."""
 PRECISION = 0.02
 
 QUESTIONS = {
@@ -64,7 +84,13 @@ RARE = {"timeouts_per_s": 0.01, "fast_retransmits_per_s": 0.01, "segment_loss": 
 
 def scenario_of(model):
     """Return the scenario that stands for a model."""
-    return bt.load(MODELS / f"{SCENARIOS[model]}.toml")
+    return bt.load(MODELS / f"{SCENARIOS[model]}.toml").changed(CHANGED.get(model, {}))
+
+
+def solve_command(model):
+    """Return the words of the command that solves it."""
+    changes = [word for key, value in CHANGED.get(model, {}).items() for word in ("--set", f"{key}={value}")]
+    return ("-m", "btqueue", "solve", str(MODELS / f"{SCENARIOS[model]}.toml"), *changes)
 
 
 def least(repeats, function, clock=time.thread_time):
@@ -88,10 +114,11 @@ def sweep(model, points=200):
     """Return the points that one core answers in a second, and those without an answer."""
     scenario = scenario_of(model)
     key, (low, high) = VARIED[model]
-    values = np.linspace(low, high, points // len(WINDOWS)).tolist()
+    windows = FEWER_WINDOWS.get(model, WINDOWS)
+    values = np.linspace(low, high, points // len(windows)).tolist()
     grid = [
         {key: value, "transport.receive_window_segments": window}
-        for value, window in product(values, WINDOWS)
+        for value, window in product(values, windows)
     ]
     bt.solve(scenario)
     start = time.process_time()
@@ -113,8 +140,7 @@ def _command(*words, **environment):
 
 def fresh_process(model, repeats=5):
     """Return the wall-clock seconds of `btqueue solve` and of `import jax`, in turns, and their ratio."""
-    file = str(MODELS / f"{SCENARIOS[model]}.toml")
-    commands = [("-m", "btqueue", "solve", file), ("-c", "import jax")]
+    commands = [solve_command(model), ("-c", "import jax")]
     _command(sys.executable, *commands[0])
     rounds = [[_command(sys.executable, *words) for words in commands] for _ in range(repeats)]
     solve, jax = map(min, zip(*rounds, strict=True))
@@ -124,8 +150,7 @@ def fresh_process(model, repeats=5):
 def empty_cache(model):
     """Return the wall-clock seconds of `btqueue solve` with nothing compiled."""
     with tempfile.TemporaryDirectory() as cache:
-        file = str(MODELS / f"{SCENARIOS[model]}.toml")
-        return {"seconds": _command(sys.executable, "-m", "btqueue", "solve", file, BTQUEUE_CACHE_DIR=cache)}
+        return {"seconds": _command(sys.executable, *solve_command(model), BTQUEUE_CACHE_DIR=cache)}
 
 
 def gradient(model):

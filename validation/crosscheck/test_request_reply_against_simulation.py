@@ -25,6 +25,12 @@ POINTS = {
         traffic__reply_bytes=3000, radio__model="constant", radio__per=0.05, run__replications=10
     ),
     "cdpd, tcp": cdpd("tcp", 1500, delay_s=0.97, loss=0.002, buffer_packets=4),
+    "cdpd, tcp, many losses": cdpd("tcp", 1024, delay_s=0.97, loss=0.02, buffer_packets=4).with_(
+        run__duration_s=20_000
+    ),
+    "cdpd, tcp, every fifth segment lost": cdpd(
+        "tcp", 4096, delay_s=0.97, loss=0.013, buffer_packets=4
+    ).with_(run__duration_s=20_000),
     "cdpd, centaurus": cdpd("centaurus", 700, delay_s=0.97, loss=0.003, buffer_packets=4),
 }
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import btqueue as bt
+from btqueue.network.request_reply import chain, exploration, stationary
+from btqueue.network.request_reply.tcp import plan_of
+from btqueue.transport import request_reply_transfer as tcp
 from btqueue.transport.centaurus_transaction import (
     expected_rounds,
     mean_hangs,
@@ -12,7 +15,6 @@ from btqueue.transport.centaurus_transaction import (
     transaction_law,
     uniform_transaction,
 )
-from btqueue.transport.request_reply_transfer import MessageReceiver, MessageSender, Rules, Sent
 
 TIMES = {"data_s": 0.005, "control_s": 0.010, "setup_s": 0.030}
 # packets, data loss, control loss, mean (s): computed independently, confirmed by Monte Carlo to three digits
@@ -61,18 +63,56 @@ def test_law_without_losses_is_one_point():
     assert law[(30 + 30 + 20 + 20) // 5] == pytest.approx(1.0, abs=1e-8)
 
 
-def rules(**changes):
-    usual = {"receive_window": 8, "initial_window": 1.0, "initial_ssthresh": 64.0, "initial_rto": 3.0}
-    return Rules(**(usual | {"min_rto": 1.0, "max_rto": 64.0, "timestamps": False} | changes))
+def one(kind, **values):
+    record = np.zeros(1, kind).view(np.recarray)[0]
+    for name, value in values.items():
+        record[name] = value
+    return record
+
+
+class Sender:
+    """A sender on its own: what it sends because of what happens, as pairs of number and time."""
+
+    def __init__(self, **changes):
+        usual = {"receive_window": 8, "initial_window": 1.0, "initial_ssthresh": 64.0, "initial_rto": 3.0}
+        self.rules = one(tcp.RULES, **usual | {"min_rto": 1.0, "max_rto": 64.0, "backoff": True} | changes)
+        self.record, self.timed, self.samples = one(tcp.SENDER), np.zeros(64), np.zeros(64)
+        tcp.open_sender(self.rules, self.record)
+
+    def write(self, segments, now):
+        self.record.written += segments
+        return self.fitting(now)
+
+    def fitting(self, now):
+        return [self.sent(self.record.nxt, now) for _ in range(tcp.fitting(self.rules, self.record))]
+
+    def sent(self, number, now):
+        tcp.note_sent(self.record, self.timed, number, now)
+        return int(number), now
+
+    def acknowledge(self, number, echo, now):
+        again = tcp.acknowledge(self.rules, self.record, self.timed, self.samples, number, echo, now)
+        first = [] if again == tcp.NO_SEGMENT else [self.sent(again, now)]
+        return first + self.fitting(now)
+
+    def expire(self, now):
+        tcp.expire(self.rules, self.record, now)
+        return self.fitting(now)
+
+
+def receiver():
+    record = one(tcp.RECEIVER)
+    tcp.open_receiver(record)
+    return record, np.zeros(64, bool)
 
 
 def test_slow_start_doubles_up_to_the_receive_window():
-    sender, bursts = MessageSender(rules()), []
+    sender, bursts = Sender(), []
     sent, now = sender.write(40, 0.0), 0.0
     while sent:
         bursts.append(len(sent))
         now += 0.1
-        answers = [sender.acknowledge(segment.number + 1, segment.at, now) for segment in sent]
+        answers = [sender.acknowledge(number + 1, at, now) for number, at in sent]
         sent = [segment for answer in answers for segment in answer]
     assert bursts == [1, 2, 4, 8, 8, 8, 8, 1]
 
@@ -80,25 +120,49 @@ def test_slow_start_doubles_up_to_the_receive_window():
 @pytest.mark.parametrize(("lost", "fast"), [(1, [1]), (0, [])])
 def test_fast_retransmit_and_timeout(lost, fast):
     """RFC 6582: of the first segment of all, duplicates prove nothing, for `recover` stands before it."""
-    sender, receiver = MessageSender(rules(initial_window=6.0)), MessageReceiver(rules())
+    sender, (receiving, early) = Sender(initial_window=6.0), receiver()
+    rules = one(tcp.RULES, ack_every=1)
     again = []
-    for segment in sender.write(6, 0.0):
-        if segment.number != lost:
-            receiver.take(segment, 0.1)
-            again += sender.acknowledge(*receiver.acknowledgement(), 0.2)
-    assert [segment.number for segment in again] == fast
-    assert sender.fast_retransmits == len(fast)
-    rto = sender.rto
-    assert [segment.number for segment in sender.expire(9.0)] == [lost]
-    assert (sender.cwnd, sender.rto, sender.timeouts) == (1.0, 2 * rto, 1)
+    for number, at in sender.write(6, 0.0):
+        if number != lost:
+            tcp.take(rules, receiving, early, number, at, 0.1)
+            tcp.note_acknowledged(receiving)
+            again += sender.acknowledge(receiving.expected, receiving.echo, 0.2)
+    assert [number for number, _ in again] == fast
+    assert sender.record.fast_retransmits == len(fast)
+    rto = sender.record.rto
+    assert [number for number, _ in sender.expire(9.0)] == [lost]
+    assert (sender.record.cwnd, sender.record.rto, sender.record.timeouts) == (1.0, 2 * rto, 1)
+    assert (sender.record.doublings, sender.record.deadline) == (1, 9.0 + 2 * rto)
+
+
+def test_no_round_trip_is_taken_of_a_segment_sent_twice():
+    """Karn: without time stamps; the timeout stays doubled until a segment sent once is acknowledged."""
+    sender = Sender()
+    sender.write(2, 0.0)
+    sender.expire(3.0)
+    assert [number for number, _ in sender.acknowledge(1, 3.0, 4.0)] == [1]
+    assert (sender.record.sampled, sender.record.rto, sender.record.doublings) == (0, 6.0, 1)
+    sender.acknowledge(2, 4.0, 6.0)
+    assert (sender.record.sampled, sender.samples[0]) == (1, 2.0)
+    assert (sender.record.rto, sender.record.doublings) == (2.0 + 4 * 1.0, 0)
 
 
 def test_delayed_acknowledgement():
-    receiver = MessageReceiver(rules(ack_every=2, ack_delay=0.2))
-    assert not receiver.take(Sent(0, 0.0), 1.0)
-    assert receiver.deadline == 1.2
-    assert receiver.take(Sent(1, 0.0), 1.1)
-    assert receiver.acknowledgement()[0] == 2
+    rules, (receiving, early) = one(tcp.RULES, ack_every=2, ack_delay=0.2), receiver()
+    assert not tcp.take(rules, receiving, early, 0, 0.0, 1.0)
+    assert receiving.deadline == 1.2
+    assert tcp.take(rules, receiving, early, 1, 0.0, 1.1)
+    assert receiving.expected == 2
+
+
+def test_what_came_too_early_fills_up():
+    rules, (receiving, early) = one(tcp.RULES, ack_every=2, ack_delay=0.2), receiver()
+    for number in (2, 1, 2):
+        assert tcp.take(rules, receiving, early, number, 0.0, 1.0)
+    assert (receiving.expected, receiving.held) == (0, 2)
+    assert tcp.take(rules, receiving, early, 0, 0.0, 1.1), "a gap is filled: at once"
+    assert (receiving.expected, receiving.held) == (3, 0)
 
 
 def test_one_segment_each_way_by_hand():
@@ -131,8 +195,75 @@ def test_the_chain_is_balanced_and_says_what_it_replaced():
     assert order == sorted(order)
 
 
+def lossy(**link):
+    data = bt.load("avancha-2002/cdpd-tcp").to_dict()
+    data["network"]["outside_links"][0].update(link)
+    return type(bt.load("avancha-2002/cdpd-tcp")).from_dict(data)
+
+
+@pytest.mark.parametrize("name", ["cdpd-tcp", "bluetooth-tcp"])
+def test_compiled_futures_are_those_of_python(name):
+    """To the bit: probabilities, times and round trips of all futures of the first stages."""
+    scenario = bt.load(f"avancha-2002/{name}").with_(traffic__request_bytes=700)
+    found = []
+    for step in (exploration.follow, exploration.follow.function):
+        search = chain.Search(plan_of(scenario), 1)
+        for states in ([0], [1, 2]):
+            least = np.full(len(states), 1e-3)
+            step(
+                search.net, search.course, search.branches, search.examples, search.found,
+                np.array(states[: int(search.counts["states"])]), least,
+            )  # fmt: skip
+        found.append((search.found, int(search.counts["futures"])))
+    (one_side, count), (other, same) = found
+    assert count == same > 1
+    for left, right in zip(one_side, other, strict=True):
+        assert left.tobytes() == right.tobytes()
+
+
+def test_visits_of_a_chain_by_hand():
+    """From 0 to 1 or 2, from there back; 1 stays half of the time: visits as 1 to 2 x 0.3 to 0.7."""
+    sources, targets = np.array([0, 0, 1, 1, 2]), np.array([1, 2, 1, 0, 0])
+    likely = np.array([0.3, 0.7, 0.5, 0.5, 1.0])
+    visits = chain.visits_of(stationary.arrivals(sources, targets, 3), likely, 3, 1e-13)
+    np.testing.assert_allclose(visits, np.array([1.0, 0.6, 0.7]) / 2.3, rtol=1e-10)
+
+
+def test_a_stand_in_agrees_in_the_most_exact_key():
+    keys = np.array([[1, 9, 5], [2, 8, 5], [3, 7, 5], [4, 8, 5], [6, 0, 5], [7, 0, 0]])
+    followed = np.array([True, True, True, False, False, False])
+    closed = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    assert list(stationary.substitutes(keys, followed, closed)) == [0, 1, 2, 1, 0, 0]
+
+
+CONTINUOUS = {
+    "block errors 0.3 %": lambda x: lossy(loss=0.003 * x),
+    "block errors 2 %": lambda x: lossy(loss=0.02 * x).with_(traffic__request_bytes=1024),
+    "pause": lambda x: lossy().with_(traffic__pause_s=1.3 * x),
+    "delay": lambda x: lossy(delay_s=0.9137 * x).with_(traffic__request_bytes=1024),
+    "rate": lambda x: lossy(rate_kbps=18.37 * x).with_(traffic__request_bytes=1024),
+}
+
+
+@pytest.mark.parametrize("key", CONTINUOUS)
+def test_central_differences_agree(key):
+    """Of two steps. Away from the delays and rates at which the order of two events changes."""
+    for metric in ("goodput_kbps", "session_time_s"):
+        slopes, middle = [], float(bt.solve(CONTINUOUS[key](1.0))[metric][0])
+        for step in (1e-3, 1e-4):
+            above, below = (float(bt.solve(CONTINUOUS[key](1.0 + h))[metric][0]) for h in (step, -step))
+            slopes.append((above - below) / (2 * step) / middle)
+        assert slopes[0] == pytest.approx(slopes[1], rel=1e-3, abs=1e-5), metric
+
+
+def test_the_first_timeout_is_forgotten():
+    """In the long run nothing depends on it: no stage is one of the first session."""
+    first, other = (lossy().with_(transport__initial_rto_s=rto) for rto in (3.0, 5.0))
+    assert float(bt.solve(first).goodput_kbps[0]) == float(bt.solve(other).goodput_kbps[0])
+
+
 def test_refused_by_name():
-    lossy = bt.load("avancha-2002/cdpd-tcp")
+    scenario = bt.load("avancha-2002/cdpd-tcp")
     for change in ({"transport__variant": "sack"}, {"transport__piggyback": True}):
         with pytest.raises(Exception, match=next(iter(change)).replace("transport__", "")):
-            bt.solve(lossy.with_(**change))
+            bt.solve(scenario.with_(**change))

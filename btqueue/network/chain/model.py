@@ -149,7 +149,7 @@ def _notes(scenario: Scenario, states: tuple[RadioState, ...], flows: list[Flow]
         warnings.append("the window is too small to keep the bridges busy: the goodput comes out low")
     if any(flow.timeouts and flow.timeouts > RARE_TIMEOUTS for flow in flows):
         warnings.append(
-            "waits for acknowledgements last about as long as the timer: the rate of timeouts is 3 to 30 % off"
+            "waits for acknowledgements last about as long as the timer: timeouts are 3 to 30 % off"
         )
     residual = max(flow.residual for flow in flows)
     return {

@@ -77,7 +77,7 @@ class Balance:
         timing: of the air that it meets.
         duty: share of the time that it needs to carry its load; 1 if it cannot.
         busy: share of the messages that find the connection busy with others.
-        residual: relative mismatch of `given`.
+        residual: mismatch of `given`, in the scales of each unknown.
         iterations: connections that were solved.
     """
 

@@ -17,6 +17,10 @@ MOVE = np.dtype(
 """A share of the law in row `source` goes to row `target`, so much later (ns)."""
 
 
+NEGLIGIBLE = 1e-11
+"""Weight below which a move is left out."""
+
+
 class Laws:
     """Rows of weights, [row, place], and the range of places of each that may differ from zero, `held`."""
 
@@ -26,21 +30,46 @@ class Laws:
         self.held = np.tile([points, 0], (rows, 1))
 
     @property
+    def masses(self) -> np.ndarray:
+        """The sum of the weights of each row."""
+        found = np.zeros(len(self.weights))
+        add_up(self.weights, self.held, found)
+        return found
+
+    @property
     def total(self) -> float:
         """The sum of all weights."""
-        held = zip(self.weights, self.held, strict=True)
-        return sum(float(row[first:behind].sum()) for row, (first, behind) in held)
+        return float(self.masses.sum())
 
     def clear(self) -> None:
         """Let nothing be anywhere."""
-        for row, (first, behind) in zip(self.weights, self.held, strict=True):
-            row[first:behind] = 0.0
-        self.held[:] = self.weights.shape[1], 0
+        empty(self.weights, self.held)
 
 
 def carry(now: Laws, moves: np.ndarray, step_ns: float, then: Laws) -> None:
-    """Add to the laws `then` what moves bring from the laws `now`, on a lattice of step `step_ns`."""
-    add_moved(now.weights, now.held, moves, step_ns, then.weights, then.held)
+    """Add to the laws `then` what moves bring from the laws `now`, on a lattice of step `step_ns`.
+
+    Moves that bring next to nothing are left out.
+    """
+    worth_it = moves[now.masses[moves["source"]] * moves["share"] > NEGLIGIBLE]
+    add_moved(now.weights, now.held, worth_it, step_ns, then.weights, then.held)
+
+
+@compiled()
+def add_up(weights, held, masses):
+    """Write the sum of each row."""
+    for row in range(len(masses)):
+        for i in range(held[row, 0], held[row, 1]):
+            masses[row] += weights[row, i]
+
+
+@compiled()
+def empty(weights, held):
+    """Let no row hold anything."""
+    for row in range(len(weights)):
+        for i in range(held[row, 0], held[row, 1]):
+            weights[row, i] = 0.0
+        held[row, 0], held[row, 1] = weights.shape[1], 0
 
 
 @compiled()

@@ -17,9 +17,17 @@ import numpy as np
 from btqueue.baseband import SLOT_S
 from btqueue.network.request_reply.law import Law, add_at, metrics_of, with_chance
 from btqueue.network.request_reply.path import NS
+from btqueue.network.request_reply.polled_hop import history_of
 from btqueue.network.request_reply.route import Chain, Form
-from btqueue.network.request_reply.trains import Objects, Train, held_up_s, objects_of, send, transit_s
-from btqueue.network.request_reply.way import Timetable
+from btqueue.network.request_reply.trains import (
+    AT_FIRST,
+    Objects,
+    Timetable,
+    Train,
+    held_up_s,
+    objects_of,
+    transit_s,
+)
 from btqueue.scenario import Scenario
 from btqueue.transport.centaurus_transaction import (
     Branch,
@@ -92,7 +100,7 @@ def _mean_loss(packets: tuple[Form, ...], direction: int) -> float:
 
 def _without_losses(scenario: Scenario, objects: Objects) -> tuple[tuple[float, float], Law]:
     """Play sessions until their lengths repeat; return (session, cycle) in s and the law of the session."""
-    table = Timetable(objects.way)
+    table = Timetable(objects)
     cycles: list[tuple[int, int, float, Chain]] = []
     pause = round(scenario.traffic.pause_s * NS)
     early = scenario.transport.centaurus_early_data
@@ -118,54 +126,40 @@ def _play_session(
     objects: Objects, table: Timetable, early: bool, pause: int
 ) -> tuple[int, int, float, Chain]:
     """Play one session; return its length and that until the next (ns), repeated slots, and its chain."""
-    start, chain = table.now, Chain()
+    start, path = table.now, AT_FIRST
     alone = objects.alone
     for direction, message in ((CLIENT, REQUEST), (SERVER, REPLY)):
-        chain = _carry(objects, table, direction, objects.messages[message], early, chain)
+        path = _carry(objects, table, direction, objects.messages[message], early, path)
         if message == REQUEST:
-            chain = send(table, SERVER, alone, chain)  # ACK
-            chain = send(table, CLIENT, alone, chain)  # NOPE
-    session, at_reply = table.now - start, chain
+            path = table.send(SERVER, alone, path)  # ACK
+            path = table.send(CLIENT, alone, path)  # NOPE
+    session, at_reply = table.now - start, path
     leave: Train = alone  # the client's ACK, on its way while it begins anew
     if objects.messages[GOODBYE]:
-        chain = _carry(objects, table, CLIENT, objects.messages[GOODBYE], early, chain, leave)
-        chain = send(table, SERVER, alone, chain)
-    _hand_all(table, leave)
-    finished = table.now
-    _wait(table, finished + pause)
-    return session, table.now - start, chain.repeated_slots, at_reply
+        path = _carry(objects, table, CLIENT, objects.messages[GOODBYE], early, path, leave)
+        path = table.send(SERVER, alone, path)
+    table.hand(CLIENT, leave)
+    table.wait(table.now + pause)
+    return session, table.now - start, _chain(objects, path).repeated_slots, _chain(objects, at_reply)
+
+
+def _chain(objects: Objects, path: np.ndarray) -> Chain:
+    return Chain(int(path[0]), history_of(objects.net, int(path[1])))
 
 
 def _carry(
-    objects: Objects, table: Timetable, direction: int, packets: tuple[Form, ...], early: bool, chain: Chain,
-    ahead: Train | None = None,
-) -> Chain:  # fmt: skip
+    objects: Objects, table: Timetable, direction: int, packets: tuple[Form, ...], early: bool,
+    path: np.ndarray, ahead: Train | None = None,
+) -> np.ndarray:  # fmt: skip
     """Offer an object and send it; `ahead` goes in front of the offer."""
     front = ahead or []
     train = objects.train(packets, offer=early)
     if not early:
-        chain = send(table, direction, [*front, *objects.alone], chain)
-        chain = send(table, 1 - direction, objects.alone, chain)
+        path = table.send(direction, [*front, *objects.alone], path)
+        path = table.send(1 - direction, objects.alone, path)
         front = []
-    _wait(table, table.now + round(held_up_s(objects, direction, train) * NS))
-    return send(table, direction, [*front, *train], chain, objects.control if early else None)
-
-
-def _hand_all(table: Timetable, train: Train) -> None:
-    for form, offset in train:
-        table.hand(CLIENT, form, (False, table.now), Chain(), offset)
-
-
-def _wait(table: Timetable, until: int) -> None:
-    """Let time pass; what is under way goes on."""
-    if until > table.now:
-        table.alarm(until, ())
-        while True:
-            kind, parcel = table.step()
-            if kind == "alarm":
-                return
-            if kind == "sent":
-                table.go_on(parcel)
+    table.wait(table.now + round(held_up_s(objects, direction, train) * NS))
+    return table.send(direction, [*front, *train], path, answered=early)
 
 
 # ---------------------------------------------------------------------------------------------- with losses

@@ -1,233 +1,226 @@
 """Sessions with losses as a Markov chain of stages: its states are found, weighed, and averaged over.
 
-From a stage all futures are followed to the next stages: where a packet may be lost the future forks, as long
-as the probability of a branch is worth it; below that the branches are taken in proportion, one here and one
-there, by a rule without chance. Stages that agree (`Sessions.key`) are one state. Without losses
-the chain is a cycle, and its solution exact.
+From a stage all futures are followed to the next stages (`request_reply.exploration`); stages that agree
+(`request_reply.keys`) are one state. Which ones are followed is chosen by how often they are visited, as
+nominal losses have it; the answer takes the actual ones. Without losses the chain is a cycle, and its
+solution exact.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from math import inf
-from operator import attrgetter
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.plan import Plan, Record
-from btqueue.network.request_reply.sessions import Sessions
+from btqueue.network.request_reply.exploration import Course, Found, follow, nothing_found
+from btqueue.network.request_reply.plan import CLIENT, SERVER, Plan
+from btqueue.network.request_reply.records import BEGIN, Net, Sizes, moments, net_of
+from btqueue.network.request_reply.stationary import Arrivals, arrivals, estimate, last, substitutes, visit
+from btqueue.transport.request_reply_transfer import RULES
 
-FORK = 2e-4
-"""Least probability of a branch, times that of its stage, that is followed."""
+FORK, FINEST, FINER = 2e-4, 5e-6, 5.0
+"""Least probability of a branch, times that of its stage, that is followed; in steps of `FINER` it becomes
+smaller than `FINEST` where there is time."""
 
-FLOOR = 0.02
+FUTURES = 40_000
+"""Futures from which on no more stages are followed."""
+
+FEW = 1500
+"""Futures up to which there is time for finer branches."""
+
+FLOOR = 1e-5
 """Stages that are visited less often than this branch as if it were this often."""
 
-STAGES = 500
+ROUGH = 3.0
+"""How many times rarer the branches that a stage is worth must be, for it to be followed once more."""
+
+STAGES = 6000
 """Most stages whose futures are followed; the rest of the probability goes on from one like them."""
 
-RELIABLE = 0.5
-"""Share of a stage's futures that must lead to stages followed, before it stands in for others."""
+UNEXPLORED = 0.001
+"""Visits that may go to stages not followed, in visits of those that begin with an expiry."""
 
-CLOSE = 0.15
-"""Difference of logarithms of timeouts up to which a stage may stand in for another."""
+SWEEPS, SWEEPS_OF_TIMES = 100_000, 300
+MOST_ROOM = 32
+"""How many times the usual room is tried."""
 
-OF_EACH_END = np.array([1.0, 0.25])
-"""Weights of the client's and of the server's timeout in this difference."""
-
-UNEXPLORED = 2e-3
-"""Share of the visits that may go to stages not followed."""
+ROUGHLY, PRECISE, PRECISE_TIMES = 1e-6, 1e-12, 1e-9
+"""Sweeps at most; and the change at which they stop, of visits at first and at last, and of timeouts."""
 
 
-PROBABILITY = attrgetter("probability")
-
-
-class Transition(NamedTuple):
-    """One future of a stage: its probability, the next state, and what happens."""
-
-    probability: float
-    target: int
-    record: Record
-
-
-@dataclass
-class Chain:
-    """The states found so far, and the transitions from those followed."""
-
-    plan: Plan
-    numbers: dict[tuple, int] = field(default_factory=dict)
-    examples: list[Sessions] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
-    transitions: dict[int, list[Transition]] = field(default_factory=dict)
-    alike: dict[tuple, tuple[np.ndarray, list[int]]] = field(default_factory=dict)
-    known: dict[int, tuple[list[tuple], tuple[float, float]]] = field(default_factory=dict)
-    chosen: dict[int, int] = field(default_factory=dict)
-
-    def state(self, sessions: Sessions, weight: float) -> int:
-        """Return the number of the state that the sessions are in; the weightiest is the state's example."""
-        key = sessions.key()
-        if key not in self.numbers:
-            self.numbers[key] = len(self.examples)
-            self.examples.append(sessions)
-            self.weights.append(weight)
-        number = self.numbers[key]
-        if weight > self.weights[number] and number not in self.transitions:
-            self.examples[number], self.weights[number] = sessions, weight
-            self.known.pop(number, None)
-        return number
-
-    def choose_stand_ins(self) -> None:
-        """Choose the stages that stand in for others: such as lead on to others mostly by themselves."""
-        alike: dict[tuple, list[tuple[tuple[float, float], int]]] = defaultdict(list)
-        self.chosen = {}
-        for state, transitions in self.transitions.items():
-            if sum(t.probability for t in transitions if t.target in self.transitions) >= RELIABLE:
-                keys, patience = self.coarse(state)
-                for key in keys:
-                    alike[key].append((patience, state))
-        self.alike = {
-            key: (np.array([patience for patience, _ in those]), [state for _, state in those])
-            for key, those in alike.items()
-        }
-
-    def coarse(self, state: int) -> tuple[list[tuple], tuple[float, float]]:
-        """Return the coarse keys of a state and its timeouts, computed once."""
-        if state not in self.known:
-            example = self.examples[state]
-            self.known[state] = example.coarse_keys(), example.patience()
-        return self.known[state]
-
-    def stand_in(self, state: int) -> int:
-        """Return the state, or if it has not been followed one like it that has; at worst the first.
-
-        The more alike, the better, as long as the timeouts, which decide how long a loss takes, are close.
-        """
-        if state in self.transitions:
-            return state
-        if state not in self.chosen:
-            self.chosen[state] = self._most_alike(state)
-        return self.chosen[state]
-
-    def _most_alike(self, state: int) -> int:
-        keys, patience = self.coarse(state)
-        best, least = 0, inf
-        for key in keys:
-            if key not in self.alike:
-                continue
-            others, candidates = self.alike[key]
-            distances = abs(others - patience) @ OF_EACH_END
-            nearest = int(distances.argmin())
-            if distances[nearest] < least:
-                best, least = candidates[nearest], distances[nearest]
-            if least <= CLOSE:
-                break
-        return best
-
-    def follow(self, state: int, weight: float) -> None:
-        """Find all transitions from a state that is visited with this probability."""
-        start = self.examples[state].copy()
-        start.begin_stage()
-        found, open_ends = [], [(start, 1.0)]
-        # A single loss is followed from everywhere: else rare stages would close to a cycle without losses.
-        least, owed = min(FORK / max(weight, FLOOR), self.plan.largest_loss / 2.0), 0.0
-        while open_ends:
-            sessions, probability = open_ends.pop()
-            while (options := sessions.run()) is not None:
-                likely, *others = sorted(options, key=PROBABILITY, reverse=True)
-                all_of_it = probability
-                for option in others:
-                    share = all_of_it * option.probability
-                    if share > least:
-                        other = sessions.copy()
-                        other.take(option)
-                        open_ends.append((other, share))
-                        probability -= share
-                        continue
-                    owed += share
-                    if owed >= all_of_it / 2:
-                        owed -= all_of_it
-                        likely = option
-                sessions.take(likely)
-            found.append(
-                Transition(probability, self.state(sessions, weight * probability), sessions.record())
-            )
-        self.transitions[state] = found
-
-
-class Stationary(NamedTuple):
-    """The chain in the long run: visits of each state (they add up to 1).
+@dataclass(frozen=True)
+class Solved:
+    """The chain in the long run; all arrays are by future.
 
     Attributes:
+        found: states and futures; `net` has the histories of these.
+        shares: how often each future happens among all.
+        probabilities: that it follows if its stage comes.
+        targets: the states to which they lead, stand-ins for those not followed.
+        elapsed: how long they last (ns).
         unexplored: share of the visits that go to stages replaced by others like them.
         residual: largest imbalance between the flows into and out of a state.
+        stages: stages followed.
     """
 
-    chain: Chain
-    visits: np.ndarray
+    net: Net
+    found: Found
+    shares: np.ndarray
+    probabilities: np.ndarray
+    targets: np.ndarray
+    elapsed: np.ndarray
     unexplored: float
     residual: float
     rounds: int
+    stages: int
 
-    def weighted(self) -> Iterator[tuple[float, Record]]:
-        """Yield the share of each transition among all, and its record."""
-        for state, transitions in self.chain.transitions.items():
-            for t in transitions:
-                yield self.visits[state] * t.probability, t.record
-
-    def mean(self, reward: Callable[[Record], float]) -> float:
-        """Return the mean of a reward over all transitions."""
-        return sum(share * reward(record) for share, record in self.weighted())
+    def mean(self, values: np.ndarray) -> float:
+        """Return the mean of something over all futures."""
+        return float(self.shares @ values)
 
 
-def solve_chain(plan: Plan) -> Stationary:
-    """Follow stages until those not followed hardly matter; return the visits in the long run."""
-    chain = Chain(plan)
-    chain.state(Sessions(plan), 1.0)
-    chain.follow(0, 1.0)
-    rounds = 0
-    while True:
-        rounds += 1
-        visits, inflow, residual = visits_of(chain)
-        unexplored = sum(inflow.values())
-        if unexplored <= UNEXPLORED or len(chain.transitions) >= STAGES:
-            return Stationary(chain, visits, unexplored, residual, rounds)
-        ranked = sorted(inflow, key=inflow.__getitem__, reverse=True)
-        for state in ranked[: max(1, len(ranked) // 3)]:
-            chain.follow(state, min(1.0, 5.0 * inflow[state]))
+def course_of(plan: Plan) -> tuple[Course, list, list]:
+    """Return what the sessions are made of as arrays, and the forms that these number, nominal ones too."""
+    kinds = list(dict.fromkeys([*plan.data[CLIENT], *plan.data[SERVER], plan.small]))
+    nominal = [plan.nominal[form] for form in kinds]
+    most = max(len(forms) for forms in plan.data)
+    forms, user_bytes = np.zeros((2, most), np.int64), np.zeros((2, most), np.int64)
+    for flow in (CLIENT, SERVER):
+        forms[flow, : len(plan.data[flow])] = [kinds.index(form) for form in plan.data[flow]]
+        user_bytes[flow, : len(plan.data[flow])] = plan.user_bytes[flow]
+    rules = np.zeros(1, RULES).view(np.recarray)
+    for name, value in vars(plan.rules).items():
+        rules[name] = value
+    course = Course(
+        rules, forms, user_bytes, np.array([len(flow) for flow in plan.data]),
+        np.array([plan.largest_burst(flow) for flow in (CLIENT, SERVER)], float), kinds.index(plan.small),
+        plan.request, plan.reply, plan.goodbye, plan.pause, plan.handshake, plan.lossy,
+    )  # fmt: skip
+    return course, kinds, nominal
 
 
-def visits_of(chain: Chain) -> tuple[np.ndarray, dict[int, float], float]:
-    """Return how often each state is visited, what flows to states not followed, and the imbalance.
+class Search:
+    """The states found so far, and the futures of those followed."""
 
-    That probability goes on from a state that is alike.
+    def __init__(self, plan: Plan, room: int) -> None:
+        """Begin with the first session; `room` scales how much can be found."""
+        self.plan, self.room = plan, room
+        self.course, kinds, nominal = course_of(plan)
+        segments = 2 * (plan.request + plan.reply + plan.goodbye) + 4
+        sizes = Sizes(entries=3 * segments + 12, segments=segments, queue=2 * segments)
+        states = room * (3000 if plan.lossy else 200)
+        self.net = net_of(plan.way, kinds, nominal, histories=room * plan.histories)
+        self.branches = moments(plan.way, sizes, 32 * room if plan.lossy or plan.way.processing_ns else 2)
+        self.examples = moments(plan.way, sizes, states, at_rest=0)
+        self.found = nothing_found(states, room * (16_000 if plan.lossy else 1000))
+        self.followed, self.rounds, self.fork = 0, 0, FORK
+        self.followed_to = np.zeros(states)
+        self.follow(np.zeros(0, np.int64), np.zeros(0))  # makes the first state
+
+    @property
+    def counts(self) -> np.record:
+        """How much has been found."""
+        return self.net.counters[0]
+
+    def least(self, weights: np.ndarray) -> np.ndarray:
+        """Return the least probability of a branch that is worth it, of stages visited this often."""
+        # A single loss is followed from everywhere: else rare stages would close to a cycle without losses.
+        return np.minimum(self.fork / np.maximum(weights, FLOOR), self.plan.largest_loss / 2.0)
+
+    def follow(self, chosen: np.ndarray, weights: np.ndarray) -> None:
+        """Find all futures of these states, which are visited this often; forget those found before."""
+        again = chosen[self.found.states["followed"][chosen]]
+        self.futures["weight"][np.isin(self.futures["source"], again)] = 0.0
+        least = self.least(weights)
+        self.followed_to[chosen] = least
+        follow(self.net, self.course, self.branches, self.examples, self.found, chosen, least)
+        self.followed += len(chosen) - len(again)
+
+    def too_rough(self, visits: np.ndarray) -> np.ndarray:
+        """Return the states whose futures are followed by far less than their visits are worth."""
+        followed = np.flatnonzero(visits)
+        return followed[ROUGH * self.least(visits[followed]) < self.followed_to[followed]]
+
+    def could_be_finer(self) -> bool:
+        """Whether there is time for finer branches, which are followed from now on."""
+        if not self.plan.lossy or len(self.futures) > FEW or self.fork <= FINEST:
+            return False
+        self.fork /= FINER
+        return True
+
+    @property
+    def futures(self) -> np.ndarray:
+        """All futures found so far."""
+        return self.found.futures[: self.counts["futures"]]
+
+    def arrivals(self) -> Arrivals:
+        """Return the futures in the order of their targets, stand-ins for those not followed."""
+        states, futures = int(self.counts["states"]), self.futures
+        followed, sources = self.found.states["followed"][:states], np.ascontiguousarray(futures["source"])
+        inside = futures["weight"] * followed[futures["target"]]
+        closed = np.bincount(sources, inside, states)
+        others = substitutes(self.found.keys[:states], followed, closed)
+        return arrivals(sources, others[futures["target"]], states)
+
+
+def solve_chain(plan: Plan) -> Solved:
+    """Follow stages until those not followed hardly matter; return the visits in the long run.
+
+    Raises:
+        NoConvergence: the chain does not settle, or its branches have no end.
     """
-    states = list(chain.transitions)
-    chain.choose_stand_ins()
-    place = {state: index for index, state in enumerate(states)}
-    matrix = np.zeros((len(states), len(states)))
-    leaks: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for state, transitions in chain.transitions.items():
-        for t in transitions:
-            if t.target in place:
-                matrix[place[state], place[t.target]] += t.probability
-            else:
-                matrix[place[state], place[chain.stand_in(t.target)]] += t.probability
-                leaks[t.target].append((place[state], t.probability))
-    balance = matrix.T - np.eye(len(states))
-    balance[-1] = 1.0
-    right = np.zeros(len(states))
-    right[-1] = 1.0
-    try:
-        stationary = np.maximum(np.linalg.solve(balance, right), 0.0)
-    except np.linalg.LinAlgError as error:
-        raise NoConvergence(f"the {len(states)} stages of sessions fall into separate cycles") from error
-    residual = float(abs(stationary @ matrix - stationary).max())
-    visits = np.zeros(len(chain.examples))
-    visits[states] = stationary
-    inflow = {
-        target: float(sum(stationary[source] * p for source, p in sources))
-        for target, sources in leaks.items()
-    }
-    return visits, inflow, residual
+    room = 1
+    while (search := explored(plan, room)) is None:
+        room *= 2
+        if room > MOST_ROOM:
+            raise NoConvergence("the futures of sessions branch without end")
+    futures, found, arriving = search.futures, search.found, search.arrivals()
+    states, sources = int(search.counts["states"]), arriving.sources
+    likely = futures["weight"] * futures["ratio"]
+    likely /= np.bincount(sources, likely, states)[sources]
+    visits = visits_of(arriving, likely, states, PRECISE)
+    shares = visits[sources] * likely
+    residual = float(abs(np.bincount(arriving.targets, shares, states) - visits).max())
+    times, elapsed = found.times[:states].copy(), np.zeros(len(futures))
+    if plan.lossy:
+        estimate(search.course.rules, found, arriving, shares, times, SWEEPS_OF_TIMES, PRECISE_TIMES)
+    last(search.course.rules, found, times, elapsed)
+    new = ~found.states["followed"][futures["target"]]
+    return Solved(
+        search.net, found, shares, likely, arriving.targets, elapsed, float(shares[new].sum()), residual,
+        search.rounds, search.followed,
+    )  # fmt: skip
+
+
+def explored(plan: Plan, room: int) -> Search | None:
+    """Follow stages until those not followed hardly matter; None if there was too little room."""
+    search, visits = Search(plan, room), np.ones(1)
+    search.follow(np.array([0]), visits)
+    while not search.counts["too_small"]:
+        search.rounds += 1
+        futures, states, arriving = search.futures, int(search.counts["states"]), search.arrivals()
+        weights = np.ascontiguousarray(futures["weight"])
+        visits = visits_of(arriving, weights, states, ROUGHLY)
+        inflow = np.bincount(futures["target"], visits[arriving.sources] * weights, states)
+        inflow[search.found.states["followed"][:states]] = 0.0
+        expired = visits[search.found.states["action"][:states] != BEGIN].sum()
+        rough = search.too_rough(visits)
+        enough = inflow.sum() <= UNEXPLORED * expired and not len(rough)
+        left = min(STAGES - search.followed, (FUTURES - len(futures)) * search.followed // len(futures))
+        if left <= 0 or (enough and not search.could_be_finer()):
+            return search
+        chosen = np.argsort(-inflow, kind="stable")[: max(1, min(np.count_nonzero(inflow) // 3, left))]
+        search.follow(np.concatenate([chosen, rough]), np.concatenate([5.0 * inflow[chosen], visits[rough]]))
+    return None
+
+
+def visits_of(arriving: Arrivals, likely: np.ndarray, states: int, enough: float) -> np.ndarray:
+    """Return how often each state is visited in the long run.
+
+    Raises:
+        NoConvergence: the sweeps do not settle.
+    """
+    visits, sweeps = np.full(states, 1.0 / states), np.zeros(1, np.int64)
+    visit(arriving, likely, visits, SWEEPS, enough, sweeps)
+    if sweeps[0] == SWEEPS:
+        raise NoConvergence(f"the visits of {states} stages of sessions do not settle in {SWEEPS} sweeps")
+    return visits

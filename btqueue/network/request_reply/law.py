@@ -2,7 +2,7 @@
 
 On top of the losses, which the chain knows, come the processing delays of the senders (uniform) and repeated
 radio packets (a geometric number of frames each), as far as they lie on the longest path through the session
-(`request_reply_way.Chain`). They are independent, so their laws are convolved.
+(`request_reply.route.Chain`). They are independent, so their laws are convolved.
 """
 
 from typing import NamedTuple
@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.network.request_reply.carrying import MOVE, Laws, carry
-from btqueue.network.request_reply.chain import Stationary
+from btqueue.network.request_reply.chain import Solved
+from btqueue.network.request_reply.polled_hop import history_of
+from btqueue.network.request_reply.records import NONE
 from btqueue.network.request_reply.route import Chain
 
-POINTS = 8192
-"""Points of the lattice."""
+POINTS = {True: 2048, False: 8192}
+"""Points of the lattice, with losses, whose laws are broad, and without."""
 
 LEFT_OVER = 1e-6
 """Share of the sessions that may still be going on when the law is cut."""
@@ -80,50 +82,61 @@ class Moves(NamedTuple):
     """What carries sessions through the chain, as `MOVE` records.
 
     Attributes:
-        stages: stages that are met within a session, a row each.
+        stages: number of stages that are met within a session, a row each.
         chains: what is random on the way to the end of a session, a row each.
         begin, begin_end: from the one row of sessions that have just begun, to stages, and to the end.
         go_on, end: from stages to stages, and to the end.
     """
 
-    stages: dict[int, int]
-    chains: dict[Chain, int]
+    stages: int
+    chains: list[Chain]
     begin: np.ndarray
     begin_end: np.ndarray
     go_on: np.ndarray
     end: np.ndarray
 
 
-def moves_of(solved: Stationary) -> Moves:
+def moves_of(solved: Solved) -> Moves:
     """Return how sessions go through the chain."""
-    stages: dict[int, int] = {}
-    chains: dict[Chain, int] = {}
-    found: dict[tuple[bool, bool], list[tuple]] = {(a, b): [] for a in (False, True) for b in (False, True)}
-    for state, transitions in solved.chain.transitions.items():
-        for probability, following, record in transitions:
-            begins, ends = record.started is not None, record.finished is not None
-            stage = following if ends else solved.chain.stand_in(following)
-            if not ends and not solved.chain.examples[stage].in_session:
-                continue
-            source, share = 0, solved.visits[state] * probability
-            if not begins:
-                source, share = stages.setdefault(state, len(stages)), probability
-            if record.finished is None:
-                target, until = stages.setdefault(stage, len(stages)), record.elapsed
-            else:
-                target, until = chains.setdefault(record.chain, len(chains)), record.finished
-            found[begins, ends].append((source, target, share, until - (record.started or 0)))
-    tables = {kind: np.array(rows, MOVE).view(np.recarray) for kind, rows in found.items()}
-    return Moves(
-        stages, chains, tables[True, False], tables[True, True], tables[False, False], tables[False, True]
+    futures, inside = solved.found.futures[: len(solved.shares)], solved.found.states["in_session"]
+    begins, ends = futures["started"] != NONE, futures["finished"] != NONE
+    goes_on = ~ends & inside[solved.targets] & (begins | inside[futures["source"]])
+    ends &= begins | inside[futures["source"]]
+    stages = np.unique(
+        np.concatenate([futures["source"][~begins & (goes_on | ends)], solved.targets[goes_on]])
     )
+    chains, rows = chains_of(solved, ends)
+    moves = np.zeros(len(futures), MOVE)
+    moves["source"] = np.where(begins, 0, np.searchsorted(stages, futures["source"]))
+    moves["share"] = np.where(begins, solved.shares, solved.probabilities)
+    moves["target"] = np.where(ends, rows, np.searchsorted(stages, solved.targets))
+    until = np.where(ends, futures["finished"], solved.elapsed)
+    moves["time"] = until - np.where(begins, futures["started"], 0)
+    return Moves(len(stages), chains, *(moves[which].view(np.recarray) for which in (
+        begins & goes_on, begins & ends, ~begins & goes_on, ~begins & ends,
+    )))  # fmt: skip
 
 
-def session_law(moves: Moves, *, longest_s: float, jitter_s: float, slot_s: float) -> Law:
-    """Return the law of the session time, up to `longest_s`."""
-    step = longest_s / POINTS
-    origin, ended = Laws(1, POINTS), Laws(len(moves.chains), POINTS)
-    now, then = Laws(len(moves.stages), POINTS), Laws(len(moves.stages), POINTS)
+def chains_of(solved: Solved, ends: np.ndarray) -> tuple[list[Chain], np.ndarray]:
+    """Return what is random on the ways to the ends of sessions, and which of it belongs to each future."""
+    futures = solved.found.futures[: len(solved.shares)]
+    pairs = np.stack([futures["delays"], futures["history"]], axis=1)
+    distinct, back = np.unique(pairs[ends], axis=0, return_inverse=True)
+    found: dict[Chain, int] = {}
+    rows = np.array([
+        found.setdefault(Chain(int(delays), history_of(solved.net, int(history))), len(found))
+        for delays, history in distinct
+    ], np.int64)  # fmt: skip
+    numbers = np.zeros(len(futures), np.int64)
+    numbers[ends] = rows[back.ravel()]
+    return list(found), numbers
+
+
+def session_law(moves: Moves, points: int, *, longest_s: float, jitter_s: float, slot_s: float) -> Law:
+    """Return the law of the session time, up to `longest_s`, on so many points."""
+    step = longest_s / points
+    origin, ended = Laws(1, points), Laws(len(moves.chains), points)
+    now, then = Laws(moves.stages, points), Laws(moves.stages, points)
     origin.weights[0, 0], origin.held[0] = 1.0, (0, 1)
     carry(origin, moves.begin, step * 1e9, now)
     carry(origin, moves.begin_end, step * 1e9, ended)

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 FREE = -1
 """No medium, no port."""
@@ -43,16 +43,6 @@ class Hop(NamedTuple):
     port: int
     buffer: int
     delay_ns: int
-
-
-class Parcel(NamedTuple):
-    """A segment on its way: direction (0 from the client), size, content, hop it is at, history."""
-
-    direction: int
-    form: Form
-    content: Any
-    hop: int
-    chain: Chain
 
 
 @dataclass(frozen=True)

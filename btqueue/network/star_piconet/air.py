@@ -64,7 +64,7 @@ class Air:
         ports = [[Port(s, way) for s in stations] for way in (DOWN, UP)]
         batches = [[self._batch(port) for port in row] for row in ports]
         longest = max(batch.size for row in batches for batch in row)
-        padded = next(length for length in BATCHES if length >= longest)
+        padded = next((length for length in BATCHES if length >= longest), longest)
 
         def laid_out(rows: list) -> np.ndarray:
             return np.array(rows)[:, 0] if self._alike else np.array(rows)

@@ -10,7 +10,6 @@ moves.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import root_scalar
@@ -28,11 +27,9 @@ from btqueue.network.star_piconet.saturation import (
     token_capacity,
     window,
 )
+from btqueue.network.star_piconet.tcp import LOSSLESS, Timing, tcp_rate
 from btqueue.network.star_piconet.trains import transmissions
-from btqueue.transport.reduced_chain import LARGEST_WINDOW, reduced_structure
-from btqueue.transport.reduced_rates import reduced_rates
 
-LOSSLESS = 1e-12
 LEAST = 1e-3
 """Share of its capacity that a flow sends where its round trip without queueing is asked for."""
 AT_MOST = 0.995
@@ -42,23 +39,6 @@ MOVED = 1e-7
 MOST_TURNS = 60
 CORRECTED = 1e-5
 MOST_CORRECTIONS = 20
-
-
-class Timing(NamedTuple):
-    """Receive window (segments), least and largest timeout (s) of the senders."""
-
-    window: int
-    min_rto_s: float
-    max_rto_s: float
-
-
-class Tcp(NamedTuple):
-    """What TCP makes of a round trip and losses; rates a second, windows in segments."""
-
-    rate: float
-    timeouts: float
-    fast_retransmits: float
-    window: float
 
 
 @dataclass(frozen=True)
@@ -170,7 +150,10 @@ class Coupling:
         rtt = np.nan
         if self.piconet.ack is not None:
             rtt = delay + buckets[sender.back].wait_s + air.answer_delay(sender.port) * SLOT_S
-        return Seen(rtt, delay, float(air.queue(sender.port).batch_loss), own.train_loss)
+        # a queue with more places than are followed, or one that windows cannot fill, does not overflow
+        bounded = self.piconet.places[sender.port.way] <= LARGEST_QUEUE
+        overflow = float(air.queue(sender.port).batch_loss) if bounded else 0.0
+        return Seen(rtt, delay, overflow, own.train_loss)
 
     def limits(self, rates: np.ndarray, number: int, load: float) -> Limits:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.
@@ -208,16 +191,6 @@ def _signature(senders: Sequence[Sender], one: Sender) -> tuple:
     return one.port.way, one.rate, tuple(station)
 
 
-def tcp_rate(timing: Timing, rtt_s: float, loss: float, ack_loss: float) -> Tcp:
-    """Return what a greedy NewReno connection makes of a round trip and independent losses."""
-    most = min(timing.window, LARGEST_WINDOW)
-    if loss < LOSSLESS and ack_loss < LOSSLESS:
-        return Tcp(most / rtt_s, 0.0, 0.0, float(most))
-    times = {"rtt": rtt_s, "min_rto": timing.min_rto_s, "max_rto": timing.max_rto_s}
-    loss, ack_loss = (min(share, 1.0 - 1e-9) for share in (loss, ack_loss))
-    return Tcp(*(float(value) for value in reduced_rates(reduced_structure(most), loss, ack_loss, **times)))
-
-
 @dataclass(frozen=True)
 class Solved:
     """The fixed point.
@@ -227,7 +200,7 @@ class Solved:
         rates: segments a second that a flow of each class delivers.
         limits: of each class.
         limited: what decides, for each class: "load", "window" or "radio".
-        residual: largest relative change of a rate in the last turn.
+        residual: largest relative change of a rate by one more turn or correction.
         evaluations: of the queues.
     """
 
@@ -257,30 +230,32 @@ def solve_rates(coupling: Coupling) -> Solved:
         moved = float(np.max(np.abs(rates - before) / rates))
         if count == 1 or moved <= MOVED:
             limits, why = zip(*found, strict=True)
-            return Solved(
-                _with_repetitions(coupling, rates, limits),
-                rates.copy(),
-                limits,
-                why,
-                0.0 if count == 1 else moved,
-                coupling.evaluations,
-            )
-    raise NoConvergence(f"the rates of {count} classes of flows still moved by {moved:.1g} in the last turn")
+            state, corrected = _with_repetitions(coupling, rates, limits)
+            residual = max(corrected, 0.0 if count == 1 else moved)
+            return Solved(state, rates.copy(), limits, why, residual, coupling.evaluations)
+    raise NoConvergence(
+        f"the rates of {count} classes of flows still moved by {moved:.1g} in the last turn: more than one "
+        "of them is limited by the slots, and this model does not know how they share them"
+    )
 
 
-def _with_repetitions(coupling: Coupling, rates: np.ndarray, limits: Sequence[Limits]) -> State:
-    """Return the open queues with what TCP sends again because a buffer was full, as far as they carry it."""
+def _with_repetitions(coupling: Coupling, rates: np.ndarray, limits: Sequence[Limits]) -> tuple[State, float]:
+    """Return the open queues with what TCP sends again because a buffer was full, as far as they carry it.
+
+    Also the relative change that one more correction would make.
+    """
     capacity = np.array([AT_MOST * one.capacity for one in limits])
-    state = coupling.at(np.minimum(rates / coupling.data.success, capacity))
+    state, change = coupling.at(np.minimum(rates / coupling.data.success, capacity)), 0.0
     if coupling.piconet.ack is None:
-        return state
+        return state, change
     for _ in range(MOST_CORRECTIONS):
         lost = np.array([overflow(one, seen) for one, seen in zip(limits, state.seen, strict=True)])
         offered = np.minimum(rates / coupling.data.success / (1.0 - lost), capacity)
-        if np.all(np.abs(offered / state.offered - 1.0) <= CORRECTED):
+        change = float(np.max(np.abs(offered / state.offered - 1.0)))
+        if change <= CORRECTED:
             break
         state = coupling.at(offered)
-    return state
+    return state, change
 
 
 def overflow(limits: Limits, seen: Seen) -> float:

@@ -11,13 +11,19 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.star_piconet.coupling import Coupling, Solved, Timing, overflow, solve_rates, tcp_rate
+from btqueue.network.star_piconet.air import LARGEST_QUEUE
+from btqueue.network.star_piconet.coupling import Coupling, Solved, overflow, solve_rates
 from btqueue.network.star_piconet.piconet import DOWN, UP, Port, piconet_of
+from btqueue.network.star_piconet.tcp import Timing, tcp_rate
 from btqueue.queueing.errors import ConvergenceError
 from btqueue.scenario import Scenario
 
 NEAR = 0.9
 """Share of what it could carry above which a flow's round trip is least certain."""
+NOTHING = 1e-9
+"""Probability of an exchange below which nothing moves."""
+MOST_TRANSMISSIONS = LARGEST_QUEUE // 4
+"""Of a segment, on average: of four that fit into the largest queue that is followed."""
 RARE = 1e-6
 """Loss below which nothing is said of its kind."""
 
@@ -27,6 +33,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     transport, net = scenario.transport, piconet_of(scenario)
     timing = Timing(transport.receive_window_segments, transport.min_rto_s, transport.max_rto_s)
     coupling = Coupling(net, timing)
+    _require_passage(coupling)
     try:
         found = solve_rates(coupling)
     except ConvergenceError as error:
@@ -46,6 +53,21 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "warnings": _warnings(coupling, found),
     }
     return metrics, notes
+
+
+def _require_passage(coupling: Coupling) -> None:
+    """Make sure that segments get through, and that a segment does not outgrow the queues that are followed.
+
+    Raises:
+        NoConvergence: they do not.
+    """
+    if coupling.data.success * coupling.ack.success < NOTHING:
+        raise NoConvergence("no segment gets through: the flows never move")
+    if coupling.data.mean > MOST_TRANSMISSIONS:
+        raise NoConvergence(
+            f"a segment takes {coupling.data.mean:.0f} transmissions on average, and the queues of this "
+            f"model hold four segments of at most {MOST_TRANSMISSIONS}"
+        )
 
 
 def _metrics(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
@@ -78,16 +100,21 @@ def _metrics(coupling: Coupling, found: Solved, number: int, kilobits: float) ->
 def _without_transport(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
     """Return the metrics of messages that nobody repeats."""
     limits, seen = found.limits[number], found.state.seen[number]
-    offered, places = (
-        coupling.members[number].rate,
-        coupling.piconet.places[coupling.members[number].port.way],
-    )
-    lost = seen.overflow if np.isfinite(places) else 0.0
-    kept = (1.0 - lost) * (1.0 - seen.refused) * coupling.data.success
-    metrics = {"goodput_kbps": min(offered * kept, limits.capacity * coupling.data.success) * kilobits}
-    if np.isfinite(offered):
-        metrics |= {"throughput_kbps": offered * kilobits, "segment_loss": 1.0 - kept}
-    return metrics | ({"delay_s": seen.delay_s} if offered < limits.capacity else {})
+    sender = coupling.members[number]
+    carried = limits.capacity * coupling.data.success
+    kept = (1.0 - seen.overflow) * (1.0 - seen.refused) * coupling.data.success
+    goodput = min(sender.rate * kept, carried) * kilobits
+    metrics = {"goodput_kbps": goodput}
+    if sender.rate < limits.capacity:
+        return metrics | {
+            "throughput_kbps": sender.rate * kilobits,
+            "segment_loss": 1.0 - kept,
+            "delay_s": seen.delay_s,
+        }
+    if np.isfinite(sender.rate) and np.isfinite(coupling.piconet.places[sender.port.way]):
+        offered = sender.rate * kilobits
+        metrics |= {"throughput_kbps": offered, "segment_loss": 1.0 - goodput / offered}
+    return metrics
 
 
 def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
@@ -98,21 +125,25 @@ def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
     def mean(way: int) -> float:
         return float(np.mean([_packets(coupling, found, Port(s, way)) for s in stations]))
 
-    buckets = found.state.buckets
-    full = all(
-        why == "window" and not one.by_tokens for one, why in zip(found.limits, found.limited, strict=True)
-    )
-    sent = sum(found.state.offered[k] for k in coupling.class_of) * SLOT_S
+    sent = [
+        rate / coupling.data.success if why == "window" else float(offered)
+        for rate, why, offered in zip(found.rates, found.limited, found.state.offered, strict=True)
+    ]
     slots = sum(train.mean * train.mean_slots for train in (coupling.data, coupling.ack))
-    return {
-        "cycle_s": found.limits[0].cycle_s if full else air.cycle * SLOT_S,
-        "slot_utilisation": sent * slots,
-        "queue_packets": {
-            "token_buffer": float(np.mean([buckets[Port(s, UP)].packets for s in stations])),
-            "uplink": mean(UP),
-            "downlink": mean(DOWN),
-        },
-    }
+    metrics: dict[str, Any] = {"slot_utilisation": sum(sent[k] for k in coupling.class_of) * slots * SLOT_S}
+    full = [
+        not limits.by_tokens and (why == "window" or member.rate >= limits.capacity)
+        for limits, why, member in zip(found.limits, found.limited, coupling.members, strict=True)
+    ]
+    if full == [True]:
+        metrics["cycle_s"] = found.limits[0].cycle_s
+    elif not any(full):
+        metrics["cycle_s"] = air.cycle * SLOT_S
+    if not any(full) and "window" not in found.limited:
+        token_buffer = np.mean([found.state.buckets[Port(s, UP)].packets for s in stations])
+        queues = {"token_buffer": float(token_buffer), "uplink": mean(UP), "downlink": mean(DOWN)}
+        metrics["queue_packets"] = queues
+    return metrics
 
 
 def _packets(coupling: Coupling, found: Solved, port: Port) -> float:
@@ -140,6 +171,10 @@ def _warnings(coupling: Coupling, found: Solved) -> list[str]:
             "segments are lost on the radio: messages wait for repetitions in bursts that are not in the "
             "round trip (too short by 8 % at a loss of 0.07, by 40 % at 0.3)"
         )
+    if coupling.piconet.ack is None and any(
+        member.rate >= limits.capacity for member, limits in zip(coupling.members, found.limits, strict=True)
+    ):
+        found_weak.append("more is offered than the piconet carries: queues grow without end or overflow")
     near = any(
         why == "load" and rate > NEAR * limits.rate * coupling.data.success
         for rate, limits, why in zip(found.rates, found.limits, found.limited, strict=True)

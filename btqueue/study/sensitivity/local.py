@@ -208,5 +208,7 @@ def _near(factor: Factor, solver: Solver) -> list[float]:
 
 def most_telling(failures: Sequence[Failure]) -> str:
     """Return the words of the failure that says most: that a value is not allowed says least."""
+    if not failures:
+        return "the metrics have no value beside the scenario"
     telling = [failure for failure in failures if failure.kind != "scenario"] or failures
     return " ".join(telling[-1].message.split())

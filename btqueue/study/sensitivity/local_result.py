@@ -68,7 +68,7 @@ class Local:
         scenario: where it was made.
         metrics: value of each metric there.
         rows: one for each metric and each key with an effect on any of them.
-        without_effect: keys that change no metric within their spread.
+        without_effect: keys that change no metric within their spread, or (gradient) by a small step.
         failed: keys for which there is no answer beside the scenario itself, and why.
         solved: points that were solved.
         study: "local", or "gradient" without the ends of spreads.

@@ -21,7 +21,7 @@ def points() -> list[tuple[str, Scenario]]:
     """Return the points by name: what kind, then what differs."""
     found = []
     for flows in ("uplink", "downlink"):
-        for n in (1, 2, 4, 7):
+        for n in (2, 4, 7):
             common = {"network.flows": flows, "network.peripherals": n}
             found += [_loaded("perfect radio", share, 5, common) for share in (0.2, 0.5, 0.75)]
             found += [_loaded("perfect radio", 0.5, limit, common) for limit in (1, 15)]
@@ -45,9 +45,6 @@ def _others(flows: str, common: dict) -> list[tuple[str, Scenario]]:
         "no transport, load 0.7": {"transport.protocol": "none", "traffic.load_kbps": 145.0},
         "no transport, load 0.5, S=20": {"transport.protocol": "none", "flow_control.baseband_packets": 20},
         "3-DH5": {"link.packets": ["3-DH5", "DH1"], "traffic.load_kbps": 300.0},
-        "DH1": {
-            "link.packets": ["DH1"], "traffic.load_kbps": 15.0, "flow_control.baseband_packets": 500,
-        },
         "messages of 500 bytes": {"traffic.message_bytes": 500, "traffic.load_kbps": 60.0},
         "window 2": {"transport.receive_window_segments": 2},
         "at most 2 transmissions": {"link.arq": 2} | _radio(5e-5),
@@ -138,5 +135,4 @@ REASONS = """
   whether an acknowledgement just misses its visit is decided by the place in it, of which the model knows
   the mean only: 4 to 8 % short. Data both ways at one station: 8 to 14 % short, since segments and
   acknowledgements wait for each other.
-* **A lone station** (n = 1) is answered by the model of one link.
 """
