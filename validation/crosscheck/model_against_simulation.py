@@ -144,7 +144,8 @@ def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
     for row in rows:
         known.setdefault(row.scenario, {})[row.metric] = (row.simulated, row.ci95)
     found = [row for row in rows if wanted.get((row.model, row.point)) == row.scenario and not solve_again]
-    others = [row for row in rows if (row.model, row.point) not in wanted]
+    models = {task.model for task in tasks}
+    others = [row for row in rows if row.model not in models]  # points that are no longer asked are dropped
     have = {(row.model, row.point) for row in found}
     left = [task for task in tasks if (task.model, task.point) not in have]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

@@ -100,7 +100,7 @@ def test_unlike_flows_are_solved_together():
     flows = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
     found = bt.solve(star(network__flows=flows, network__peripherals=2))
     assert found["goodput_kbps"].values == pytest.approx([150.0, 100.0])
-    # data in both directions: up, the acknowledgement waits for the next visit, down for the next frame at most
+    # up, an acknowledgement waits for the next visit, down mostly for the next frame
     assert found["rtt_s"].values[1] > 1.05 * found["rtt_s"].values[0]
 
 
@@ -198,6 +198,12 @@ def test_the_bucket_is_that_of_the_queueing_library(rate, depth, buffer):
     assert ours.batch_loss == pytest.approx(float(known.segment_loss), rel=1e-9, abs=1e-14)
     assert ours.waiting == pytest.approx(float(known.mean_buffer), rel=1e-9)
     assert ours.delayed == pytest.approx(float(np.asarray(known.occupancy)[depth:].sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 2.0, 8.0])
+def test_rare_losses_of_the_bucket_are_no_less_than_none(rate):
+    found = solve(rate, np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.5]), 0.0123, 9, 25)
+    assert 0.0 <= found.packet_loss < 1e-4 and 0.0 <= found.batch_loss < 1e-4 and found.waiting >= 0.0
 
 
 def test_what_never_gets_through_has_no_answer():

@@ -95,7 +95,7 @@ def solve(rate: float, sizes: np.ndarray, token_time: float, depth: int, buffer:
     chain = (end[1:, 1:] @ begin[:-1])[:, 1:]
     system = np.eye(capacity) - chain.T
     system[-1] = 1.0
-    law = np.linalg.solve(system, np.eye(capacity)[-1])
+    law = np.maximum(np.linalg.solve(system, np.eye(capacity)[-1]), 0.0)  # rounding can fall below
     idle = float(law @ end[1:, 1]) / rate
     occupancy = law @ spent[1:]
     occupancy[0] += idle
