@@ -236,3 +236,8 @@ def test_more_than_the_slots_carry_without_a_transport(places):
 
 def test_variants_are_alike_where_nothing_is_lost():
     assert goodput(star(transport__variant="sack")) == goodput(star())
+
+
+def test_processing_takes_its_mean_at_both_ends():
+    plain, slow = (float(bt.solve(star(run__jitter_s=jitter))["rtt_s"].mean()) for jitter in (0.0, 0.006))
+    assert slow - plain == pytest.approx(0.006, rel=1e-9)

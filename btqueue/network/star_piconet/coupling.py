@@ -146,10 +146,12 @@ class Coupling:
 
     def _seen(self, sender: Sender, air: Air, buckets: dict[Port, Bucket]) -> Seen:
         own = buckets[sender.port]
-        delay = own.wait_s + air.data_delay(sender.port) * SLOT_S
+        processing_s = self.piconet.jitter_s / 2  # uniform from 0
+        delay = processing_s + own.wait_s + air.data_delay(sender.port) * SLOT_S
         rtt = np.nan
         if self.piconet.ack is not None:
-            rtt = delay + buckets[sender.back].wait_s + air.answer_delay(sender.port) * SLOT_S
+            answer_s = air.answer_delay(sender.port) * SLOT_S
+            rtt = delay + processing_s + buckets[sender.back].wait_s + answer_s
         # a queue with more places than are followed, or one that windows cannot fill, does not overflow
         bounded = self.piconet.places[sender.port.way] <= LARGEST_QUEUE
         overflow = float(air.queue(sender.port).batch_loss) if bounded else 0.0

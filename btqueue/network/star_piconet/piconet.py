@@ -79,6 +79,7 @@ class Piconet:
         buffer: packets that may wait for tokens (S).
         bucket_bytes: depth of a token bucket.
         token_rate: bytes a second; infinite without flow control.
+        jitter_s: largest random processing delay of a segment at its sender (s).
     """
 
     stations: int
@@ -91,6 +92,7 @@ class Piconet:
     buffer: int
     bucket_bytes: int
     token_rate: float
+    jitter_s: float
 
 
 def piconet_of(scenario: Scenario) -> Piconet:
@@ -124,6 +126,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         buffer=control.buffer_packets,
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
+        jitter_s=scenario.run.jitter_s,
     )
 
 
