@@ -89,7 +89,11 @@ def scenario_of(model):
 
 def solve_command(model):
     """Return the words of the command that solves it."""
-    changes = [word for key, value in CHANGED.get(model, {}).items() for word in ("--set", f"{key}={value}")]
+    changes = [
+        word
+        for key, value in CHANGED.get(model, {}).items()
+        for word in ("--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}")
+    ]
     return ("-m", "btqueue", "solve", str(MODELS / f"{SCENARIOS[model]}.toml"), *changes)
 
 
