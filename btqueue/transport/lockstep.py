@@ -79,7 +79,8 @@ def lockstep_rates(
         min_rto: floor of the retransmission timeout in seconds; with a constant round-trip time the timeout
             is the larger of the two.
         max_rto: cap of the timeout after backoff, in seconds.
-        rto_backoff: whether each expiry doubles the timeout.
+        rto_backoff: whether each expiry doubles the timeout; six times at most, so that with a floor below
+            max_rto / 64 rates at heavy loss come out too high.
         segment_spacing: time between the segments of a burst in seconds. Only the loss process sees it:
             within a round it runs on by that much from segment to segment, and by a whole round-trip time
             after the last.
