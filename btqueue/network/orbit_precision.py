@@ -1,7 +1,8 @@
 """How certain averages are over connections that are followed: from batches of several runs.
 
 Batches are compared with the others of their run, since what runs differ in (the limit cycle that they fell
-into) longer ones do not mend. Those of a run are taken for independent.
+into) longer ones do not mend; with control variates all batches are fitted together. They are taken for
+independent.
 """
 
 from collections.abc import Sequence

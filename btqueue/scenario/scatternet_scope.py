@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.network import Network
 from btqueue.scenario.scope import Limit
-from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
+from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -24,9 +23,6 @@ SCATTERNET: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """Peripherals that send to each other through piconets and bridges, without ARQ (Venugopal 2006)."""
 
-NOT_OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
-"""What every flow must have in common."""
-
 
 def not_a_scatternet(s: Scenario) -> Iterator[Limit]:
     """Yield what the model does not cover, and no list of values can say."""
@@ -35,7 +31,7 @@ def not_a_scatternet(s: Scenario) -> Iterator[Limit]:
         return
     yield from not_plain_segments(s)
     yield from _ends(network)
-    yield from _overrides(network)
+    yield from own_keys(network)
 
 
 def _ends(network: Network) -> Iterator[Limit]:
@@ -44,7 +40,7 @@ def _ends(network: Network) -> Iterator[Limit]:
     centrals = {p.central for p in network.piconet_names}
     sources: set[str] = set()
     targets: set[str] = set()
-    for flow in _active(network):
+    for flow in active_flows(network):
         for end, others in ((flow.source, sources), (flow.target, targets)):
             if end in centrals or memberships[end] > 1:
                 available = "flows from peripherals to peripherals, neither centrals nor bridges"
@@ -55,19 +51,3 @@ def _ends(network: Network) -> Iterator[Limit]:
                 yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
                 return
             others.add(end)
-
-
-def _overrides(network: Network) -> Iterator[Limit]:
-    """Yield what single flows must not have of their own."""
-    for number, flow in enumerate(_active(network), start=1):
-        key = f"network.flows[{number}]"
-        if flow.law not in (None, "poisson", "greedy"):
-            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
-        for name in NOT_OF_A_FLOW:
-            if (value := getattr(flow, name)) is not None:
-                yield Limit(f"{key}.{name}", value, "leaving it out, the same for all flows")
-
-
-def _active(network: Network) -> tuple:
-    flows = flows_of(network)
-    return flows if network.active_flows == "all" else flows[: network.active_flows]

@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import packet_types, segment
-from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.scope import Limit
-from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
+from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
     from btqueue.scenario.network import Network
@@ -42,9 +41,6 @@ factor of two."""
 MOST_PACKETS = 15
 """Packets of a segment: of four that fit into the largest queue that is followed."""
 
-OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
-"""What every flow must have in common."""
-
 
 def not_a_star(s: Scenario) -> Iterator[Limit]:
     """Yield what the model does not cover, and no list of values can say."""
@@ -59,6 +55,7 @@ def not_a_star(s: Scenario) -> Iterator[Limit]:
         available = '"perfect" or "constant" without ARQ: losses in bursts are not in this model'
         yield Limit("radio.model", s.radio.model, available)
     yield from _flows(network)
+    yield from own_keys(network)
     yield from _room(s)
 
 
@@ -80,7 +77,7 @@ def _room(s: Scenario) -> Iterator[Limit]:
     loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
-        used = any((flow.source == central) is down for flow in flows_of(s.network))
+        used = any((flow.source == central) is down for flow in active_flows(s.network))
         if not used or places is None:
             continue
         needed = packets * (min(LEAST_ROOM, window) if tcp else 1)
@@ -97,10 +94,10 @@ def _is_lossy(s: Scenario) -> bool:
 
 
 def _flows(network: Network) -> Iterator[Limit]:
-    """Yield the first flow that does not have the central at one end, or that has keys of its own."""
+    """Yield the first flow that does not have the central at one end, or the same ends as another."""
     central = network.piconet_names[0].central
     seen: set[tuple[str, str]] = set()
-    for number, flow in enumerate(flows_of(network), start=1):
+    for flow in active_flows(network):
         if (flow.source, flow.target) in seen:
             available = "at most one flow each way at a station"
             yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
@@ -110,10 +107,3 @@ def _flows(network: Network) -> Iterator[Limit]:
             available = "flows to or from the central"
             yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
             return
-        if flow.law not in (None, "poisson", "greedy"):
-            yield Limit(f"network.flows[{number}].law", flow.law, '"poisson" or "greedy"')
-        for name in OF_A_FLOW:
-            if (value := getattr(flow, name)) is not None:
-                yield Limit(
-                    f"network.flows[{number}].{name}", value, "leaving it out, the same for all flows"
-                )

@@ -1,4 +1,4 @@
-"""What the models of segments without repetition on the link have in common: a ring, a scatternet."""
+"""What the models of plain segments have in common: a ring and a scatternet without ARQ, a star with it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.scope import Limit
 
 if TYPE_CHECKING:
+    from btqueue.scenario.network import Flow, Network
     from btqueue.scenario.scenario import Scenario
 
 LARGEST_WINDOW = 64
@@ -76,3 +78,24 @@ def not_plain_segments(s: Scenario) -> Iterator[Limit]:
     for key in ("receive_window_segments", "initial_window_segments"):
         if getattr(transport, key) > LARGEST_WINDOW:
             yield Limit(f"transport.{key}", getattr(transport, key), f"at most {LARGEST_WINDOW}")
+
+
+NOT_OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
+"""What every flow must have in common."""
+
+
+def active_flows(network: Network) -> tuple[Flow, ...]:
+    """Return the flows that are not switched off."""
+    flows = flows_of(network)
+    return flows if network.active_flows == "all" else flows[: network.active_flows]
+
+
+def own_keys(network: Network) -> Iterator[Limit]:
+    """Yield what single flows must not have of their own."""
+    for number, flow in enumerate(active_flows(network), start=1):
+        key = f"network.flows[{number}]"
+        if flow.law not in (None, "poisson", "greedy"):
+            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
+        for name in NOT_OF_A_FLOW:
+            if (value := getattr(flow, name)) is not None:
+                yield Limit(f"{key}.{name}", value, "leaving it out, the same for all flows")

@@ -1,6 +1,5 @@
 """The parts of the coupled model of the ring, each against what defines it."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from btqueue.network.coupled.connection import Connection, solve_connection
 from btqueue.network.coupled.counted import counted_rounds
 from btqueue.network.coupled.path import Timing
 from btqueue.network.coupled.radio import Crossing, crossing
-from btqueue.network.coupled.rounds import Timer, rounds_of
+from btqueue.network.coupled.rounds import Spacing, Timer, rounds_of
 from btqueue.network.coupled.smooth import greater, longer, positive
 from btqueue.network.ring_piconet.ring import ring_of
 from btqueue.scenario import Scenario
@@ -71,13 +70,13 @@ def without_waits(
 ) -> Connection:
     prices = np.array([100.0])
     bucket = Bucket(1e12, prices, 1e4, 1000, False, np.linspace(-1e4, 0.0, 5))
-    at_once = SimpleNamespace(
+    at_once = Spacing(
         lone=True, spacing_s=1e-12, head_s=0.0, behind_s=0.0, ack_wait_s=1e-3, start_apart_s=1e-12
     )
     ones, none = np.ones(2), np.zeros(0)
     path = Crossing(None, 0, np.ones((1, 2, 2)), none, None, ones, ones, (through, back), 0.0, none)
     counted = counted_rounds(window, windows=True, beyond=beyond)
-    rounds = rounds_of(counted, bucket, at_once, timer, rtt)  # type: ignore[arg-type]
+    rounds = rounds_of(counted, bucket, at_once, timer, rtt)
     return solve_connection(counted, bucket, path, rounds, 0.0)
 
 

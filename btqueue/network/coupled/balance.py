@@ -22,7 +22,7 @@ from btqueue.network.coupled.connection import Connection, solve_connection
 from btqueue.network.coupled.counted import counted_rounds
 from btqueue.network.coupled.path import Timing
 from btqueue.network.coupled.radio import crossing
-from btqueue.network.coupled.rounds import Timer, rounds_of
+from btqueue.network.coupled.rounds import Spacing, Timer, rounds_of
 from btqueue.network.ring_piconet.ring import Ring, ring_of
 from btqueue.scenario import Scenario
 from btqueue.transport import NotConvergedError
@@ -150,7 +150,7 @@ def solve_balance(scenario: Scenario, window: int, offered: float, *, start: Giv
         timing = Timing(ring, min(others, MOST_BUSY))
         bucket = bucket_of(ring, window, given.acks)
         timer = Timer(given.rto, max(transport.max_rto_s, given.rto), transport.rto_backoff)
-        rounds = rounds_of(counted, bucket, timing, timer, timing.round_trip_s + given.ack_wait)
+        rounds = rounds_of(counted, bucket, Spacing.of(timing), timer, timing.round_trip_s + given.ack_wait)
         connection = solve_connection(
             counted,
             bucket,

@@ -118,13 +118,12 @@ class Timing:
         limit = self.ring.limit
         return len(pieces) + (EMPTY if len(pieces) % limit else 0) - EMPTY * ceil(len(pieces) / limit)
 
-    def gaps_s(self, count: int) -> list[float]:
-        """Return the gaps between so many packets of a segment on one link (s)."""
+    def gaps_s(self, pieces: tuple[Piece, ...]) -> list[float]:
+        """Return the gaps between the packets of a segment on one link (s)."""
         ring = self.ring
         away = EMPTY * (ring.peripherals - 2) + 1
-        pieces = ring.data if count == len(ring.data) else ring.ack
         gaps = []
-        for place in range(1, count):
+        for place in range(1, len(pieces)):
             gap = 1
             if place % ring.limit == 0 and not self.lone:
                 gap = away + sum(piece.packet.slots + 1 for piece in pieces[place - ring.limit : place])
@@ -137,7 +136,7 @@ class Timing:
         return max(self.ring.peripherals - 2, 0)
 
     def _train(self, pieces: tuple[Piece, ...]) -> float:
-        return sum(piece.packet.slots for piece in pieces) + sum(self.gaps_s(len(pieces))) / SLOT_S
+        return sum(piece.packet.slots for piece in pieces) + sum(self.gaps_s(pieces)) / SLOT_S
 
     def _transfer(self, pieces: tuple[Piece, ...], between: int) -> int:
         """Return the slots from the first of a segment going up to the last coming down.

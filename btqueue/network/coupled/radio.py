@@ -100,7 +100,7 @@ def crossing(scenario: Scenario, timing: Timing) -> Crossing:
     """Return the fates of a segment whose packets and acknowledgement follow each other in these times."""
     radio, ring = scenario.radio, timing.ring
     data, ack = ([piece.packet for piece in pieces] for pieces in (ring.data, ring.ack))
-    gaps = np.array(timing.gaps_s(len(data)))
+    gaps = np.array(timing.gaps_s(timing.ring.data))
     steps = gaps + np.array([packet.slots * SLOT_S for packet in data[1:]]) * (2 if timing.lone else 1)
     times = gaps, None
     if radio.model != "gilbert-elliott":
@@ -112,7 +112,7 @@ def crossing(scenario: Scenario, timing: Timing) -> Crossing:
     channel = TwoStateChannel(
         ber_good=radio.ber_good, ber_bad=radio.ber_bad, good_s=radio.good_s, bad_s=radio.bad_s
     )
-    back = train_success_matrix(channel, ack, gap_s=timing.gaps_s(len(ack)), bits=radio.bits)
+    back = train_success_matrix(channel, ack, gap_s=timing.gaps_s(timing.ring.ack), bits=radio.bits)
     hops = np.stack([packet_success_matrix(channel, packet, bits=radio.bits) for packet in data])
     one_channel = timing.lone or radio.fading == "per-piconet"
     if one_channel:

@@ -11,6 +11,7 @@ Approximation: the channels' and the others' part in the round trip is its mean.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,27 @@ SOFT = 0.1
 """Width of the join of two limits, as a share of a segment's time on the air."""
 SOFT_TIMER = 0.1
 """Width of the join of a timer and the round under way, as a share of the timeout."""
+
+
+class Spacing(NamedTuple):
+    """What a round needs to know of the air; the times are explained where they are worked out.
+
+    Attributes:
+        lone: whether the peripheral is alone.
+        spacing_s, head_s, behind_s, ack_wait_s, start_apart_s: see `coupled.path.Timing` (s).
+    """
+
+    lone: bool
+    spacing_s: float
+    head_s: float
+    behind_s: float
+    ack_wait_s: float
+    start_apart_s: float
+
+    @classmethod
+    def of(cls, timing: Timing) -> "Spacing":
+        """Return what these times are on a given air."""
+        return cls(*(getattr(timing, name) for name in cls._fields))
 
 
 @dataclass(frozen=True)
@@ -75,7 +97,7 @@ class Round:
     """Rounds of `size` segments after one of `before`, (..., 1), that begin at levels (K,)."""
 
     bucket: Bucket
-    timing: Timing
+    timing: Spacing
     alone: float
     size: Array
     before: Array
@@ -117,7 +139,7 @@ class Round:
         return self.alone - timing.head_s + longer(last, in_turn, self.soft)
 
 
-def rounds_of(counted: CountedRounds, bucket: Bucket, timing: Timing, timer: Timer, alone: float) -> Rounds:
+def rounds_of(counted: CountedRounds, bucket: Bucket, timing: Spacing, timer: Timer, alone: float) -> Rounds:
     """Work out the times of all places and endings.
 
     Args:

@@ -13,7 +13,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.star_piconet.piconet import DOWN, UP, Piconet, Port
-from btqueue.network.star_piconet.trains import transmissions
+from btqueue.network.star_piconet.trains import Transmissions
 from btqueue.queueing.pairs.queue import PairQueue, pair_queue
 from btqueue.queueing.pairs.solution import PairQueueMeasures, PairQueueSolution
 
@@ -45,15 +45,26 @@ class Air:
         solution: of the pair queues.
     """
 
-    def __init__(self, piconet: Piconet, entering: dict[Port, Entering], rooms: tuple[int, int]) -> None:
-        """Solve the pair queues; `rooms` are the packets that a queue holds, by way.
+    def __init__(
+        self,
+        piconet: Piconet,
+        sent: tuple[Transmissions, Transmissions],
+        entering: dict[Port, Entering],
+        rooms: tuple[int, int],
+    ) -> None:
+        """Solve the pair queues.
+
+        Args:
+            piconet: whose air it is.
+            sent: transmissions of a data train and of an acknowledgement.
+            entering: trains a second, by port.
+            rooms: packets that a queue holds, by way.
 
         Raises:
             ConvergenceError: the pair queues were not solved.
         """
         self.piconet, self.entering = piconet, entering
-        self.data = transmissions(piconet.data, piconet.most_transmissions)
-        self.ack = transmissions(piconet.ack, piconet.most_transmissions)
+        self.data, self.ack = sent
         self._alike = (
             len({(entering[Port(s, DOWN)], entering[Port(s, UP)]) for s in range(piconet.stations)}) == 1
         )

@@ -121,7 +121,7 @@ class Coupling:
             return known
         net, entering, rooms = self.piconet, self._entering(offered), self._rooms()
         buckets = {port: bucket(net, own) for port, own in entering.items()}
-        air = Air(net, entering, rooms)
+        air = Air(net, (self.data, self.ack), entering, rooms)
         seen = tuple(self._seen(one, air, buckets) for one in self.members)
         return self._known.setdefault(offered.tobytes(), State(offered, air, buckets, seen))
 

@@ -20,7 +20,7 @@ from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
 from btqueue.study.sensitivity.fitted import fitted, nodes
 from btqueue.study.sensitivity.local import local_sensitivity
-from btqueue.study.sensitivity.solving import DEFAULT_METRICS, Progress
+from btqueue.study.sensitivity.solving import Progress, chosen_metrics
 from btqueue.study.summary import student_half_width
 
 COLUMNS = ("simulated", "ci95", "solved", "solved_ci95", "inside", "gain")
@@ -68,7 +68,7 @@ def simulated_slopes(
     if scenario.run.replications < 2:
         key = "run.replications"
         raise ScenarioError(Problem("[run] replications = 1: an interval takes two or more", key))
-    names = _known(metrics)
+    names = chosen_metrics(metrics or None, METRICS)
     if keys is None:
         keys = _leading_keys(scenario, names, spread, share)
     varied = factors(scenario, keys, spread, share)
@@ -107,13 +107,6 @@ def _leading_keys(
     if not keys:
         raise ScenarioError(Problem("by the solver no key has an effect: name keys to simulate"))
     return keys[:MOST_KEYS]
-
-
-def _known(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(metrics)) if metrics else DEFAULT_METRICS
-    if unknown := [name for name in names if name not in METRICS]:
-        raise ScenarioError(Problem(f"there is no metric {unknown[0]}", unknown[0]))
-    return names
 
 
 def _ends(factor: Factor) -> tuple[float, float]:
