@@ -7,6 +7,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.network import solve
+from btqueue.plots.sensitivity import sensitivity_figure
 from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import gradient, local_sensitivity
 from btqueue.study.sensitivity.fitted import fitted, nodes
@@ -118,3 +119,18 @@ def test_sampled_answers_get_a_fit_in_both_studies():
     # a longer least timeout: fewer attempts, less goodput
     assert quick.derivative.value + quick.derivative.error < 0
     assert short.without_effect == long.without_effect == ("radio.period_s",)
+
+
+def test_the_figure_shows_keys_at_a_kink_too():
+    # the cap of the timeout is 64 times its floor: a shorter floor does not reach it in six doublings
+    scenario = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    found = gradient(scenario, ["goodput_kbps"], ["transport.min_rto_s", "radio.bad_s"])
+    assert {row.factor.key: row.derivative.kind for row in found.rows} == {
+        "transport.min_rto_s": "kink",
+        "radio.bad_s": "smooth",
+    }
+    (axes,) = sensitivity_figure(found.dataset()).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["radio.bad_s", "transport.min_rto_s"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["elasticity", "below a kink", "above a kink"]
