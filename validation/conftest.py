@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import hypothesis
@@ -69,18 +70,28 @@ def simulate(
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an empty folder in which answers and claims are kept; compiled code stays where it is."""
+    folder = tmp_path_factory.mktemp("kept")
+
+    def cache_folder(*names: str) -> Path:
+        place = folder.joinpath(*names)
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    for module in ("figures.points", "figures.work", "report.store"):
+        monkeypatch.setattr(f"btqueue.reproduction.{module}.cache_folder", cache_folder)
+    return folder
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     """Put stand-ins in the engines' places, so that nothing waits for a compiler; a test may replace them.
 
     What they answer is never kept among the answers of the real engines.
     """
     import btqueue.cli.engines
-    import btqueue.reproduction.figures.points
-    import btqueue.reproduction.report.store
 
-    kept = tmp_path_factory.mktemp("kept")
-    for stored in ("figures.points", "report.store"):
-        monkeypatch.setattr(f"btqueue.reproduction.{stored}.default_folder", lambda: kept)
     network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
     vars(network).update(solve=solve, NoConvergence=NoConvergence)
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)

@@ -258,7 +258,7 @@ def figures(
     """
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.figures import draw_all, draw_one, list_figures, settings_of
-    from btqueue.reproduction.figures.points import Store, default_folder
+    from btqueue.reproduction.figures.points import Store
 
     if name is None and not every:
         list_figures(paper, out or Path("figures-drawn"))
@@ -270,7 +270,7 @@ def figures(
         raise BadInput(f"--out {out}: is no folder")
     settings = settings_of(replications, quick, picture_format)
     keep_compiled_models()
-    store = Store(default_folder(), fresh=fresh)
+    store = Store(fresh=fresh)
     if name is not None:
         draw_one(name, folder, settings, store, quiet=quiet)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import sys
@@ -9,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.metadata import version
 from typing import Literal
 
 import xarray as xr
 
+from btqueue.caches import cache_folder
 from btqueue.cli.exits import INTERRUPTED, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.scenario import Scenario, require_built
@@ -49,9 +51,11 @@ def keep_compiled_models() -> None:
 
     Only the command line does so: in a user's own process JAX's configuration is the user's.
     """
-    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(root) if root else Path.home() / ".cache") / "btqueue" / "models"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        digest = hashlib.sha256(version("jaxlib").encode()).hexdigest()[:16]
+        folder = cache_folder("jax", digest)
+        if folder.is_dir():
+            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 
 
@@ -132,10 +136,10 @@ def second_interrupt_ends_all() -> Iterator[None]:
 def is_compiled() -> bool:
     """Whether machine code of this version's event loop is in the cache, or none is wanted."""
     from btqueue.simulator.engine import advance
-    from btqueue.simulator.machinery.compilation import cache_folder
+    from btqueue.simulator.machinery.compilation import code_folder
 
     plain_python = not hasattr(advance, "py_func")  # under NUMBA_DISABLE_JIT=1
-    return plain_python or any(cache_folder().rglob("engine.advance-*.nbc"))
+    return plain_python or any(code_folder().rglob("engine.advance-*.nbc"))
 
 
 def compile_now(scenario: Scenario) -> None:

@@ -134,13 +134,13 @@ def _judge(wanted: Wanted, *, quick: bool, fresh: bool, threads: int | None, qui
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator, second_interrupt_ends_all
     from btqueue.reproduction.claims.engines import Model, Simulator
     from btqueue.reproduction.report.judging import judge_all
-    from btqueue.reproduction.report.store import Store, default_folder
+    from btqueue.reproduction.report.store import Store
     from btqueue.scenario import load
 
     keep_compiled_models()
     prepare_simulator(load("venugopal-2006/piconet"), quiet=quiet)
     simulator = Simulator(threads=threads, quick=quick)
-    store = Store(default_folder(), quick=quick, fresh=fresh)
+    store = Store(quick=quick, fresh=fresh)
     done = 0
 
     def told(progress: Progress) -> None:
@@ -180,7 +180,7 @@ def _figures(
     """Return the figures, given or drawn into the report's folder, and how many could not be drawn."""
     from btqueue.cli.figures import draw_each
     from btqueue.reproduction.figures.catalogue import catalogue
-    from btqueue.reproduction.figures.points import Store, default_folder
+    from btqueue.reproduction.figures.points import Store
     from btqueue.reproduction.figures.work import Settings
     from btqueue.reproduction.report.pictures import found_figures
 
@@ -189,5 +189,5 @@ def _figures(
     if not draw:
         return {}, 0
     place, entries = folder / "figures", [entry for entry in catalogue() if entry.paper in papers]
-    failed = draw_each(entries, place, Settings(quick=quick), Store(default_folder()), tell=say, quiet=quiet)
+    failed = draw_each(entries, place, Settings(quick=quick), Store(), tell=say, quiet=quiet)
     return found_figures(place, papers), failed

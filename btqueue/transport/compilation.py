@@ -10,7 +10,6 @@ import hashlib
 import inspect
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from functools import cache, partial, update_wrapper
 from importlib.metadata import version
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 
 from llvmlite import binding as llvm
 
+from btqueue.caches import cache_folder, keep
 from btqueue.transport.machine_code import Native, assemble, flatten, link, plain, types_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -45,14 +45,12 @@ def interpreted() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-def cache_folder(sources: list[Path]) -> Path:
-    """Return the folder of what is compiled from these files: in `$BTQUEUE_CACHE_DIR` or the user's cache."""
+def code_folder(sources: list[Path]) -> Path:
+    """Return the cache folder of what is compiled from these files."""
     digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {_processor()}".encode())
     for source in sources:
         digest.update(source.read_bytes())
-    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    base = Path(root) if root else Path.home() / ".cache"
-    return base / "btqueue" / "models" / digest.hexdigest()[:16]
+    return cache_folder("loops", digest.hexdigest()[:16])
 
 
 @cache
@@ -137,11 +135,11 @@ class Loop:
     def _found(self, kinds: tuple, arguments: tuple) -> Native:
         """Return the machine code from its file; write that first if there is none."""
         name = hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
-        file = cache_folder(self.sources) / f"{self.function.__name__}-{name}.o"
+        file = code_folder(self.sources) / f"{self.function.__name__}-{name}.o"
         code = _read(file)
         if code is None:
             code = _compile(self.function, plain(arguments))
-            _write(file, code)
+            keep(file, hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
         symbol, _, machine_code = code.partition(b"\n")
         return link(symbol.decode(), machine_code, [type_ for kind in kinds for type_ in types_of(kind)])
 
@@ -170,14 +168,3 @@ def _read(file: Path) -> bytes | None:
     except OSError:
         return None
     return content if digest == hashlib.sha256(content).hexdigest().encode() else None
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write a file in one step; where that is not possible the next process compiles again."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-            temporary.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        Path(temporary.name).replace(file)
-    except OSError:
-        return

@@ -20,7 +20,7 @@ from btqueue.reproduction.claims.johansson_2000 import readings as johansson
 from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.report.judging import judge_all
 from btqueue.reproduction.report.markdown import section, table
-from btqueue.reproduction.report.store import Store, default_folder
+from btqueue.reproduction.report.store import Store
 from btqueue.reproduction.report.words import citation
 
 PAGES = Path(__file__).parents[2] / "docs" / "explanation"
@@ -70,7 +70,7 @@ def main(folder: Path) -> None:
     shutil.copyfile(folder / "report.md", PAGES / "reproduction.md")
     keep_compiled_models()
     simulator = Simulator()
-    store = Store(default_folder(), quick=False)
+    store = Store(quick=False)
     wanted = [(paper, claim) for paper in PAPERS for claim in claims_of(paper).values()]
     report = report_of(judge_all(wanted, simulator, Model(), store), {}, quick=False, wall_s=0.0)
     for paper, outcomes in report.papers().items():

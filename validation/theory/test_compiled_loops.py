@@ -115,9 +115,9 @@ def test_a_damaged_file_is_compiled_again(module, tmp_path):
 
 
 def test_a_changed_source_starts_an_empty_cache(module, tmp_path):
-    before = compilation.cache_folder(module.fill.sources)
+    before = compilation.code_folder(module.fill.sources)
     (tmp_path / "loops.py").write_text(SOURCE + "\n")
-    assert compilation.cache_folder(module.fill.sources) != before
+    assert compilation.code_folder(module.fill.sources) != before
 
 
 @pytest.mark.parametrize("wrong", ["text", None, np.zeros((4, 4))[:, 1], [1.0]])

@@ -10,15 +10,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
 
-GROUND = {"baseband", "channel", "queueing", "transport", "scenario"}
+GROUND = {"baseband", "caches", "channel", "queueing", "transport", "scenario"}
 MAY_IMPORT = {
     "baseband": set(),
+    "caches": set(),
     "channel": {"baseband"},
     "queueing": set(),
-    "transport": set(),
+    "transport": {"caches"},
     "scenario": {"baseband"},
     "network": GROUND,
-    "simulator": {"baseband", "channel", "scenario"},
+    "simulator": {"baseband", "caches", "channel", "scenario"},
     "study": GROUND | {"network", "simulator"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},

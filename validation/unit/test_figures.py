@@ -23,13 +23,7 @@ from btqueue.study.evaluate import Answer, Failure, Value
 FIGURE = "venugopal-2006/fig_6_1"
 GOOD = Answer(metrics={"goodput_kbps": Value(100.0, 1.0)}, names={}, notes={})
 
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path_factory, monkeypatch):
-    """Let no stand-in's answer into the user's store."""
-    folder = tmp_path_factory.mktemp("points")
-    monkeypatch.setattr(points, "default_folder", lambda: folder)
-    return folder
+pytestmark = pytest.mark.usefixtures("kept")  # no stand-in's answer comes into the user's cache
 
 
 @pytest.fixture
@@ -183,24 +177,24 @@ def test_every_figure_of_the_thesis_is_there():
 # Points
 
 
-def test_a_point_is_computed_once(asked, tmp_path):
+def test_a_point_is_computed_once(asked):
     scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0)]
-    first = points.answers(scenarios, ["solve"], Store(tmp_path))
-    again = points.answers(scenarios[::-1], ["solve", "simulate"], Store(tmp_path))
+    first = points.answers(scenarios, ["solve"], Store())
+    again = points.answers(scenarios[::-1], ["solve", "simulate"], Store())
     assert [engine for _, engine in asked] == ["solve"] * 2 + ["simulate"] * 2
     assert first[0] == {"solve": GOOD}
     assert again[0] == {"solve": GOOD, "simulate": GOOD}
 
 
-def test_another_seed_or_title_are_another_and_the_same_point(asked, tmp_path):
+def test_another_seed_or_title_are_another_and_the_same_point(asked):
     scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store(tmp_path))
-    points.answers([scenario.with_(title="same")], ["solve"], Store(tmp_path))
-    points.answers([scenario.with_(run__seed=scenario.run.seed + 1)], ["solve"], Store(tmp_path))
+    points.answers([scenario], ["solve"], Store())
+    points.answers([scenario.with_(title="same")], ["solve"], Store())
+    points.answers([scenario.with_(run__seed=scenario.run.seed + 1)], ["solve"], Store())
     assert len(asked) == 2
 
 
-def test_what_was_finished_before_an_interruption_is_kept(asked, tmp_path, monkeypatch):
+def test_what_was_finished_before_an_interruption_is_kept(asked):
     scenarios = [load("venugopal-2006/piconet").with_(traffic__load_kbps=x) for x in (80.0, 90.0, 95.0)]
 
     def interrupt_later(done, total, left_s):
@@ -208,52 +202,52 @@ def test_what_was_finished_before_an_interruption_is_kept(asked, tmp_path, monke
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        points.answers(scenarios, ["solve"], Store(tmp_path), interrupt_later)
-    points.answers(scenarios, ["solve"], Store(tmp_path))
+        points.answers(scenarios, ["solve"], Store(), interrupt_later)
+    points.answers(scenarios, ["solve"], Store())
     assert [scenario.traffic.load_kbps for scenario, _ in asked] == [80.0, 90.0, 95.0]
 
 
-def test_a_damaged_file_is_computed_anew(asked, tmp_path):
+def test_a_damaged_file_is_computed_anew(asked, kept):
     scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store(tmp_path))
-    (path,) = tmp_path.glob("*/*.json")
+    points.answers([scenario], ["solve"], Store())
+    (path,) = kept.glob("points/*/*.json")
     path.write_text(path.read_text()[:20])
-    assert points.answers([scenario], ["solve"], Store(tmp_path)) == [{"solve": GOOD}]
+    assert points.answers([scenario], ["solve"], Store()) == [{"solve": GOOD}]
     assert len(asked) == 2
 
 
-def test_fresh_points_are_computed_though_they_are_known(asked, tmp_path):
+def test_fresh_points_are_computed_though_they_are_known(asked):
     scenario = load("venugopal-2006/piconet")
     for _ in range(2):
-        points.answers([scenario], ["solve"], Store(tmp_path, fresh=True))
+        points.answers([scenario], ["solve"], Store(fresh=True))
     assert len(asked) == 2
 
 
-def test_no_convergence_is_an_answer_and_a_bug_is_not(tmp_path, monkeypatch):
+def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     failures = iter([Failure("no convergence", "no"), Failure("error", "bug")])
     monkeypatch.setattr(points, "evaluate", lambda *_, **__: Answer(failure=next(failures)))
     scenario = load("venugopal-2006/piconet")
-    (first,) = points.answers([scenario], ["solve"], Store(tmp_path))
+    (first,) = points.answers([scenario], ["solve"], Store())
     assert str(first["solve"].failure) == "no convergence: no"
-    assert points.answers([scenario], ["solve"], Store(tmp_path)) == [first]
+    assert points.answers([scenario], ["solve"], Store()) == [first]
     with pytest.raises(ComputationFailed, match="bug"):
-        points.answers([scenario], ["simulate"], Store(tmp_path))
-    assert len(list(tmp_path.glob("*/*.json"))) == 1
+        points.answers([scenario], ["simulate"], Store())
+    assert len(list(kept.glob("points/*/*.json"))) == 1
 
 
-def test_the_sources_of_an_engine_are_part_of_the_place(tmp_path, asked, monkeypatch):
+def test_the_sources_of_an_engine_are_part_of_the_place(asked, monkeypatch):
     scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store(tmp_path))
+    points.answers([scenario], ["solve"], Store())
     monkeypatch.setattr(points, "source_digest", lambda engine: "other")
-    points.answers([scenario], ["solve"], Store(tmp_path))
+    points.answers([scenario], ["solve"], Store())
     assert len(asked) == 2
 
 
 # The workbench
 
 
-def test_quick_settings_shorten_runs_and_thin_values(asked, tmp_path):
-    work = Work("venugopal-2006", "", Settings(quick=True), Store(tmp_path))
+def test_quick_settings_shorten_runs_and_thin_values(asked):
+    work = Work("venugopal-2006", "", Settings(quick=True), Store())
     assert work.some(range(5, 41, 5)) == [5, 25, 40]
     scenario = work.scenario("piconet")
     run = scenario.run
@@ -263,13 +257,13 @@ def test_quick_settings_shorten_runs_and_thin_values(asked, tmp_path):
     assert found.goodput_kbps.dims == ("engine", "polling.limit")
 
 
-def test_replications_of_the_command_line_win(tmp_path):
-    work = Work("venugopal-2006", "", Settings(replications=7, quick=True), Store(tmp_path))
+def test_replications_of_the_command_line_win():
+    work = Work("venugopal-2006", "", Settings(replications=7, quick=True), Store())
     assert work.scenario("piconet").run.replications == 7
 
 
-def test_a_trace_file_has_a_lasting_name(tmp_path):
-    work = Work("venugopal-2006", "", Settings(), Store(tmp_path))
+def test_a_trace_file_has_a_lasting_name():
+    work = Work("venugopal-2006", "", Settings(), Store())
     names = [work.trace_file(np.array(rates)) for rates in ([0.0, 1e-4], [0.0, 1e-4], [0.0, 2e-4])]
     assert names[0] == names[1] != names[2]
     assert np.loadtxt(names[0]).tolist() == [0.0, 1e-4]

@@ -15,7 +15,7 @@ from btqueue.reproduction.report.judging import ARITHMETIC, judge_all, judge_one
 from btqueue.reproduction.report.markdown import table
 from btqueue.reproduction.report.outcomes import Number, Outcome, Pair, Seen
 from btqueue.reproduction.report.pictures import found_figures
-from btqueue.reproduction.report.store import Store, default_folder
+from btqueue.reproduction.report.store import Store
 from btqueue.reproduction.report.summary import counts, model_errors, relative_error
 from btqueue.scenario import Scenario, load
 
@@ -48,8 +48,8 @@ def engines():
 
 
 @pytest.fixture
-def store(tmp_path):
-    return Store(tmp_path / "claims", quick=False)
+def store(kept):
+    return Store(quick=False)
 
 
 def wanted(*ids):
@@ -152,15 +152,15 @@ def test_words_of_the_record_may_change_and_checks_may_not(engines, store):
 
 def test_quick_outcomes_are_kept_apart(engines, store):
     judged(engines, store, "goodput-4")
-    quick = Store(store.folder, quick=True)
+    quick = Store(quick=True)
     assert quick.get(PAPER, RECORD["goodput-4"], engines[0]) is None
     assert quick.get(PAPER, RECORD["goodput-4"], engines[1]) is not None
 
 
-def test_fresh_ignores_what_is_kept_and_a_damaged_file_is_judged_again(engines, store):
+def test_fresh_ignores_what_is_kept_and_a_damaged_file_is_judged_again(engines, store, kept):
     judged(engines, store, "goodput-4")
-    assert Store(store.folder, quick=False, fresh=True).get(PAPER, RECORD["goodput-4"], engines[0]) is None
-    for path in store.folder.rglob("*.json"):
+    assert Store(quick=False, fresh=True).get(PAPER, RECORD["goodput-4"], engines[0]) is None
+    for path in kept.rglob("*.json"):
         path.write_text("{")
     assert store.get(PAPER, RECORD["goodput-4"], engines[0]) is None
 
@@ -263,8 +263,3 @@ def test_figures_are_found_by_name_and_put_into_the_page(report, tmp_path):
     assert [figure.title for figure in found[PAPER]] == ["Figure 6.1"]
     page = write_report(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
     assert 'src="data:image/png;base64,iVBORw=="' in page.read_text("utf-8")
-
-
-def test_the_cache_of_the_user_is_where_it_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setenv("BTQUEUE_CACHE_DIR", str(tmp_path))
-    assert default_folder() == tmp_path / "btqueue" / "claims"

@@ -14,6 +14,8 @@ from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import load
 
+pytestmark = pytest.mark.usefixtures("kept")
+
 
 def command(*arguments):
     return CliRunner().invoke(app, ["validate", *arguments], catch_exceptions=False)
@@ -55,8 +57,7 @@ CHEAP = {
 }
 
 
-def test_a_cheap_claim_of_each_publication(tmp_path, monkeypatch):
-    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
+def test_a_cheap_claim_of_each_publication(tmp_path):
     only = [part for name in CHEAP.values() for part in ("--claims", name)]
     result = command(*only, "--no-figures", "--out", str(tmp_path / "report"), "--json")
     assert result.exit_code == 0
@@ -69,8 +70,6 @@ def test_a_cheap_claim_of_each_publication(tmp_path, monkeypatch):
 
 
 def test_figures_are_drawn_into_the_report_and_one_that_fails_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
-    monkeypatch.setattr("btqueue.reproduction.figures.points.default_folder", lambda: tmp_path / "points")
     of_chen = [entry for entry in catalogue("chen-2004") if entry.stem in ("fig_1", "fig_4")]
     broken = tmp_path / "fig_99.py"
     broken.write_text('"""Broken."""\n\n\ndef draw(work):\n    raise ZeroDivisionError("by zero")\n')
@@ -84,7 +83,6 @@ def test_figures_are_drawn_into_the_report_and_one_that_fails_is_told(tmp_path, 
 
 
 def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("btqueue.reproduction.report.store.default_folder", lambda: tmp_path / "claims")
 
     def interrupted(*_):
         raise KeyboardInterrupt

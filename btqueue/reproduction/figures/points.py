@@ -1,24 +1,21 @@
 """Answers of both engines at many points, each kept on disk as soon as it is known.
 
-A point is a scenario and an engine. Its file lies in `$BTQUEUE_CACHE_DIR` or the user's cache folder, under a
-digest of the sources of that engine, and is named by a digest of all else that the answer depends on: the
+A point is a scenario and an engine. Its file lies in a cache folder under a digest of the sources of that
+engine, and is named by a digest of all else that the answer depends on: the
 resolved scenario with its seed and replications, the files that it names, and the versions of packages. So
 figures that share points compute them once, and work that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from btqueue.caches import cache_folder, keep
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
 from btqueue.study.points import Listing
@@ -35,9 +32,6 @@ SOURCES: dict[Engine, tuple[str, ...]] = {
 }
 """Files and folders of the package that the answers of an engine depend on."""
 
-KEEP_S = 30 * 24 * 3600
-"""Answers of other sources that were not used for this long (s) are removed."""
-
 LASTING = ("scenario", "not built", "no convergence")
 """Kinds of failures that are answers, too, and are kept."""
 
@@ -50,24 +44,17 @@ class ComputationFailed(RuntimeError):
 
 
 class Store:
-    """A folder of answers.
+    """The answers in the cache.
 
     Attributes:
-        folder: where they are, one folder for each version of the sources.
         computed: how many answers were added.
         found: how many were there already.
     """
 
-    def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """Use a folder, which is made when the first answer is kept.
-
-        Args:
-            folder: see `default_folder`.
-            fresh: compute everything anew; answers are still kept.
-        """
-        self.folder, self.fresh = folder, fresh
+    def __init__(self, *, fresh: bool = False) -> None:
+        """Use the cache; `fresh` computes everything anew, and answers are still kept."""
+        self.fresh = fresh
         self.computed = self.found = 0
-        _remove_old(folder)
 
     def get(self, scenario: Scenario, engine: Engine) -> Answer | None:
         """Return the answer that was kept, None if there is none that can be read."""
@@ -82,28 +69,13 @@ class Store:
         return answer
 
     def keep(self, scenario: Scenario, engine: Engine, answer: Answer) -> None:
-        """Write an answer, all of it or nothing."""
+        """Keep an answer."""
         self.computed += 1
-        path = self._path(scenario, engine)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(to_plain(PointResult(0, {engine: answer})), file)
-            os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
-            raise
+        content = json.dumps(to_plain(PointResult(0, {engine: answer})))
+        keep(self._path(scenario, engine), content.encode())
 
     def _path(self, scenario: Scenario, engine: Engine) -> Path:
-        return self.folder / f"{engine}-{source_digest(engine)}" / f"{_key(scenario, engine)}.json"
-
-
-def default_folder() -> Path:
-    """Return the folder of answers in `$BTQUEUE_CACHE_DIR` or the user's cache folder."""
-    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "btqueue" / "points"
+        return cache_folder("points", f"{engine}-{source_digest(engine)}") / f"{_key(scenario, engine)}.json"
 
 
 def answers(
@@ -173,16 +145,3 @@ def _key(scenario: Scenario, engine: Engine) -> str:
     what = definition(scenario, Listing((), ()), (engine,), independent=False)
     what["scenario"].pop("title", None)
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _remove_old(folder: Path) -> None:
-    """Delete answers of other sources that were not used for `KEEP_S`."""
-    if not folder.is_dir():
-        return
-    for other in folder.iterdir():
-        if time.time() - other.stat().st_mtime > KEEP_S and other.name not in _current():
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def _current() -> set[str]:
-    return {f"{engine}-{source_digest(engine)}" for engine in SOURCES}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
+from btqueue.caches import cache_folder, keep
 from btqueue.reproduction.figures.points import Store, answers
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import ENGINES, Answer, Engine, PointResult
@@ -174,13 +173,9 @@ class Work:
         The name is made of the content and lasts, so that points which use the file are found again.
         """
         text = "\n".join(f"{value:.6g}" for value in values) + "\n"
-        folder = self.store.folder / "traces"
-        path: Path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.txt"
+        path = cache_folder("traces", hashlib.sha256(text.encode()).hexdigest()[:16]) / "trace.txt"
         if not path.is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}")
-            part.write_text(text, "utf-8")
-            os.replace(part, path)
+            keep(path, text.encode())
         return str(path)
 
     def note(self, text: str) -> None:

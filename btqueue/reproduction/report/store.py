@@ -1,23 +1,20 @@
 """Finished claims on disk, so that work which was interrupted goes on where it was.
 
-What an engine found about a claim is a file in `$BTQUEUE_CACHE_DIR` or the user's cache folder, in a folder
-named by a digest of all that the engine's answers depend on. The file's name holds a digest of how the claim
-is checked: words of the record may change, what was found stays.
+What an engine found about a claim is a file in a cache folder that is named by a digest of all that the
+engine's answers depend on. The file's name holds a digest of how the claim is checked: words of the record
+may change, what was found stays.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import shutil
-import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from btqueue.caches import cache_folder, keep
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.reproduction.claims.record import Claim
 from btqueue.reproduction.report.outcomes import Seen
@@ -35,17 +32,14 @@ CHECKS = ("judgement.py", "engines.py", "record.py", "recorded.py", "papers.py")
 PACKAGES = ("numpy", "scipy", "jax", "numba")
 WORDS = ("where", "statement", "published", "verdict", "reason", "note", "misprints", "computed", "unit")
 """Keys of a claim that no check reads."""
-KEEP_S = 30 * 24 * 3600
-"""What was found by other sources and not used for this long (seconds) is removed."""
 
 
 class Store:
-    """A folder of finished claims."""
+    """The finished claims in the cache."""
 
-    def __init__(self, folder: Path, *, quick: bool, fresh: bool = False) -> None:
-        """Use a folder, see `default_folder`; `fresh` judges everything anew and still keeps it."""
-        self.folder, self.quick, self.fresh = folder, quick, fresh
-        self._remove_old()
+    def __init__(self, *, quick: bool, fresh: bool = False) -> None:
+        """Use the cache; `fresh` judges everything anew and still keeps it."""
+        self.quick, self.fresh = quick, fresh
 
     def get(self, paper: str, claim: Claim, engine: Engine) -> Seen | None:
         """Return what was kept, None if there is nothing that can be read."""
@@ -57,33 +51,15 @@ class Store:
             return None
 
     def add(self, paper: str, claim: Claim, engine: Engine, seen: Seen) -> None:
-        """Keep what an engine found: a file that is complete, or not there at all."""
-        path = self._path(paper, claim, engine)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(seen.to_plain()), "utf-8")
-        os.replace(part, path)
+        """Keep what an engine found."""
+        keep(self._path(paper, claim, engine), json.dumps(seen.to_plain()).encode())
 
     def _path(self, paper: str, claim: Claim, engine: Engine) -> Path:
         checked = {key: value for key, value in claim.items() if key not in WORDS}
         digest = hashlib.sha256(json.dumps(checked, sort_keys=True).encode()).hexdigest()[:12]
         run = "quick" if self.quick and engine.is_simulator else "full"
-        folder = self.folder / f"{engine.name}-{paper}-{sources_digest(engine.name, paper)}"
+        folder = cache_folder("claims", f"{engine.name}-{paper}-{sources_digest(engine.name, paper)}")
         return folder / f"{claim['id']}-{run}-{digest}.json"
-
-    def _remove_old(self) -> None:
-        if not self.folder.is_dir():
-            return
-        for other in self.folder.iterdir():
-            with contextlib.suppress(OSError):
-                if time.time() - other.stat().st_mtime > KEEP_S:
-                    shutil.rmtree(other, ignore_errors=True)
-
-
-def default_folder() -> Path:
-    """Return the folder of finished claims."""
-    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "btqueue" / "claims"
 
 
 @cache

@@ -5,9 +5,6 @@ cache folder is therefore named after a digest of all the simulator's sources: a
 """
 
 import hashlib
-import os
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +12,11 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+
+from btqueue.caches import cache_folder, not_kept, say_once
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
@@ -93,8 +93,6 @@ settings: Any = config
 
 SOURCES = Path(__file__).parents[1]
 """The folder of the simulator's package."""
-KEEP_CACHES_S = 30 * 24 * 3600
-"""Folders of other digests that were not used for this long (seconds) are removed."""
 
 
 def source_digest() -> str:
@@ -106,20 +104,40 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def cache_folder() -> Path:
-    """Return the folder of the compiled code: `$BTQUEUE_CACHE_DIR` or the user's cache folder, by digest."""
-    root = os.environ.get("BTQUEUE_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    base = Path(root) if root else Path.home() / ".cache"
-    return base / "btqueue" / "simulator" / source_digest()
+def code_folder() -> Path:
+    """Return the cache folder of the compiled code of these sources."""
+    return cache_folder("simulator", source_digest())
 
 
-def remove_stale_caches(folder: Path) -> None:
-    """Delete the neighbours of `folder` that no process has used for `KEEP_CACHES_S`."""
-    if not folder.parent.is_dir():
-        return
-    for other in folder.parent.iterdir():
-        if other != folder and time.time() - other.stat().st_mtime > KEEP_CACHES_S:
-            shutil.rmtree(other, ignore_errors=True)
+class OnlyThere(CompileResultCacheImpl):
+    """Where machine code lies: in `code_folder()`, for numba's next choice is beside the sources."""
+
+    _locator_classes = [UserProvidedCacheLocator]  # noqa: RUF012 (numba's)
+
+
+class KeptCode(FunctionCache):
+    """The machine code of an entry point on disk. Without it the simulator is compiled again, and says so."""
+
+    _impl_class = OnlyThere
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return machine code for such arguments, None if there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged pickle may raise anything
+            say_once(f"the compiled code in {self.cache_path} is damaged and is made again: {error!r}")
+            try:
+                self.flush()
+            except OSError:
+                self.disable()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write machine code for such arguments."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            not_kept(Path(self.cache_path), error)
 
 
 def compiled(function: Function) -> Function:
@@ -154,23 +172,24 @@ def part(function: Function, *, forceinline: bool) -> Function:
 
 
 def entry_point(function: Function) -> Function:
-    """Compile a function that Python calls: releases the GIL, machine code kept in `cache_folder()`."""
-    with cached_in_folder():
-        options = {**OPTIONS, "cache": True, "nogil": True, "pipeline_class": WholeCompiler}
-        return cast(Function, numba.njit(**options)(function))
+    """Compile a function that Python calls: releases the GIL, machine code kept in `code_folder()`."""
+    dispatcher: Any = numba.njit(**OPTIONS, nogil=True, pipeline_class=WholeCompiler)(function)
+    compiles = dispatcher is not function  # it is with compilation switched off
+    if compiles and code_folder().is_dir():
+        with cached_in_folder():
+            dispatcher._cache = KeptCode(function)
+    return cast(Function, dispatcher)
 
 
 @contextmanager
 def cached_in_folder() -> Iterator[None]:
-    """While the block runs, functions are decorated such that numba keeps their code in `cache_folder()`.
+    """While the block runs, functions are decorated such that numba keeps their code in `code_folder()`.
 
     numba reads its cache folder when a function is decorated, so the setting is changed for that moment only
     and a user's own configuration stays as it was.
     """
-    folder = cache_folder()
-    remove_stale_caches(folder)
     before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(folder)
+    settings.CACHE_DIR = str(code_folder())
     try:
         yield
     finally:
