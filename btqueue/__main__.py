@@ -1,6 +1,17 @@
-"""`python -m btqueue` is the command `btqueue`."""
+"""The command `btqueue`, which is `python -m btqueue`."""
 
-from btqueue.cli import app
+import sys
+
+from btqueue.search_path import without_working_directory
+
+
+def main() -> None:
+    """Be the command, and import nothing that lies in the working directory, beside somebody's scenario."""
+    sys.path[:] = without_working_directory(sys.path)
+    from btqueue.cli import app
+
+    app(prog_name="btqueue")
+
 
 if __name__ == "__main__":
-    app(prog_name="btqueue")
+    main()

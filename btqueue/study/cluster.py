@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from btqueue.study.evaluate import (
 )
 from btqueue.study.extras import require
 from btqueue.study.sweep_definition import versions
+from btqueue.study.workers import environment
 
 AHEAD = 4
 """Points sent out for each thread of the cluster before the first of them has come back."""
@@ -81,21 +83,30 @@ def map_on_cluster(
 def _local_client(closing: ExitStack, workers: int) -> Any:
     """Return a client of a cluster on this machine that ends with *closing*.
 
-    Its processes are started from scratch: they do not import the user's main program.
+    Its processes are started from scratch: they do not import the user's main program. Like own workers they
+    must not look for modules in the working directory; dask lets them inherit this process's environment.
     """
     import distributed
     from distributed.deploy.subprocess import SubprocessCluster
 
     no_dashboard: Any = None  # documented, but the annotation of the parameter leaves it out
-    cluster = closing.enter_context(
-        SubprocessCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address=no_dashboard,
-            scheduler_kwargs={"allowed_failures": 1},
-            silence_logs=logging.ERROR,
+    theirs = environment()
+    before = {name: os.environ.pop(name, None) for name in theirs}
+    os.environ.update(theirs)
+    try:
+        cluster = closing.enter_context(
+            SubprocessCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address=no_dashboard,
+                scheduler_kwargs={"allowed_failures": 1},
+                silence_logs=logging.ERROR,
+            )
         )
-    )
+    finally:
+        for name in theirs:
+            del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if value is not None})
     return distributed.Client(cluster, set_as_default=False)
 
 

@@ -1,8 +1,9 @@
 """Points in several processes: each worker is a fresh Python that reads points and writes answers.
 
 Workers are started from scratch, not forked: JAX has threads of its own, and a fork of a process with threads
-may stand still forever. They do not import the user's main program, so a script needs no guard. A worker that
-dies takes one point with it, and it is known which.
+may stand still forever. They do not import the user's main program, so a script needs no guard, and no module
+of the working directory. A worker that dies takes one point with it, and it is known which. When the parent
+dies, its workers end at once.
 """
 
 from __future__ import annotations
@@ -15,16 +16,28 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+import traceback
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
+from btqueue.caches import cache_folder
 from btqueue.scenario import Scenario
+from btqueue.search_path import without_working_directory
 from btqueue.study.evaluate import Answer, Engine, Failure, Numbered, PointResult, available_cores
 
 ATTEMPTS = 2
 """How often a point is tried whose process dies."""
 
 COMMAND = (sys.executable, "-c", "from btqueue.study.workers import serve; serve()")
+
+
+def environment() -> dict[str, str]:
+    """Return variables for a Python process that is to find the same modules and caches as this one.
+
+    It does not look for modules in the working directory, which may hold a stranger's files.
+    """
+    cache_folder()  # if it cannot be used, the environment names another one from now on
+    return {"PYTHONPATH": os.pathsep.join(without_working_directory(sys.path)), "PYTHONSAFEPATH": "1"}
 
 
 def useful_workers(points: int, workers: int | None) -> int:
@@ -41,14 +54,12 @@ class Worker:
 
     def __init__(self, base: Scenario, engines: Sequence[Engine], threads: int) -> None:
         """Start the process; it gets ready while the caller goes on."""
-        here = os.pathsep.join(entry for entry in sys.path if entry)
+        theirs = environment()
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={"OPENBLAS_NUM_THREADS": "1"}
-            | os.environ
-            | {"PYTHONPATH": here},  # the processes share the cores
+            env={"OPENBLAS_NUM_THREADS": "1"} | os.environ | theirs,  # the processes share the cores
             start_new_session=True,  # Ctrl-C is for the process that asked
         )
         questions, answers = self.process.stdin, self.process.stdout
@@ -169,12 +180,31 @@ def serve() -> None:
 
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints must not stand between answers
-    data, engines, threads = pickle.load(sys.stdin.buffer)
-    base = Scenario.from_dict(data)
-    while True:
-        try:
-            number, changes = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        pickle.dump(evaluate_point(base, number, changes, engines, threads=threads), answers)
-        answers.flush()
+    questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(questions,), daemon=True).start()
+    with _ending_the_process():
+        data, engines, threads = questions.get()
+        base = Scenario.from_dict(data)
+        while True:
+            number, changes = questions.get()
+            pickle.dump(evaluate_point(base, number, changes, engines, threads=threads), answers)
+            answers.flush()
+
+
+def _listen(questions: queue.SimpleQueue[Any]) -> None:
+    """Hand on what standard input brings; its end comes in the middle of a point if the parent has died."""
+    with _ending_the_process():
+        while True:
+            questions.put(pickle.load(sys.stdin.buffer))
+
+
+@contextlib.contextmanager
+def _ending_the_process() -> Iterator[None]:
+    """End the process with the block: in silence if nobody is at the other end of the pipes."""
+    try:
+        yield
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)

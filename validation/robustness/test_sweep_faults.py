@@ -91,17 +91,19 @@ def running(pid: int) -> bool:
 
 def test_a_sweep_killed_in_the_middle_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     target = tmp_path / "result.nc"
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, CHEAP, str(target)], env=ENVIRONMENT)
+    command = [sys.executable, "-c", SCRIPT, CHEAP, str(target)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     try:
         wait_for(lambda: lines(target) > 10 or process.poll() is not None)
         workers = children(process.pid)
     finally:
         process.kill()
-        process.wait()
+    _, said_by_workers = process.communicate(timeout=60)  # until the last of them has ended
+    assert said_by_workers == ""
     kept = lines(target)
     assert 10 < kept < 240 and not target.exists()
     assert len(workers) == 2
-    wait_for(lambda: not any(running(pid) for pid in workers))  # they notice that nobody reads their answers
+    wait_for(lambda: not any(running(pid) for pid in workers))  # they notice that nobody asks any more
     said: list[str] = []
     resumed = sweep(load(CHEAP), WINDOWS, out=target, workers=1, notes=said.append)
     assert any("of 240 points were finished before: going on from there" in note for note in said)
@@ -360,6 +362,31 @@ try:
 except SweepInterrupted as interruption:
     print(interruption.finished)
 """
+
+
+ENDLESS = SLOW.replace("0.02", "3600")
+
+ORPHANS = f"""
+from btqueue.scenario import Scenario
+from btqueue.study import workers
+workers.COMMAND = (sys.executable, "-c", {ENDLESS!r})
+points = [{{"polling.limit": number}} for number in range(1, 9)]
+list(workers.map_in_processes(Scenario(), points, ("solve",), range(8), 2))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_in_the_middle_of_a_point_when_their_parent_dies(how):
+    command = [sys.executable, "-c", f"import sys{ORPHANS}"]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: len(children(process.pid)) == 2 or process.poll() is not None)
+        workers = children(process.pid)
+    finally:
+        process.send_signal(how)
+    _, said = process.communicate(timeout=60)
+    assert len(workers) == 2 and process.returncode == -how and said == ""
+    wait_for(lambda: not any(running(pid) for pid in workers))
 
 
 def test_ctrl_c_ends_workers_and_keeps_their_points(tmp_path):

@@ -10,10 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
 
-GROUND = {"baseband", "caches", "channel", "queueing", "transport", "scenario"}
+GROUND = {"baseband", "caches", "channel", "queueing", "search_path", "transport", "scenario"}
 MAY_IMPORT = {
     "baseband": set(),
     "caches": set(),
+    "search_path": set(),
     "channel": {"baseband"},
     "queueing": set(),
     "transport": {"caches"},
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
     "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
     "cli": GROUND | {"network", "simulator", "study", "plotting", "plots", "reproduction"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""
 

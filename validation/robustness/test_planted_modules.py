@@ -1,0 +1,114 @@
+"""Python files that lie beside somebody's scenario are never run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from btqueue import search_path
+from btqueue.scenario.library import models_folder
+from btqueue.search_path import without_working_directory
+from btqueue.study.workers import environment
+
+COMMAND = [str(Path(sys.executable).with_name("btqueue"))]
+MODULE = [sys.executable, "-m", "btqueue"]
+OVER = "transport.receive_window_segments=5..8"
+GOAL = ("--maximize", "goodput_kbps", "--no-confirm")
+SHORT = ("--no-figures", "--quick", "--quiet")
+DEADLINE_S = 600
+
+
+@pytest.fixture
+def planted(tmp_path):
+    """A scenario, and modules that leave a mark when they are run."""
+    scenario = models_folder() / "chen-2004" / "adaptive-1.toml"
+    (tmp_path / "scenario.toml").write_text(scenario.read_text())
+    for name in ("numpy", "pickle", "xarray"):
+        plant(tmp_path, name)
+    return tmp_path
+
+
+def plant(folder: Path, name: str) -> None:
+    mark = folder / f"{name}-was-run"
+    (folder / f"{name}.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+
+
+def run(folder: Path, *words: str, **environment: str) -> None:
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+    )
+    assert list(folder.glob("*-was-run")) == []
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sweep", "scenario.toml", "--over", OVER, "--workers", "2"),
+        pytest.param(
+            ("sweep", "scenario.toml", "--over", OVER, "--workers", "2", "--cluster", "local"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            ("dimension", "scenario.toml", "--choose", OVER, *GOAL, "--workers", "2"),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            ("sensitivity", "scenario.toml", "--key", "radio.ber", "--workers", "2"), marks=pytest.mark.long
+        ),
+        pytest.param(("figures", "venugopal-2006/2.1", "--out", "pictures"), marks=pytest.mark.long),
+        pytest.param(("validate", "--claims", "III.A-bdp", *SHORT), marks=pytest.mark.long),
+    ],
+    ids=lambda words: "-".join([words[0], *(["cluster"] if "--cluster" in words else [])]),
+)
+def test_the_command_runs_no_module_of_the_working_directory(planted, words):
+    for name in ("sitecustomize", "queue", "btqueue"):
+        plant(planted, name)
+    run(planted, *COMMAND, *words)
+
+
+def test_nor_does_it_if_python_was_told_to_look_there(planted):
+    # `-m` puts the working directory first on the search path, and so does the empty entry
+    path = os.pathsep.join(["", str(Path(search_path.__file__).parents[1])])
+    run(planted, *MODULE, "sweep", "scenario.toml", "--over", OVER, "--workers", "2", PYTHONPATH=path)
+
+
+def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):
+    here, link, library = tmp_path / "here", tmp_path / "link", tmp_path / "library"
+    for folder in (here, library, here / "lib"):
+        folder.mkdir()
+    link.symlink_to(here)
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(search_path, "PACKAGE_HOME", str(library))
+    entries = ["", ".", "lib", str(here), f"{here}/", str(link), str(library), str(here / "lib")]
+    assert without_working_directory(entries) == [str(library), str(here / "lib")]
+
+
+def test_the_package_is_found_where_it_lies_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(search_path, "PACKAGE_HOME", str(tmp_path))
+    assert without_working_directory(["", str(tmp_path), "/library"]) == ["/library", str(tmp_path)]
+
+
+def test_a_working_directory_that_was_deleted_is_nowhere(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(search_path, "PACKAGE_HOME", "/library")
+    assert without_working_directory(["", "/library"]) == ["/library"]
+
+
+def test_a_worker_is_given_a_search_path_without_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    given = environment()
+    assert not {"", str(tmp_path)} & set(given["PYTHONPATH"].split(os.pathsep))
+    assert given["PYTHONSAFEPATH"] == "1"
