@@ -114,12 +114,15 @@ def number(value: float) -> str:
 
 
 def with_interval(estimate: Estimate) -> str:
-    """Return mean ± half-width, the latter with two significant digits, the mean to match."""
+    """Return mean ± half-width, the latter with two significant digits, the mean to match.
+
+    Values that are all equal have no interval: a half-width of zero would claim a precision.
+    """
     mean, ci95 = estimate.mean, estimate.ci95
     if not (math.isfinite(mean) and math.isfinite(ci95)):
         return number(mean)
     if ci95 <= ROUNDING * abs(mean):
-        return f"{number(mean)} ± 0"
+        return f"{number(mean)} (no spread)"
     decimals = max(0, 1 - math.floor(math.log10(ci95)))
     if decimals > 6:
         return f"{number(mean)} ± {ci95:.1e}"
@@ -133,6 +136,8 @@ def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
         return Text("not simulated", style="dim")
     if math.isnan(ci95):
         return Text("no interval", style="dim")
+    if not inside and ci95 <= ROUNDING * abs(mean):
+        return Text("no spread", style="dim")
     return Text("✓ inside", style="green") if inside else Text("outside", style="yellow")
 
 

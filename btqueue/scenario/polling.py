@@ -33,8 +33,10 @@ class Polling(Table):
     )
     bridge_schedule: Literal["walk-in", "sniff", "pcss", "lcs"] = Field(
         default="walk-in",
-        description="how bridge and central find each other: the bridge waits for its turn in the cycle, at "
-        "fixed times, in pseudo-random windows, or at times that they agree upon",
+        description="how bridge and central find each other: the bridge waits for its turn in the cycle, in "
+        "windows in turn (sniff: a fixed schedule from time 0 on, the same for every bridge and "
+        "replication), in pseudo-random windows (pcss: another sequence for every bridge and replication), "
+        "or at times that they agree upon",
     )
     bridge_patience_s: Seconds = Field(
         default=0.0, description="a bridge that is not polled for this long goes on; 0: it waits for ever"

@@ -81,8 +81,16 @@ class Radio(Table):
         default="per-link",
         description="one error process for each central-peripheral link, or one for the whole piconet",
     )
-    period_s: PositiveSeconds = Field(default=1.0, description="time in each state of the alternating model")
-    trace_file: Name | None = Field(default=None, description="file with the trace, one value a line")
+    period_s: PositiveSeconds = Field(
+        default=1.0,
+        description="time in each state of the alternating model, good first: a fixed schedule from time 0 "
+        "on, the same for every link and replication",
+    )
+    trace_file: Name | None = Field(
+        default=None,
+        description="file with the trace, one value a line, played from time 0 on and repeated: a fixed "
+        "schedule, the same for every link and replication",
+    )
     trace_step_s: PositiveSeconds = Field(default=0.1, description="time between two values of the trace")
     trace_quantity: TraceQuantity = Field(default="ber", description="what the trace holds")
     links: tuple[RadioLink, ...] = listed((), "links whose radio differs", most=100_000)
@@ -93,5 +101,7 @@ class Radio(Table):
         description="fully loaded piconets near by, not simulated, that hit packets on the same channel",
     )
     colocated: bool = Field(
-        default=False, description="the simulated piconets disturb each other on the same channel, too"
+        default=False,
+        description="the simulated piconets disturb each other on the same channel, too; their slots begin "
+        "together",
     )

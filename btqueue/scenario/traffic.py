@@ -9,6 +9,7 @@ from pydantic import Field
 from btqueue.scenario.fields import Bytes, Name, PositiveRate, PositiveSeconds, Seconds, Table, listed
 
 Source = Literal["poisson", "ibp", "greedy", "periodic", "request-reply", "file"]
+Phase = Literal["random", "aligned"]
 
 
 class LoadStep(Table):
@@ -22,6 +23,11 @@ class Traffic(Table):
     """The source of each flow."""
 
     source: Source = Field(default="poisson", description="law of the message arrivals")
+    phase: Phase = Field(
+        default="random",
+        description="first message of a periodic source: after a random share of its period (anew in every "
+        "replication and at every change of the load), or at start_s, all flows at the same time",
+    )
     two_way: bool = Field(
         default=False,
         description="data both ways over each connection: every flow gets a reverse flow of the same law",
@@ -48,7 +54,10 @@ class Traffic(Table):
         default=None,
         description="a request-reply session whose reply has not come by then is given up; unset: never",
     )
-    arrival_file: Name | None = Field(default=None, description="file with arrival times and message sizes")
+    arrival_file: Name | None = Field(
+        default=None,
+        description="file with arrival times and message sizes, the same for every flow and replication",
+    )
     file_period_s: PositiveSeconds | None = Field(
         default=None, description="the arrival file is repeated with this period"
     )

@@ -19,11 +19,12 @@ from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Stop, Stopped, in_threads
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.invariants import check_invariants
-from btqueue.simulator.statistics.measurement import measure, queue_kinds
+from btqueue.simulator.statistics.measurement import halves, measure, queue_kinds
 from btqueue.simulator.statistics.results import Replication, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
 
@@ -166,7 +167,13 @@ def run_replication(
         sim, complete = run_until(new_state(scenario, number), warmup_s, total_s, progress, stop)
         if not complete:
             return None
-        return observe(sim, scenario, total_s, total_s, progress, stop)[1]
+        forget_statistics(sim)
+        half_s = warmup_s + scenario.run.duration_s / 2
+        sim, complete = run_until(sim, half_s, total_s, progress, stop)
+        halfway = sim.flow_statistics.copy()
+        if complete:
+            sim, complete = run_until(sim, total_s, total_s, progress, stop)
+        return finish(sim, scenario, complete, halfway)
 
 
 class LongRun:
@@ -178,6 +185,7 @@ class LongRun:
         self.warmup_s = warmup_s
         with np.errstate(over="ignore"):
             self.sim = new_state(scenario, 0)
+        self.untouched = make_streams(scenario.run.seed, 0, len(self.sim.streams))
         self.measured = 0
 
     def batches(self, count: int, progress: Progress | None) -> list[Replication]:
@@ -205,10 +213,14 @@ class LongRun:
                 end_s = self.warmup_s + duration_s * self.measured / BATCHES
                 self.sim, batch = observe(self.sim, self.scenario, end_s, total_s, progress, stop)
                 if batch is not None:
-                    found.append(batch)
+                    found.append(batch._replace(random=self.is_random()))
                 if batch is None or not batch.complete:
                     break
         return found
+
+    def is_random(self) -> bool:
+        """Whether anything random has happened in the run by now."""
+        return bool(self.sim.connections.ack_tick.any() or np.any(self.sim.streams != self.untouched))
 
 
 def observe(
@@ -225,15 +237,21 @@ def observe(
     return sim, finish(sim, scenario, complete)
 
 
-def finish(sim: State, scenario: Scenario, complete: bool) -> Replication | None:
-    """Check a state and return what was measured there; None if it was stopped at once."""
+def finish(
+    sim: State, scenario: Scenario, complete: bool, halfway: np.recarray | None = None
+) -> Replication | None:
+    """Check a state and return what was measured there; None if it was stopped at once.
+
+    `halfway`: the statistics of the flows in the middle of the run.
+    """
     clock = sim.clock[0]
     check_invariants(sim)
     measured_s = float(clock.now - clock.statistics_since) / SECOND
     if measured_s == 0:
         return None
     metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
-    return Replication(metrics, int(clock.events), measured_s, complete)
+    seen = {} if halfway is None or not complete else halves(halfway, sim.flow_statistics, measured_s)
+    return Replication(metrics, int(clock.events), measured_s, complete, seen)
 
 
 def run_until(

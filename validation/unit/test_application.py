@@ -83,21 +83,30 @@ def test_a_poisson_source_counts_its_first_gap_from_its_start(plain):
     assert sim.connections[0].written == sim.flow_statistics[0].messages == len(times) > 20
 
 
-def test_a_periodic_source_begins_at_its_start(plain):
-    sim = new_flow(plain, "PERIODIC", start_at=3, mean_gap=10.4, message_segments=4)
+def test_an_aligned_periodic_source_begins_at_its_start(plain):
+    sim = new_flow(plain, "PERIODIC", aligned_phase=True, start_at=3, mean_gap=10.4, message_segments=4)
     assert play(plain, sim, 40) == [3, 13, 23, 33]
     assert sim.connections[0].written == 16
 
 
-def test_a_periodic_source_that_is_silent_at_first_begins_one_gap_after_the_step(plain):
-    sim = new_flow(plain, "PERIODIC", [20, 5], schedule_length=1, mean_gap=0.0)
+def test_a_periodic_source_begins_after_a_share_of_its_period_drawn_from_its_own_stream(plain):
+    sim = new_flow(plain, "PERIODIC", start_at=500 * MS, mean_gap=10.0 * MS)
+    phase = int(plain.random_streams.uniform(sim.streams.copy()[0]) * 10 * MS)
+    assert play(plain, sim, 530 * MS) == [500 * MS + phase + 10 * MS * k for k in range(3)]
+    silent = new_flow(plain, "PERIODIC", [20 * MS, 5 * MS], schedule_length=1, mean_gap=0.0)
+    assert play(plain, silent, 25 * MS) == [20 * MS + phase // 2]
+
+
+def test_an_aligned_periodic_source_that_is_silent_at_first_begins_one_gap_after_the_step(plain):
+    sim = new_flow(plain, "PERIODIC", [20, 5], schedule_length=1, mean_gap=0.0, aligned_phase=True)
     assert play(plain, sim, 40) == [25, 30, 35, 40]
 
 
 def test_a_step_of_the_load_before_the_start_counts(plain):
-    sim = new_flow(plain, "PERIODIC", [0, 5], schedule_length=1, start_at=10)
+    sim = new_flow(plain, "PERIODIC", [0, 5], schedule_length=1, start_at=10, aligned_phase=True)
     assert play(plain, sim, 22) == [10, 15, 20]
-    silent_at_first = new_flow(plain, "PERIODIC", [5, 0, 20, 5], schedule_length=2, start_at=10)
+    steps = [5, 0, 20, 5]
+    silent_at_first = new_flow(plain, "PERIODIC", steps, schedule_length=2, start_at=10, aligned_phase=True)
     assert play(plain, silent_at_first, 32) == [25, 30]
 
 

@@ -129,12 +129,12 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
         (151.234, 1.26, "151.2 ± 1.3"),
         (0.26861, 0.0108, "0.269 ± 0.011"),
         (12345.6, 78.9, "12346 ± 79"),
-        (2.0, 0.0, "2 ± 0"),
+        (2.0, 0.0, "2 (no spread)"),
         (1e-9, 2e-10, "1e-09 ± 2.0e-10"),
         (3.14159, float("nan"), "3.142"),
         (float("nan"), float("nan"), "–"),
         (2.0, float("inf"), "2"),
-        (49.82, 2.2e-14, "49.82 ± 0"),
+        (49.82, 2.2e-14, "49.82 (no spread)"),
     ],
 )
 def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from btqueue.scenario import Scenario
+
 MASK = 2**64 - 1
 
 
@@ -71,6 +73,93 @@ def test_streams_depend_on_seed_replication_and_use_only(plain):
     assert (few == many[:2]).all(), "more uses leave the first ones as they were"
     states = [tuple(row) for seed in (7, 8) for rep in (0, 1) for row in make(seed, rep, 3).tolist()]
     assert len(set(states)) == len(states)
+
+
+CROWD = Scenario.from_dict(
+    {
+        "network": {
+            "topology": "custom",
+            "piconet_list": [
+                {"name": f"n{k}", "central": f"c{k}", "peripherals": [f"p{k}", f"b{k}", f"b{k + 1}"]}
+                for k in range(3)
+            ],
+            "outside_links": [{"name": "wire", "from": "c0", "to": "host", "jitter_s": 0.01, "loss": 0.1}],
+            "flows": [
+                {"from": "p0", "to": "p1"},
+                {"from": "p1", "to": "p2", "law": "ibp"},
+                {"from": "p2", "to": "p0", "law": "periodic"},
+                {"from": "host", "to": "p0", "law": "periodic"},
+            ],
+        },
+        "radio": {"model": "gilbert-elliott"},
+        "polling": {"bridge_schedule": "pcss"},
+        "transport": {"delayed_ack": True, "ack_clock": "tick"},
+        "run": {"jitter_s": 0.001},
+    }
+)
+"""Something of everything that is random."""
+
+
+def beginnings(plain):
+    """Return the states at time 0 of two replications with each of two seeds."""
+    with np.errstate(over="ignore"):
+        return [
+            plain.state.new_state(CROWD.with_(run__seed=seed), replication)
+            for seed in (1, 2)
+            for replication in (0, 1)
+        ]
+
+
+def test_all_that_is_random_differs_between_replications_and_between_seeds(plain):
+    states = beginnings(plain)
+    drawn = {
+        "windows of bridges": [sim.bridges.seed for sim in states],
+        "first messages": [sim.timers.due[sim.connections.arrival_timer] for sim in states],
+        "clocks of receivers": [sim.connections.tick_phase for sim in states],
+    }
+    for what, values in drawn.items():
+        every = np.concatenate(values)
+        # an IBP counts in slots: its first message is one of some hundred
+        alone = every if what != "first messages" else np.concatenate([each[[0, 2, 3]] for each in values])
+        assert len(set(alone.tolist())) == len(alone), what
+
+
+def test_windows_of_bridges_are_another_sequence_in_every_replication_and_for_every_seed(plain):
+    def visits(sim, b):
+        return tuple(int(plain.bridges.turn_of_window(sim.bridges[b], window)) for window in range(200))
+
+    with np.errstate(over="ignore"):
+        states = beginnings(plain)
+        sequences = [visits(sim, b) for sim in states for b in range(len(sim.bridges))]
+    assert len(set(sequences)) == len(sequences) >= 8
+    # Two fair sequences agree in half of their windows: 4.4 standard errors, a false alarm once in 1,500
+    # over all pairs.
+    for first in range(len(sequences)):
+        for second in range(first):
+            pair = [(x, y) for x, y in zip(sequences[first], sequences[second], strict=True)]
+            assert abs(np.mean([x == y for x, y in pair]) - 0.5) < 4.4 * 0.5 / math.sqrt(200)
+
+
+def test_every_use_has_a_random_stream_of_its_own(plain):
+    states = beginnings(plain)
+    sim = states[0]
+    wires = sim.ports.kind == plain.records.OUTSIDE
+    jittered = sim.lines.jitter > 0
+    uses = {
+        "sources": sim.connections.stream,
+        "states of channels": sim.channels.state_stream,
+        "errors of channels": sim.channels.error_stream,
+        "delays": sim.lines.stream[jittered],
+        "wires": sim.ports.stream[wires],
+        "media": sim.media.stream,
+        "bridges": sim.bridges.stream,
+        "piconets": sim.piconets.stream,
+    }
+    assert all(len(numbers) for numbers in uses.values())
+    numbers = np.concatenate(list(uses.values()))
+    assert len(set(numbers.tolist())) == len(numbers)
+    states_of_streams = [tuple(stream) for each in states for stream in each.streams.tolist()]
+    assert len(set(states_of_streams)) == len(states_of_streams)
 
 
 @pytest.fixture(scope="module")

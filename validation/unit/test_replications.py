@@ -12,7 +12,7 @@ from scipy import stats
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
-from btqueue.simulator.statistics.results import autocorrelation, look_at_batches
+from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 
 LIGHT = Scenario().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
 """A piconet with little to do: every message is delivered long before the run ends."""
@@ -138,7 +138,7 @@ def interrupting(calls):
 def test_an_interruption_keeps_the_replications_that_came_to_their_end():
     scenario = LIGHT.with_(run__duration_s=5, run__warmup_s=1, run__replications=1000)
     with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, threads=1, progress=interrupting(6))  # two calls a replication
+        simulate(scenario, threads=1, progress=interrupting(9))  # three calls a replication
     partial = interruption.value.partial
     assert partial is not None
     assert not partial.attrs["complete"]

@@ -33,10 +33,10 @@ def start_application(sim, flow):
         schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
     else:
         take_steps_until(sim, conn, conn.start_at)
-        if conn.application == PERIODIC and conn.mean_gap > 0.0:
+        if conn.application == PERIODIC and conn.aligned_phase and conn.mean_gap > 0.0:
             schedule(sim, conn.arrival_timer, conn.start_at)
         else:
-            schedule(sim, conn.arrival_timer, next_arrival(sim, flow, conn.start_at))
+            schedule(sim, conn.arrival_timer, next_arrival(sim, flow, conn.start_at, True))
 
 
 @outlined
@@ -51,7 +51,7 @@ def on_arrival(sim, flow, now):
         schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
     else:
         write_message(sim, flow, conn.message_segments, now)
-        schedule(sim, conn.arrival_timer, next_arrival(sim, flow, now))
+        schedule(sim, conn.arrival_timer, next_arrival(sim, flow, now, False))
 
 
 @outlined

@@ -8,6 +8,10 @@ and their gaps have the squared coefficient of variation C2 = p (2 - p - q) / (p
 The load may change at given times (`schedules`: pairs of a time and the mean gap from then on, 0: silence).
 An arrival drawn beyond the next change is discarded and drawn anew from there. That is exact where the
 process has no memory: always for Poisson arrivals, in the idle state for an IBP, whose C2 stays as it is.
+
+A periodic source that begins, or begins anew at a change, has a random phase: its first message comes after a
+uniform share of the gap, as if somebody had begun to look at a source that has always been there. Aligned
+sources (`aligned_phase`) write at their start, and one gap after a change, all of them at the same time.
 """
 
 import math
@@ -45,8 +49,11 @@ def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
 
 
 @outlined
-def next_arrival(sim, flow, after):
-    """Return when the next message is written (ns), counted from the arrival (or start) at `after`."""
+def next_arrival(sim, flow, after, begins):
+    """Return when the next message is written (ns), counted from the arrival at `after`.
+
+    `begins`: no message was written at `after`, the source begins there.
+    """
     conn = sim.connections[flow]
     stream = sim.streams[conn.stream]
     idle = False
@@ -54,21 +61,24 @@ def next_arrival(sim, flow, after):
         change = next_change(sim, conn)
         arrival = NEVER
         if conn.mean_gap > 0.0:
-            arrival = draw_arrival(stream, conn, after, idle)
+            arrival = draw_arrival(stream, conn, after, idle, begins)
         if arrival <= change:
             return arrival
         take_step(sim, conn)
         idle = idle or change // SLOT > after // SLOT
         after = max(after, change)
+        begins = True
 
 
 @compiled
-def draw_arrival(stream, conn, after, idle):
+def draw_arrival(stream, conn, after, idle, begins):
     """Draw the next arrival (ns) at the present load; `idle`: an IBP is known to be idle at `after`."""
     if conn.application == POISSON:
         return after + int(exponential(stream, conn.mean_gap))
     if conn.application == IBP:
         return (after // SLOT + ibp_gap(stream, conn, idle)) * SLOT
+    if begins and not conn.aligned_phase:
+        return after + int(uniform(stream) * conn.mean_gap)
     return after + int(conn.mean_gap + 0.5)
 
 

@@ -18,7 +18,14 @@ from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.machinery.timers import cancel, schedule
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SLOT, UNLIMITED
-from btqueue.simulator.records.piconets import COMPLETE, SNIFF, VISIT, WALK_IN, WHOLE_CYCLES
+from btqueue.simulator.records.piconets import (
+    COMPLETE,
+    PSEUDO_RANDOM,
+    SNIFF,
+    VISIT,
+    WALK_IN,
+    WHOLE_CYCLES,
+)
 
 SHORTEST_FRAME = 2 * SLOT
 """POLL and NULL."""
@@ -155,8 +162,13 @@ def next_window(sim, b, p, now):
 
 @outlined
 def start(sim, b):
-    """Put the bridge into its first piconet at time 0; its own piconet is silent until it comes there."""
+    """Put the bridge into its first piconet at time 0; its own piconet is silent until it comes there.
+
+    Pseudo-random windows are a sample of their own in every replication.
+    """
     bridge = sim.bridges[b]
+    if bridge.schedule == PSEUDO_RANDOM:
+        bridge.seed = np.int64(uniform(sim.streams[bridge.stream]) * 2.0**53)
     if bridge.schedule != WALK_IN:
         return
     for k in range(bridge.count):

@@ -318,6 +318,7 @@ def application_fields(
         return fields
     bits = spec.message_bytes * 8
     fields["mean_gap"] = bits / (spec.load_kbps * 1000) * SECOND
+    fields["aligned_phase"] = scenario.traffic.phase == "aligned"
     if spec.law == "ibp":
         per_slot = spec.load_kbps * 1000 / bits * SLOT / SECOND
         try:

@@ -165,7 +165,6 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
             window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
-            seed=index,
             switch_delay=polling.switch_delay,
             patience=round(polling.bridge_patience_s * SECOND),
         )

@@ -49,8 +49,13 @@ def run_replications(
         if not run_until(on_gpu, warmup_s, total_s, progress):
             raise Stopped([None] * len(numbers))
         on_gpu.forget_statistics()
-        complete = run_until(on_gpu, total_s, total_s, progress)
-        measured = [finish(sim, scenario, complete) for sim in on_gpu.fetch_all()]
+        complete = run_until(on_gpu, warmup_s + scenario.run.duration_s / 2, total_s, progress)
+        halfway = [sim.flow_statistics.copy() for sim in on_gpu.fetch_all()]
+        complete = complete and run_until(on_gpu, total_s, total_s, progress)
+        measured = [
+            finish(sim, scenario, complete, before)
+            for sim, before in zip(on_gpu.fetch_all(), halfway, strict=True)
+        ]
     if not complete:
         raise Stopped(measured)
     return [one for one in measured if one is not None]

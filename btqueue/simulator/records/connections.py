@@ -35,6 +35,7 @@ connection_dtype = record_type(
         # application
         ("application", np.int64),
         ("start_at", np.int64),
+        ("aligned_phase", np.bool_),
         ("mean_gap", np.float64),
         ("leave_active", np.float64),
         ("leave_idle", np.float64),
@@ -133,7 +134,8 @@ connection_dtype = record_type(
 """One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are
 counted from 0; windows are in segments. `held`: segments kept out of order. `session`: index of the
 CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often the connection has been opened
-anew; segments of another incarnation are ignored."""
+anew; segments of another incarnation are ignored. `aligned_phase`: a periodic source without a phase of its
+own."""
 
 # Phases of a request-reply-goodbye session, as its client sees it.
 PAUSING, CONNECTING, REQUEST, REPLY, GOODBYE = range(5)

@@ -117,4 +117,6 @@ bridge_dtype = record_type(
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
 central; `current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous;
-`patience`: ns that it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
+`seed`: of its
+pseudo-random windows, drawn when it starts; `patience`: ns that it waits to be polled, at least, before it
+goes on unserved; 0 stands for ever."""

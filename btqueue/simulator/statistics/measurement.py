@@ -41,6 +41,27 @@ def measure(sim: State, scenario: Scenario) -> Metrics:
     }
 
 
+def halves(halfway: np.recarray, end: np.recarray, seconds: float) -> dict[str, np.ndarray]:
+    """Return the means over flows in the first and in the second half of a run, shape (2,) each.
+
+    Not a number where no flow has an observation.
+
+    Args:
+        halfway: statistics of the flows in the middle of the run, shape (flows,).
+        end: the same at its end.
+        seconds: how long the run is.
+    """
+
+    def both(name: str) -> np.ndarray:
+        return np.array([halfway[name], end[name] - halfway[name]])
+
+    return {
+        "goodput_kbps": kilobits_per_second(both("bytes_delivered"), seconds / 2).mean(axis=1),
+        "rtt_s": _mean_of_known(_ratio(both("rtt_sum"), both("rtt_samples"))) / SECOND,
+        "delay_s": _mean_of_known(_ratio(both("delay_sum"), both("messages_delivered"))) / SECOND,
+    }
+
+
 LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
 """Metrics with one value for each link between a central and a peripheral."""
 
@@ -205,6 +226,12 @@ def variance(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.nd
 def scv(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """Return the squared coefficient of variation: variance over squared mean."""
     return _ratio(variance(count, total, squares), _ratio(total, count) ** 2)
+
+
+def _mean_of_known(values: np.ndarray) -> np.ndarray:
+    """Return the mean of each row without what is not a number; not a number if nothing is left."""
+    known = ~np.isnan(values)
+    return _ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
 
 
 def _ratio(numerator, denominator) -> np.ndarray:

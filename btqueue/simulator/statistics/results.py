@@ -1,6 +1,7 @@
 """From the measurements of replications, or of the batches of one long run, to a labelled dataset."""
 
-import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,34 +11,29 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import describe
 from btqueue.scenario.topology import topology
 from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.statistics.doubts import doubts, look_at_batches
 from btqueue.simulator.statistics.measurement import LINK_METRICS
-
-LARGEST_AUTOCORRELATION = 0.2
-"""Of neighbouring batches; by chance, one series in ten of 30 independent values has more."""
-WATCHED_METRICS = ("goodput_kbps", "rtt_s", "delay_s")
-"""Those whose batches are looked at."""
 
 
 class Replication(NamedTuple):
-    """What one replication (or batch) measured, over how long, and whether it came to its end."""
+    """What one replication (or batch) measured, over how long, and whether it came to its end.
+
+    `halves`: the watched metrics in the first and second half of a replication, shape (2,) each; `random`:
+    whether anything random can have happened in it.
+    """
 
     metrics: dict[str, Any]
     events: int
     measured_s: float
     complete: bool
+    halves: Mapping[str, np.ndarray] = MappingProxyType({})
+    random: bool = True
 
 
 def uses_batch_means(scenario: Scenario) -> bool:
     """Whether intervals come from the batches of one long run."""
     run = scenario.run
     return run.intervals == "batch-means" or (run.intervals == "auto" and run.replications == 1)
-
-
-def autocorrelation(values: np.ndarray) -> float:
-    """Return the autocorrelation of neighbouring values, shape (n,); not a number if all are equal."""
-    centred = values - values.mean()
-    squares = float(np.sum(centred**2))
-    return float(np.sum(centred[1:] * centred[:-1])) / squares if squares > 0 else math.nan
 
 
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> xr.Dataset:
@@ -69,6 +65,10 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     )
     if uses_batch_means(scenario):
         look_at_batches(dataset)
+    if complete:
+        dataset.attrs["warnings"] += doubts(
+            dataset, scenario, [one.halves for one in complete], random=any(one.random for one in complete)
+        )
     return describe(dataset)
 
 
@@ -85,19 +85,3 @@ def coordinates(measured: list[Replication], scenario: Scenario) -> dict[str, An
         "queue": [QUEUE_KINDS[kind] for kind in measured[0].metrics["queue_kinds"]],
         **({"link": np.arange(1, len(links) + 1), "link_name": ("link", links)} if links else {}),
     }
-
-
-def look_at_batches(dataset: xr.Dataset) -> None:
-    """Note how far the means over flows of neighbouring batches are correlated, and warn if they are."""
-    found = {}
-    for name in WATCHED_METRICS:
-        if name in dataset:
-            values = dataset[name].mean("flow").dropna("replication").values
-            found[name] = autocorrelation(values) if len(values) > 2 else math.nan
-    dataset.attrs["autocorrelation"] = found
-    suspects = [f"{name} {value:.2f}" for name, value in found.items() if value > LARGEST_AUTOCORRELATION]
-    if suspects:
-        dataset.attrs["warnings"].append(
-            f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
-            "simulate longer, or several replications"
-        )

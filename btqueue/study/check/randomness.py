@@ -11,7 +11,7 @@ from scipy import stats
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.statistics.batch_means import interval
-from btqueue.simulator.statistics.results import autocorrelation
+from btqueue.simulator.statistics.doubts import autocorrelation
 from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
 from btqueue.study.check.findings import Finding, doubtful, failed, passed
 from btqueue.study.check.results import ForeignResults
@@ -172,7 +172,9 @@ def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
 
 def is_random(scenario: Scenario) -> bool:
     """Whether two runs with different seeds can differ at all."""
-    fixed = scenario.traffic.source in ("greedy", "periodic", "file")
+    fixed = scenario.traffic.source in ("greedy", "file") or (
+        scenario.traffic.source == "periodic" and scenario.traffic.phase == "aligned"
+    )
     links = scenario.network.outside_links
     quiet = all(x.loss == 0 and x.jitter_s == 0 and x.up_s == 0 for x in links)
     return not (fixed and quiet and scenario.radio.model == "perfect" and scenario.run.jitter_s == 0)

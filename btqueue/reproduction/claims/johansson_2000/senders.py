@@ -78,7 +78,12 @@ def repetition_costs_one_turn(engine: Engine) -> Comparison:
                 "radio": {"model": "constant", "per": 0.3},
                 "link": {"packets": [name], "arq": "unlimited"},
                 "flow_control": {"enabled": False},
-                "traffic": {"source": "periodic", "load_kbps": payload * 8 / 50, "message_bytes": payload},
+                "traffic": {
+                    "source": "periodic",
+                    "phase": "aligned",  # with slots: only repetitions make the delays differ
+                    "load_kbps": payload * 8 / 50,
+                    "message_bytes": payload,
+                },
                 "transport": {"protocol": "none", "mss_bytes": payload},
                 "run": {"duration_s": 400, "warmup_s": 0, "replications": 10},
             }

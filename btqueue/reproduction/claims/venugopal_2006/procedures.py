@@ -39,7 +39,12 @@ def states(replication: int, duration_s: float) -> np.ndarray:
         radio={"model": "gilbert-elliott", "ber_good": 0.0, "ber_bad": 0.5},
         link={"packets": ["DH1"]},
         flow_control={"enabled": False, "baseband_packets": 1000},
-        traffic={"source": "periodic", "message_bytes": 23, "load_kbps": 23 * 8 / STEP_S / 1000},
+        traffic={
+            "source": "periodic",
+            "phase": "aligned",  # a packet waits at every look
+            "message_bytes": 23,
+            "load_kbps": 23 * 8 / STEP_S / 1000,
+        },
         transport={"protocol": "none", "header_bytes": 0},
         run={"duration_s": duration_s, "warmup_s": 0, "replications": 1},
     )

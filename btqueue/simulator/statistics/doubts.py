@@ -1,0 +1,213 @@
+"""What speaks against a simulation's intervals: no randomness, gaps, trends, long memories, short runs."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from btqueue.scenario import Scenario
+
+LARGEST_AUTOCORRELATION = 0.2
+"""Of neighbouring batches; by chance, one series in ten of 30 independent values has more."""
+WATCHED_METRICS = ("goodput_kbps", "rtt_s", "delay_s")
+"""Those whose batches and halves of replications are looked at."""
+FLOWING_METRICS = ("goodput_kbps", "rtt_s")
+"""Those that say what a network is doing; a delay may only remember a backlog."""
+RATIOS = ("rtt_s", "delay_s")
+"""Means of observations, whose number is random: they lean the more to one side the shorter a run is."""
+FALSE_ALARMS = 0.01
+"""Share of answers that are warned of although their runs are long enough, over all tests together."""
+TOLERABLE_BIAS = 0.25
+"""Of the half-width of an interval: one of 95 % that is so far off still covers the mean in 92 %."""
+NEGLIGIBLE = 1e-3
+"""Share of a mean that no interval has to resolve."""
+
+
+def autocorrelation(values: np.ndarray) -> float:
+    """Return the autocorrelation of neighbouring values, shape (n,); not a number if all are equal."""
+    centred = values - values.mean()
+    squares = float(np.sum(centred**2))
+    return float(np.sum(centred[1:] * centred[:-1])) / squares if squares > 0 else math.nan
+
+
+def look_at_batches(dataset: xr.Dataset) -> None:
+    """Note how far the means over flows of neighbouring batches are correlated, and warn if they are."""
+    found = {}
+    for name in WATCHED_METRICS:
+        if name in dataset:
+            values = dataset[name].mean("flow").dropna("replication").values
+            found[name] = autocorrelation(values) if len(values) > 2 else math.nan
+    dataset.attrs["autocorrelation"] = found
+    suspects = [f"{name} {value:.2f}" for name, value in found.items() if value > LARGEST_AUTOCORRELATION]
+    if suspects:
+        dataset.attrs["warnings"].append(
+            f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
+            "simulate longer, or several replications"
+        )
+
+
+def doubts(
+    dataset: xr.Dataset, scenario: Scenario, halves: Sequence[Mapping[str, np.ndarray]], *, random: bool
+) -> list[str]:
+    """Return what speaks against the intervals, in words.
+
+    Answers without randomness, flows that some replications saw nothing of, and runs that are too short for
+    what they measure: tests on the data, which together are wrong in at most `FALSE_ALARMS` of the answers
+    with long runs. No test can see a state that no replication was in.
+
+    Args:
+        dataset: what the replications (or batches) measured; attribute `intervals`.
+        scenario: what was simulated.
+        halves: the watched metrics in first and second half of each replication; empty for batches.
+        random: whether anything random can have happened.
+    """
+    if fixed := without_randomness(dataset, random=random):
+        return [fixed]
+    batches = dataset.attrs["intervals"] == "batch-means"
+    names = [name for name in WATCHED_METRICS if name in dataset and (batches or name in halves[0])]
+    whole = {name: dataset[name].mean("flow").values for name in names}
+    if batches:
+        half = dataset.sizes["replication"] // 2
+        pairs = {name: np.array([whole[name][:half], whole[name][half : 2 * half]]) for name in names}
+        tests = [look_for_trends]
+    else:
+        pairs = {name: np.array([one[name] for one in halves]).T for name in names}
+        tests = [look_for_trends, look_for_biases, *([] if has_phases(scenario) else [look_for_memory])]
+    if scenario.traffic.load_schedule:
+        tests.remove(look_for_trends)  # there is one, by design
+    alarms = FALSE_ALARMS / max(1, len(tests) * len(names))
+    found = [look_for_gaps(dataset), *(test(pairs, whole, alarms) for test in tests)]
+    return [warning for warning in found if warning]
+
+
+def has_phases(scenario: Scenario) -> bool:
+    """Whether replications differ for ever, and should: periodic sources keep the phase that was drawn."""
+    traffic, flows = scenario.traffic, scenario.network.flows
+    laws = {traffic.source} if isinstance(flows, str) else {flow.law or traffic.source for flow in flows}
+    return "periodic" in laws and traffic.phase == "random"
+
+
+def without_randomness(dataset: xr.Dataset, *, random: bool) -> str:
+    """Say so if nothing random has happened: no number was drawn, or all replications are equal."""
+    count = dataset.sizes["replication"]
+    if not random:
+        return "nothing random happened in this run: its intervals say nothing about precision"
+    first = dataset.isel(replication=[0] * count)
+    if count > 1 and all(
+        np.array_equal(dataset[name], first[name], equal_nan=True) for name in dataset.data_vars
+    ):
+        return (
+            f"all {count} replications are identical: nothing random happened in them, and their intervals "
+            "say nothing about precision"
+        )
+    return ""
+
+
+def look_for_gaps(dataset: xr.Dataset) -> str:
+    """Look for replications (or batches) without a value for a flow that has one in others."""
+    found = []
+    for name in WATCHED_METRICS:
+        if name in dataset:
+            known = dataset[name].notnull()
+            short = int((~known & known.any("replication")).any("flow").sum())
+            found += [f"{name} in {short} of {dataset.sizes['replication']}"] if short else []
+    what = "batches" if dataset.attrs["intervals"] == "batch-means" else "replications"
+    return (
+        f"{what} in which a flow has no observation ({', '.join(found)}) leave the mean to the others: "
+        "simulate longer"
+        if found
+        else ""
+    )
+
+
+Pairs = Mapping[str, np.ndarray]
+"""Values of each metric in first and second halves, shape (2, n)."""
+Whole = Mapping[str, np.ndarray]
+"""Values of each metric in whole replications, shape (n,)."""
+
+
+def look_for_trends(pairs: Pairs, whole: Whole, alarms: float) -> str:
+    """Look for metrics that differ between first and second halves, by Student's test of the differences.
+
+    Half the difference, by which the mean would be off, has to be beyond what is tolerable.
+    """
+    found = []
+    for name, both in pairs.items():
+        first, second = _known(both)
+        if surely_exceeds((second - first) / 2, tolerable((first + second) / 2), alarms):
+            found.append(f"{name} from {first.mean():.4g} to {second.mean():.4g}")
+    return (
+        f"means change between the halves of the runs ({', '.join(found)}): the warm-up is too short, "
+        "or there is no steady state"
+        if found
+        else ""
+    )
+
+
+def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
+    """Look for metrics whose two halves of a replication are alike, by Fisher's test of the correlation.
+
+    It has to be above `LARGEST_AUTOCORRELATION`. What a network is doing then lasts for longer than a run.
+    """
+    found = []
+    for name in FLOWING_METRICS:
+        first, second = _known(pairs[name]) if name in pairs else np.zeros((2, 0))
+        if len(first) < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
+            continue
+        correlation = float(np.corrcoef(first, second)[0, 1])
+        excess = math.atanh(min(correlation, 1 - 1e-12)) - math.atanh(LARGEST_AUTOCORRELATION)
+        if correlation > 0 and stats.norm.sf(excess * math.sqrt(len(first) - 3)) < alarms:
+            found.append(f"{name} {correlation:.2f}")
+    return (
+        f"the halves of a replication are alike (correlation of {', '.join(found)}): each stays in a state "
+        "of its own for longer than it lasts, and there may be states that none was in: simulate longer, or "
+        "add run.jitter_s"
+        if found
+        else ""
+    )
+
+
+def look_for_biases(pairs: Pairs, whole: Whole, alarms: float) -> str:
+    """Look for metrics that differ between whole runs and their halves, by Student's test of the differences.
+
+    The bias of a mean of observations, whose number is random, is inversely proportional to the length of a
+    run, so that halves have twice that of whole runs: the difference is the latter (Quenouille, Biometrika
+    43, 1956). A mean over time has none.
+    """
+    found = []
+    for name in RATIOS:
+        if name in pairs:
+            first, second, mean = _known(np.array([*pairs[name], whole[name]]))
+            bias = (first + second) / 2 - mean
+            if surely_exceeds(bias, tolerable(mean), alarms):
+                found.append(f"{name} {(mean + bias).mean():.4g} in place of {mean.mean():.4g}")
+    return (
+        f"runs of half the length have other means ({', '.join(found)}), so that these are biased, too: "
+        "simulate longer"
+        if found
+        else ""
+    )
+
+
+def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool:
+    """Whether the mean of these differences, shape (n,), is beyond the bound, by Student's test."""
+    if len(differences) < 3:
+        return False
+    excess = abs(float(differences.mean())) - bound
+    error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    return excess > float(stats.t.isf(alarms / 2, len(differences) - 1)) * error
+
+
+def tolerable(means: np.ndarray) -> float:
+    """Return the bias of the mean of these values, shape (n,), that leaves its interval nearly right."""
+    if len(means) < 2:
+        return math.inf
+    width = stats.t.isf(0.025, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means))
+    return float(max(TOLERABLE_BIAS * width, NEGLIGIBLE * abs(means.mean())))
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    """Return the columns without anything that is not a number."""
+    return values[:, ~np.isnan(values).any(axis=0)]

@@ -1,0 +1,127 @@
+"""What speaks against intervals: false-alarm rates on independent data, and every fault is seen."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from btqueue.cli.documents import document
+from btqueue.cli.engines import Answer
+from btqueue.cli.tables import simulated_table
+from btqueue.scenario import Scenario, load
+from btqueue.simulator import simulate
+from btqueue.simulator.statistics.doubts import FALSE_ALARMS, doubts
+
+REPLICATIONS = 10
+GREEDY = Scenario.from_dict({"traffic": {"source": "greedy"}, "run": {"duration_s": 5.0, "warmup_s": 1.0}})
+
+
+def looked_at(halves, whole=None, scenario=None, **other):
+    """Return the warnings about replications with these halves, shape (metrics, 2, n).
+
+    Metrics are the goodput, the round trip and the delay. A whole run has the mean of its halves by default.
+    """
+    names = ("goodput_kbps", "rtt_s", "delay_s")[: len(halves)]
+    whole = halves.mean(axis=1) if whole is None else whole
+    variables = {
+        name: (("replication", "flow"), values[:, None]) for name, values in zip(names, whole, strict=True)
+    }
+    dataset = xr.Dataset({**variables, **other}, attrs={"intervals": "replications"})
+    pairs = [dict(zip(names, halves[:, :, n], strict=True)) for n in range(halves.shape[2])]
+    return doubts(dataset, scenario or Scenario(), pairs, random=True)
+
+
+def independent(seed, spread=1.0):
+    """Halves without trend or memory around 100; whole runs lie near the mean of both, off at random."""
+    random = np.random.default_rng(seed)
+    halves = 100 + spread * random.standard_normal((3, 2, REPLICATIONS))
+    return halves, halves.mean(axis=1) + 0.1 * spread * random.standard_normal((3, REPLICATIONS))
+
+
+def test_sound_answers_are_hardly_ever_warned_of():
+    answers = 3000
+    alarms = sum(bool(looked_at(*independent(seed, spread=10.0))) for seed in range(answers))
+    # false-alarm rate 0.1 %
+    assert alarms <= stats.binom.isf(1e-3, answers, FALSE_ALARMS)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("trend", r"means change between the halves of the runs \(rtt_s from .*warm-up is too short"),
+        ("memory", r"halves of a replication are alike \(correlation of rtt_s (0\.9|1\.0).*run\.jitter_s"),
+        ("bias", r"runs of half the length have other means \(rtt_s 1[12]\S+ in place of [91]\S+\)"),
+        ("gap", r"replications in which a flow has no observation \(rtt_s in 2 of 10\)"),
+    ],
+)
+def test_each_fault_is_named(fault, words):
+    halves, whole = independent(7)
+    if fault == "trend":
+        halves[1, 1] += 10
+        whole[1] += 5
+    elif fault == "memory":
+        halves[1] += np.linspace(-20, 20, REPLICATIONS)
+        whole[1] += np.linspace(-20, 20, REPLICATIONS)
+    elif fault == "bias":
+        halves[1] += 20
+    else:
+        whole[1, 3:5] = np.nan
+    (warning,) = looked_at(halves, whole)
+    assert re.search(words, warning), warning
+
+
+def test_a_bias_that_an_interval_can_bear_is_passed_over():
+    halves, whole = independent(7, spread=50.0)
+    whole[1] = halves[1].mean(axis=0) - 1.0  # certain, and some hundredths of the half-width
+    assert looked_at(halves, whole) == []
+
+
+def test_what_the_scenario_says_itself_is_not_warned_of():
+    halves, _ = independent(7)
+    trending, remembering = halves.copy(), halves.copy()
+    trending[:, 1] += 10
+    remembering += np.linspace(-20, 20, REPLICATIONS)
+    assert looked_at(trending)
+    assert looked_at(remembering)
+    steps = Scenario().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
+    assert looked_at(trending, scenario=steps) == []
+    assert looked_at(remembering, scenario=Scenario().with_(traffic__source="periodic")) == []
+
+
+def test_replications_that_are_all_equal_have_no_precision():
+    halves = np.full((3, 2, REPLICATIONS), 100.0)
+    (warning,) = looked_at(halves)
+    assert warning.startswith("all 10 replications are identical: nothing random happened in them")
+    # one metric that differs is enough
+    assert looked_at(halves, queue_packets=("replication", np.arange(10.0))) == []
+
+
+def test_without_randomness_the_answer_says_so_in_words(capsys):
+    scenario = GREEDY.with_(run__replications=3)
+    answer = Answer(simulate(scenario), 1.0)
+    words = "all 3 replications are identical: nothing random happened in them"
+    (warning,) = document(scenario, simulated=answer)["simulate"]["warnings"]
+    assert warning.startswith(words)
+    simulated_table("greedy", scenario, answer)
+    printed = capsys.readouterr().out
+    assert f"simulation warns: {words}" in printed
+    assert "(no spread)" in printed
+    assert "± 0" not in printed.replace("mean ± 95", "")
+
+
+def test_batches_of_a_run_without_randomness_say_so_though_they_differ():
+    result = simulate(GREEDY.with_(run__replications=1, run__duration_s=20.0))
+    assert float(result["goodput_kbps"].std("replication").max()) > 0
+    assert any("nothing random happened in this run" in warning for warning in result.attrs["warnings"])
+    jittered = simulate(GREEDY.with_(run__replications=1, run__duration_s=20.0, run__jitter_s=0.002))
+    assert not any("nothing random" in warning for warning in jittered.attrs["warnings"])
+
+
+def test_runs_without_warm_up_are_warned_of():
+    # each of 20 seeds is
+    scenario = load("venugopal-2006/scatternet-2").with_(run__duration_s=10.0, run__warmup_s=0.0)
+    for replications in (10, 1):
+        warnings = simulate(scenario.with_(run__replications=replications)).attrs["warnings"]
+        assert any("the warm-up is too short" in warning for warning in warnings)
