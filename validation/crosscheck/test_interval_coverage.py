@@ -1,7 +1,8 @@
 """Whether 95 % intervals of `simulate` hold the mean as often as they say, for everything that is random.
 
 The mean comes from a reference with another seed and a hundred times the simulated time of an answer, so that
-its own error is a tenth of a half-width and costs less than a hundredth of the coverage.
+its own error is a tenth of a half-width and costs less than a hundredth of the coverage. What an answer need
+not resolve (`NEGLIGIBLE`) is granted: the goodput of a recorded source differs by the edges of a run alone.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import stats
 from btqueue.scenario import Scenario
 from btqueue.simulator import simulate
 from btqueue.simulator.replications import half_width
+from btqueue.simulator.statistics.doubts import NEGLIGIBLE
 
 SEEDS = 40
 RUN = {"run__duration_s": 60.0, "run__warmup_s": 30.0, "run__replications": 10}
@@ -102,7 +104,7 @@ def test_intervals_hold_the_mean_as_often_as_they_say(name, tmp_path):
     least = stats.binom.ppf(0.01 / len(CASES) / len(METRICS), SEEDS, 0.95)
     for metric, mean, width in zip(METRICS, means, widths, strict=True):
         truth = float(reference[metric].mean())
-        assert np.sum(np.abs(mean - truth) <= width) >= least, metric
+        assert np.sum(np.abs(mean - truth) <= np.maximum(width, NEGLIGIBLE * truth)) >= least, metric
     if name not in OVERLOADED:
         # false-alarm rate 0.1 % over all cases, if 1 % of the answers are warned of
         most = stats.binom.isf(0.001 / len(CASES), SEEDS, 0.01)

@@ -23,7 +23,7 @@ def looked_at(halves, whole=None, scenario=None, **other):
 
     Metrics are the goodput, the round trip and the delay. A whole run has the mean of its halves by default.
     """
-    names = ("goodput_kbps", "rtt_s", "delay_s")[: len(halves)]
+    names: list[str] = ["goodput_kbps", "rtt_s", "delay_s"]
     whole = halves.mean(axis=1) if whole is None else whole
     variables = {
         name: (("replication", "flow"), values[:, None]) for name, values in zip(names, whole, strict=True)
@@ -75,6 +75,12 @@ def test_each_fault_is_named(fault, words):
 def test_a_bias_that_an_interval_can_bear_is_passed_over():
     halves, whole = independent(7, spread=50.0)
     whole[1] = halves[1].mean(axis=0) - 1.0  # certain, and some hundredths of the half-width
+    assert looked_at(halves, whole) == []
+
+
+def test_halves_that_are_each_other_s_opposite_are_not_alike():
+    halves, whole = independent(7, spread=5.0)
+    halves[0] = 100 + np.array([[1.0], [-1.0]]) * np.linspace(-5, 5, REPLICATIONS)
     assert looked_at(halves, whole) == []
 
 

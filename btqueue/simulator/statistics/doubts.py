@@ -156,9 +156,9 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
         first, second = _known(pairs[name]) if name in pairs else np.zeros((2, 0))
         if len(first) < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
             continue
-        correlation = float(np.corrcoef(first, second)[0, 1])
-        excess = math.atanh(min(correlation, 1 - 1e-12)) - math.atanh(LARGEST_AUTOCORRELATION)
-        if correlation > 0 and stats.norm.sf(excess * math.sqrt(len(first) - 3)) < alarms:
+        correlation = float(np.clip(np.corrcoef(first, second)[0, 1], -1 + 1e-12, 1 - 1e-12))
+        excess = math.atanh(correlation) - math.atanh(LARGEST_AUTOCORRELATION)
+        if stats.norm.sf(excess * math.sqrt(len(first) - 3)) < alarms:
             found.append(f"{name} {correlation:.2f}")
     return (
         f"the halves of a replication are alike (correlation of {', '.join(found)}): each stays in a state "
