@@ -40,9 +40,10 @@ def with_steps(plain, application, steps, **fields):
 
 def arrivals(plain, sim, until, after=0):
     """Return the arrivals up to `until` (ns) of a source that starts at `after`."""
-    start, times = after, []
+    begins, times = True, []
     while True:
-        after = int(plain.arrival_processes.next_arrival(sim, 0, after, after == start))
+        after = int(plain.arrival_processes.next_arrival(sim, 0, after, begins))
+        begins = False
         if after > until:
             return times
         times.append(after)
