@@ -6,7 +6,6 @@ combinations, one dimension "point"). Both number their points from 0 in a fixed
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from btqueue.scenario import Problem, ScenarioError
+from btqueue.study.text_files import BadText, decoded, read_table
 from btqueue.study.value_ranges import (
     MOST_VALUES,
     Interval,
@@ -232,18 +232,16 @@ def read_points(path: Path) -> Listing:
         ScenarioError: the file cannot be read, or a key or value in it is wrong (with the line).
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = [(reader.line_num, row) for reader in [csv.reader(file)] for row in reader if any(row)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        keys, lines = read_table(decoded(path.read_bytes()))
+    except (OSError, BadText) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ScenarioError(Problem(f"points {path}: cannot be read as CSV ({reason})")) from None
-    if len(lines) < 2:
+    if not lines:
         raise ScenarioError(
             Problem(f"points {path}: write a heading of keys (polling.limit,...), then one row a point")
         )
-    keys = [key.strip() for key in lines[0][1]]
     rows = []
-    for line, cells in lines[1:]:
+    for line, cells in lines:
         try:
             rows.append(_row(keys, cells))
         except ScenarioError as error:
@@ -254,8 +252,6 @@ def read_points(path: Path) -> Listing:
 
 
 def _row(keys: list[str], cells: list[str]) -> tuple[Any, ...]:
-    if len(set(keys)) < len(keys):
-        raise ScenarioError(Problem("the heading names a key twice"))
     if len(cells) != len(keys):
         raise ScenarioError(Problem(f"{len(cells)} values for {len(keys)} keys"))
     if empty := [key for key, cell in zip(keys, cells, strict=True) if not cell.strip()]:

@@ -50,7 +50,8 @@ def definition(
 
 def _points(points: Points) -> dict[str, Any]:
     if isinstance(points, Grid):
-        return {"grid": {key: list(values) for key, values in points.axes}}
+        axes = {key: list(values) for key, values in points.axes}
+        return {"keys": list(points.keys), "grid": axes}  # points are numbered in the order of the keys
     rows = json.dumps([list(points[number].values()) for number in range(len(points))])
     return {
         "keys": list(points.keys),

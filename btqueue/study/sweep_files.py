@@ -1,4 +1,9 @@
-"""Results of sweeps on disk: netCDF and Zarr, which can be read again; CSV and Parquet, one row a point."""
+"""Results of sweeps on disk: netCDF and Zarr, which can be read again; CSV and Parquet, one row a point.
+
+A result that can be read again carries a seal, the SHA-256 of all bytes of its file or folder, in the
+attribute `seal`. It is looked at before anything else: the libraries below follow damaged lengths and
+addresses into endless loops and huge arrays.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +33,10 @@ READABLE = (".nc", ".zarr")
 """Those that hold all of a result."""
 NEEDED = {".zarr": ("zarr", "Zarr files", "zarr"), ".parquet": ("pyarrow", "Parquet files", "trace")}
 """Package, its purpose and the extra of btqueue that installs it."""
+SEAL = re.compile(rb"btqueue-sha256:[0-9a-f]{64}")
+OPEN_SEAL = "btqueue-sha256:" + "0" * 64
+"""Stands in the attribute while the digest is taken, and is replaced by it, which is as long."""
+REMEDY = "it is left as it is; move it away to compute it anew"
 
 
 def checked_target(path: Path) -> Path:
@@ -66,7 +76,11 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
             return None  # written, and killed before the journal was removed: written again
         raise StoreError(f"{path}: exists already and is not replaced; delete it or give another name")
     found = read_sweep(path)
-    if differences := what_differs(json.loads(found.attrs["sweep"]), definition):
+    try:
+        there = json.loads(found.attrs["sweep"])
+    except ValueError as error:
+        raise StoreError(f"{path}: its attribute sweep is no JSON ({error}); {REMEDY}") from None
+    if differences := what_differs(there, definition):
         raise StoreError(
             f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}. Delete it or "
             "give another name"
@@ -78,10 +92,13 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     """Read the result of a sweep from netCDF or Zarr, and check that nothing of it is damaged.
 
     Raises:
-        StoreError: it cannot be read, is no sweep's result, or has not the values that were written.
+        StoreError: it cannot be read, is no sweep's result, or a byte of it is not the one that was written.
     """
     path = Path(path)
-    remedy = "it is left as it is; move it away to compute it anew"
+    try:
+        _require_seal(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read ({error.strerror or error})") from None
     try:
         if path.suffix.lower() == ".zarr":
             require(*NEEDED[".zarr"])
@@ -94,12 +111,54 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
         raise
     except Exception as error:  # HDF5, Zarr and xarray raise whatever they stumble over
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise StoreError(f"{path}: is damaged, or no result of a sweep ({reason}); {remedy}") from None
-    if not {"sweep", "values_sha256"} <= found.attrs.keys():
-        raise StoreError(f"{path}: is no result of a sweep; {remedy}")
-    if digest(found) != found.attrs["values_sha256"]:
-        raise StoreError(f"{path}: is damaged: its values are not those that were written; {remedy}")
+        raise StoreError(f"{path}: cannot be read ({reason}); {REMEDY}") from None
+    if not {"sweep", "seal"} <= found.attrs.keys():
+        raise StoreError(f"{path}: is no result of a sweep; {REMEDY}")
+    del found.attrs["seal"]
     return found
+
+
+def _require_seal(path: Path) -> None:
+    """Make sure that all bytes of a file or folder are those that were written.
+
+    Raises:
+        StoreError: they are not, or there is no seal.
+    """
+    contents = dict(_contents(path))
+    seals = [seal for content in contents.values() for seal in SEAL.findall(content)]
+    if not seals:
+        raise StoreError(f"{path}: is damaged, or no result of a sweep (it has no seal); {REMEDY}")
+    if seals != [_seal(contents)]:
+        raise StoreError(f"{path}: is damaged: its bytes are not those that were written; {REMEDY}")
+
+
+def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of a file, or of all files in a folder."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), file.read_bytes()
+    else:
+        yield "", path.read_bytes()
+
+
+def _seal(contents: Mapping[str, bytes]) -> bytes:
+    """Return the seal of files by name, as if theirs were still open."""
+    total = hashlib.sha256()
+    for name, content in contents.items():
+        open_content = SEAL.sub(OPEN_SEAL.encode(), content)
+        total.update(f"{name}\n{len(open_content)}\n".encode())
+        total.update(open_content)
+    return b"btqueue-sha256:" + total.hexdigest().encode()
+
+
+def _close_seal(path: Path) -> None:
+    """Put the digest of a file or folder into its open seal."""
+    contents = dict(_contents(path))
+    (name,) = (name for name, content in contents.items() if OPEN_SEAL.encode() in content)
+    with (path / name if name else path).open("r+b") as file:
+        file.seek(contents[name].index(OPEN_SEAL.encode()))
+        file.write(_seal(contents))
 
 
 def digest(dataset: xr.Dataset) -> str:
@@ -125,7 +184,11 @@ def write_sweep(path: Path, dataset: xr.Dataset) -> None:
     part = path.with_name(f".{path.stem}.{os.getpid()}{suffix}")
     try:
         try:
-            WRITERS[suffix](part, dataset)
+            if suffix in READABLE:
+                WRITERS[suffix](part, dataset.assign_attrs(seal=OPEN_SEAL))
+                _close_seal(part)
+            else:
+                WRITERS[suffix](part, dataset)
             if part.is_file():
                 _sync(part)
             elif path.exists():

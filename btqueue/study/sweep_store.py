@@ -3,7 +3,11 @@
 The journal is a file of lines in a folder beside the result, `RESULT.partial/journal`. Each line holds the
 length and the CRC-32 of its text, and the text, which is JSON: first what the sweep is, then one line a
 finished point. Lines are only ever added. A process that is killed while it writes leaves a last line without
-an end, which is dropped; any other line that does not fit its length or checksum is damage, and is reported.
+an end, which is dropped. Any other line that does not fit its length or checksum is damage: it is reported
+and passed over, and its point is computed again.
+
+The checksum of a point begins from that of the definition. So points are known as those of this sweep even
+where the first line is damaged.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from typing import Any
 
 from btqueue.study.evaluate import Answer, Failure, PointResult, Value
 
-FORMAT = 1
+FORMAT = 2
 """Of the journal; one of another format is refused."""
 
 SYNC_EVERY_S = 0.05
@@ -46,6 +50,7 @@ class Journal:
         self.folder, self.path = folder, folder / "journal"
         self.done: set[int] = set()
         self.notes: list[str] = []
+        self._start = zlib.crc32(json.dumps(definition, sort_keys=True).encode())
         self._synced = 0.0
         try:
             self._lock = _locked(folder)
@@ -58,7 +63,7 @@ class Journal:
                 os.ftruncate(self._file, self._size)
                 os.lseek(self._file, self._size, os.SEEK_SET)
                 if not self._size:
-                    self._append(definition)
+                    self._append(_line(definition))
                     self.sync()
             except BaseException:
                 os.close(self._file)
@@ -87,7 +92,7 @@ class Journal:
             StoreError: the disk refuses; all points written before are good.
         """
         try:
-            self._append(to_plain(result))
+            self._append(_line(to_plain(result), self._start))
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 self.sync()
         except OSError as error:
@@ -105,26 +110,38 @@ class Journal:
         self._synced = time.monotonic()
 
     def results(self) -> Iterator[PointResult]:
-        """Yield the finished points in the order in which they were finished, one at a time in memory."""
+        """Yield the finished points in the order in which they were finished, one at a time in memory.
+
+        Raises:
+            StoreError: a point that was good when the journal was opened is damaged now.
+        """
+        left = set(self.done)
         with self.path.open("rb") as file:
             next(file)
             for line in file:
-                yield from_plain(json.loads(line[18:]))
+                content = _content(line, self._start)
+                if content is not None:
+                    left.discard(content["number"])
+                    yield from_plain(content)
+        if left:
+            raise StoreError(
+                f"{self.path}: {len(left)} points were damaged meanwhile; the same command computes them "
+                "again"
+            )
 
     def remove(self) -> None:
         """Delete the journal: the result is complete."""
         shutil.rmtree(self.folder)
 
-    def _append(self, content: Mapping[str, Any]) -> None:
-        line = _line(content)
+    def _append(self, line: bytes) -> None:
         left = memoryview(line)
         while left:
             left = left[os.write(self._file, left) :]
         self._size += len(line)
 
     def _look_over(self, definition: Mapping[str, Any]) -> int:
-        """Check every line, note the points that are done, and return the length of what is good."""
-        good = 0
+        """Check every line, note the points that are done, and return the length of all complete lines."""
+        size, damaged = 0, []
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
@@ -132,18 +149,30 @@ class Journal:
                         f"{self.path}: its last line was cut off while it was written, and is dropped"
                     )
                     break
-                content = _content(line)
+                content = _content(line, self._start if number > 1 else 0)
                 if content is None:
-                    raise StoreError(
-                        f"{self.path} is damaged in line {number} (wrong length or checksum): it is left as "
-                        f"it is; move {self.folder} away to begin anew"
-                    )
-                if number == 1:
+                    damaged.append(number)
+                elif number == 1:
                     _require_same(self.path, content, definition)
                 else:
                     self.done.add(content["number"])
-                good += len(line)
-        return good
+                size += len(line)
+        if 1 in damaged and not self.done:
+            raise StoreError(
+                f"{self.path} is damaged in line 1, which says of what sweep it is, and has no point of this "
+                f"one: it is left as it is; move {self.folder} away to begin anew"
+            )
+        if damaged:
+            self.notes.append(
+                f"{self.path} is damaged (wrong length or checksum): passed over are {_numbered(damaged)}; "
+                f"{len(self.done):,} good points are kept, and damaged ones are computed again"
+            )
+        return size
+
+
+def _numbered(lines: list[int]) -> str:
+    shown = ", ".join(map(str, lines[:10])) + (", ..." if len(lines) > 10 else "")
+    return f"line {shown}" if len(lines) == 1 else f"{len(lines):,} lines, {shown}"
 
 
 def journal_folder(target: Path) -> Path:
@@ -180,15 +209,16 @@ def _locked(folder: Path) -> int:
         os.close(lock)
 
 
-def _line(content: Mapping[str, Any]) -> bytes:
+def _line(content: Mapping[str, Any], start: int = 0) -> bytes:
+    """Return a line; its checksum begins from *start*."""
     text = json.dumps(content, separators=(",", ":")).encode()
-    return b"%08x %08x %s\n" % (len(text), zlib.crc32(text), text)
+    return b"%08x %08x %s\n" % (len(text), zlib.crc32(text, start), text)
 
 
-def _content(line: bytes) -> Any:
+def _content(line: bytes, start: int = 0) -> Any:
     """Return what a complete line says, None if it is damaged."""
     text = line[18:-1]
-    if line[:18] != b"%08x %08x " % (len(text), zlib.crc32(text)):
+    if line[:18] != b"%08x %08x " % (len(text), zlib.crc32(text, start)):
         return None
     return json.loads(text)
 

@@ -17,7 +17,7 @@ import btqueue
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
-from btqueue.study.sweep_files import digest, read_sweep
+from btqueue.study.sweep_files import digest, read_sweep, write_sweep
 from btqueue.study.sweep_store import StoreError, journal_folder
 
 ROOT = Path(btqueue.__file__).parents[1]
@@ -166,19 +166,86 @@ def test_a_full_disk_ends_the_sweep_with_a_message_and_loses_nothing(engines, tm
     )
 
 
-@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
-def test_a_damaged_journal_is_reported_and_left_alone(engines, tmp_path, place):
-    target = tmp_path / "result.nc"
+@pytest.mark.parametrize("place", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+def test_of_a_damaged_journal_all_good_points_are_kept(engines, tmp_path, place):
+    target, said, asked = tmp_path / "result.nc", [], []
     with pytest.raises(SweepInterrupted):
         sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(20))
     journal = journal_folder(target) / "journal"
     content = bytearray(journal.read_bytes())
     content[int(place * len(content))] ^= 4
     journal.write_bytes(content)
+    line = content[: int(place * len(content))].count(b"\n") + 1  # the first is the definition
+    solve = engines.network.solve
+    engines.network.solve = lambda scenario: asked.append(scenario.polling.limit) or solve(scenario)
+    found = sweep(Scenario(), OVER, out=target, workers=1, notes=said.append)
+    assert asked == [*([line - 1] if line > 1 else []), *range(21, 41)]
+    kept = 20 if line == 1 else 19
+    assert f"passed over are line {line}; {kept} good points are kept" in said[0]
+    assert said[1] == f"{kept} of 40 points were finished before: going on from there"
+    engines.network.solve = solve
+    assert digest(found) == digest(sweep(Scenario(), OVER, workers=1))
+
+
+def test_points_of_another_sweep_are_not_taken_where_the_definition_is_damaged(engines, tmp_path):
+    target = tmp_path / "result.nc"
+    with pytest.raises(SweepInterrupted):
+        sweep(Scenario(), OVER, out=target, workers=1, progress=interrupting(20))
+    journal = journal_folder(target) / "journal"
+    content = bytearray(journal.read_bytes())
+    content[30] ^= 4
+    journal.write_bytes(content)
     engines.network.solve = None  # nothing may be computed
-    with pytest.raises(StoreError, match=r"journal is damaged in line \d+"):
-        sweep(Scenario(), OVER, out=target, workers=1)
+    with pytest.raises(StoreError, match=r"damaged in line 1.*has no point of this one"):
+        sweep(Scenario(run={"seed": 2}), OVER, out=target, workers=1)
     assert journal.read_bytes() == content and not target.exists()
+
+
+def test_a_journal_whose_keys_are_in_another_order_is_refused(engines, tmp_path):
+    # points are numbered in the order of the keys
+    target, first, second = tmp_path / "result.nc", {LIMIT: [1, 2]}, {"link.arq": ["none", "unlimited"]}
+    with pytest.raises(SweepInterrupted):
+        sweep(Scenario(), first | second, out=target, workers=1, progress=interrupting(2))
+    with pytest.raises(StoreError, match=r"points\.keys is"):
+        sweep(Scenario(), second | first, out=target, workers=1)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_changed_attribute_is_damage(engines, tmp_path, suffix):
+    if suffix == ".zarr":
+        pytest.importorskip("zarr")
+    target = tmp_path / f"result{suffix}"
+    sweep(Scenario(), OVER, out=target, workers=1)
+    file = target / ".zattrs" if suffix == ".zarr" else target
+    content = file.read_bytes()
+    assert content.count(b"e-limited") in (1, 2)  # in the scenario, and in the definition
+    file.write_bytes(content.replace(b"e-limited", b"f-limited", 1))
+    with pytest.raises(StoreError, match="is damaged: its bytes are not those that were written"):
+        read_sweep(target)
+    file.write_bytes(content)
+    assert read_sweep(target).sizes[LIMIT] == 40
+
+
+def test_an_attribute_that_is_no_json_is_named(engines, tmp_path, monkeypatch):
+    target = tmp_path / "result.nc"
+    found = sweep(Scenario(), OVER, workers=1)
+    write_sweep(target, found.assign_attrs(sweep='{"format": 2,'))
+    with pytest.raises(StoreError, match=r"result\.nc: its attribute sweep is no JSON"):
+        sweep(Scenario(), OVER, out=target, workers=1)
+
+
+def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
+    # which follows some damaged addresses for ever, as measured with 2 of 6,000 files
+    target = tmp_path / "result.nc"
+    sweep(Scenario(), OVER, out=target, workers=1)
+    content = bytearray(target.read_bytes())
+    monkeypatch.setattr("btqueue.study.sweep_files.xr.open_dataset", None)
+    for place in range(0, len(content), len(content) // 50):
+        content[place] ^= 1
+        target.write_bytes(content)
+        with pytest.raises(StoreError, match="is damaged"):
+            read_sweep(target)
+        content[place] ^= 1
 
 
 def cut_short(content: bytes) -> bytes:
@@ -216,7 +283,7 @@ def test_a_damaged_zarr_result_is_reported_and_never_overwritten(engines, tmp_pa
     sweep(Scenario(), OVER, out=target, workers=1)
     chunk = target / "goodput_kbps" / "0"
     chunk.unlink()  # Zarr takes a chunk that is missing for one that was never written
-    with pytest.raises(StoreError, match="is damaged: its values are not those that were written"):
+    with pytest.raises(StoreError, match="is damaged: its bytes are not those that were written"):
         sweep(Scenario(), OVER, out=target, workers=1)
     assert not chunk.exists()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from btqueue.scenario import Scenario, load
-from btqueue.study.check import read_results
+from btqueue.study.check import BadResults, read_results
 from btqueue.study.check.results import checked_map
 
 DATA = Path(__file__).parent / "data"
@@ -57,6 +57,29 @@ def test_a_series_gives_its_mean_and_stays_a_series(tmp_path):
     assert found.series[0].times.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
+    plain = "metric,value,ci95\ngoodput_kbps,150,2.5\nrtt_s,0.25,\n"
+    trailing = plain.replace("\n", ",,\n")
+    only_in_a_row = plain.replace("2.5\n", "2.5,,,\n")
+    twice = "metric,value,ci95,value\ngoodput_kbps,150,2.5,150\nrtt_s,0.25,,0.25\n"
+    texts = (plain, trailing, only_in_a_row, twice, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"))
+    for text in texts:
+        assert read_results(written(tmp_path, text), SCENARIO) == read_results(
+            written(tmp_path, plain), SCENARIO
+        )
+    path = tmp_path / "theirs.csv"
+    expected = read_results(path, SCENARIO).quantities["goodput_kbps"]
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # with their byte order marks
+        path.write_bytes(plain.replace(",", "\t").encode(encoding))
+        assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
+
+
+def test_lines_are_counted_with_those_that_say_nothing(tmp_path):
+    path = written(tmp_path, "# a comment\n\nmetric,value\n\n# another\nrtt_s,abc\n")
+    with pytest.raises(BadResults, match="line 6: value"):
+        read_results(path, SCENARIO)
+
+
 def test_their_names_can_be_mapped(tmp_path):
     path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
     found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
@@ -73,6 +96,19 @@ def test_a_flow_monitor_file_of_ns3():
     assert found.value("throughput_kbps") > found.value("goodput_kbps")
     # at least two crossings of both links, at most the window's service as well
     assert 2 * 0.051 < found.value("rtt_s") < 2 * 0.051 + 4 * 1502 * 8 / 100_000 + 0.01
+
+
+@pytest.mark.parametrize(
+    "encoding", ["gbk", "big5", "utf-32", "utf-32-le", "utf-16", "utf-16-be", "shift_jis"]
+)
+def test_xml_is_read_in_any_encoding(tmp_path, encoding):
+    # expat alone knows neither those of several bytes a character nor UTF-32
+    text = (
+        (DATA / "ns3_flowmon.xml").read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
+    )
+    path = tmp_path / "monitor.xml"
+    path.write_bytes(text.encode(encoding))
+    assert read_results(path, NS3).quantities == read_results(DATA / "ns3_flowmon.xml", NS3).quantities
 
 
 def test_a_capture_of_ns3_tells_the_same_goodput(tmp_path):
@@ -109,6 +145,21 @@ def test_vectors_of_omnet():
     assert found.value("cwnd_segments") == pytest.approx(2.5)  # 2 and 3 segments of 1460 bytes
     assert found.value("timeouts_per_s") == pytest.approx(0.2)
     assert {one.name for one in found.series} == {"rtt_s", "cwnd_segments"}
+
+
+def test_vectors_of_omnet_without_times_have_a_mean_and_make_no_series(tmp_path):
+    declared = "version 3\nrun a\nvector 0 net rtt:vector {}\n"
+    events = written(tmp_path, declared.format("EV") + "0\t7\t0.2\n0\t9\t0.4\n", "theirs.vec")
+    found = read_results(events, SCENARIO)
+    assert found.value("rtt_s") == pytest.approx(0.3) and not found.series
+    values = written(tmp_path, declared.format("V") + "0\t0.2\n0\t0.4\n", "theirs.vec")
+    assert read_results(values, SCENARIO).value("rtt_s") == pytest.approx(0.3)
+
+
+def test_attributes_of_omnet_without_a_value_are_passed_over(tmp_path):
+    text = (DATA / "omnet.sca").read_text("utf-8").replace("attr unit B", "attr unit")
+    found = read_results(written(tmp_path, text, "theirs.sca"), SCENARIO)
+    assert found.quantities == read_results(DATA / "omnet.sca", SCENARIO).quantities
 
 
 def test_the_format_is_told_from_the_content(tmp_path):

@@ -204,7 +204,7 @@ def test_points_are_read_from_a_file(tmp_path):
         ("polling.limt\n5\n", ["line 2", "did you mean 'polling.limit'"]),
         (f"{LIMIT},{LOAD}\n5\n", ["line 2", "1 values for 2 keys"]),
         (f"{LIMIT},{LOAD}\n5,\n", ["line 2", f"no value of {LOAD}"]),
-        (f"{LIMIT},{LIMIT}\n5,6\n", ["names a key twice"]),
+        (f"{LIMIT},{LIMIT}\n5,6\n", [f'columns 1 and 2 are both called "{LIMIT}"', "differ in line 2"]),
         ("\udcff", ["cannot be read as CSV"]),
     ],
 )

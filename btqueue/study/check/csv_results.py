@@ -14,7 +14,6 @@ This covers what `btqueue simulate --out FILE.csv` writes.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ import numpy as np
 
 from btqueue.scenario.problems import closest
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series, finite, known_name
+from btqueue.study.text_files import BadText, decoded, read_table
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
 TIMES = ("t", "time", "time_s", "t_s")
@@ -37,7 +37,7 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
     """Read a CSV file.
 
     Args:
-        path: the file; comma, semicolon or tab between columns.
+        path: the file; comma, semicolon or tab between columns, in UTF-8, or with a byte order mark.
         renamed: their names for our metrics.
 
     Raises:
@@ -47,12 +47,11 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     given: dict[str, tuple[float, int | None]] = {}
-    time = next((name for name in TIMES if name in rows[0]), None)
-    for number, row in enumerate(rows, start=2):
-        where = f"{path.name}, line {number}"
+    time = next((name for name in TIMES if name in rows[0][1]), None)
+    for where, row in rows:
+        name = _name(row, where, renamed)
         if row["value"] == "":  # a value that does not exist
             continue
-        name = _name(row, where, renamed)
         value = finite(row["value"], where, "value")
         if time and row[time]:
             points[name, row.get("replication", "")].append((finite(row[time], where, time), value))
@@ -70,34 +69,36 @@ def read_csv(path: Path, renamed: Mapping[str, str] | None = None) -> ForeignRes
     return ForeignResults(path.name, "CSV", quantities, series)
 
 
-def _rows(path: Path) -> list[Row]:
+def _rows(path: Path) -> list[tuple[str, Row]]:
+    """Return the place of each row, for messages, and its values by column."""
     try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadResults(f"{path.name}: is no text; give --format if it is no CSV") from None
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not lines:
+        header, table = read_table(decoded(path.read_bytes()), ",;\t")
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}") from None
+    if not header:
         raise BadResults(f"{path.name}: is empty; a CSV file needs the columns metric and value")
-    delimiter = max(",;\t", key=lines[0].count)
-    reader = csv.DictReader(lines, delimiter=delimiter, restval="")
-    names = [(name or "").strip().lower() for name in reader.fieldnames or ()]
+    names = [name.lower() for name in header]
     for wanted in ("metric", "value"):
         if wanted not in names:
             guess = closest(wanted, names)
             hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
             raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
     for name in names:
-        if name and name not in (*COLUMNS, *TIMES, *IGNORED):
+        if name not in (*COLUMNS, *TIMES, *IGNORED):
             guess = closest(name, [*COLUMNS, "t"])
             hint = f'; did you mean "{guess}"?' if guess else f"; allowed are {', '.join(COLUMNS)}, t"
-            raise BadResults(f'{path.name}: unknown column "{name}"{hint}')
-    found = []
-    for number, raw in enumerate(reader, start=2):
-        if None in raw:
-            raise BadResults(f"{path.name}, line {number}: has more fields than the header")
-        found.append({name: (raw[old] or "").strip() for name, old in zip(names, raw, strict=True)})
-    if not found:
+            raise BadResults(f'{path.name}: unknown column "{name[:80]}"{hint}')
+    if len(set(names)) < len(names):
+        raise BadResults(f"{path.name}: two columns differ only in capital letters: {', '.join(header)[:80]}")
+    if not table:
         raise BadResults(f"{path.name}: has a header and no rows")
+    least = max(names.index("metric"), names.index("value"))
+    found = []
+    for line, cells in table:
+        if len(cells) <= least:
+            raise BadResults(f"{path.name}, line {line}: has no field of the column {names[least]}")
+        missing = [""] * (len(names) - len(cells))
+        found.append((f"{path.name}, line {line}", dict(zip(names, [*cells, *missing], strict=True))))
     return found
 
 
@@ -110,7 +111,10 @@ def _half_width(row: Row, value: float, where: str) -> tuple[float, int | None] 
     """Return the half-width of a row's interval and the replications behind it, None without interval."""
     count = None
     if row.get("replications"):
-        count = int(finite(row["replications"], where, "replications"))
+        given = finite(row["replications"], where, "replications")
+        count = int(given)
+        if count != given:
+            raise BadResults(f"{where}: replications = {given:g}: must be a whole number")
         if count < 2:
             raise BadResults(f"{where}: replications = {count}: an interval needs at least 2")
     if row.get("ci95"):

@@ -10,14 +10,27 @@ FlowMonitor sees IP packets. What follows from them:
 
 from __future__ import annotations
 
+import codecs
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
+from btqueue.study.text_files import BadText, decoded
 
 SECOND_NS = 1e9
 IP_TCP_BYTES = 40
+DECLARED = re.compile(rb"""<\?xml[^>]{0,99}encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
+WITHOUT_MARK = (
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0<", "utf-16-be"),
+    (b"<\0", "utf-16-le"),
+)
+"""First bytes of XML in encodings of two and four bytes, if there is no byte order mark."""
+NO_CHARSETS = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "utf-7", "undefined")
+"""Codecs of Python that no XML file is in; some take forever."""
 COUNTERS = ("txPackets", "rxPackets", "txBytes", "rxBytes", "lostPackets")
 
 
@@ -95,11 +108,19 @@ def read_flow_monitor(path: Path, header_bytes: int = IP_TCP_BYTES) -> ForeignRe
 
 def _flows(path: Path) -> list[MonitoredFlow]:
     try:
-        root = ElementTree.parse(path).getroot()
+        text = _text(path.read_bytes())
+        if "<!DOCTYPE" in text:  # it may define entities, which grow without bound
+            raise BadResults(f"{path.name}: has a DOCTYPE, which FlowMonitor does not write")
+        root = ElementTree.fromstring(text)
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}") from None
     except ElementTree.ParseError as error:
         raise BadResults(f"{path.name}: is no complete XML file ({error})") from None
     if root.tag != "FlowMonitor" or root.find("FlowStats") is None:
         raise BadResults(f"{path.name}: is no FlowMonitor file: <{root.tag}> in place of <FlowMonitor>")
+    numbers = [each.get("flowId") for each in root.iterfind("FlowStats/Flow")]
+    if twice := sorted({number for number in numbers if number and numbers.count(number) > 1}):
+        raise BadResults(f"{path.name}: flow {twice[0]} is there {numbers.count(twice[0])} times")
     ends = {
         flow.get("flowId", ""): _ends(flow)
         for classifier in root
@@ -107,6 +128,26 @@ def _flows(path: Path) -> list[MonitoredFlow]:
         for flow in classifier.iter("Flow")
     }
     return [_flow(each, ends, path.name) for each in root.iterfind("FlowStats/Flow")]
+
+
+def _text(content: bytes) -> str:
+    """Return XML as text; expat knows only few of the encodings in which files are declared.
+
+    Raises:
+        BadText: the encoding is unknown, or is not that of the file.
+    """
+    for beginning, encoding in WITHOUT_MARK:
+        if content.startswith(beginning):
+            return decoded(content, encoding)
+    declared = DECLARED.match(content)
+    encoding = declared[1].decode() if declared else "utf-8"
+    try:
+        name = codecs.lookup(encoding).name
+        if name in NO_CHARSETS:
+            raise LookupError
+        return decoded(content, name)
+    except LookupError:  # not a text encoding, too
+        raise BadText(f'its encoding "{encoding}" is unknown: save it as UTF-8') from None
 
 
 def _ends(flow: ElementTree.Element) -> tuple[str, str, str, str]:
@@ -125,7 +166,10 @@ def _flow(
         text = flow.get(name)
         if text is None:
             raise BadResults(f"{where}: the attribute {name} is missing")
-        return finite(text.removesuffix("ns"), where, name)
+        value = finite(text.removesuffix("ns"), where, name)
+        if value < 0:
+            raise BadResults(f"{where}: {name} = {value:g}: must not be negative")
+        return value
 
     sent, arrived, sent_bytes, arrived_bytes, lost = (attribute(name) for name in COUNTERS)
     return MonitoredFlow(

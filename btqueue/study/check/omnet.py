@@ -33,6 +33,7 @@ from btqueue.study.check.results import (
     finite,
     known_name,
 )
+from btqueue.study.text_files import BadText, decoded
 
 USUAL: Final = MappingProxyType(
     {
@@ -105,13 +106,13 @@ def read_omnet(
                 found[ours[0]][run.name].append(_converted(value, ours[1], seconds, scenario))
         for place, (times, values) in run.vectors.items():
             ours = _ours(place, renamed, queue)
-            if ours is None or not times:
+            if ours is None or not values:
                 unknown.add(place[1])
                 continue
             converted = np.array([_converted(value, ours[1], seconds, scenario) for value in values])
             last = ours[1] == "last count to rate"
             found[ours[0]][run.name].append(float(converted[-1] if last else converted.mean()))
-            if not last and len(times) > 1:
+            if not last and len(times) > 1:  # columns EV have no times, and make no series
                 series.append(Series(ours[0], np.array(times), converted, run.name))
     if not found:
         some = ", ".join(sorted(unknown)[:6]) or "nothing"
@@ -159,13 +160,24 @@ def _runs(path: Path) -> list[Run]:
                 run.scalars[statistic] = value
         elif kind == "vector":
             place = words[2], words[3]
-            declared[words[1]] = place, words[4] if len(words) > 4 else "TV"
-            run.vectors[place] = [], []
+            columns = words[4] if len(words) > 4 else "TV"
+            if columns not in COLUMNS:
+                raise BadResults(
+                    f'{where}: columns "{columns}": can be {", ".join(COLUMNS)} (E event, T time, V value)'
+                )
+            declared[words[1]] = place, columns
+            run.vectors.setdefault(place, ([], []))
         elif kind in ("config", "attr", "param") and words[1] == "sim-time-limit":
+            if len(words) < 3:
+                raise BadResults(f"{where}: sim-time-limit has no value")
             run.duration_s = _seconds(words[2], where)
+            if run.duration_s <= 0:
+                raise BadResults(f'{where}: sim-time-limit = "{words[2]}": must be above 0')
     return runs
 
 
+COLUMNS = ("V", "TV", "EV", "ETV")
+"""Columns that a vector can have."""
 LENGTHS: Final = MappingProxyType(
     {
         "version": 2,
@@ -193,9 +205,9 @@ def finite_or_none(text: str, where: str) -> float | None:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise BadResults(f"{path.name}: is no text, so no OMNeT++ result file") from None
+        text = decoded(path.read_bytes())
+    except BadText as error:
+        raise BadResults(f"{path.name}: {error}, so no OMNeT++ result file") from None
     lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise BadResults(f"{path.name}: is empty")
@@ -205,8 +217,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _words(line: str, where: str) -> list[str]:
+    if '"' not in line:
+        return line.split()
+    words = shlex.shlex(line, posix=True)
+    words.whitespace_split, words.quotes, words.commenters = True, '"', ""
     try:
-        return shlex.split(line)
+        return list(words)
     except ValueError:
         raise BadResults(f"{where}: a quotation mark is not closed") from None
 
@@ -221,7 +237,8 @@ def _vector_line(
     if len(numbers) != len(columns):
         raise BadResults(f"{where}: {len(numbers)} values for the columns {columns} of vector {number}")
     times, values = runs[-1].vectors[place]
-    times.append(finite(numbers[columns.index("T")], where, "time"))
+    if "T" in columns:
+        times.append(finite(numbers[columns.index("T")], where, "time"))
     values.append(finite(numbers[columns.index("V")], where, "value"))
 
 

@@ -6,12 +6,13 @@ retransmissions, timeouts and fast retransmits (`tcp_sender`); of those that it 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,6 +28,10 @@ SIMULATED_CLOCK_S = 1e7
 STEPS = 200
 """Values in the series of the goodput."""
 ETHERNET, PPP, NULL, COOKED, RAW = 1, 9, 0, 113, (12, 14, 101, 228, 229)
+LONGEST_PACKET, LONGEST_BLOCK = 2**18, 2**24
+"""Bytes; beyond that libpcap takes the length of a packet, or of a block of pcapng, for damaged."""
+MOST_BACK_S = 1.0
+"""Stamps of successive packets may be out of order by so much, if several cores took them."""
 LEAST_SHARE = 0.05
 """Flows with less of the largest one's bytes are no flows of data."""
 
@@ -45,14 +50,16 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
         BadResults: the file is damaged or empty, or no TCP flow in it carries data.
         MissingPackage: dpkt is not installed.
     """
-    packets = list(_packets(path))
+    notes: list[str] = []
+    packets = list(_packets(path, notes))
     if not packets:
         raise BadResults(f"{path.name}: has no TCP packets")
     clock = packets[0].time if packets[0].time > SIMULATED_CLOCK_S else 0.0
     packets = [packet._replace(time=packet.time - clock) for packet in packets]
     logs = _observed(packets, scenario, path.name)
     host = _host(packets)
-    begin, end, cut, notes = _measured_time(packets, scenario)
+    begin, end, cut, of_time = _measured_time(packets, scenario, path.name)
+    notes += of_time
     near = [log for (sender, _), log in logs.items() if (log.near if host is None else sender[0] == host)]
     chosen = near or list(logs.values())
     found = [_measures(log, begin, end, near=bool(near)) for log in chosen]
@@ -73,33 +80,93 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     )
 
 
-def _packets(path: Path) -> Iterator[Packet]:
-    """Yield the TCP packets of a file."""
+class _CutOff(Exception):
+    """A file ends in the middle of a packet."""
+
+
+class _Capture:
+    """A file whose end and lengths are watched.
+
+    dpkt takes half a packet for a whole one, and any length for true. It reads the header of a packet and the
+    packet in turns; only before a header a file may end.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.longest, self.in_header = file, LONGEST_BLOCK, True
+
+    def read(self, size: int) -> bytes:
+        """Return exactly *size* bytes, or none at the end of the file.
+
+        Raises:
+            ValueError: so long is no packet.
+            _CutOff: the file ends before.
+        """
+        if not 0 <= size <= self.longest:
+            raise ValueError(f"{size} bytes")
+        found = self.file.read(size)
+        if len(found) < size and (found or not self.in_header):
+            raise _CutOff
+        self.in_header = not self.in_header
+        return found
+
+    def seek(self, place: int) -> None:
+        """Go back."""
+        self.file.seek(place)
+        self.in_header = True
+
+
+def _packets(path: Path, notes: list[str]) -> Iterator[Packet]:
+    """Yield the TCP packets of a file, and note what could not be read."""
     dpkt = require("dpkt", "pcap files")
-    count = 0
+    count, latest, bad_options = 0, -math.inf, []
     with path.open("rb") as file:
+        capture = _Capture(file)
         try:
-            reader = dpkt.pcap.UniversalReader(file)
+            reader = dpkt.pcap.UniversalReader(capture)
+            if isinstance(reader, dpkt.pcap.Reader):
+                capture.longest = min(max(LONGEST_PACKET, reader.snaplen), LONGEST_BLOCK)
+            capture.in_header = True
             link = reader.datalink()
-            for time, raw in reader:
+            for stamp, raw in reader:
                 count += 1
-                network = _network_layer(raw, link)
+                time = float(stamp)
+                if time < latest - MOST_BACK_S:
+                    raise BadResults(
+                        f"{path.name}: packet {count} is stamped {latest - time:g} s before the one before "
+                        f"it, so a stamp is damaged; {MOST_BACK_S:g} s are allowed"
+                    )
+                latest = time
+                network = _network_layer(raw, link, path.name)
                 if network is None:
                     continue
                 total = struct.unpack("!H", network[2:4])[0] if network[0] >> 4 == 4 else 0
                 if len(network) < total and len(raw) < reader.snaplen:
-                    raise BadResults(f"{path.name}: is cut off in packet {count}")
-                packet = _parsed(dpkt, float(time), network)
+                    raise BadResults(f"{path.name}: packet {count} is shorter than its IP header says")
+                packet, well = _parsed(dpkt, time, network)
                 if packet is not None:
                     yield packet
-        except (dpkt.Error, ValueError, struct.error, EOFError, IndexError) as error:
+                if not well:
+                    bad_options.append(count)
+        except _CutOff:
+            if not count:
+                raise BadResults(f"{path.name}: is cut off in its first packet, or no capture") from None
+            notes.append(
+                f"{path.name} ends in the middle of packet {count + 1} (it is cut off, or a length in it is "
+                f"damaged): only the {count} packets before were read"
+            )
+        except (dpkt.Error, ValueError, struct.error, IndexError) as error:
             if isinstance(error, BadResults):
                 raise
             what = f"is damaged after {count} packets" if count else "is no pcap or pcapng file"
             raise BadResults(f"{path.name}: {what}") from None
+    if bad_options:
+        notes.append(
+            f"{len(bad_options)} packets, the first of them packet {bad_options[0]}, have damaged TCP "
+            "options, which were left out"
+        )
 
 
-def _network_layer(raw: bytes, link: int) -> bytes | None:
+def _network_layer(raw: bytes, link: int, source: str) -> bytes | None:
     """Return what follows the link's header if it is IP, None for anything else."""
     if link in RAW:
         found = raw
@@ -114,12 +181,17 @@ def _network_layer(raw: bytes, link: int) -> bytes | None:
     elif link == COOKED:
         found = raw[16:]
     else:
-        raise BadResults(f"link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read")
+        raise BadResults(
+            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
+        )
     return found if len(found) >= 20 and found[0] >> 4 in (4, 6) else None
 
 
-def _parsed(dpkt: Any, time: float, network: bytes) -> Packet | None:
-    """Return a TCP packet; its length is that of the IP header, for captures may leave payloads out."""
+def _parsed(dpkt: Any, time: float, network: bytes) -> tuple[Packet | None, bool]:
+    """Return a TCP packet, and whether its options can be read.
+
+    Its length is that of the IP header, for captures may leave payloads out.
+    """
     ip: Any
     if network[0] >> 4 == 4:
         ip = dpkt.ip.IP(network)
@@ -129,13 +201,15 @@ def _parsed(dpkt: Any, time: float, network: bytes) -> Packet | None:
         carried = ip.plen
     tcp = ip.data
     if not isinstance(tcp, dpkt.tcp.TCP):
-        return None
+        return None, True
     stamp, echo = -1, -1
-    for kind, data in dpkt.tcp.parse_opts(tcp.opts):
+    options = dpkt.tcp.parse_opts(tcp.opts)
+    well = None not in options
+    for kind, data in options if well else ():
         if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(data) == 8:
             stamp, echo = struct.unpack("!II", data)
     flags = tcp.flags
-    return Packet(
+    packet = Packet(
         time,
         (ip.src, tcp.sport),
         (ip.dst, tcp.dport),
@@ -147,6 +221,7 @@ def _parsed(dpkt: Any, time: float, network: bytes) -> Packet | None:
         stamp,
         echo,
     )
+    return packet, well
 
 
 def _host(packets: list[Packet]) -> bytes | None:
@@ -172,12 +247,14 @@ def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tu
     return {way: SenderObserver(*way, reaction_s).follow(packets) for way in ways}
 
 
-def _measured_time(packets: list[Packet], scenario: Scenario) -> tuple[float, float, bool, list[str]]:
+def _measured_time(
+    packets: list[Packet], scenario: Scenario, source: str
+) -> tuple[float, float, bool, list[str]]:
     """Return begin and end of the measurement (s), whether a warm-up was cut off, and what to say of it."""
     begin, end = packets[0].time, packets[-1].time
     start = begin if begin > 0.1 * end else 0.0
     if end <= start:
-        raise BadResults("the capture is too short to measure anything")
+        raise BadResults(f"{source}: the capture is too short to measure anything")
     run = scenario.run
     warmup_s = 0.0 if isinstance(run.warmup_s, str) else run.warmup_s
     planned = start + warmup_s + run.duration_s

@@ -143,6 +143,7 @@ def known_name(name: str, source: str, renamed: Mapping[str, str] | None = None)
         return name
     guess = SYNONYMS.get(base.lower()) or closest(base, [*METRICS, *HELPERS])
     hint = f'; did you mean "{guess}"?' if guess else f"; known are {', '.join(list(METRICS)[:8])}, ..."
+    name = name if len(name) <= 80 else f"{name[:77]}..."
     raise BadResults(f'{source}: "{name}" is no metric{hint} (or give --map "{name}=METRIC")')
 
 
@@ -161,16 +162,25 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+LARGEST = 1e30
+"""No number of a simulation is beyond; what is computed from such numbers overflows."""
+
+
 def finite(text: str, source: str, what: str) -> float:
     """Return a number read from a file.
 
     Raises:
-        BadResults: it is none, or not finite.
+        BadResults: it is none, not finite, or beyond `LARGEST`.
     """
+    shown = text if len(text) <= 40 else f"{text[:37]}..."
     try:
+        if "_" in text or not text.isascii():  # Python reads 1_0 as 10
+            raise ValueError
         number = float(text)
-    except (TypeError, ValueError):
-        raise BadResults(f'{source}: {what} = "{text}": must be a number') from None
+    except ValueError:
+        raise BadResults(f'{source}: {what} = "{shown}": must be a number') from None
     if not math.isfinite(number):
-        raise BadResults(f'{source}: {what} = "{text}": must be finite')
+        raise BadResults(f'{source}: {what} = "{shown}": must be finite')
+    if abs(number) > LARGEST:
+        raise BadResults(f'{source}: {what} = "{shown}": must be within -{LARGEST:g} and {LARGEST:g}')
     return number

@@ -18,11 +18,14 @@ from btqueue.study.check.consistency import check_consistency
 from btqueue.study.check.findings import Finding
 from btqueue.study.check.randomness import check_randomness
 from btqueue.study.check.reading import read_results
-from btqueue.study.check.results import ForeignResults
+from btqueue.study.check.results import BadResults, ForeignResults
 from btqueue.study.check.spread import check_spread
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
+
+MOST_TIMES = 100
+"""Most that the time in a file may be of the scenario's."""
 
 TIMES = frozenset(
     {
@@ -164,9 +167,20 @@ def check(
 
 
 def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
-    """Return the scenario as it has to be simulated to be compared: over the time that the file covers."""
+    """Return the scenario as it has to be simulated to be compared: over the time that the file covers.
+
+    Raises:
+        BadResults: that time is out of all proportion to the scenario's; it would be simulated for ages.
+    """
     changes: dict[str, Any] = {"run.intervals": "replications", "run.precision": None}
     if results.duration_s is not None:
+        planned = scenario.run.duration_s
+        if results.duration_s > planned * MOST_TIMES:
+            raise BadResults(
+                f"{results.source}: covers {results.duration_s:g} s, more than {MOST_TIMES} times "
+                f"run.duration_s = {planned:g}: if that is no damage, give --set run.duration_s="
+                f"{results.duration_s:g}"
+            )
         changes["run.duration_s"] = results.duration_s
     if results.measured_from_start:
         changes["run.warmup_s"] = 0.0
