@@ -22,6 +22,7 @@ EXIT_CODES = (
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
+    ("btqueue.reproduction.figures.catalogue", "BadRecord", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
 )
 """Module, exception and exit code of what a user can run into."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from btqueue.scenario import Problem, ScenarioError
-from btqueue.study.text_files import BadText, decoded, read_table
+from btqueue.scenario.text_files import BadText, decoded, read_table
 from btqueue.study.value_ranges import (
     MOST_VALUES,
     Interval,

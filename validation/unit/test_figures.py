@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from btqueue.cli import app
 from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
 from btqueue.reproduction.figures import points
-from btqueue.reproduction.figures.catalogue import NoSuchFigure, catalogue, drawn_figures, find
+from btqueue.reproduction.figures.catalogue import BadRecord, NoSuchFigure, catalogue, drawn_figures, find
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
@@ -135,6 +135,13 @@ def test_wrong_words_are_bad_input(words, message):
     result = run(*words)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"notes": []}'])
+def test_a_damaged_record_of_a_figure_is_named(tmp_path, content):
+    (tmp_path / "fig_6_1.json").write_text(content)
+    with pytest.raises(BadRecord, match=r"fig_6_1\.json: is damaged; delete it"):
+        drawn_figures(tmp_path)
 
 
 def test_the_list_marks_what_is_drawn(engines, tmp_path):

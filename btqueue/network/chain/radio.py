@@ -8,7 +8,6 @@ goes through the course of the radio at the pace that each value allows (`stretc
 
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from btqueue.channel import ber_from_link_quality, link_quality
 from btqueue.network.chain.link import HopService, Piece, hop_service
 from btqueue.network.chain.quantiles import condensed
-from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.errors import Problem
+from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
+from btqueue.scenario.recordings import read_trace
 
 Trips = NDArray[np.float64]
 """Round trips: rows of means and deviations (s), and of weights."""
@@ -151,26 +150,3 @@ def _levels(radio: Radio) -> tuple[list[tuple[float, float]], NDArray[np.int64],
         return levels, np.repeat([0, 1], SAMPLES), radio.period_s / SAMPLES
     ber = radio.ber if radio.model == "constant" else 0.0
     return [(ber, float(link_quality(ber)))], np.zeros(1, int), 1.0
-
-
-def read_trace(radio: Radio) -> np.ndarray:
-    """Return the values of the trace, one a line; what follows a `#` does not count.
-
-    Raises:
-        ScenarioError: the file cannot be read, or holds something else.
-    """
-    path = Path(radio.trace_file or "")
-    try:
-        values = np.loadtxt(path, comments="#", ndmin=1, encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise _refused(path, f"cannot be read: {error}") from None
-    most = 0.5 if radio.trace_quantity == "ber" else 255.0
-    if values.ndim != 1 or len(values) == 0 or not ((values >= 0) & (values <= most)).all():
-        raise _refused(path, f"must hold values from 0 to {most:g}, one a line")
-    return values
-
-
-def _refused(path: Path, why: str) -> ScenarioError:
-    return ScenarioError(
-        Problem(f"trace file {path} {why}", key="radio.trace_file", value=str(path), allowed="a trace")
-    )

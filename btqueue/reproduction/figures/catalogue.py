@@ -22,6 +22,10 @@ class NoSuchFigure(ValueError):
     """No script has this name; the message guesses what was meant."""
 
 
+class BadRecord(ValueError):
+    """A file that was written with a figure cannot be read; the message names it."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A figure that can be drawn.
@@ -159,12 +163,19 @@ def draw(entry: Entry, folder: Path, settings: Settings, store: Store, report: R
 
 
 def drawn_figures(folder: Path) -> list[Drawn]:
-    """Return what was drawn into a folder and the folders in it, in the order of `catalogue`."""
+    """Return what was drawn into a folder and the folders in it, in the order of `catalogue`.
+
+    Raises:
+        BadRecord: a file that was written with a figure is damaged.
+    """
     found = []
     for path in [*folder.glob("fig_*.json"), *folder.glob("*/fig_*.json")]:
-        content = json.loads(path.read_text("utf-8"))
-        lists = {name: tuple(content[name]) for name in ("notes", "claims", "files", "captions")}
-        found.append(Drawn(**(content | lists)))
+        try:
+            content = json.loads(path.read_text("utf-8"))
+            lists = {name: tuple(content[name]) for name in ("notes", "claims", "files", "captions")}
+            found.append(Drawn(**(content | lists)))
+        except (ValueError, KeyError, TypeError):
+            raise BadRecord(f"{path}: is damaged; delete it, and draw the figure again") from None
     return sorted(found, key=lambda drawn: (drawn.paper, _numbers(drawn.name.partition("/")[2])))
 
 

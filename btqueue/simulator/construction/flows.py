@@ -1,7 +1,6 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
@@ -376,39 +376,6 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     flows.schedules.extend(round(time * SECOND) for time in times)
     flows.schedules.extend(len(pieces_of(scenario, size)) for size in sizes)
     return fields | add_pattern(flows, scenario, sizes)
-
-
-def read_arrivals(path: Path) -> tuple[list[float], list[int]]:
-    """Read a file of arrivals: a line holds a time (s) and a size (bytes), separated by blanks or a comma.
-
-    Raises:
-        ScenarioError: naming file and line, if the file cannot be read, a line is not of this form, times
-            decrease, or there is no line at all.
-    """
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"[traffic] arrival_file = {str(path)!r}: cannot be read: {error}") from None
-    times, sizes = [], []
-    for number, line in enumerate(lines, 1):
-        text = line.partition("#")[0].replace(",", " ").split()
-        if not text:
-            continue
-        try:
-            time, size = float(text[0]), int(text[1])
-            if len(text) != 2 or not 0 <= time < 1e6 or not 1 <= size <= 1_000_000_000:
-                raise ValueError
-        except (ValueError, IndexError):
-            raise ScenarioError(
-                f"{path}, line {number}: {line.strip()!r} is not a time (s, at least 0) and a size (bytes)"
-            ) from None
-        times.append(time)
-        sizes.append(size)
-    if not times:
-        raise ScenarioError(f"{path}: holds no arrival")
-    if any(later < earlier for earlier, later in pairwise(times)):
-        raise ScenarioError(f"{path}: the times must not decrease")
-    return times, sizes
 
 
 def tables(flows: Flows) -> tuple[np.ndarray, np.ndarray]:

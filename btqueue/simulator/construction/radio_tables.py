@@ -15,16 +15,14 @@ always meet two: the upper bound of El-Hoiydi (IEEE Communications Letters 5, 20
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, PacketType, packet_types
 from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate, reply_error_rate
-from btqueue.scenario import ScenarioError
-from btqueue.scenario.errors import Problem, shown
 from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
+from btqueue.scenario.recordings import read_trace
 from btqueue.simulator.bluetooth.collisions import HOP_CHANNELS, SHORT
 from btqueue.simulator.records.conventions import SECOND, SLOT
 from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
@@ -187,44 +185,6 @@ def chosen_types(link: Link, types: Sequence[PacketType], bers: np.ndarray, rate
     count = len(link.packets)
     rate = np.array([kind.asymmetric_kbps for kind in types[:count]])
     return np.argmax(rate * (1.0 - rates[:, :count]), axis=1)
-
-
-def read_trace(radio: Radio) -> np.ndarray:
-    """Return the values of the trace file: one a line, `#` starts a comment, empty lines do not count.
-
-    Raises:
-        ScenarioError: the file cannot be read, is empty, or a line holds no value (the line is named).
-    """
-    path = Path(radio.trace_file or "")
-    try:
-        lines = path.read_text("utf-8-sig").splitlines()
-    except OSError as error:
-        raise _trace_error(path, f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _trace_error(path, "is no text file") from None
-    ber = radio.trace_quantity == "ber"
-    most, meant = (0.5, "a bit error rate from 0 to 0.5") if ber else (255.0, "a link quality from 0 to 255")
-    values = []
-    for number, line in enumerate(lines, start=1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        try:
-            value = float(text)
-        except ValueError:
-            value = np.nan
-        if not 0 <= value <= most:
-            raise _trace_error(path, f"line {number}: {shown(text)} is not {meant}")
-        values.append(value)
-    if not values:
-        raise _trace_error(path, "holds no value")
-    return np.array(values)
-
-
-def _trace_error(path: Path, why: str) -> ScenarioError:
-    return ScenarioError(
-        Problem(f"trace file {path} {why}", key="radio.trace_file", value=str(path), allowed="a trace")
-    )
 
 
 def _set_up_channel(channel: np.record, radio: Radio) -> None:

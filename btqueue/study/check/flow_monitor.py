@@ -16,8 +16,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from btqueue.scenario.text_files import BadText, decoded
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
-from btqueue.study.text_files import BadText, decoded
 
 SECOND_NS = 1e9
 IP_TCP_BYTES = 40

@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.text_files import BadText, decoded
 from btqueue.study.check.results import (
     HELPERS,
     BadResults,
@@ -33,7 +34,6 @@ from btqueue.study.check.results import (
     finite,
     known_name,
 )
-from btqueue.study.text_files import BadText, decoded
 
 USUAL: Final = MappingProxyType(
     {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -235,8 +235,10 @@ def _host(packets: list[Packet]) -> bytes | None:
 def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tuple[End, End], SenderLog]:
     """Return the logs of all directions that carry data, in the order in which they begin."""
     carried: Counter[tuple[End, End]] = Counter()
+    between: dict[frozenset[End], list[Packet]] = defaultdict(list)
     for packet in packets:
         carried[packet.source, packet.target] += packet.length
+        between[frozenset((packet.source, packet.target))].append(packet)
     most = max(carried.values())
     if most == 0:
         raise BadResults(f"{source}: no TCP flow carries data")
@@ -244,7 +246,7 @@ def _observed(packets: list[Packet], scenario: Scenario, source: str) -> dict[tu
     reaction_s = REACTION_S + scenario.run.jitter_s + transport.tcp_delay_s + transport.ip_delay_s
     reaction_s += scenario.link.l2cap_delay_s
     ways = [way for way, count in carried.items() if count > LEAST_SHARE * most]
-    return {way: SenderObserver(*way, reaction_s).follow(packets) for way in ways}
+    return {way: SenderObserver(*way, reaction_s).follow(between[frozenset(way)]) for way in ways}
 
 
 def _measured_time(

@@ -96,6 +96,8 @@ def _format_of(path: Path, head: bytes) -> Format:
             return format
     if path.suffix.lower() in SUFFIXES:
         return SUFFIXES[path.suffix.lower()]
+    if head.startswith(b"\x89HDF"):
+        raise BadResults(f"{path.name}: is netCDF, which is not read here; write CSV with --out FILE.csv")
     raise BadResults(f"{path.name}: its format is unknown; give --format {', '.join(get_args(Format))}")
 
 
