@@ -239,13 +239,15 @@ def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
     target = tmp_path / "result.nc"
     sweep(Scenario(), OVER, out=target, workers=1)
     content = bytearray(target.read_bytes())
-    monkeypatch.setattr("btqueue.study.sweep_files.xr.open_dataset", None)
+    reached = []
+    monkeypatch.setattr("btqueue.study.sweep_files.xr.open_dataset", lambda *_, **__: reached.append(1))
     for place in range(0, len(content), len(content) // 50):
         content[place] ^= 1
         target.write_bytes(content)
         with pytest.raises(StoreError, match="is damaged"):
             read_sweep(target)
         content[place] ^= 1
+    assert not reached
 
 
 def cut_short(content: bytes) -> bytes:
