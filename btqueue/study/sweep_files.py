@@ -127,7 +127,9 @@ def _require_seal(path: Path) -> None:
     contents = dict(_contents(path))
     seals = [seal for content in contents.values() for seal in SEAL.findall(content)]
     if not seals:
-        raise StoreError(f"{path}: is damaged, or no result of a sweep (it has no seal); {REMEDY}")
+        raise StoreError(
+            f"{path}: is damaged, or no result of a sweep by this version (it has no seal); {REMEDY}"
+        )
     if seals != [_seal(contents)]:
         raise StoreError(f"{path}: is damaged: its bytes are not those that were written; {REMEDY}")
 

@@ -164,7 +164,7 @@ class Journal:
             )
         if damaged:
             self.notes.append(
-                f"{self.path} is damaged (wrong length or checksum): passed over are {_numbered(damaged)}; "
+                f"{self.path} is damaged in {_numbered(damaged)} (wrong length or checksum): "
                 f"{len(self.done):,} good points are kept, and damaged ones are computed again"
             )
         return size

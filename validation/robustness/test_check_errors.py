@@ -213,7 +213,7 @@ def test_a_stamp_that_goes_back_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "stamp.pcap"
     path.write_bytes(whole)
     told = failure(path, monkeypatch=monkeypatch)
-    assert "packet 12 is stamped 1.04857e+06 s before the one before it, so a stamp is damaged" in told
+    assert "packet 12 is stamped 1.04857e+06 s earlier than one before it, so a stamp is damaged" in told
 
 
 def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):

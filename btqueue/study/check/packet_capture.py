@@ -31,7 +31,7 @@ ETHERNET, PPP, NULL, COOKED, RAW = 1, 9, 0, 113, (12, 14, 101, 228, 229)
 LONGEST_PACKET, LONGEST_BLOCK = 2**18, 2**24
 """Bytes; beyond that libpcap takes the length of a packet, or of a block of pcapng, for damaged."""
 MOST_BACK_S = 1.0
-"""Stamps of successive packets may be out of order by so much, if several cores took them."""
+"""Stamps may be out of order by so much, if several cores took the packets."""
 LEAST_SHARE = 0.05
 """Flows with less of the largest one's bytes are no flows of data."""
 
@@ -132,10 +132,10 @@ def _packets(path: Path, notes: list[str]) -> Iterator[Packet]:
                 time = float(stamp)
                 if time < latest - MOST_BACK_S:
                     raise BadResults(
-                        f"{path.name}: packet {count} is stamped {latest - time:g} s before the one before "
+                        f"{path.name}: packet {count} is stamped {latest - time:g} s earlier than one before "
                         f"it, so a stamp is damaged; {MOST_BACK_S:g} s are allowed"
                     )
-                latest = time
+                latest = max(latest, time)
                 network = _network_layer(raw, link, path.name)
                 if network is None:
                     continue
