@@ -27,6 +27,10 @@ class NoConvergence(RuntimeError):
     """Stands for the solver's exception."""
 
 
+class ImpossibleAnswer(RuntimeError):
+    """Stands for the exception of an answer that breaks a certificate."""
+
+
 class InvariantViolated(RuntimeError):
     """Stands for the simulator's exception."""
 
@@ -93,7 +97,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     import btqueue.cli.engines
 
     network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
-    vars(network).update(solve=solve, NoConvergence=NoConvergence)
+    vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
     monkeypatch.setitem(sys.modules, "btqueue.network", network)
     monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)

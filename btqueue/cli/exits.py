@@ -18,6 +18,7 @@ EXIT_CODES = (
     ("btqueue.cli.exits", "BadInput", BAD_INPUT),
     ("btqueue.scenario", "ScenarioError", BAD_INPUT),
     ("btqueue.network", "NoConvergence", NO_ANSWER),
+    ("btqueue.network", "ImpossibleAnswer", NO_ANSWER),
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),

@@ -1,6 +1,7 @@
 """Couples queueing and transport on a network into one operating point: `solve`."""
 
 from btqueue.network.answers import NoConvergence
+from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import solve
 
-__all__ = ["NoConvergence", "solve"]
+__all__ = ["ImpossibleAnswer", "NoConvergence", "solve"]

@@ -5,7 +5,8 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
 - metrics by name: one number for the network (`cycle_s`, `slot_utilisation`, `fairness`), one for each flow,
   or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
   that the model cannot give is left out.
-- notes: `method` in words, `converged`, `residual` (relative), `iterations`, `warnings`, and, where the
+- notes: `method` in words, `converged`, `residual` (relative; where events are counted, no less than
+  `uncertain_ends`), `iterations`, `warnings`, and, where the
   regime has one of its own, `errors`: its measured error class. `measured_errors` has the whole model's.
 """
 
@@ -44,6 +45,15 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
     if queues:
         coordinates["queue"] = list(queues)
     return describe(xr.Dataset(variables, coords=coordinates, attrs={"answered_by": "model", **notes}))
+
+
+def uncertain_ends(segments: float) -> float:
+    """Return the relative error that a rate has for where counting began and ended: that of one segment.
+
+    So many segments, one at a time, take one service less than as many if counting begins with the end of one
+    and ends with that of another.
+    """
+    return 1.0 / max(segments - 1.0, 1.0)
 
 
 def jain_index(rates: np.ndarray) -> float:

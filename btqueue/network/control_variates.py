@@ -114,18 +114,23 @@ def serve(flows, mean_wait, edges, found):
 def weights(sizes: np.ndarray, excess: np.ndarray) -> np.ndarray:
     """Return weights of batches near 1 with which the excesses sum to 0, and the sizes to what they do.
 
+    Where that would take a batch off instead of counting it, the batches are too few or too uneven for a
+    regression, which can turn a rate below 0: then all count alike.
+
     Args:
         sizes: of each batch.
         excess: of each batch and control.
     """
     given = np.column_stack([sizes, excess])
     missing = np.append(0.0, -excess.sum(axis=0))
-    return 1.0 + given @ np.linalg.lstsq(given.T @ given, missing)[0]
+    found = 1.0 + given @ np.linalg.lstsq(given.T @ given, missing)[0]
+    return found if (found >= 0.0).all() else np.ones(len(found))
 
 
 def relative_error(parts: np.ndarray, sizes: np.ndarray, excess: np.ndarray) -> float:
     """Return the relative standard error of the ratio of the sums with these weights."""
-    given = np.column_stack([sizes, excess])
+    alike = (weights(sizes, excess) == 1.0).all()
+    given = sizes[:, None] if alike else np.column_stack([sizes, excess])
     scatter = parts - given @ np.linalg.lstsq(given, parts)[0]
     freedom = max(len(parts) - given.shape[1], 1)
     return float(scatter @ scatter * len(parts) / freedom) ** 0.5 / max(float(parts.sum()), 1e-300)

@@ -6,6 +6,7 @@ begin and when messages come.
 
 from dataclasses import dataclass
 from math import nan
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,32 @@ SPREAD = 0.03
 """Relative difference of goodput between runs above which there are several limit cycles."""
 CHANCE = 6.0
 """The same in standard errors, of several runs, that chance does not explain."""
+
+
+class Repeated(NamedTuple):
+    """Counts that tell what is sent for each segment delivered, whatever was under way when counting began.
+
+    In the long run each segment delivered was sent once and then repeated, and each one lost was repeated.
+    Sends as they are counted miss what was under way at first, and so can be fewer than what was delivered.
+
+    Attributes:
+        delivered: segments in order; more than none.
+        repeated: segments sent again.
+        lost: segments that did not arrive.
+    """
+
+    delivered: float
+    repeated: float
+    lost: float
+
+    def sends(self, goodput: float) -> float:
+        """Return the segments sent for so many delivered."""
+        return goodput * (1.0 + self.repeated / self.delivered)
+
+    @property
+    def loss(self) -> float:
+        """Share of the segments sent that were lost; of those whose repetition has been seen."""
+        return min(self.lost, self.repeated) / (self.delivered + self.repeated)
 
 
 @dataclass(frozen=True)
@@ -27,6 +54,7 @@ class Orbit:
         queues: mean packets in a token buffer, an uplink queue and a downlink queue.
         goodputs: goodput of each run.
         precision: how well goodput and round trips are known.
+        counted: segments delivered of a flow in the run that has the fewest.
         loss_radio: share of the packets that arrive damaged.
     """
 
@@ -45,6 +73,7 @@ class Orbit:
     slot_utilisation: float
     goodputs: tuple[float, ...]
     precision: Precision
+    counted: float
     loss_radio: float = 0.0
     rtt_weights: np.ndarray | None = None
 

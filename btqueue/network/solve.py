@@ -5,6 +5,7 @@ from importlib import import_module
 import xarray as xr
 
 from btqueue.network.answers import label
+from btqueue.network.certificates import certify
 from btqueue.network.load_steps import answer_in_steps
 from btqueue.network.measured_errors import in_words
 from btqueue.scenario import Scenario
@@ -24,6 +25,7 @@ def solve(scenario: Scenario) -> xr.Dataset:
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
         NoConvergence: no consistent operating point was found.
+        ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
     name = model_of(scenario)
     answer = import_module(f"btqueue.network.{name}.model").answer
@@ -32,4 +34,6 @@ def solve(scenario: Scenario) -> xr.Dataset:
     else:
         metrics, notes = answer(scenario)
     about = {"model": name, "sampled": name in SAMPLED, "measured_errors": in_words(name)}
-    return label(scenario, metrics, {**about, **notes})
+    solved = label(scenario, metrics, {**about, **notes})
+    certify(scenario, solved)
+    return solved

@@ -13,6 +13,7 @@ from btqueue.scenario.topology import topology
 
 VARIANTS = ("tahoe", "reno", "newreno", "sack")
 LARGEST_WINDOW = 128
+LEAST_WINDOW_WITH_LOSS = 2
 
 BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
@@ -96,9 +97,22 @@ def _ways(s: Scenario) -> Iterator[Limit]:
         yield from _radio(s)
     if lossy and len(plan.flows) > 1:
         yield Limit("network.flows", s.network.flows, "a single flow where an outside link loses packets")
+    if lossy:
+        yield from _window_with_loss(s)
     if lossy and s.traffic.message_bytes % s.transport.mss_bytes:
         available = "whole segments of transport.mss_bytes where an outside link loses packets"
         yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+
+
+def _window_with_loss(s: Scenario) -> Iterator[Limit]:
+    """Yield a window that is too small for the chain of windows, or too small to force an acknowledgement."""
+    t, (flow, *_) = s.transport, flows_of(s.network)
+    least = max(LEAST_WINDOW_WITH_LOSS, t.ack_every_segments if t.delayed_ack else 1)
+    if (window := flow.receive_window_segments or t.receive_window_segments) < least:
+        available = f"at least {least} where an outside link loses packets"
+        if t.delayed_ack:
+            available += ", so that no acknowledgement has to wait for its timer"
+        yield Limit("transport.receive_window_segments", window, available)
 
 
 def _radio(s: Scenario) -> Iterator[Limit]:

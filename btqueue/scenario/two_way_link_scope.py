@@ -58,6 +58,12 @@ def not_two_way_link(s: Scenario) -> Iterator[Limit]:
     if transport.delayed_ack and transport.min_rto_s < 2.0 * transport.ack_delay_s:
         available = "at least twice transport.ack_delay_s, so that no segment times out in its receiver"
         yield Limit("transport.min_rto_s", transport.min_rto_s, available)
+    if transport.delayed_ack and transport.receive_window_segments < transport.ack_every_segments:
+        available = (
+            f"at least transport.ack_every_segments = {transport.ack_every_segments}: with less in flight "
+            "every acknowledgement waits for its timer"
+        )
+        yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
     if transport.receive_window_segments > LARGEST_WINDOW:
         available = f"at most {LARGEST_WINDOW}"
         yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)

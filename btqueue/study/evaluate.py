@@ -47,8 +47,9 @@ class Failure:
     """Why a point has no answer.
 
     Attributes:
-        kind: "scenario" (not valid), "not built" (no engine for it yet), "no convergence", "invariant" (the
-            simulator lost count), "worker" (its process died), or "error" (anything else).
+        kind: "scenario" (not valid), "not built" (no engine for it yet), "no convergence", "impossible
+            answer" (it breaks a law that every network keeps), "invariant" (the simulator lost count),
+            "worker" (its process died), or "error" (anything else).
         message: for the user.
     """
 
@@ -286,7 +287,7 @@ def _mean(values: np.ndarray) -> float:
 
 def failure_of(error: Exception) -> Failure:
     """Return the reason in words; for an error that nobody expected, with the place where it was raised."""
-    from btqueue.network import NoConvergence
+    from btqueue.network import ImpossibleAnswer, NoConvergence
     from btqueue.simulator import InvariantViolated
 
     if isinstance(error, NotBuiltYet):
@@ -295,6 +296,8 @@ def failure_of(error: Exception) -> Failure:
         return Failure("scenario", str(error))
     if isinstance(error, NoConvergence):
         return Failure("no convergence", str(error))
+    if isinstance(error, ImpossibleAnswer):
+        return Failure("impossible answer", str(error))
     if isinstance(error, InvariantViolated):
         return Failure("invariant", str(error))
     place = traceback.extract_tb(error.__traceback__)[-1]

@@ -125,6 +125,17 @@ def test_no_convergence_is_exit_3(engines, tmp_path, command):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_an_impossible_answer_is_exit_3(engines, tmp_path, command):
+    def solve(scenario: object) -> None:
+        raise engines.network.ImpossibleAnswer("goodput 602.8, but its window allows 52.75 kbit/s")
+
+    engines.network.solve = solve
+    out = tmp_path / "result.nc"
+    assert "602.8, but its window allows 52.75" in failure(3, command, NAME, "--json", "--out", str(out))
+    assert not out.exists()
+
+
 def test_a_violated_invariant_is_exit_3(engines):
     def simulate(*_: object, **__: object) -> None:
         raise engines.simulator.InvariantViolated("packets of flow 0 are not conserved")

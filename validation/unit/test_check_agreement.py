@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from btqueue.scenario import Scenario
-from btqueue.study.check import ForeignResults, Quantity
-from btqueue.study.check.agreement import compare_all, holm, negligible, p_value, prediction_p_value
+from btqueue.network import solve
+from btqueue.network.measured_errors import MeasuredError, measured_errors
+from btqueue.scenario import Scenario, load
+from btqueue.study.check import ForeignResults, Quantity, check
+from btqueue.study.check.agreement import (
+    UNMEASURED,
+    compare_all,
+    holm,
+    negligible,
+    p_value,
+    prediction_p_value,
+)
 from btqueue.study.check.causes import neighbours
 from btqueue.study.check.spread import check_spread
 
@@ -108,11 +117,40 @@ def test_verdicts_and_their_sentences():
     assert unknown.verdict == "not compared"
 
 
-def test_without_simulation_the_model_judges_within_its_known_error():
-    near = compared(Quantity("goodput_kbps", 115.0), None, 100.0)
-    assert near.verdict == "agrees"
-    assert "known error of 20%" in near.sentence and "weak evidence" in near.sentence
-    assert compared(Quantity("goodput_kbps", 130.0), None, 100.0).verdict == "differs"
+def test_without_simulation_the_model_judges_within_its_own_measured_error():
+    errors = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
+    near = compared(Quantity("goodput_kbps", 104.0), None, 100.0, errors=errors)
+    assert near.verdict == "agrees" and near.model_error == 0.04
+    assert "within its measured error of 4.0% (95 % of 213 points keep it)" in near.sentence
+    assert "weak evidence" in near.sentence
+    far = compared(Quantity("goodput_kbps", 110.0), None, 100.0, errors=errors)
+    assert far.verdict == "differs" and "beyond its measured error of 4.0%" in far.sentence
+    # their own interval is chance, which the model's error does not cover
+    assert (
+        compared(Quantity("goodput_kbps", 110.0, half_width=7.0), None, 100.0, errors=errors).verdict
+        == "agrees"
+    )
+
+
+def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
+    one = compared(Quantity("loss_token_buffer", 0.014), None, 0.01)
+    assert one.verdict == "agrees" and one.model_error == UNMEASURED == 0.5
+    assert "within the 50% allowed, for its error in this metric was never measured" in one.sentence
+    assert compared(Quantity("loss_token_buffer", 0.03), None, 0.01).verdict == "differs"
+
+
+def test_the_errors_are_those_of_the_model_that_answered():
+    # in goodput the star is within 1.1 % at 95 of 100 points, the analytic ring within 5.2 %
+    star = Scenario().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
+    coupled = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    for scenario, model in ((star, "star_piconet"), (coupled, "coupled")):
+        solved = float(solve(scenario).goodput_kbps.mean())
+        known = measured_errors(model)["goodput_kbps"].high
+        for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):
+            quantity = Quantity("goodput_kbps", solved * factor, half_width=0.0)
+            results = ForeignResults("theirs", "CSV", {"goodput_kbps": quantity})
+            (found,) = check(results, scenario, simulate=None).agreements
+            assert (found.verdict, found.model_error) == (verdict, known)
 
 
 def test_what_is_negligible():

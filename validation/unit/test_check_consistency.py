@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from btqueue.scenario import Scenario
 from btqueue.study.check import ForeignResults, Quantity, Series
-from btqueue.study.check.consistency import capacity_kbps, check_consistency, load_kbps
+from btqueue.study.check.consistency import check_consistency, load_kbps
 from btqueue.study.check.randomness import check_randomness, initial_bias, neighbours_alike
 
 SCENARIO = Scenario()
@@ -106,12 +106,12 @@ def test_the_intervals_of_the_numbers_are_allowed_for():
     assert all(one.status == "passed" for one in found)
 
 
-def test_capacity_is_shared_by_the_hops_of_all_flows():
-    # DH5: 339 bytes in 5 slots of 0.625 ms; two flows of two hops each share the piconet's slots
-    best = 339 * 8 / 5 * 1.6
-    assert capacity_kbps(GREEDY) == pytest.approx(best / 4)
-    assert capacity_kbps(GREEDY, flow=1) == pytest.approx(best / 2)
-    assert "can carry" in " ".join(wrong({"goodput_kbps": 230.0}, GREEDY))
+def test_capacity_and_window_bound_the_goodput_of_any_source():
+    # validation/unit/test_bounds.py has the numbers: 199.9 kbit/s for the mean of two flows, 399.7 for one
+    assert "devices and links have time" in " ".join(wrong({"goodput_kbps": 206.0}, GREEDY))
+    assert wrong({"goodput_kbps": 206.0}, GREEDY, flow=1) == []
+    small = GREEDY.with_(transport__receive_window_segments=1, network__peripherals=1)
+    assert "a window in the least round trip gives" in " ".join(wrong({"goodput_kbps": 390.0}, small))
 
 
 def test_the_load_bounds_only_sources_that_have_one():

@@ -285,6 +285,7 @@ def test_failures_of_every_kind_are_told_apart(engines):
 
     kinds = [
         (engines.network.NoConvergence("x"), "no convergence"),
+        (engines.network.ImpossibleAnswer("x"), "impossible answer"),
         (engines.simulator.InvariantViolated("x"), "invariant"),
         (ScenarioError(Problem("x")), "scenario"),
         (MemoryError("x"), "error"),

@@ -88,6 +88,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     seen = np.array([_acknowledgements(path, cycle, recovery, top) for cycle in cycles])
     law = _stationary(chain)
     seconds, segments, timeouts, fast, losses = law @ rewards
+    seconds = max(seconds, (segments + losses) * path.service_s)  # what is lost has crossed the bottleneck
     fresh, repeated = law @ seen[:, 0], law @ seen[:, 1]
     everything = fresh + repeated
     return LossyRates(

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from btqueue.network.answers import uncertain_ends
 from btqueue.network.bulk_transfer.loss import lossy_rates
 from btqueue.network.bulk_transfer.orbit import Orbit
 from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, RadioPort
@@ -43,7 +44,7 @@ def answer_with_loss(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
     notes = {
         "method": "random loss: renewal chain of the window",
         "converged": True,
-        "residual": found.residual,
+        "residual": max(found.residual, uncertain_ends(MEASURED)),
         "iterations": 1,
         "warnings": _warnings(scenario, path),
         "errors": "goodput 1 %, round trips 0.5 %, timeouts 12 % at the median; 3, 6 and 27 % at worst",

@@ -72,10 +72,11 @@ NODE = np.dtype([("released", np.float64), *((name, np.int64) for name in ("depa
 """A node: when its last segment left the host, how many have, and bytes that it holds below IP."""
 
 SUMMED = (
-    *("sent_bytes", "delivered_bytes", "ended", "lost", "timeouts", "fast_retransmits"),
+    *("repeated_bytes", "delivered_bytes", "ended", "lost", "timeouts", "fast_retransmits"),
     *("acknowledgements", "cwnd_sum", "window_sum"),
 )
-"""What is added up of a flow: user bytes, segments at the end of their way, what happened to the windows."""
+"""What is added up of a flow: user bytes sent again and delivered in order, segments at the end of their way,
+what happened to the windows."""
 
 SENDER = np.dtype(
     [

@@ -23,12 +23,14 @@ def emit(state, rules, flow, resend):
             number = next_number(own, flight)
         if number == NO_SEGMENT:
             break
+        again = number < own.highest
         note_sent(own, flight, number, now)
         place = new_item(state, flow)
         segment = state.items[place]
         segment.layout, segment.number = path.first_layout + number % path.layouts, number
         segment.stamp, segment.acknowledgement = now, False
-        own.sent_bytes += rules.layouts[segment.layout].user_bytes
+        if again:
+            own.repeated_bytes += rules.layouts[segment.layout].user_bytes
         leave(state, rules, path.source, place)
         number = NO_SEGMENT
     if own.deadline < own.alarm:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from btqueue.network.answers import uncertain_ends
 from btqueue.network.opening import new_sender
 from btqueue.network.orbit_averages import Orbit
 from btqueue.network.ring_piconet.network import network_of
@@ -29,7 +30,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     notes = {
         "method": "followed: orbit of all connections, their messages and radio errors",
         "converged": True,
-        "residual": found.precision.goodput,
+        "residual": max(found.precision.goodput, uncertain_ends(found.counted)),
         "iterations": len(found.goodputs),
         "warnings": warnings(found, lossy=scenario.radio.model != "perfect"),
         "errors": ERRORS,

@@ -14,7 +14,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.control_variates import weights
-from btqueue.network.orbit_averages import Orbit
+from btqueue.network.orbit_averages import Orbit, Repeated
 from btqueue.network.orbit_precision import BATCHES, Precision, enough, precision_of
 from btqueue.network.ring_piconet.network import RingNetwork
 from btqueue.network.ring_piconet.records import SUMMED
@@ -87,7 +87,7 @@ def average(connections: Connections, runs: list[Run], excess: np.ndarray | None
 
     Goodput and round trips are weighted by the control variates, the others are not. If the network carried
     what was written, goodput is the load, and other rates are scaled by what the sample of messages had too
-    many or too few.
+    many or too few. For what is sent see `orbit_averages.Repeated`.
     """
     net = connections.net
     time, segments, trips, _ = (np.concatenate(x) for x in zip(*(run.batches for run in runs), strict=True))
@@ -108,16 +108,17 @@ def average(connections: Connections, runs: list[Run], excess: np.ndarray | None
         return sums[part] / max(sums[whole], 1.0)
 
     per_flow = 1.0 / (elapsed * net.flows)
+    again = Repeated(float(segments.sum()), sum(run.repeated for run in runs), sums["lost"])
     return Orbit(
         goodput=goodput,
-        sends=sums["sent"] * per_flow,
+        sends=again.sends(goodput) if delivered else sums["sent"] * per_flow,
         rtts=np.concatenate([run.round_trips for run in runs]),
         rtt_weights=rtt_weights,
         window=share("window_sum", "samples"),
         cwnd=share("cwnd_sum", "samples"),
         timeouts=sums["timeouts"] * per_flow,
         fast_retransmits=sums["fast_retransmits"] * per_flow,
-        segment_loss=share("lost", "sent") if delivered else 1.0,
+        segment_loss=again.loss if delivered else 1.0,
         loss_radio=share("damaged", "received"),
         loss_token_buffer=share("refused_at_buffer", "offered_to_buffer"),
         loss_baseband_buffer=share("refused_at_baseband", "offered_to_baseband"),
@@ -129,5 +130,6 @@ def average(connections: Connections, runs: list[Run], excess: np.ndarray | None
         cycle=elapsed / sum(run.cycles for run in runs),
         slot_utilisation=sum(run.data_slots for run in runs) * SLOT_S / elapsed,
         precision=certainty(runs, connections, excess),
+        counted=min(run.delivered for run in runs) / net.flows,
         goodputs=goodputs,
     )

@@ -100,6 +100,11 @@ class Run:
         return int(self.batches.delivered.sum())
 
     @property
+    def repeated(self) -> int:
+        """Segments sent that had been sent before."""
+        return int((self._own["sent"] - self._own["highest"]).sum() + self._highest_before)
+
+    @property
     def written(self) -> float:
         """Messages, as far as they are known; see `records.written`."""
         return self._written() - self._written_before
@@ -169,6 +174,7 @@ class Run:
         for name in SUMMED:
             self._own[name] = 0
         self._before, self._written_before = self._clock[0].copy(), self._written()
+        self._highest_before = self._own["highest"].sum()
 
     def _play(self, batches: int, segments: int) -> bool:
         """Follow for so many more batches; return whether the queues have places enough."""

@@ -15,8 +15,9 @@ from operator import add
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.answers import uncertain_ends
 from btqueue.network.control_variates import weights
-from btqueue.network.orbit_averages import Orbit
+from btqueue.network.orbit_averages import Orbit, Repeated
 from btqueue.network.orbit_precision import BATCHES, UNKNOWN, Precision, enough, precision_of
 from btqueue.network.ring_piconet.records import SUMMED
 from btqueue.network.scatternet.network import Scatternet
@@ -44,12 +45,14 @@ class Followed:
         orbits: of each class.
         class_of: of each flow.
         precision: relative standard error, as far as the batches tell.
+        ends: relative error for where counting began and ended, of the class that it is largest of.
         batches: how many there were.
     """
 
     orbits: tuple[Orbit, ...]
     class_of: tuple[int, ...]
     precision: float
+    ends: float
     batches: int
 
     def metrics(self) -> dict:
@@ -114,7 +117,8 @@ def follow(
             break
         batches = min(2 * batches, most)
     orbits = average(net, runs, counts, excess, precision)
-    return Followed(orbits, class_of, max(precision), batches * len(runs))
+    ends = [uncertain_ends(orbit.counted) for orbit in orbits if orbit.goodput > 0.0]
+    return Followed(orbits, class_of, max(precision), max(ends, default=0.0), batches * len(runs))
 
 
 def excess_of(net: Scatternet, runs: Sequence[Run], counts: Sequence[Counts]) -> np.ndarray | None:
@@ -194,7 +198,7 @@ def _orbit(
 
     Goodput is so much `faster` than counted, as the control variates say.
     If the network carried what was written, goodput is the load, and other rates are scaled by what the
-    sample of messages had too many or too few.
+    sample of messages had too many or too few. For what is sent see `orbit_averages.Repeated`.
     """
     together = reduce(add, counts)
     targets = np.array([net.connections[flow].forth[-1].link for flow in flows])
@@ -215,17 +219,21 @@ def _orbit(
     def mean_queue(name: str, links: int) -> float:
         return float(sums[name].sum()) / (together.time * links)
 
+    again = Repeated(
+        delivered,
+        float(sums["sent"][flows].sum() - together.numbered[flows].sum()),
+        float(sums["lost"][targets].sum()),
+    )
+    goodput = faster * delivered / (elapsed * len(flows))
     return Orbit(
-        goodput=faster * delivered / (elapsed * len(flows)),
-        sends=rate("sent"),
+        goodput=goodput,
+        sends=again.sends(goodput) if delivered else rate("sent"),
         rtts=np.array([]),
         window=share("window_sum", "samples"),
         cwnd=share("cwnd_sum", "samples"),
         timeouts=rate("timeouts"),
         fast_retransmits=rate("fast_retransmits"),
-        segment_loss=float(sums["lost"][targets].sum()) / max(float(sums["sent"][flows].sum()), 1.0)
-        if delivered > 0
-        else 1.0,
+        segment_loss=again.loss if delivered else 1.0,
         loss_token_buffer=share("refused_at_buffer", "offered_to_buffer"),
         loss_baseband_buffer=share("refused_at_baseband", "offered_to_baseband"),
         queues={
@@ -237,5 +245,6 @@ def _orbit(
         slot_utilisation=float(together.data_slots.mean()) * SLOT_S / together.time,
         loss_radio=float(sums["damaged"].sum() / max(sums["received"].sum(), 1.0)),
         precision=UNKNOWN,
+        counted=min(float(run.delivered[flows].sum()) for run in counts) / len(flows),
         goodputs=goodputs,
     )

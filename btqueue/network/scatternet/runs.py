@@ -41,6 +41,7 @@ class Counts:
     Attributes:
         time: how long (s).
         delivered, written: segments in order, and messages (`ring_piconet.records.written`), [flow].
+        numbered: segments sent for the first time, [flow].
         sums: `SUMMED` of each link, [name, link].
         cycles, data_slots, relay_losses: of each piconet.
         trips: round-trip times measured, [class].
@@ -50,6 +51,7 @@ class Counts:
     time: float
     delivered: np.ndarray
     written: np.ndarray
+    numbered: np.ndarray
     sums: np.ndarray
     cycles: np.ndarray
     data_slots: np.ndarray
@@ -186,6 +188,7 @@ class Run:
             time=now,
             delivered=own["expected"][self._targets],
             written=written(own[: self.net.flows], now),
+            numbered=own["highest"][: self.net.flows].copy(),
             sums=np.array([own[name] for name in SUMMED], float),
             cycles=piconets["cycles"].copy(),
             data_slots=piconets["data_slots"].copy(),

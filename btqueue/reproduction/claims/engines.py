@@ -154,9 +154,10 @@ class Model(Engine):
         """Solve.
 
         Raises:
-            NoAnswer: no model covers the scenario, or its equations have no consistent solution.
+            NoAnswer: no model covers the scenario, its equations have no consistent solution, or its answer
+                breaks a law that every network keeps.
         """
-        from btqueue.network import NoConvergence, solve
+        from btqueue.network import ImpossibleAnswer, NoConvergence, solve
 
         try:
             solved = solve(scenario)
@@ -164,6 +165,8 @@ class Model(Engine):
             raise NoAnswer(in_one_line(str(error))) from None
         except NoConvergence as error:
             raise NoAnswer(f"no operating point: {in_one_line(str(error))}") from None
+        except ImpossibleAnswer as error:
+            raise NoAnswer(f"impossible answer: {in_one_line(str(error))}") from None
         return solved.expand_dims("replication")
 
 

@@ -1,4 +1,4 @@
-"""Agreement of a file's numbers with the simulator's, and with the model's within its known error.
+"""Agreement of a file's numbers with the simulator's, and with the model's within its measured error.
 
 Metric by metric the means are compared by Welch's test (Biometrika 34, 1947); a single run without an
 interval by the prediction interval of one more replication. The p-values are judged together by Holm's
@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import xarray as xr
@@ -22,6 +23,9 @@ from btqueue.scenario import METRICS
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
 from btqueue.study.comparison import long_name
 
+if TYPE_CHECKING:
+    from btqueue.network.measured_errors import MeasuredError
+
 NEGLIGIBLE = 0.01
 """Relative difference that does not matter."""
 NEGLIGIBLE_SHARE = 0.001
@@ -29,22 +33,11 @@ NEGLIGIBLE_SHARE = 0.001
 NEGLIGIBLE_RATE = 0.01
 """Difference of a rate of events (1/s) that does not matter; in short runs that of two events."""
 
-MODEL_ERRORS: Final[Mapping[str, float]] = {
-    "goodput_kbps": 0.20,
-    "throughput_kbps": 0.20,
-    "rtt_s": 0.23,
-    "window_segments": 0.11,
-    "timeouts_per_s": 1.0,
-    "fast_retransmits_per_s": 1.92,
-    "segment_loss": 0.80,
-    "cycle_s": 0.55,
-    "slot_utilisation": 0.20,
-    "fairness": 0.05,
-}
-"""Relative error of the model that 95 % of the points of the 2006 thesis's grid keep (docs/explanation/
-model-against-simulation.md). Utilisation is taken as goodput."""
-OTHER_MODEL_ERROR = 1.0
-"""Of metrics that were not measured there: losses at single queues, queue lengths."""
+UNMEASURED = 0.5
+"""Relative error of the model taken for a metric that was never measured against simulation, or for a model
+that was not: no model of ours should be a factor of two off."""
+
+NONE_MEASURED: Final[Mapping[str, MeasuredError]] = MappingProxyType({})
 
 Verdict = Literal["agrees", "negligible", "differs", "not compared"]
 
@@ -57,7 +50,8 @@ class Agreement:
         metric: name, of a queue with its bracket.
         theirs: value in the file, and `theirs_ci95`, NaN without an interval.
         simulation: our mean over replications, and `simulation_ci95`; NaN if it was not simulated.
-        model: the model's answer, NaN if it gives none; `model_error` is its relative error class.
+        model: the model's answer, NaN if it gives none; `model_error` is its relative error, that 95 % of the
+            points of its grid keep, or `UNMEASURED`.
         p_value: of the comparison with the simulation, NaN if there was none.
         verdict: against the simulation, or, without one, against the model.
         sentence: why.
@@ -110,6 +104,7 @@ def compare_all(
     confidence: float,
     runs: int,
     seconds: float,
+    errors: Mapping[str, MeasuredError] = NONE_MEASURED,
 ) -> tuple[Agreement, ...]:
     """Return the agreement of every metric of the file, in the order of the vocabulary.
 
@@ -120,6 +115,7 @@ def compare_all(
         confidence: one minus the probability that any metric of a correct simulator is called different.
         runs: replications behind an interval whose file does not say how many.
         seconds: simulated time of one run.
+        errors: measured errors of the model, by metric.
     """
     metrics = {name: q for name, q in results.quantities.items() if name.partition("[")[0] not in HELPERS}
     order = list(METRICS)
@@ -129,8 +125,8 @@ def compare_all(
     }  # fmt: skip
     different = holm(p_values, 1 - confidence)
     return tuple(
-        _judged(metrics[name], simulated.get(name), model.get(name, math.nan), p_values.get(name, math.nan),
-                name in different, len(p_values), confidence, seconds)
+        _judged(metrics[name], simulated.get(name), model.get(name, math.nan), errors.get(name),
+                p_values.get(name, math.nan), name in different, seconds)
         for name in names
     )  # fmt: skip
 
@@ -216,34 +212,32 @@ def _judged(
     theirs: Quantity,
     ours: np.ndarray | None,
     model: float,
+    measured: MeasuredError | None,
     p: float,
     different: bool,
-    family: int,
-    confidence: float,
     seconds: float,
 ) -> Agreement:
-    name = theirs.name
-    error = MODEL_ERRORS.get(name, OTHER_MODEL_ERROR)
-    mean, width = math.nan, math.nan
+    name, width = theirs.name, theirs.shown_half_width
+    error = UNMEASURED if measured is None else measured.high
+    mean, own_width = math.nan, math.nan
     reference = model
     if ours is not None:
         reference = mean = float(ours.mean())
-        width = _half_width(ours)
+        own_width = _half_width(ours)
     limit = negligible(name, reference, seconds) if not math.isnan(reference) else math.nan
-    gap = theirs.value - reference
+    chance = width if math.isfinite(width) else 0.0
+    near = abs(theirs.value - model) <= max(limit, error * abs(theirs.value)) + chance
     verdict: Verdict
     if math.isnan(reference):
         verdict = "not compared"
     elif ours is None:
-        verdict = "differs" if abs(gap) > max(limit, error * max(abs(model), abs(theirs.value))) else "agrees"
+        verdict = "agrees" if near else "differs"
     elif not different:
         verdict = "agrees"
     else:
-        verdict = "negligible" if abs(gap) <= limit else "differs"
-    sentence = _sentence(name, theirs.value, mean, model, error, p, verdict, limit)
-    return Agreement(
-        name, theirs.value, theirs.shown_half_width, mean, width, model, error, p, verdict, sentence
-    )
+        verdict = "negligible" if abs(theirs.value - reference) <= limit else "differs"
+    sentence = _sentence(name, theirs.value, mean, model, measured, p, verdict, near)
+    return Agreement(name, theirs.value, width, mean, own_width, model, error, p, verdict, sentence)
 
 
 def _half_width(samples: np.ndarray) -> float:
@@ -257,21 +251,23 @@ def _sentence(
     theirs: float,
     mean: float,
     model: float,
-    error: float,
+    measured: MeasuredError | None,
     p: float,
     verdict: Verdict,
-    limit: float,
+    near: bool,
 ) -> str:
     """Return the verdict in a sentence, with what the model says to it."""
     what = long_name(name)
     if verdict == "not compared":
         return f"{what}: neither simulation nor model gives it here, so it was not compared"
-    near = abs(theirs - model) <= error * max(abs(model), abs(theirs)) + limit
     if math.isnan(mean):
-        side = "within" if verdict == "agrees" else "beyond"
+        side = "within" if near else "beyond"
+        known = f"the {UNMEASURED:.0%} allowed, for its error in this metric was never measured"
+        if measured is not None:
+            known = f"its measured error of {measured.high:.1%} (95 % of {measured.points} points keep it)"
         return (
-            f"{what}: {_gap(theirs, model)} the model, {side} its known error of {error:.0%}; the model is "
-            "approximate, so this is weak evidence"
+            f"{what}: {_gap(theirs, model)} the model, {side} {known}; the model is approximate, so this is "
+            "weak evidence"
         )
     witness = ""
     if not math.isnan(model):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from btqueue.baseband import packet_types
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.bounds import capacity, window_kbps
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.study.check.findings import Finding, failed, passed
 from btqueue.study.check.results import ForeignResults
@@ -25,7 +25,6 @@ WINDOW_BIAS = 0.10
 """The mean window over acknowledgements is not that over time, which the bound would need."""
 BACKOFF_LEAST = 1.5
 """A timer that doubles has successive gaps in a ratio of 2; below this it does not."""
-SLOTS_PER_S = 1600
 ABOVE_ONE = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that are no shares."""
 
@@ -189,12 +188,19 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
             if bad
             else ""
         )
-    if (capacity := capacity_kbps(scenario, results.flow)) is not None:
-        bad = goodput > capacity * (1 + ROUNDING)
+    place = None if results.flow is None else results.flow - 1
+    most = capacity(scenario).most_kbps(place)
+    if math.isfinite(most):
+        bad = goodput > most * (1 + EDGES)
         types = ", ".join(scenario.link.packets)
-        yield (
-            f"goodput {goodput:.4g} is above the {capacity:.4g} kbit/s that {types} can carry" if bad else ""
-        )
+        what = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
+        yield f"goodput {goodput:.4g} {what}" if bad else ""
+    windows = window_kbps(scenario)
+    allowed = float(windows.mean() if place is None else windows[place])
+    if math.isfinite(allowed):
+        bad = goodput > allowed * (1 + EDGES)
+        what = f"is above the {allowed:.4g} kbit/s of a window in each least round trip"
+        yield f"goodput {goodput:.4g} {what}" if bad else ""
     transport, rtt = scenario.transport, results.value("rtt_s")
     if transport.protocol != "tcp" or not rtt > 0:
         return
@@ -233,27 +239,6 @@ def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
             return None
         loads.append((plan.spec and plan.spec.load_kbps) or traffic.load_kbps)
     return None if traffic.load_schedule else sum(loads) / len(loads)
-
-
-def capacity_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
-    """Return the most goodput of a flow, or of the mean over flows; None where a flow has no Bluetooth hop.
-
-    In a piconet the hops of all flows share 1600 slots a second, and no type carries more bits in a slot than
-    the best one.
-    """
-    plan = topology(scenario)
-    names = set(scenario.link.packets)
-    if scenario.link.adaptation != "fixed":
-        names |= set(scenario.link.adaptation_packets)
-    best = max(each.payload_bytes * 8 / each.slots for each in packet_types(names)) * SLOTS_PER_S / 1000
-    routes = [plan.route(each.source, each.target) for each in _flows(scenario, flow)]
-    hops = [[hop.index for hop in route if hop.kind == "bluetooth"] for route in routes]
-    if not all(hops):
-        return None
-    if flow is not None:
-        return best / max(hops[0].count(piconet) for piconet in hops[0])
-    piconets = {piconet for indices in hops for piconet in indices}
-    return best * len(piconets) / len(hops) / min(len(indices) for indices in hops)
 
 
 def _flows(scenario: Scenario, flow: int | None) -> tuple[FlowPlan, ...]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.study.check.agreement import Agreement, compare_all, model_values, reference_samples
+from btqueue.study.check.agreement import (
+    NONE_MEASURED,
+    Agreement,
+    compare_all,
+    model_values,
+    reference_samples,
+)
 from btqueue.study.check.causes import Cause, likely_causes, misfit
 from btqueue.study.check.consistency import check_consistency
 from btqueue.study.check.findings import Finding
@@ -20,6 +26,9 @@ from btqueue.study.check.randomness import check_randomness
 from btqueue.study.check.reading import read_results
 from btqueue.study.check.results import BadResults, ForeignResults
 from btqueue.study.check.spread import check_spread
+
+if TYPE_CHECKING:
+    from btqueue.network.measured_errors import MeasuredError
 
 REPLICATIONS_FOR_ONE = 30
 """Least replications of ours beside a single run of theirs, whose variance must come from ours."""
@@ -135,7 +144,7 @@ def check(
     reference = reference_scenario(found, scenario)
     seconds = reference.run.duration_s
     findings = [*check_consistency(found, scenario), *check_randomness(found, scenario, alpha)]
-    model, notes = _modelled(scenario, found, solve)
+    model, errors, notes = _modelled(scenario, found, solve)
     simulator = _simulator() if simulate is True else simulate
     samples: dict[str, np.ndarray] = {}
     if simulator:
@@ -146,7 +155,13 @@ def check(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
         )
     agreements = compare_all(
-        found, samples, model, confidence=confidence, runs=scenario.run.replications, seconds=seconds
+        found,
+        samples,
+        model,
+        confidence=confidence,
+        runs=scenario.run.replications,
+        seconds=seconds,
+        errors=errors,
     )
     differing = [one for one in agreements if one.verdict == "differs"]
     causes, tried = (), 0
@@ -221,20 +236,28 @@ def _reference(one: Agreement) -> float:
 
 def _modelled(
     scenario: Scenario, results: ForeignResults, solve: Engine | bool | None
-) -> tuple[dict[str, float], list[str]]:
-    """Return the model's answers and what to say of them; none if no model covers the scenario."""
+) -> tuple[dict[str, float], Mapping[str, MeasuredError], list[str]]:
+    """Return the model's answers, its measured errors and what to say of them.
+
+    There are none if no model covers the scenario, or none has an answer.
+    """
     if solve is None or solve is False:
-        return {}, []
-    from btqueue.network import NoConvergence  # loads JAX
+        return {}, NONE_MEASURED, []
+    from btqueue.network import ImpossibleAnswer, NoConvergence  # loads JAX
     from btqueue.network import solve as own
 
     try:
         solved = (own if solve is True else solve)(scenario)
-    except (NotBuiltYet, NoConvergence) as error:
-        return {}, [f"no model: {error}"]
+    except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
+        return {}, NONE_MEASURED, [f"no model: {error}"]
+    errors = NONE_MEASURED
+    if (name := solved.attrs.get("model")) is not None:
+        from btqueue.network.measured_errors import measured_errors
+
+        errors = measured_errors(name)
     error_class = solved.attrs.get("errors")
-    text = "the model is approximate; its answers are beside theirs for what its known error allows"
-    return model_values(solved, results.flow), [f"{text} ({error_class})" if error_class else text]
+    text = "the model is approximate; its answers are beside theirs for what its measured errors allow"
+    return model_values(solved, results.flow), errors, [f"{text} ({error_class})" if error_class else text]
 
 
 def _simulator() -> Engine:

@@ -1,0 +1,247 @@
+"""Certificates: what every answer must keep, whatever model gave it; one that does not is no answer.
+
+They know the scenario and the labelled answer, and no model. Each is an inequality with a proof, so that a
+violation is a fault of the answer, not of the certificate:
+
+- *Goodput and throughput.* Nothing is delivered that was not sent: goodput <= throughput, and where all
+  segments have one size, <= throughput (1 - segment loss). In the long run nothing is sent for the first time
+  that was not offered: goodput <= load, throughput <= load + retransmissions, which are of a full segment at
+  most.
+- *Windows*, *devices and links*: `btqueue.scenario.bounds` has the derivations.
+- *Little's law.* Where every segment is acknowledged at once and none is lost, each is outstanding for its
+  round-trip sample: rate x mean round trip <= window. A queue holds no more than its places. The sessions of
+  a connection, and the pauses behind them, do not overlap.
+- *Losses.* A segment that is lost has lost a packet somewhere. Where all places are given at which packets
+  can be lost, the packets that they lost are as many as the lost segments at least; it sends acknowledgements
+  for no more segments than arrive.
+- *Shares* lie between 0 and 1, everything else is no less than 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from btqueue.network.load_steps import steps_of
+from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.bounds import capacity, law_of, packets_of, segments_of, window_kbps, window_of
+from btqueue.scenario.topology import FlowPlan, Topology, topology
+
+ROUNDING = 1e-6
+"""Relative error that an answer may have besides what it says of itself."""
+STANDARD_ERRORS = 3.0
+"""Of a sampled answer, whose `residual` is one: chance alone goes beyond in 1 of 700."""
+NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
+"""Metrics without unit that may be above 1."""
+
+
+class ImpossibleAnswer(RuntimeError):
+    """An answer breaks a law that every network keeps; the message has the numbers."""
+
+
+class Certificate(NamedTuple):
+    """One inequality: `value` is at most `bound`, in words and numbers."""
+
+    value: float
+    bound: float
+    sentence: str
+
+
+def certify(scenario: Scenario, answer: xr.Dataset) -> None:
+    """Make sure that an answer keeps all certificates, within its own residual.
+
+    Raises:
+        ImpossibleAnswer: it does not.
+    """
+    error = float(answer.attrs.get("residual", 0.0))
+    slack = ROUNDING + (STANDARD_ERRORS if answer.attrs.get("sampled") else 1.0) * error
+    broken = [one for one in certificates(scenario, answer) if is_broken(one, slack)]
+    if broken:
+        worst = max(broken, key=lambda one: one.value / one.bound if one.bound > 0 else np.inf)
+        more = f"; {len(broken) - 1} more laws are broken" if len(broken) > 1 else ""
+        raise ImpossibleAnswer(f"{answer.attrs.get('model', 'the model')}: {worst.sentence}{more}")
+
+
+def is_broken(one: Certificate, slack: float) -> bool:
+    """Return whether the value is above the bound by more than this share of it."""
+    return one.value > one.bound + slack * abs(one.bound) + ROUNDING * slack
+
+
+def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate]:
+    """Yield every certificate that the answer has the numbers for.
+
+    Args:
+        scenario: what was asked.
+        answer: metrics of shape (flow,), (queue,) or none, as `btqueue.solve` returns them; of a simulation,
+            their means over replications.
+    """
+    plan = topology(scenario)
+    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+    yield from _ranges(answer)
+    if "goodput_kbps" not in answer:
+        return
+    goodput = answer["goodput_kbps"].values
+    of_flows = {
+        "is sent": _sent(scenario, plan, answer),
+        "is offered": _offered(scenario, plan),
+        "its window allows": window_kbps(scenario),
+    }
+    for words, most in of_flows.items():
+        for name, value, bound in zip(names, goodput, most, strict=True):
+            yield Certificate(
+                value, bound, f"the goodput of {name} is {value:.6g} kbit/s, more than {words}: {bound:.6g}"
+            )
+    yield from _first_sends(scenario, plan, names, answer)
+    room = capacity(scenario)
+    for name, used in zip(room.names, room.used(np.nan_to_num(goodput)), strict=True):
+        yield Certificate(used, 1.0, f"the goodputs would keep {name} busy for {used:.6g} times its time")
+    yield from _little(scenario, plan, names, answer)
+    yield from _losses(scenario, plan, names, answer)
+
+
+def _ranges(answer: xr.Dataset) -> Iterator[Certificate]:
+    for name, values in answer.data_vars.items():
+        if (metric := METRICS.get(str(name))) is None:
+            continue
+        for value in np.ravel(values.values):
+            yield Certificate(-value, 0.0, f"{name} is {value:.6g}, below 0")
+            if metric.unit == "1" and name not in NO_SHARES:
+                yield Certificate(value, 1.0, f"{name} is {value:.6g}, above 1")
+
+
+def _sent(scenario: Scenario, plan: Topology, answer: xr.Dataset) -> np.ndarray:
+    """Return what is sent of each flow, less what is known not to arrive (kbit/s)."""
+    if "throughput_kbps" not in answer:
+        return np.full(len(plan.flows), np.inf)
+    sent = answer["throughput_kbps"].values
+    if "segment_loss" not in answer:
+        return sent
+    alike = np.array([segments_of(scenario, flow).alike for flow in plan.flows])
+    return np.where(alike, sent * (1.0 - np.clip(answer["segment_loss"].values, 0.0, 1.0)), sent)
+
+
+def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
+    """Return the load of each flow (kbit/s), the mean over a schedule; infinite where there is none."""
+    return np.array([_load_kbps(scenario, flow) for flow in plan.flows])
+
+
+def _load_kbps(scenario: Scenario, flow: FlowPlan) -> float:
+    traffic, own = scenario.traffic, flow.spec and flow.spec.load_kbps
+    if law_of(scenario, flow) not in ("poisson", "ibp", "periodic"):
+        return np.inf
+    if not traffic.load_schedule:
+        return own or traffic.load_kbps
+    if own:
+        return np.inf  # the steps are those of the others
+    steps = steps_of(scenario)
+    return float(np.average([step.load_kbps for step in steps], weights=[step.seconds for step in steps]))
+
+
+def _first_sends(
+    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+) -> Iterator[Certificate]:
+    """Yield that what is sent, and not for the second time, was offered."""
+    again = answer.get("retransmissions_per_s", 0.0 if scenario.transport.protocol == "none" else None)
+    if "throughput_kbps" not in answer or again is None:
+        return
+    full = scenario.transport.mss_bytes * 8 / 1000
+    most = _offered(scenario, plan) + np.broadcast_to(again, len(names)) * full
+    for name, value, bound in zip(names, answer["throughput_kbps"].values, most, strict=True):
+        yield Certificate(
+            value, bound,
+            f"the throughput of {name} is {value:.6g} kbit/s, over load and repetitions: {bound:.6g}",
+        )  # fmt: skip
+
+
+def _little(
+    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+) -> Iterator[Certificate]:
+    transport = scenario.transport
+    lossless = "segment_loss" in answer and not any(
+        np.nan_to_num(answer[name].values).any()
+        for name in answer.data_vars
+        if name == "timeouts_per_s" or "loss" in str(name)
+    )
+    if transport.protocol == "tcp" and not transport.delayed_ack and lossless and "rtt_s" in answer:
+        for flow, name, rate, trip in zip(
+            plan.flows, names, answer["goodput_kbps"].values, answer["rtt_s"].values, strict=True
+        ):
+            sent, window = segments_of(scenario, flow), window_of(scenario, flow)
+            value = rate * trip * sent.number / sent.kilobits
+            yield Certificate(
+                value, window,
+                f"{rate:.6g} kbit/s of {name}, each segment under way for {trip:.6g} s, are {value:.6g} "
+                f"segments under way, and the window is {window}",
+            )  # fmt: skip
+    if "sessions_per_s" in answer and "session_time_s" in answer:
+        pause = scenario.traffic.pause_s
+        for name, rate, time in zip(
+            names, answer["sessions_per_s"].values, answer["session_time_s"].values, strict=True
+        ):
+            yield Certificate(
+                rate * (time + pause), 1.0,
+                f"{rate:.6g} sessions a second of {name}, one after the other, of {time:.6g} s, do not fit",
+            )  # fmt: skip
+    if "queue_packets" in answer:
+        places = _places(scenario, plan)
+        for queue, value in zip(answer["queue"].values, answer["queue_packets"].values, strict=True):
+            bound = places.get(str(queue), np.inf)
+            yield Certificate(value, bound, f"{value:.6g} packets in a queue ({queue}) of {bound:g} places")
+
+
+def _places(scenario: Scenario, plan: Topology) -> dict[str, float]:
+    """Return the most packets that a queue of each kind can hold."""
+    control, polling, network = scenario.flow_control, scenario.polling, scenario.network
+    members = max((len(piconet.members) for piconet in plan.piconets), default=0)
+    at_bridge = polling.bridge_buffer_packets or members * polling.limit
+    bridges = bool(plan.bridges)
+    return {
+        "token_buffer": control.buffer_packets,
+        "uplink": max(control.baseband_packets, at_bridge) if bridges else control.baseband_packets,
+        "downlink": np.inf if bridges else control.central_buffer_packets or np.inf,
+        "outside": 1 + max((link.buffer_packets for link in network.outside_links), default=0),
+    }
+
+
+def _losses(
+    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+) -> Iterator[Certificate]:
+    """Yield that lost segments have lost packets, where all places that can lose some are given."""
+    lossy = [name for name in _losing(scenario, plan) if name != "segment_loss"]
+    if "segment_loss" not in answer or any(name not in answer for name in lossy):
+        return
+    lost = sum((np.broadcast_to(answer[name].values, len(names)) for name in lossy), np.zeros(len(names)))
+    for flow, name, value, share in zip(plan.flows, names, answer["segment_loss"].values, lost, strict=True):
+        packets = packets_of(scenario, flow)
+        hops = len(plan.route(flow.source, flow.target)) if scenario.network.relay == "segment" else 1
+        bound = packets * hops * share if share > 0 else 0.0
+        yield Certificate(
+            value, bound,
+            f"a share of {value:.6g} of the segments of {name} is lost, but {share:.3g} of their packets, of "
+            f"which a segment and its acknowledgement have {packets:g}",
+        )  # fmt: skip
+
+
+def _losing(scenario: Scenario, plan: Topology) -> Iterator[str]:
+    """Yield the metrics of the places at which a packet can be lost."""
+    control, link, radio, network = (
+        scenario.flow_control, scenario.link, scenario.radio, scenario.network,
+    )  # fmt: skip
+    if control.enabled:
+        yield "loss_token_buffer"
+    yield "loss_baseband_buffer"
+    if link.arq == "none" and (
+        radio.model != "perfect" or radio.links or radio.interferers or radio.colocated
+    ):
+        yield "loss_radio"
+    if link.arq not in ("none", "unlimited") or (link.arq != "none" and link.flush_timeout_s is not None):
+        yield "loss_arq"
+    if link.node_buffer_bytes is not None:
+        yield "loss_node_buffer"
+    if plan.bridges or network.outside_links or control.central_buffer_packets is not None:
+        yield "loss_relay"
+    if any(outside.loss or outside.loss_back for outside in network.outside_links):
+        yield "loss_outside"

@@ -1,0 +1,357 @@
+"""What no answer for a scenario can exceed, whoever gives it: the time of its devices and links, its windows.
+
+Derived from the scenario alone, without a model of queues, losses or polling. What is left out (repetitions,
+idle polls, waits, acknowledgements that need not come) only takes more time. Goodputs are in kbit/s; arrays
+have one value for each flow of `topology`, shape (flows,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from btqueue.baseband import SLOT_S, packet_types, segment
+from btqueue.scenario.network import OutsideLink
+from btqueue.scenario.polling import VOICE_LINKS, free_slots
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+
+KILOBIT_BYTES = 125
+WITHOUT_FAST_RETRANSMIT = 3
+"""Largest window in which a lost segment cannot cause three duplicate acknowledgements."""
+
+
+class Segments(NamedTuple):
+    """The data segments of a flow.
+
+    Attributes:
+        sizes: user bytes of each size, and how many of it are in a message.
+        exact: whether these are the sizes; else there may be others, of no more bytes.
+    """
+
+    sizes: tuple[tuple[int, int], ...]
+    exact: bool
+
+    @property
+    def alike(self) -> bool:
+        """Whether all have one size."""
+        return self.exact and len(self.sizes) == 1
+
+    @property
+    def number(self) -> int:
+        """Segments of a message."""
+        return sum(count for _, count in self.sizes)
+
+    @property
+    def kilobits(self) -> float:
+        """User data of a message."""
+        return sum(size * count for size, count in self.sizes) / KILOBIT_BYTES
+
+
+class OnAir(NamedTuple):
+    """What segments take on one Bluetooth hop, at least: slots plus packets, and slots less packets."""
+
+    plus: float
+    less: float
+
+    @property
+    def packets(self) -> float:
+        """How many packets, where both are exact."""
+        return (self.plus - self.less) / 2
+
+    def times(self, number: float) -> OnAir:
+        """Return what so many of them take."""
+        return OnAir(number * self.plus, number * self.less)
+
+
+class Link(NamedTuple):
+    """The link of a member, a node, in a piconet, by its number."""
+
+    piconet: int
+    member: int
+
+
+Part = Link | str
+"""A link, or the name of a medium outside."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What goodputs take of the time of devices and outside media.
+
+    *Devices.* A frame is a packet down a link and one up, each of a slot at least (POLL and NULL), and a
+    device is in one frame at a time, in whichever of its piconets. Data of S slots, U packets of them up and
+    D down, are in max(U, D) frames at least, which take S + |U - D| slots: the larger of S + (U - D) and
+    S - (U - D). Each segment delivered has crossed every hop. So has an acknowledgement for each window of
+    them, where it is a segment of its own; further ones take a slot at least for each packet by which they
+    make |U - D| smaller. Voice takes its slots before any data.
+
+    *Outside media.* Each segment delivered, with its headers, has crossed the medium, and so have these
+    acknowledgements where both directions share it.
+
+    Attributes:
+        names: of the devices that are centrals or bridges, and of the media.
+        part, flow: entries: which part (link or medium) a flow takes time of, shape (entries,).
+        takes: seconds of the part for a kilobit of the flow, if most packets go one way, or the other; the
+            part takes the larger of the sums over its flows, shape (2, entries).
+        owner, owned: a name and a part that takes its time, shape (pairs,).
+        shares: of the time of each name that is left to data, shape (names,).
+        parts, flows: how many there are.
+    """
+
+    names: tuple[str, ...]
+    part: np.ndarray
+    flow: np.ndarray
+    takes: np.ndarray
+    owner: np.ndarray
+    owned: np.ndarray
+    shares: np.ndarray
+    parts: int
+    flows: int
+
+    def used(self, goodputs: np.ndarray) -> np.ndarray:
+        """Return the share of the time left to data that each name must be busy, at least, shape (names,)."""
+        each = np.asarray(goodputs, float)[self.flow]
+        one, other = (np.bincount(self.part, way * each, self.parts) for way in self.takes)
+        return np.bincount(self.owner, np.maximum(one, other)[self.owned], len(self.names)) / self.shares
+
+    def most_kbps(self, flow: int | None = None) -> float:
+        """Return the most goodput of one flow, or of the mean over all; infinite if nothing limits it.
+
+        By a linear program in the goodputs g and the times t of the parts: t is no less than what g takes of
+        the part, by either sum, and no name is used for more than its time.
+        """
+        from scipy.optimize import linprog
+        from scipy.sparse import block_array, csr_array, eye_array
+
+        wanted = np.full(self.flows, 1.0 / self.flows) if flow is None else np.eye(self.flows)[flow]
+        one, other = (
+            csr_array((way, (self.part, self.flow)), (self.parts, self.flows)) for way in self.takes
+        )
+        owned = csr_array(
+            (1.0 / self.shares[self.owner], (self.owner, self.owned)), (len(self.names), self.parts)
+        )
+        less = -eye_array(self.parts)
+        rows = block_array([[one, less], [other, less], [None, owned]])
+        limits = np.repeat([0.0, 1.0], [2 * self.parts, len(self.names)])
+        found = linprog(np.concatenate([-wanted, np.zeros(self.parts)]), rows, limits)
+        return -float(found.fun) if found.success else np.inf
+
+
+def capacity(scenario: Scenario) -> Capacity:
+    """Return what the goodputs of a scenario's flows take of its devices and outside media."""
+    plan = topology(scenario)
+    parts: dict[Part, int] = {}
+    entries = [
+        (parts.setdefault(part, len(parts)), number, along, against)
+        for number, flow in enumerate(plan.flows)
+        for part, along, against in _taken(scenario, plan, flow)
+    ]
+    bridges = {bridge.node for bridge in plan.bridges}
+    pairs, shares = [], {}
+    for part, place in parts.items():
+        if isinstance(part, str):
+            pairs.append((part, place))
+            shares[pairs[-1][0]] = 1.0
+            continue
+        central = plan.piconets[part.piconet].central
+        for node in {central, part.member}:
+            if node == central or node in bridges:
+                pairs.append((f"device {plan.nodes[node]}", place))
+                shares[pairs[-1][0]] = 1.0 if node in bridges else _share_beside_voice(scenario)
+    number = {name: place for place, name in enumerate(shares)}
+    part, flow, *takes = np.array(entries, float).reshape(-1, 4).T
+    return Capacity(
+        names=tuple(shares),
+        part=part.astype(int),
+        flow=flow.astype(int),
+        takes=np.array(takes),
+        owner=np.array([number[name] for name, _ in pairs], int),
+        owned=np.array([place for _, place in pairs], int),
+        shares=np.array(list(shares.values())),
+        parts=len(parts),
+        flows=len(plan.flows),
+    )
+
+
+def window_kbps(scenario: Scenario) -> np.ndarray:
+    """Return the goodput that the window of each flow allows; infinite where none holds it back.
+
+    W segments are outstanding at most, each for the least round trip R of its size at least, so by Little's
+    law for the segments outstanding they come at a rate of at most W / R.
+
+    With delayed acknowledgements and a window too small to force one out, each acknowledgement waits for its
+    clock. A timer of D seconds lets at most W segments go at a time, of which the first has waited for D: the
+    mean time outstanding is R + D / W at least, and the rate W / D at most. A clock that ticks every D
+    seconds lets W go at a tick. An expiry of the retransmission timer makes the receiver answer at once, for
+    that segment and the one behind it, but has cost 2 D where that is no more than the least timeout. Where
+    it is more, or other segments can force an acknowledgement out (piggybacking, duplicates of larger
+    windows, sessions), the clock is not counted.
+    """
+    plan, transport = topology(scenario), scenario.transport
+    bounds = np.full(len(plan.flows), np.inf)
+    begun_anew = transport.connection_per_session or scenario.traffic.application_timeout_s is not None
+    for number, flow in enumerate(plan.flows):
+        session = law_of(scenario, flow) == "request-reply"
+        if transport.protocol != "tcp" or (session and begun_anew):
+            continue
+        window, sent = window_of(scenario, flow), segments_of(scenario, flow)
+        least = sum(count * _round_trip_s(scenario, plan, flow, size) for size, count in sent.sizes)
+        least /= sent.number
+        delay = transport.ack_delay_s
+        waits = (
+            transport.delayed_ack
+            and window < transport.ack_every_segments
+            and window <= WITHOUT_FAST_RETRANSMIT
+            and not (transport.piggyback and flow.reverse is not None)
+            and not session
+            and min(transport.min_rto_s, transport.initial_rto_s) >= 2 * delay
+        )
+        if waits:
+            least = max(least + (delay / window if transport.ack_clock == "timer" else 0.0), delay)
+        if least > 0:
+            bounds[number] = window * sent.kilobits / sent.number / least
+    return bounds
+
+
+def law_of(scenario: Scenario, flow: FlowPlan) -> str:
+    """Return the source's law of a flow."""
+    return (flow.spec and flow.spec.law) or scenario.traffic.source
+
+
+def window_of(scenario: Scenario, flow: FlowPlan) -> int:
+    """Return the receive window of a flow (segments)."""
+    own = flow.spec and flow.spec.receive_window_segments
+    return own or scenario.transport.receive_window_segments
+
+
+def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
+    """Return the data segments of a flow; one of the largest size where it is not known which there are.
+
+    A byte of user data takes least in a segment of the largest size, but for the rounding up to whole
+    packets, which is not counted where the sizes are not exact.
+    """
+    transport, law = scenario.transport, law_of(scenario, flow)
+    most = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
+    if law in ("request-reply", "file"):
+        return Segments(((most, 1),), exact=False)
+    full, rest = divmod((flow.spec and flow.spec.message_bytes) or scenario.traffic.message_bytes, most)
+    sizes = ((most, full), (rest, 1 if rest else 0))
+    return Segments(tuple((size, count) for size, count in sizes if count), exact=True)
+
+
+def _taken(scenario: Scenario, plan: Topology, flow: FlowPlan) -> Iterator[tuple[Part, float, float]]:
+    """Yield what a kilobit of the flow takes of each part on its way (s): if most packets go up, or down."""
+    transport, sent = scenario.transport, segments_of(scenario, flow)
+    answered = transport.protocol == "tcp" and law_of(scenario, flow) != "request-reply"
+    alone = transport.ack_path == "queued" and not transport.piggyback
+    acks = sent.number / window_of(scenario, flow) if answered and alone else 0.0
+    for hop in plan.route(flow.source, flow.target):
+        if hop.kind == "outside":
+            link, back = plan.outside[hop.index].link, hop.source != plan.outside[hop.index].source
+            data = sum(count * _outside_s(scenario, link, size) for size, count in sent.sizes)
+            for way, seconds in ((back, data), (not back, acks * _outside_s(scenario, link, 0))):
+                yield _medium(link, way), seconds / sent.kilobits, seconds / sent.kilobits
+            continue
+        up = hop.target == plan.piconets[hop.index].central
+        data = [on_air(scenario, size, exact=sent.exact).times(count) for size, count in sent.sizes]
+        ack = on_air(scenario, 0).times(acks)
+        alike = (sum(one.plus for one in data) + ack.less) * SLOT_S / sent.kilobits
+        other = (sum(one.less for one in data) + ack.plus) * SLOT_S / sent.kilobits
+        yield (
+            Link(hop.index, hop.source if up else hop.target),
+            *((alike, other) if up else (other, alike)),
+        )
+
+
+def _medium(link: OutsideLink, back: bool) -> str:
+    """Return the medium that carries one direction of an outside link."""
+    if link.medium is not None:
+        return f"medium {link.medium}"
+    if link.half_duplex:
+        return f"outside link {link.name}"
+    return f"outside link {link.name} to {link.source if back else link.target}"
+
+
+def _outside_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
+    """Return the time that an outside link takes to send a segment with so many user bytes, at least."""
+    return (size + _headers(scenario) + link.header_bytes) / KILOBIT_BYTES / link.rate_kbps
+
+
+def _headers(scenario: Scenario) -> int:
+    """Return the bytes above L2CAP that a segment has besides user data, at least."""
+    return scenario.transport.header_bytes if scenario.transport.protocol == "tcp" else 0
+
+
+def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
+    """Return what a segment with so many user bytes takes on a Bluetooth hop, at least.
+
+    Cut as the scenario says; if it is not `exact`, or the packet type follows the radio, as if every packet
+    were a full one of the type best for it.
+    """
+    link = scenario.link
+    frame = size + _headers(scenario) + link.l2cap_header_bytes
+    if frame == 0:
+        return OnAir(0.0, 0.0)
+    if exact and link.adaptation == "fixed":
+        pieces = segment(frame, packet_types(link.packets), link.segmentation)
+        slots = sum(piece.packet.slots for piece in pieces)
+        return OnAir(slots + len(pieces), slots - len(pieces))
+    types = packet_types(_names(scenario))
+    return OnAir(*(frame * min((each.slots + k) / each.payload_bytes for each in types) for k in (1, -1)))
+
+
+def _names(scenario: Scenario) -> tuple[str, ...]:
+    """Return the packet types that may be sent."""
+    link = scenario.link
+    return link.packets if link.adaptation == "fixed" else (*link.packets, *link.adaptation_packets)
+
+
+def _round_trip_s(scenario: Scenario, plan: Topology, flow: FlowPlan, size: int) -> float:
+    """Return the least time from the sending of a segment until its acknowledgement comes."""
+    exact = segments_of(scenario, flow).exact
+    forth = _way_s(scenario, plan, plan.route(flow.source, flow.target), size, exact)
+    if scenario.transport.ack_path == "direct":
+        return forth
+    return forth + _way_s(scenario, plan, plan.route(flow.target, flow.source), 0, True)
+
+
+def _way_s(scenario: Scenario, plan: Topology, route: tuple[Hop, ...], size: int, exact: bool) -> float:
+    """Return the least time of a segment on its way.
+
+    On a Bluetooth hop a slot at least lies between two packets one way. Hops that pass on whole segments take
+    their time one after the other; else at least the slowest takes all of it, and each other one a packet.
+    """
+    transport, link = scenario.transport, scenario.link
+    fixed = 2 * (transport.tcp_delay_s + transport.ip_delay_s + link.l2cap_delay_s)
+    shortest = min(each.slots for each in packet_types(_names(scenario))) * SLOT_S
+    times, packets = [], []
+    for hop in route:
+        if hop.kind == "outside":
+            outside = plan.outside[hop.index].link
+            fixed += outside.delay_s
+            times.append(_outside_s(scenario, outside, size))
+            packets.append(0.0)
+        else:
+            times.append(max(on_air(scenario, size, exact=exact).plus - 1.0, 0.0) * SLOT_S)
+            packets.append(min(shortest, times[-1]))
+    if scenario.network.relay == "segment":
+        return fixed + sum(times)
+    return fixed + max(time - packet for time, packet in zip(times, packets, strict=True)) + sum(packets)
+
+
+def packets_of(scenario: Scenario, flow: FlowPlan) -> float:
+    """Return the most packets of a segment and its acknowledgement; infinite where they are not known."""
+    sent = segments_of(scenario, flow)
+    if not sent.exact or scenario.link.adaptation != "fixed":
+        return np.inf
+    return max(on_air(scenario, size).packets for size, _ in sent.sizes) + on_air(scenario, 0).packets
+
+
+def _share_beside_voice(scenario: Scenario) -> float:
+    """Return the share of the slots that voice leaves to data."""
+    voice = scenario.voice
+    return free_slots(voice) / (2 * VOICE_LINKS[voice.packet]) if voice.links else 1.0

@@ -1,0 +1,130 @@
+"""What no goodput can exceed: by hand, and as properties over the vocabulary of scenarios."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import btqueue as bt
+from btqueue.scenario import Scenario
+from btqueue.scenario.bounds import capacity, window_kbps
+from btqueue.scenario.topology import topology
+
+sys.path.append(str(Path(__file__).parents[1] / "crosscheck"))
+from scenario_strategy import scenarios
+
+SLOT_S = 0.000625
+KILOBITS = 11.68
+"""Of a segment of 1460 bytes. With 44 bytes of headers it takes four DH5 and a DH3, 23 slots; an
+acknowledgement takes a DH3, 3 slots."""
+RING = Scenario().with_(traffic__source="greedy")
+
+
+def test_a_ring_of_two_fills_both_ways_of_its_links():
+    # Each link carries one flow up and the other down, and an acknowledgement for eight segments each way.
+    slots = 2 * 2 * (23 + 3 / 8)
+    assert capacity(RING).most_kbps() == pytest.approx(KILOBITS / (slots * SLOT_S))
+    assert capacity(RING).used(np.full(2, 100.0))[0] == pytest.approx(100 / KILOBITS * slots * SLOT_S)
+
+
+def test_a_flow_alone_pays_for_the_empty_packets_of_its_frames():
+    # Five packets one way, an eighth of one the other way: the rest of the frames is POLL or NULL.
+    slots = 2 * (23 + 3 / 8 + (5 - 1 / 8))
+    assert capacity(RING).most_kbps(0) == pytest.approx(KILOBITS / (slots * SLOT_S))
+
+
+def test_voice_takes_its_slots_first():
+    voice = {"voice__packet": "HV3", "link__packets": ["DM3", "DM1"]}
+    with_voice, without = (RING.with_(**(voice | more)) for more in ({}, {"voice__packet": "none"}))
+    assert capacity(with_voice).most_kbps() == pytest.approx(capacity(without).most_kbps() * 4 / 6)
+
+
+def test_a_bridge_is_in_one_piconet_at_a_time():
+    # Two flows cross the bridge, and each hop of each takes its time: as much as both hops at a central.
+    scenario = bt.load("venugopal-2006/scatternet-1")
+    room = capacity(scenario)
+    assert set(room.names) == {"device c1", "device c2", "device b1"}
+    slots = 2 * 2 * (23 + 3 / scenario.transport.receive_window_segments)
+    assert dict(zip(room.names, room.used(np.full(2, KILOBITS)), strict=True)) == pytest.approx(
+        dict.fromkeys(room.names, slots * SLOT_S)
+    )
+
+
+def outside(**link) -> Scenario:
+    """A flow over one outside link of 100 kbit/s, 0.05 s long."""
+    own = {"name": "x", "from": "a", "to": "b", "kind": "wired", "rate_kbps": 100.0, "delay_s": 0.05}
+    flows = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
+    network = {"peripherals": 1, "outside_links": [own | link], "flows": flows}
+    return Scenario.from_dict({"network": network, "traffic": {"source": "greedy"}})
+
+
+def test_an_outside_link_carries_its_rate_with_headers():
+    each_way = outside(header_bytes=10)
+    # 1460 bytes of 1510; full duplex: a medium for each direction
+    data, acks = 1510, 50 / 8
+    assert capacity(each_way).most_kbps() == pytest.approx(100 * 1460 / (data + acks))
+    shared = outside(header_bytes=10, half_duplex=True)
+    assert capacity(shared).most_kbps() == pytest.approx(100 * 1460 / (data + acks) / 2)
+
+
+def test_a_window_is_delivered_once_a_round_trip_at_most():
+    trip_s = 2 * 0.05 + (1500 + 40) * 8e-3 / 100
+    one = outside().with_(transport__receive_window_segments=1)
+    assert window_kbps(one) == pytest.approx(KILOBITS / trip_s)
+    assert window_kbps(outside()) == pytest.approx(8 * KILOBITS / trip_s)
+
+
+@pytest.mark.parametrize(
+    ("window", "clock", "waited"),
+    [
+        (1, "timer", lambda trip: trip + 0.2),
+        (2, "timer", lambda trip: trip + 0.1),  # the second one waits for less
+        (3, "timer", lambda trip: trip),  # three force an acknowledgement out
+        (1, "tick", lambda trip: max(trip, 0.2)),
+    ],
+)
+def test_a_window_that_forces_no_acknowledgement_out_waits_for_the_clock(window, clock, waited):
+    trip_s = 2 * 0.05 + (1500 + 40) * 8e-3 / 100
+    scenario = outside().with_(
+        transport__delayed_ack=True,
+        transport__ack_every_segments=3,
+        transport__ack_clock=clock,
+        transport__receive_window_segments=window,
+    )
+    assert window_kbps(scenario) == pytest.approx(window * KILOBITS / waited(trip_s))
+
+
+def test_a_least_timeout_as_short_as_the_clock_makes_the_clock_no_bound():
+    scenario = outside().with_(
+        transport__delayed_ack=True, transport__receive_window_segments=1, transport__min_rto_s=0.3
+    )
+    at_once = scenario.with_(transport__delayed_ack=False)
+    assert window_kbps(scenario) == pytest.approx(window_kbps(at_once))
+
+
+def test_the_clock_is_what_holds_a_lone_segment_back():
+    """The bound is met: Johansson's link with one segment in flight is simulated at 22.864 kbit/s."""
+    scenario = bt.load("johansson-2000/asymmetric").with_(
+        transport__receive_window_segments=1,
+        transport__delayed_ack=True,
+        run__duration_s=60,
+        run__replications=2,
+    )
+    simulated = bt.simulate(scenario).goodput_kbps.mean().item()
+    # sixty seconds begin and end within a segment
+    assert simulated == pytest.approx(window_kbps(scenario)[0], rel=0.01)
+
+
+@settings(max_examples=60)
+@given(scenarios())
+def test_no_goodputs_fit_that_have_a_greater_mean_than_the_most(scenario):
+    room, flows = capacity(scenario), len(topology(scenario).flows)
+    assert (window_kbps(scenario) > 0).all()
+    most = room.most_kbps()
+    for weights in (np.ones(flows), np.arange(1.0, flows + 1), np.eye(flows)[0]):
+        used = room.used(weights).max(initial=0.0)
+        # what is used grows in proportion; scaled to the limit it has no greater mean than the largest
+        assert used > 0 and np.mean(weights) / used <= most * (1 + 1e-6)
+        assert room.used(3 * weights) == pytest.approx(3 * room.used(weights))

@@ -1,0 +1,186 @@
+"""Certificates: every law is kept by good answers, broken by bad ones, and refuses what models get wrong."""
+
+import importlib
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import btqueue as bt
+from btqueue.network import ImpossibleAnswer
+from btqueue.network.certificates import certificates, certify, is_broken
+from btqueue.scenario import NotBuiltYet, Scenario
+
+PICONET = bt.load("venugopal-2006/piconet")
+GOOD = {
+    "goodput_kbps": 160.0,
+    "throughput_kbps": 168.0,
+    "retransmissions_per_s": 0.72,
+    "segment_loss": 0.045,
+    "loss_token_buffer": 0.0064,
+    "loss_baseband_buffer": 0.0057,
+    "loss_radio": 0.0,
+    "rtt_s": 0.26,
+    "slot_utilisation": 0.92,
+    "fairness": 1.0,
+}
+"""As `solve` answers the piconet, to a few digits."""
+
+
+def answer(scenario: Scenario = PICONET, *, queues: dict | None = None, **changes) -> xr.Dataset:
+    """Return the good answer with some numbers changed; None leaves one out."""
+    metrics = {name: value for name, value in (GOOD | changes).items() if value is not None}
+    variables = {
+        name: ((), value) if name in ("slot_utilisation", "fairness") else ("flow", np.broadcast_to(value, 2))
+        for name, value in metrics.items()
+    }
+    if queues:
+        variables["queue_packets"] = ("queue", list(queues.values()))
+    coords = {"flow": [1, 2]} | ({"queue": list(queues)} if queues else {})
+    return xr.Dataset(variables, coords, {"model": "stand-in", "residual": 0.0, "sampled": False})
+
+
+def test_a_good_answer_keeps_them_all():
+    certify(PICONET, answer(queues={"token_buffer": 3.1, "uplink": 6.8, "downlink": 1.8}))
+
+
+LOSSLESS = {
+    name: 0.0
+    for name in ("segment_loss", "loss_token_buffer", "loss_baseband_buffer", "retransmissions_per_s")
+}
+BAD = {
+    "more than is sent": ({"throughput_kbps": 159.9}, "160 kbit/s, more than is sent"),
+    "more than arrives": ({"segment_loss": 0.06}, "160 kbit/s, more than is sent: 157.92"),
+    "more than is offered": ({"goodput_kbps": 160.1}, "160.1 kbit/s, more than is offered: 160"),
+    "more than load and repetitions": ({"retransmissions_per_s": 0.5}, "over load and repetitions: 165.84"),
+    "more than the slots": (
+        {"goodput_kbps": 201.0, "throughput_kbps": 300.0, "retransmissions_per_s": 12.0},
+        "device c1 busy for 1.00565 times its time",
+    ),
+    "more than the window holds": (
+        {**LOSSLESS, "throughput_kbps": 160.0, "rtt_s": 0.6},
+        "are 8.21918 segments under way, and the window is 8",
+    ),
+    "segments lost without packets": (
+        {"loss_token_buffer": 0.001, "loss_baseband_buffer": 0.002},
+        "a share of 0.045 of the segments of p1.1>p1.2 is lost, but 0.003 of their packets",
+    ),
+    "a share above one": ({"slot_utilisation": 1.01}, "slot_utilisation is 1.01, above 1"),
+    "a negative time": ({"rtt_s": -0.1}, "rtt_s is -0.1, below 0"),
+    "a queue beyond its places": ({"queues": {"token_buffer": 25.1}}, "25.1 packets in a queue"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_each_violation_is_refused_with_its_numbers(name):
+    changes, words = BAD[name]
+    scenario = PICONET if "slots" not in name else PICONET.with_(traffic__source="greedy")
+    with pytest.raises(ImpossibleAnswer) as refused:
+        certify(scenario, answer(**changes))
+    assert words in str(refused.value)
+    assert str(refused.value).startswith("stand-in: ")
+
+
+def test_loads_bound_only_sources_that_have_one_and_are_averaged_over_a_schedule():
+    certify(PICONET.with_(traffic__source="greedy"), answer(goodput_kbps=165.0, segment_loss=0.01))
+    steps = [{"at_s": 300.0, "load_kbps": 40.0}]  # of 480 s after a warm-up of 60 s
+    halved = PICONET.with_(traffic__load_schedule=steps)
+    found = [one.sentence for one in certificates(halved, answer()) if is_broken(one, 0.0)]
+    assert "the goodput of p1.1>p1.2 is 160 kbit/s, more than is offered: 100" in found
+
+
+def test_what_an_answer_says_of_its_own_error_is_allowed_for():
+    above = answer(goodput_kbps=160.8)
+    above.attrs |= {"residual": 0.004}
+    with pytest.raises(ImpossibleAnswer):
+        certify(PICONET, above)
+    above.attrs |= {"sampled": True}  # a standard error: three of them
+    certify(PICONET, above)
+
+
+def test_sessions_of_a_connection_do_not_overlap():
+    scenario = bt.load("avancha-2002/bluetooth-tcp")
+    solved = bt.solve(scenario)
+    busy = float(solved["sessions_per_s"][0] * (solved["session_time_s"][0] + scenario.traffic.pause_s))
+    assert 0.5 < busy <= 1.0
+    solved["sessions_per_s"] = solved["sessions_per_s"] * (1.01 / busy)
+    with pytest.raises(ImpossibleAnswer, match="do not fit"):
+        certify(scenario, solved)
+
+
+def test_solve_refuses_an_impossible_answer_of_any_model(monkeypatch):
+    model = importlib.import_module("btqueue.network.ring_piconet.model")
+    right = model.answer
+
+    def wrong(scenario):
+        metrics, notes = right(scenario)
+        return metrics | {"goodput_kbps": 1.05 * metrics["throughput_kbps"]}, notes
+
+    monkeypatch.setattr(model, "answer", wrong)
+    with pytest.raises(ImpossibleAnswer, match=r"ring_piconet: the goodput of p1\.1>p1\.2 is"):
+        bt.solve(PICONET)
+    from btqueue.study.evaluate import evaluate
+
+    failure = evaluate(PICONET).failure
+    assert failure is not None and failure.kind == "impossible answer"
+
+
+@pytest.mark.parametrize(
+    "name", ["johansson-2000/asymmetric", "johansson-2000/symmetric", "avancha-2002/satellite"]
+)
+def test_a_window_of_one_with_delayed_acknowledgements_is_refused_where_the_model_has_no_clock(name):
+    scenario = bt.load(name).with_(transport__receive_window_segments=1, transport__delayed_ack=True)
+    with pytest.raises(NotBuiltYet, match=r"at least .*2.* acknowledgement"):
+        bt.solve(scenario)
+
+
+def test_a_window_of_one_with_delayed_acknowledgements_is_solved_where_the_clock_is_followed():
+    scenario = bt.load("suliman-2005/one-of-seven").with_(
+        transport__receive_window_segments=1,
+        transport__initial_window_segments=1,
+        transport__delayed_ack=True,
+    )
+    waited = bt.solve(scenario).goodput_kbps.item()
+    at_once = bt.solve(scenario.with_(transport__delayed_ack=False)).goodput_kbps.item()
+    segment_s = scenario.transport.mss_bytes * 8e-3
+    cycle_s = 7 * 2 * 0.000625  # which the wait for a poll can take from the wait for the clock, or add to it
+    assert segment_s / waited - segment_s / at_once == pytest.approx(
+        scenario.transport.ack_delay_s, abs=cycle_s
+    )
+
+
+def test_what_was_under_way_when_counting_began_was_sent():
+    # saturated and without losses; the runs that are followed begin with full windows
+    solved = bt.solve(bt.load("venugopal-2006/scatternet-capacity"))
+    assert float(solved.segment_loss.max()) == 0.0
+    np.testing.assert_allclose(solved.throughput_kbps, solved.goodput_kbps, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("suliman-2005/connections", {"run__jitter_s": 0.0}),
+        ("avancha-2002/wlan-chargen", {"transport__receive_window_segments": 28}),
+        ("venugopal-2006/scatternet-errors-2", {"radio__bad_s": 1.4786789181482625}),
+        ("venugopal-2006/scatternet-capacity", {"polling__limit": 1}),
+        ("venugopal-2006/scatternet-capacity", {"polling__discipline": "exhaustive"}),
+        (
+            "suliman-2005/one-of-seven",
+            {"transport__receive_window_segments": 15, "transport__delayed_ack": False},
+        ),
+    ],
+)
+def test_counts_that_begin_and_end_somewhere_keep_all_certificates(name, changes):
+    """Each of these was above a bound by what was under way at the ends of the counting."""
+    scenario = bt.load(name).with_(**changes)
+    solved = bt.solve(scenario)
+    assert (solved.throughput_kbps >= solved.goodput_kbps).all()
+    assert solved.attrs["residual"] > 0.0
+
+
+def test_a_round_trip_through_a_changing_radio_keeps_little_to_the_last_digits():
+    scenario = bt.load("chen-2004/trace-adaptive").with_(link__node_buffer_bytes=20_000)
+    solved = bt.solve(scenario)
+    (little,) = [one for one in certificates(scenario, solved) if "under way" in one.sentence]
+    assert little.value == pytest.approx(little.bound, rel=1e-9)
+    assert not is_broken(little, 1e-6)
