@@ -217,9 +217,10 @@ def _losses(
     for flow, name, value, share in zip(plan.flows, names, answer["segment_loss"].values, lost, strict=True):
         packets = packets_of(scenario, flow)
         hops = len(plan.route(flow.source, flow.target)) if scenario.network.relay == "segment" else 1
-        bound = packets * hops * share if share > 0 else 0.0
+        if not np.isfinite(packets * share):
+            continue
         yield Certificate(
-            value, bound,
+            value, packets * hops * share,
             f"a share of {value:.6g} of the segments of {name} is lost, but {share:.3g} of their packets, of "
             f"which a segment and its acknowledgement have {packets:g}",
         )  # fmt: skip
@@ -230,7 +231,7 @@ def _losing(scenario: Scenario, plan: Topology) -> Iterator[str]:
     control, link, radio, network = (
         scenario.flow_control, scenario.link, scenario.radio, scenario.network,
     )  # fmt: skip
-    if control.enabled:
+    if control.enabled or control.drop == "segment":  # which is counted there even without tokens
         yield "loss_token_buffer"
     yield "loss_baseband_buffer"
     if link.arq == "none" and (

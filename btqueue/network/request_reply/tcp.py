@@ -190,7 +190,7 @@ def _notes(plan: Plan, solved: Solved) -> dict:
     return {
         "method": f"request-reply sessions over TCP: {how}",
         "converged": solved.residual <= BALANCED,
-        "residual": solved.residual,
+        "residual": max(solved.residual, solved.unexplored),
         "iterations": solved.rounds,
         "errors": "goodput, session time 3 %; every third of many segments lost 9 %" if plan.lossy else "1 %",
         "warnings": warnings,
