@@ -65,12 +65,22 @@ def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
         "method": "orbit of windows and queues: "
         + ("drop-tail sawtooth" if losing else "closed network, nothing lost"),
         "converged": True,
-        "residual": max(max(one.residual, uncertain_ends(one.of("ended").min())) for one in found),
+        "residual": max(max(one.residual, _ends(paths, one)) for one in found),
         "iterations": len(found),
         "warnings": _warnings(found),
         "errors": "goodput 1 %, round trips 2 %, timeouts 5 % at the median, a factor 3 at four flows",
     }
     return metrics, notes
+
+
+def _ends(paths: Paths, found: Followed) -> float:
+    """Return the relative error for where counting began and ended.
+
+    Several flows take turns in bursts of up to a window, and a burst may just have ended or be about to begin.
+    """
+    several = len(paths.flows) > 1
+    bursts = np.array([path.window if several else 1.0 for path in paths.flows])
+    return uncertain_ends(float((found.of("ended") / bursts).min()))
 
 
 def _lost(paths: Paths, total: Callable[[str], np.ndarray]) -> np.ndarray:
