@@ -76,7 +76,7 @@ def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
 def _ends(paths: Paths, found: Followed) -> float:
     """Return the relative error for where counting began and ended.
 
-    Several flows take turns in bursts of up to a window, and a burst may just have ended or be about to begin.
+    Several flows take turns in bursts of up to a window, of which one may just be over, or about to begin.
     """
     several = len(paths.flows) > 1
     bursts = np.array([path.window if several else 1.0 for path in paths.flows])
