@@ -1,6 +1,7 @@
 """Certificates: every law is kept by good answers, broken by bad ones, and refuses what models get wrong."""
 
 import importlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ GOOD = {
 def answer(scenario: Scenario = PICONET, *, queues: dict | None = None, **changes) -> xr.Dataset:
     """Return the good answer with some numbers changed; None leaves one out."""
     metrics = {name: value for name, value in (GOOD | changes).items() if value is not None}
-    variables = {
+    variables: dict[str, Any] = {
         name: ((), value) if name in ("slot_utilisation", "fairness") else ("flow", np.broadcast_to(value, 2))
         for name, value in metrics.items()
     }
@@ -162,6 +163,14 @@ def test_what_was_under_way_when_counting_began_was_sent():
         ("suliman-2005/connections", {"run__jitter_s": 0.0}),
         ("avancha-2002/wlan-chargen", {"transport__receive_window_segments": 28}),
         ("venugopal-2006/scatternet-errors-2", {"radio__bad_s": 1.4786789181482625}),
+        (
+            "suliman-2005/round-trips",
+            {"traffic__message_bytes": 1638, "link__packets": ["3-DH5", "3-DH3", "3-DH1"]},
+        ),
+        (
+            "venugopal-2006/scatternet-errors-2",
+            {"network__piconets": 3, "radio__good_s": 0.011984491748475497},
+        ),
         ("venugopal-2006/scatternet-capacity", {"polling__limit": 1}),
         ("venugopal-2006/scatternet-capacity", {"polling__discipline": "exhaustive"}),
         (

@@ -107,7 +107,7 @@ def test_the_intervals_of_the_numbers_are_allowed_for():
 
 
 def test_capacity_and_window_bound_the_goodput_of_any_source():
-    # validation/theory/test_bounds.py has the numbers: 199.9 kbit/s for the mean of two flows, 330.8 for one
+    # 199.9 kbit/s for the mean of two flows, 330.8 for one: validation/crosscheck/test_bounds.py
     assert "devices and links have time" in " ".join(wrong({"goodput_kbps": 206.0}, GREEDY))
     assert wrong({"goodput_kbps": 206.0}, GREEDY, flow=1) == []
     small = load("avancha-2002/satellite").with_(transport__receive_window_segments=2)

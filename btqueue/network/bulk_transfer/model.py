@@ -76,10 +76,13 @@ def _answer_by_orbit(scenario: Scenario, paths: Paths) -> tuple[dict, dict]:
 def _ends(paths: Paths, found: Followed) -> float:
     """Return the relative error for where counting began and ended.
 
-    Several flows take turns in bursts of up to a window, of which one may just be over, or about to begin.
+    Several flows take turns in bursts of up to a window, of which one may just be over, or about to begin;
+    so may the largest segment of a message.
     """
     several = len(paths.flows) > 1
-    bursts = np.array([path.window if several else 1.0 for path in paths.flows])
+    sizes = [[layout.user_bytes for layout in path.layouts] for path in paths.flows]
+    largest = np.array([max(of_flow) / np.mean(of_flow) for of_flow in sizes])
+    bursts = largest * [path.window if several else 1.0 for path in paths.flows]
     return uncertain_ends(float((found.of("ended") / bursts).min()))
 
 

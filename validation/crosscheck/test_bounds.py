@@ -1,19 +1,14 @@
 """What no goodput can exceed: by hand, and as properties over the vocabulary of scenarios."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scenario_strategy import scenarios
 
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.scenario.bounds import capacity, window_kbps
 from btqueue.scenario.topology import topology
-
-sys.path.append(str(Path(__file__).parents[1] / "crosscheck"))
-from scenario_strategy import scenarios
 
 SLOT_S = 0.000625
 KILOBITS = 11.68
