@@ -217,7 +217,7 @@ def _losses(
     for flow, name, value, share in zip(plan.flows, names, answer["segment_loss"].values, lost, strict=True):
         packets = packets_of(scenario, flow)
         hops = len(plan.route(flow.source, flow.target)) if scenario.network.relay == "segment" else 1
-        if not np.isfinite(packets * share):
+        if not (np.isfinite(packets) and np.isfinite(share)):
             continue
         yield Certificate(
             value, packets * hops * share,
