@@ -1,4 +1,4 @@
-"""What the solver's queueing model of a piconet covers: flows to and from its central."""
+"""What the solver's queueing model of a piconet covers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from btqueue.scenario.scope import Limit
 from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
-    from btqueue.scenario.network import Network
     from btqueue.scenario.scenario import Scenario
 
 WIDER = {
@@ -32,14 +31,11 @@ STAR_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.rto_backoff": (True,),
     }
 )
-"""An access point and its clients, or a master and its sensors: uplink, downlink and both ways."""
+"""An access point and its clients, a master and its sensors, peripherals that send to each other."""
 
 LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
-
-MOST_PACKETS = 15
-"""Packets of a segment: of four that fit into the largest queue that is followed."""
 
 
 def not_a_star(s: Scenario) -> Iterator[Limit]:
@@ -54,7 +50,7 @@ def not_a_star(s: Scenario) -> Iterator[Limit]:
     if s.radio.model == "gilbert-elliott" and s.radio.per is None and s.link.arq == "none":
         available = '"perfect" or "constant" without ARQ: losses in bursts are not in this model'
         yield Limit("radio.model", s.radio.model, available)
-    yield from _flows(network)
+    yield from _relays(s)
     yield from own_keys(network)
     yield from _room(s)
 
@@ -69,15 +65,11 @@ def _room(s: Scenario) -> Iterator[Limit]:
     packets = len(
         segment(s.traffic.message_bytes + headers, packet_types(s.link.packets), s.link.segmentation)
     )
-    if packets > MOST_PACKETS:
-        available = f"types that carry a segment in at most {MOST_PACKETS} packets, not {packets}"
-        yield Limit("link.packets", s.link.packets, available)
-        return
     central, window = s.network.piconet_names[0].central, s.transport.receive_window_segments
     loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
-        used = any((flow.source == central) is down for flow in active_flows(s.network))
+        used = any((flow.target if down else flow.source) != central for flow in active_flows(s.network))
         if not used or places is None:
             continue
         needed = packets * (min(LEAST_ROOM, window) if tcp else 1)
@@ -93,17 +85,11 @@ def _is_lossy(s: Scenario) -> bool:
     return bool(s.radio.per) or (s.radio.per is None and s.radio.model != "perfect")
 
 
-def _flows(network: Network) -> Iterator[Limit]:
-    """Yield the first flow that does not have the central at one end, or the same ends as another."""
-    central = network.piconet_names[0].central
-    seen: set[tuple[str, str]] = set()
-    for flow in active_flows(network):
-        if (flow.source, flow.target) in seen:
-            available = "at most one flow each way at a station"
-            yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
-            return
-        seen.add((flow.source, flow.target))
-        if (flow.source == central) == (flow.target == central):
-            available = "flows to or from the central"
-            yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
-            return
+def _relays(s: Scenario) -> Iterator[Limit]:
+    """Yield what is not covered where flows pass through the central."""
+    network, central = s.network, s.network.piconet_names[0].central
+    if not any(central not in (flow.source, flow.target) for flow in active_flows(network)):
+        return
+    if _is_lossy(s) and s.link.arq != "unlimited":
+        available = '"unlimited", or a perfect radio, where flows pass through the central'
+        yield Limit("link.arq", s.link.arq, available)

@@ -9,8 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import poisson
 
-from btqueue.network.star_piconet.air import Entering
 from btqueue.network.star_piconet.piconet import Piconet
+from btqueue.network.star_piconet.trains import Transmissions
+
+
+class Entering(NamedTuple):
+    """Trains a second that come to a port from a host."""
+
+    data: float = 0.0
+    ack: float = 0.0
 
 
 class Bucket(NamedTuple):
@@ -59,6 +66,23 @@ def bucket(piconet: Piconet, entering: Entering) -> Bucket:
         train_loss=low.batch_loss ** (1.0 - share) * high.batch_loss**share,
         packets=waiting,
     )
+
+
+def queue_loss(rate: float, train: Transmissions, service_s: float, places: int) -> float:
+    """Return the share of trains of which a queue refuses a packet.
+
+    Every transmission is a packet of its own, the one under way has a place, and so many are served one by one:
+    the queue of a port is a bucket without depth whose tokens come in the time that a frame takes.
+
+    Args:
+        rate: trains a second, Poisson.
+        train: law of their transmissions.
+        service_s: time from frame to frame of the port while its queue is busy (s).
+        places: packets that it holds.
+    """
+    if rate == 0.0:
+        return 0.0
+    return solve(rate, train.law, service_s, 1, places - 1).batch_loss
 
 
 class Solution(NamedTuple):

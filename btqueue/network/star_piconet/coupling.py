@@ -7,17 +7,17 @@ trip grows, so there is one, and a bracketing search finds it. Several classes a
 moves.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 from scipy.optimize import root_scalar
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.star_piconet.air import LARGEST_QUEUE, Air, Entering
-from btqueue.network.star_piconet.bucket import Bucket, bucket
+from btqueue.network.star_piconet.air import Air, Passage
+from btqueue.network.star_piconet.bucket import Bucket, Entering, bucket, queue_loss
 from btqueue.network.star_piconet.piconet import DOWN, UP, Piconet, Port, Sender
 from btqueue.network.star_piconet.saturation import (
     Window,
@@ -30,6 +30,8 @@ from btqueue.network.star_piconet.saturation import (
 from btqueue.network.star_piconet.tcp import LOSSLESS, Timing, tcp_rate
 from btqueue.network.star_piconet.trains import transmissions
 
+LARGEST_QUEUE = 60
+"""Packets of the largest queue whose losses are followed, for cost: a larger one is taken to lose none."""
 LEAST = 1e-3
 """Share of its capacity that a flow sends where its round trip without queueing is asked for."""
 AT_MOST = 0.995
@@ -63,11 +65,13 @@ class State:
     Attributes:
         offered: segments a second that a flow of each class sends.
         air, buckets: what they meet.
+        entering: trains a second that come to each port from a host, by port.
         seen: by a flow of each class.
     """
 
     offered: np.ndarray
     air: Air
+    entering: dict[Port, Entering]
     buckets: dict[Port, Bucket]
     seen: tuple[Seen, ...]
 
@@ -102,7 +106,7 @@ class Coupling:
     def __init__(self, piconet: Piconet, timing: Timing) -> None:
         """Sort the flows into classes."""
         self.piconet, self.timing = piconet, timing
-        signatures = [_signature(piconet.senders, sender) for sender in piconet.senders]
+        signatures = [_signature(piconet, sender) for sender in piconet.senders]
         known = list(dict.fromkeys(signatures))
         self.class_of = tuple(known.index(signature) for signature in signatures)
         self.members = tuple(piconet.senders[self.class_of.index(k)] for k in range(len(known)))
@@ -119,43 +123,60 @@ class Coupling:
         """Return what the classes see when they offer so many segments a second."""
         if (known := self._known.get(offered.tobytes())) is not None:
             return known
-        net, entering, rooms = self.piconet, self._entering(offered), self._rooms()
+        net, entering = self.piconet, self._entering(offered)
         buckets = {port: bucket(net, own) for port, own in entering.items()}
-        air = Air(net, (self.data, self.ack), entering, rooms)
-        seen = tuple(self._seen(one, air, buckets) for one in self.members)
-        return self._known.setdefault(offered.tobytes(), State(offered, air, buckets, seen))
+        window = np.inf if net.ack is None else self.timing.window
+        first = [self.class_of.index(number) for number in range(len(self.members))]
+        air = Air(net, (self.data, self.ack), offered[list(self.class_of)], window, first)
+        seen = tuple(self._seen(number, air, buckets) for number in first)
+        return self._known.setdefault(offered.tobytes(), State(offered, air, entering, buckets, seen))
 
     def _entering(self, offered: np.ndarray) -> dict[Port, Entering]:
         found = {Port(s, way): Entering() for s in range(self.piconet.stations) for way in (DOWN, UP)}
         for sender, number in zip(self.piconet.senders, self.class_of, strict=True):
             own = found[sender.port]
-            found[sender.port] = replace(own, data=own.data + offered[number])
+            found[sender.port] = own._replace(data=own.data + offered[number])
             if self.piconet.ack is not None:
-                back = found[sender.back]
-                found[sender.back] = replace(back, ack=back.ack + offered[number] * self.data.success)
+                back = found[sender.back[0]]
+                answers = offered[number] * self.data.success
+                found[sender.back[0]] = back._replace(ack=back.ack + answers)
         return found
 
-    def _rooms(self) -> tuple[int, int]:
-        """Packets that a queue can hold, by way: its places, or what the windows allow."""
-        net, most = self.piconet, LARGEST_QUEUE
-        if net.ack is not None:
-            flows = max(Counter(sender.port for sender in net.senders).values())
-            most = min(most, max(flows * self.timing.window, 2) * len(net.data.packets))
-        down, up = (int(min(places, most)) for places in net.places)
-        return down, up
+    def _seen(self, number: int, air: Air, buckets: dict[Port, Bucket]) -> Seen:
+        """Return what a flow sees.
 
-    def _seen(self, sender: Sender, air: Air, buckets: dict[Port, Bucket]) -> Seen:
-        own = buckets[sender.port]
-        processing_s = self.piconet.jitter_s / 2  # uniform from 0
-        delay = processing_s + own.wait_s + air.data_delay(sender.port) * SLOT_S
+        Tokens and the port are two queues in a row: with constant service only the slower one would make a
+        segment wait, with random service both would. The waits are added as squares, between the two.
+        """
+        sender, passage, net = self.piconet.senders[number], air.passages[number], self.piconet
+        tokens = buckets[sender.port]
+        processing_s = net.jitter_s / 2  # uniform from 0
+        before_s = processing_s + passage.delay * SLOT_S
+        delay = before_s + hypot(tokens.wait_s, passage.wait * SLOT_S)
         rtt = np.nan
-        if self.piconet.ack is not None:
-            answer_s = air.answer_delay(sender.port) * SLOT_S
-            rtt = delay + processing_s + buckets[sender.back].wait_s + answer_s
-        # a queue with more places than are followed, or one that windows cannot fill, does not overflow
-        bounded = self.piconet.places[sender.port.way] <= LARGEST_QUEUE
-        overflow = float(air.queue(sender.port).batch_loss) if bounded else 0.0
-        return Seen(rtt, delay, overflow, own.train_loss)
+        if net.ack is not None:
+            waits = hypot(tokens.wait_s, passage.wait_inside(self.timing.window) * SLOT_S)
+            rtt = before_s + waits + processing_s + buckets[sender.back[0]].wait_s + passage.answer * SLOT_S
+        return Seen(rtt, delay, self._overflow(sender, passage, air), tokens.train_loss)
+
+    def _overflow(self, sender: Sender, passage: Passage, air: Air) -> float:
+        """Share of the segments of which the queue of their port refuses a packet.
+
+        A queue that windows cannot fill refuses none.
+        """
+        net = self.piconet
+        places = net.places[sender.port.way]
+        flows = sum(other.port == sender.port for other in net.senders)
+        most = np.inf if net.ack is None else flows * self.timing.window * len(net.data.packets)
+        if places >= most or places > LARGEST_QUEUE:
+            return 0.0
+        trains = self._entering_train(air, sender.port)
+        return queue_loss(trains, self.data, passage.service * SLOT_S / self.data.mean, int(places))
+
+    @staticmethod
+    def _entering_train(air: Air, port: Port) -> float:
+        """Data trains a second that come to a port."""
+        return float(sum(air.rates[one.flow] for one in air.crossed if one.port == port and not one.answer)) / SLOT_S
 
     def limits(self, rates: np.ndarray, number: int, load: float) -> Limits:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.
@@ -165,16 +186,16 @@ class Coupling:
         allows the load even so.
         """
         net, timing = self.piconet, self.timing
-        own = [s for s, k in zip(net.senders, self.class_of, strict=True) if k == number]
-        others = [(s, rates[k]) for s, k in zip(net.senders, self.class_of, strict=True) if k != number]
+        own = np.array([k == number for k in self.class_of])
+        others = np.where(own, 0.0, rates[list(self.class_of)])
         sender = self.members[number]
-        slots = saturated_slots(net, own, sum(rate for _, rate in others), self.data, self.ack)
-        tokens = token_capacity(net, sender, sum(rate for s, rate in others if s.back == sender.port))
+        slots = saturated_slots(net, own, others, self.data, self.ack)
+        tokens = token_capacity(net, own, others, sender.port)
         by_tokens, capacity = tokens < slots.capacity, min(slots.capacity, tokens)
         if net.ack is None:
             return Limits(capacity, slots.cycle_s, capacity, Window(np.inf, 0.0), by_tokens)
         held = window(timing.window, room_of(net, sender, by_tokens=by_tokens))
-        flows = 1 if by_tokens else len(own)
+        flows = 1 if by_tokens else int(own.sum())
         service_s = 1.0 / (flows * capacity)
         for tried in (load / self.data.success, LEAST * capacity):
             if tried < AT_MOST * capacity:
@@ -187,10 +208,15 @@ class Coupling:
         return Limits(capacity, slots.cycle_s, rate, held, by_tokens)
 
 
-def _signature(senders: Sequence[Sender], one: Sender) -> tuple:
+def _signature(piconet: Piconet, one: Sender) -> tuple:
     """Return what two flows of one class have in common: themselves, and what their stations carry."""
-    station = sorted((s.port.way, s.rate) for s in senders if s.port.station == one.port.station)
-    return one.port.way, one.rate, tuple(station)
+    first, last = one.data[0], one.data[-1]
+    ahead = (last.station - first.station) % piconet.stations
+    carried = tuple(
+        tuple(sorted((p.way, s.rate, p == s.port) for s in piconet.senders for p in s.data if p.station == port.station))
+        for port in one.data
+    )
+    return tuple(port.way for port in one.data), ahead, one.rate, carried
 
 
 @dataclass(frozen=True)

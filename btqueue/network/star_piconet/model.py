@@ -1,4 +1,4 @@
-"""A piconet whose flows begin or end at the central: its metrics, from queues (`star_piconet.coupling`).
+"""A piconet: its metrics, from queues (`star_piconet.coupling`).
 
 The rates come from loads, windows and radio errors; round trips, losses and queues from the polled pairs and
 token buckets at these rates. Approximations, with their measured errors, are on the documentation's page of
@@ -11,7 +11,6 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.star_piconet.air import LARGEST_QUEUE
 from btqueue.network.star_piconet.coupling import Coupling, Solved, overflow, solve_rates
 from btqueue.network.star_piconet.piconet import DOWN, UP, Port, piconet_of
 from btqueue.network.star_piconet.tcp import Timing, tcp_rate
@@ -22,8 +21,6 @@ NEAR = 0.9
 """Share of what it could carry above which a flow's round trip is least certain."""
 NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""
-MOST_TRANSMISSIONS = LARGEST_QUEUE // 4
-"""Of a segment, on average: of four that fit into the largest queue that is followed."""
 RARE = 1e-6
 """Loss below which nothing is said of its kind."""
 
@@ -48,7 +45,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     notes = {
         "method": "queueing: polled pairs, token buckets and TCP's rate in one fixed point",
         "converged": True,
-        "residual": max(found.residual, float(found.state.air.solution.residual)),
+        "residual": max(found.residual, found.state.air.residual),
         "iterations": found.evaluations,
         "warnings": _warnings(coupling, found),
     }
@@ -56,18 +53,13 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 
 def _require_passage(coupling: Coupling) -> None:
-    """Make sure that segments get through, and that a segment does not outgrow the queues that are followed.
+    """Make sure that segments get through.
 
     Raises:
         NoConvergence: they do not.
     """
     if coupling.data.success * coupling.ack.success < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
-    if coupling.data.mean > MOST_TRANSMISSIONS:
-        raise NoConvergence(
-            f"a segment takes {coupling.data.mean:.0f} transmissions on average, and the queues of this "
-            f"model hold four segments of at most {MOST_TRANSMISSIONS}"
-        )
 
 
 def _metrics(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
@@ -122,9 +114,6 @@ def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
     air, net = found.state.air, coupling.piconet
     stations = range(net.stations)
 
-    def mean(way: int) -> float:
-        return float(np.mean([_packets(coupling, found, Port(s, way)) for s in stations]))
-
     sent = [
         rate / coupling.data.success if why == "window" else float(offered)
         for rate, why, offered in zip(found.rates, found.limited, found.state.offered, strict=True)
@@ -141,27 +130,8 @@ def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
         metrics["cycle_s"] = air.cycle * SLOT_S
     if not any(full) and "window" not in found.limited:
         token_buffer = np.mean([found.state.buckets[Port(s, UP)].packets for s in stations])
-        queues = {"token_buffer": float(token_buffer), "uplink": mean(UP), "downlink": mean(DOWN)}
-        metrics["queue_packets"] = queues
+        metrics["queue_packets"] = {"token_buffer": float(token_buffer)}
     return metrics
-
-
-def _packets(coupling: Coupling, found: Solved, port: Port) -> float:
-    """Return the mean packets in a port's queue; there, transmissions still to come are counted."""
-    entering = found.state.air.entering[port]
-    trains = [
-        (entering.data, coupling.data, coupling.piconet.data),
-        (entering.ack, coupling.ack, coupling.piconet.ack),
-    ]
-    used = [
-        (rate, sent.mean, len(train.packets))
-        for rate, sent, train in trains
-        if train is not None and rate > 0.0
-    ]
-    if not used:
-        return 0.0
-    packets = sum(rate * count for rate, _, count in used) / sum(rate * sent for rate, sent, _ in used)
-    return float(found.state.air.queue(port).mean_queue) * packets
 
 
 def _warnings(coupling: Coupling, found: Solved) -> list[str]:

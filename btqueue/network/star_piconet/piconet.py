@@ -1,8 +1,8 @@
 """What the model needs to know of a piconet: its ports, its flows, and the trains of packets that they send.
 
 A port is one direction of the link to a station, that is a member of the piconet. A train is the packets of a
-segment, or of an acknowledgement. Every flow has the central at one end: its data take one port of a station,
-its acknowledgements the other.
+segment, or of an acknowledgement. The data of a flow cross one port if the central is at one end, and two
+between two stations; its acknowledgements cross the opposite ports on their way back.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
 DOWN, UP = range(2)
-ENDLESS = 60
+ENDLESS = 1000
 """Frames of a visit that stand for no limit."""
 
 
@@ -52,17 +52,22 @@ class Sender(NamedTuple):
     """One flow.
 
     Attributes:
-        port: that its data take.
+        data: ports that its data cross, in turn.
         rate: messages a second; infinite for a greedy source.
     """
 
-    port: Port
+    data: tuple[Port, ...]
     rate: float
 
     @property
-    def back(self) -> Port:
-        """The port of the acknowledgements."""
-        return Port(self.port.station, 1 - self.port.way)
+    def port(self) -> Port:
+        """The first port of the data, where they wait for tokens and for each other."""
+        return self.data[0]
+
+    @property
+    def back(self) -> tuple[Port, ...]:
+        """The ports of the acknowledgements, in turn."""
+        return tuple(Port(port.station, 1 - port.way) for port in reversed(self.data))
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class Piconet:
         bucket_bytes: depth of a token bucket.
         token_rate: bytes a second; infinite without flow control.
         jitter_s: largest random processing delay of a segment at its sender (s).
+        whole: whether the central puts a segment together before it passes it on.
     """
 
     stations: int
@@ -93,6 +99,7 @@ class Piconet:
     bucket_bytes: int
     token_rate: float
     jitter_s: float
+    whole: bool
 
 
 def piconet_of(scenario: Scenario) -> Piconet:
@@ -127,6 +134,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
         jitter_s=scenario.run.jitter_s,
+        whole=scenario.network.relay == "segment",
     )
 
 
@@ -138,13 +146,13 @@ def _limit(discipline: str, limit: int) -> int:
 
 def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
     own, traffic = flow.spec, scenario.traffic
-    up = flow.target == piconet.central
-    station = piconet.members.index(flow.source if up else flow.target)
+    ends = ((flow.source, UP), (flow.target, DOWN))
+    data = tuple(Port(piconet.members.index(node), way) for node, way in ends if node != piconet.central)
     source, load = traffic.source, traffic.load_kbps
     if own is not None:
         source, load = own.law or source, own.load_kbps or load
     rate = float("inf") if source == "greedy" else load * 1000 / (8 * traffic.message_bytes)
-    return Sender(Port(station, UP if up else DOWN), rate)
+    return Sender(data, rate)
 
 
 def _most_transmissions(arq: str | int) -> float:

@@ -5,18 +5,20 @@ slots that their traffic takes. So the cycle, and what a saturated flow sends in
 window that is bounded by a full buffer goes up and down between half of what fits and all of it.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.star_piconet.air import EMPTY_FRAME
-from btqueue.network.star_piconet.piconet import Piconet, Sender
+from btqueue.network.star_piconet.lone import EMPTY_FRAME
+from btqueue.network.star_piconet.piconet import Piconet, Port, Sender
 from btqueue.network.star_piconet.trains import Transmissions
 
 LEAST_LEFT = 1e-3
-"""Share of the slots that the others leave at least."""
+"""Share of the slots, or of the tokens, that the others leave at least."""
+ALIKE = 1e-9
+"""Relative difference of the frames of two stations that are equally busy."""
 
 
 class Window(NamedTuple):
@@ -66,26 +68,70 @@ class Slots(NamedTuple):
 
 def saturated_slots(
     piconet: Piconet,
-    saturated: Sequence[Sender],
-    others: float,
+    own: np.ndarray,
+    others: np.ndarray,
     data: Transmissions,
     ack: Transmissions,
 ) -> Slots:
-    """Return what the slots carry of the saturated flows; the others send `others` segments a second."""
-    segment = data.mean * (data.mean_slots + 1.0) + ack.mean * (ack.mean_slots - 1.0)
-    busy = len({sender.port.station for sender in saturated})
-    visit = segment / data.mean * piconet.limit
-    empty = EMPTY_FRAME * (piconet.stations - busy)
-    cycle = (busy * visit + empty) / max(1.0 - others * segment * SLOT_S, LEAST_LEFT) * SLOT_S
-    return Slots(piconet.limit / data.mean / cycle * busy / len(saturated), cycle)
+    """Return what the slots carry of each flow of a class when all of the class are saturated.
+
+    The fullest station uses all M frames of its visits; packets of its two ports share frames. The other
+    stations have an empty frame in every cycle in which the limit does not end their visit.
+
+    Args:
+        piconet: whose slots they are.
+        own: (flows,) which flows are of the class.
+        others: (flows,) segments a second of the others.
+        data, ack: transmissions of both trains.
+    """
+    def excess(rate: float) -> tuple[float, float]:
+        """Return the slots wanted in a slot, less one, and the cycle in slots."""
+        frames, slots = _carried(piconet, np.where(own, rate, others) * SLOT_S, data, ack)
+        busiest = frames.max()
+        cycle = piconet.limit / busiest
+        empty = EMPTY_FRAME * int((frames < busiest * (1.0 - ALIKE)).sum())
+        return float(slots.sum()) + empty / cycle - 1.0, cycle
+
+    _, slots = _carried(piconet, np.where(own, 1.0, 0.0), data, ack)
+    most = 1.0 / float(slots.sum()) / SLOT_S
+    if excess(LEAST_LEFT * most)[0] >= 0.0:  # the others leave nothing
+        return Slots(LEAST_LEFT * most, excess(LEAST_LEFT * most)[1] * SLOT_S)
+    rate = brentq(lambda tried: excess(tried)[0], LEAST_LEFT * most, most * (1.0 + ALIKE), xtol=1e-12 * most)
+    return Slots(rate, excess(rate)[1] * SLOT_S)
 
 
-def token_capacity(piconet: Piconet, sender: Sender, entering_acks: float) -> float:
-    """Return the segments a second that the tokens of a flow's port pay for, after its acknowledgements."""
+def _carried(
+    piconet: Piconet, rates: np.ndarray, data: Transmissions, ack: Transmissions
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return frames and slots of each station, (stations,), for (flows,) segments: packets share frames."""
+    frames, slots = np.zeros((2, piconet.stations, 2))
+    for sender, rate in zip(piconet.senders, rates.tolist(), strict=True):
+        answers = sender.back if piconet.ack is not None else ()
+        for ports, train in ((sender.data, data), (answers, ack)):
+            for port in ports:
+                frames[port] += rate * train.mean
+                slots[port] += rate * train.mean * train.mean_slots
+    return frames.max(axis=1), slots.sum(axis=1) + np.abs(frames[:, 0] - frames[:, 1])
+
+
+def token_capacity(piconet: Piconet, own: np.ndarray, others: np.ndarray, port: Port) -> float:
+    """Return the segments a second of each flow of a class that the tokens of its port pay for.
+
+    Args:
+        piconet: whose tokens they are.
+        own: (flows,) which flows are of the class.
+        others: (flows,) segments a second of the others.
+        port: first port of a flow of the class.
+    """
     if np.isinf(piconet.token_rate):
         return np.inf
-    acks = 0.0 if piconet.ack is None else entering_acks * piconet.ack.tokens
-    return max(piconet.token_rate - acks, LEAST_LEFT * piconet.token_rate) / piconet.data.tokens
+    data = np.array([sender.port == port for sender in piconet.senders])
+    tokens = data * float(piconet.data.tokens)
+    if piconet.ack is not None:
+        answers = np.array([sender.back[0] == port for sender in piconet.senders])
+        tokens += answers * float(piconet.ack.tokens)
+    left = max(piconet.token_rate - float(tokens @ others), LEAST_LEFT * piconet.token_rate)
+    return left / float(tokens @ own)
 
 
 def closed_rate(population: float, bottleneck_s: float, elsewhere_s: float) -> float:

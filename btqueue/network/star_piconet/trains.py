@@ -36,9 +36,27 @@ class Transmissions(NamedTuple):
         return float(self.law @ np.arange(self.law.size))
 
     @property
+    def variance(self) -> float:
+        """Variance of their number."""
+        return float(self.law @ (np.arange(self.law.size) - self.mean) ** 2)
+
+    @property
     def mean_slots(self) -> float:
         """Mean slots of one."""
         return float(self.slots @ np.arange(self.slots.size))
+
+    def visits(self, limit: int) -> float:
+        """Mean visits of at most *limit* frames that a lone train takes."""
+        return float(self.law @ np.ceil(np.arange(self.law.size) / limit))
+
+    def full_visits(self, limit: int) -> float:
+        """Mean visits that a lone train fills."""
+        return float(self.law @ (np.arange(self.law.size) // limit))
+
+    def fills_last_visit(self, limit: int) -> float:
+        """Probability that a lone train fills the last of its visits."""
+        number = np.arange(self.law.size)
+        return float(self.law @ ((number > 0) & (number % limit == 0)))
 
 
 NONE = Transmissions(np.ones(1), np.eye(SLOTS)[1], 1.0)
