@@ -8,11 +8,11 @@ from types import MappingProxyType
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
 from btqueue.scenario.coupled_scope import COUPLED, not_coupled
+from btqueue.scenario.piconet_scope import PICONET, not_a_piconet
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
-from btqueue.scenario.star_piconet_scope import STAR_PICONET, not_a_star
 from btqueue.scenario.two_way_link_scope import TWO_WAY_LINK, not_two_way_link
 from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
 
@@ -44,7 +44,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "coupled": Scope("the analytic model of a ring", COUPLED, not_coupled),
-        "star_piconet": Scope("the model of a piconet of queues", STAR_PICONET, not_a_star),
+        "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
     }
 )
 """The models by name, in the order in which they are tried."""

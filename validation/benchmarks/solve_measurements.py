@@ -28,12 +28,12 @@ SCENARIOS = {
     "two_way_link": "johansson-2000/smooth",
     "request_reply": "avancha-2002/bluetooth-tcp",
     "coupled": "venugopal-2006/piconet-errors",
-    "star_piconet": "venugopal-2006/piconet",
+    "piconet": "venugopal-2006/piconet",
 }
 
 CHANGED = {
     "coupled": {"run.solver": "analytic"},
-    "star_piconet": {
+    "piconet": {
         "network.flows": "downlink",
         "link.arq": "unlimited",
         "flow_control.enabled": False,
@@ -51,7 +51,7 @@ VARIED = {
     "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
     "coupled": ("radio.ber_good", (3e-6, 3e-5)),
-    "star_piconet": ("traffic.load_kbps", (50.0, 250.0)),
+    "piconet": ("traffic.load_kbps", (50.0, 250.0)),
 }
 """A number that a sweep varies besides the receive window, and its range."""
 
@@ -63,7 +63,7 @@ DIFFERENTIATED = {
     "two_way_link": "radio.per",
     "request_reply": "run.jitter_s",
     "coupled": "radio.good_s",
-    "star_piconet": "radio.ber",
+    "piconet": "radio.ber",
 }
 """A key to differentiate by."""
 

@@ -23,7 +23,7 @@ POINTS = (
 
 @pytest.mark.parametrize("name", POINTS)
 def test_a_point_of_the_grid(name):
-    compare(dict(importlib.import_module("grids.star_piconet").points())[name])
+    compare(dict(importlib.import_module("grids.piconet").points())[name])
 
 
 def test_a_point_beside_the_grid():
@@ -40,7 +40,7 @@ def test_a_point_beside_the_grid():
 def compare(scenario: bt.Scenario) -> None:
     """Lay the model beside the simulator."""
     solved, simulated = bt.solve(scenario), answer_of(bt.simulate(scenario))
-    assert solved.attrs["model"] == "star_piconet"
+    assert solved.attrs["model"] == "piconet"
     for metric, share in (("goodput_kbps", GOODPUT), ("rtt_s", ROUND_TRIP), ("cycle_s", CYCLE)):
         mean, interval = simulated.means[metric], simulated.ci95[metric]
         assert abs(float(solved[metric].mean()) - mean) <= share * mean + interval, metric

@@ -1,4 +1,4 @@
-"""A piconet: its metrics, from queues (`star_piconet.coupling`).
+"""A piconet: its metrics, from queues (`piconet.coupling`).
 
 The rates come from loads, windows and radio errors; round trips, losses and queues from the polled pairs and
 token buckets at these rates. Approximations, with their measured errors, are on the documentation's page of
@@ -11,14 +11,16 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.star_piconet.coupling import Coupling, Solved, overflow, solve_rates
-from btqueue.network.star_piconet.piconet import DOWN, UP, Port, piconet_of
-from btqueue.network.star_piconet.tcp import Timing, tcp_rate
+from btqueue.network.piconet.coupling import Coupling, Limits, Solved, overflow, solve_rates
+from btqueue.network.piconet.ports import UP, Port, piconet_of
+from btqueue.network.piconet.tcp import Timing, tcp_rate
 from btqueue.queueing.errors import ConvergenceError
 from btqueue.scenario import Scenario
 
 NEAR = 0.9
-"""Share of what it could carry above which a flow's round trip is least certain."""
+"""Share of the carried load above which a flow's round trip is least certain."""
+NEAR_RELAYED = 0.7
+"""The same for flows between two stations whose windows outgrow a buffer."""
 NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""
 RARE = 1e-6
@@ -35,6 +37,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         found = solve_rates(coupling)
     except ConvergenceError as error:
         raise NoConvergence(f"the queues of this piconet: {error}") from error
+    _require_room(coupling, found)
     kilobits = scenario.traffic.message_bytes * 8 / 1000
     of_class = [_metrics(coupling, found, number, kilobits) for number in range(len(coupling.members))]
     names = [name for name in of_class[0] if all(name in one for one in of_class)]
@@ -43,7 +46,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     }
     metrics |= _of_the_network(coupling, found)
     notes = {
-        "method": "queueing: polled pairs, token buckets and TCP's rate in one fixed point",
+        "method": "queueing: polled ports, token buckets and TCP's rate in one fixed point",
         "converged": True,
         "residual": max(found.residual, found.state.air.residual),
         "iterations": found.evaluations,
@@ -60,6 +63,29 @@ def _require_passage(coupling: Coupling) -> None:
     """
     if coupling.data.success * coupling.ack.success < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
+
+
+def _outgrown(coupling: Coupling, limits: Limits, number: int) -> bool:
+    """Whether windows of a class of relayed flows outgrow the buffer in front of their bottleneck."""
+    return len(coupling.members[number].data) > 1 and limits.window.loss > 0.0
+
+
+def _require_room(coupling: Coupling, found: Solved) -> None:
+    """Make sure that no relayed flows live by the losses of a full buffer.
+
+    There goodput was measured to be 15 % off in the median, and 140 % in the worst of 100 rings: connections
+    overflow the buffer in a fixed rhythm, which decides between fast retransmits and timeouts.
+
+    Raises:
+        NoConvergence: some do.
+    """
+    for number, (limits, why) in enumerate(zip(found.limits, found.limited, strict=True)):
+        if why == "window" and _outgrown(coupling, limits, number):
+            raise NoConvergence(
+                "connections through the central are held back by a full buffer, whose losses this model "
+                "does not know: give their windows room (transport.receive_window_segments, "
+                "flow_control.buffer_packets), or lower traffic.load_kbps"
+            )
 
 
 def _metrics(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
@@ -145,6 +171,16 @@ def _warnings(coupling: Coupling, found: Solved) -> list[str]:
         member.rate >= limits.capacity for member, limits in zip(coupling.members, found.limits, strict=True)
     ):
         found_weak.append("more is offered than the piconet carries: queues grow without end or overflow")
+    if any(
+        why == "load" and _outgrown(coupling, limits, number) and rate > NEAR_RELAYED * limits.rate
+        for number, (rate, limits, why) in enumerate(
+            zip(found.rates, found.limits, found.limited, strict=True)
+        )
+    ):
+        found_weak.append(
+            f"the load is above {NEAR_RELAYED} of the rate at which windows overflow a buffer: goodput may "
+            "be half of the load, and round trips several times as long"
+        )
     near = any(
         why == "load" and rate > NEAR * limits.rate * coupling.data.success
         for rate, limits, why in zip(found.rates, found.limits, found.limited, strict=True)

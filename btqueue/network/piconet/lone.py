@@ -1,16 +1,16 @@
 """How a lone segment and its acknowledgement cross an idle piconet, slot by slot on average.
 
-The central visits its stations in turn. A frame is a packet or POLL and a packet or NULL; a visit ends with its
-limit of frames, or with a frame that was empty. With nobody else sending, every step follows from this order
-but for the moment in the cycle at which the segment comes, which is evenly distributed. Two rules decide
-whether an acknowledgement just misses a visit: a station answers a packet with what it had before, and the
-central has decided on the next frame when a packet ends.
+The central visits its stations in turn. A frame is a packet or POLL and a packet or NULL; a visit ends with
+its limit of frames, or with a frame that was empty. With nobody else sending, every step follows from this
+order but for the moment in the cycle at which the segment comes, which is evenly distributed. Two rules
+decide whether an acknowledgement just misses a visit: a station answers a packet with a packet that it had
+before, and the central has decided on the next frame when a packet ends.
 """
 
 from typing import NamedTuple
 
-from btqueue.network.star_piconet.piconet import UP, Port
-from btqueue.network.star_piconet.trains import Transmissions
+from btqueue.network.piconet.ports import UP, Port
+from btqueue.network.piconet.trains import Transmissions
 
 EMPTY_FRAME = 2.0
 """POLL and NULL (slots)."""
@@ -95,7 +95,8 @@ def crossing(
 
     Args:
         ports: that its data cross, one or two; the acknowledgement crosses the opposite ones.
-        data, ack: transmissions of both trains; without `ack` nothing comes back.
+        data: transmissions of its train.
+        ack: transmissions of the acknowledgement; none if nothing comes back.
         stations: of the piconet.
         limit: most frames of a visit.
         whole: whether the central puts a train together before it passes it on.

@@ -8,12 +8,12 @@ window that is bounded by a full buffer goes up and down between half of what fi
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.star_piconet.lone import EMPTY_FRAME
-from btqueue.network.star_piconet.piconet import Piconet, Port, Sender
-from btqueue.network.star_piconet.trains import Transmissions
+from btqueue.network.piconet.lone import EMPTY_FRAME
+from btqueue.network.piconet.ports import Piconet, Port, Sender
+from btqueue.network.piconet.trains import Transmissions
 
 LEAST_LEFT = 1e-3
 """Share of the slots, or of the tokens, that the others leave at least."""
@@ -68,35 +68,40 @@ class Slots(NamedTuple):
 
 def saturated_slots(
     piconet: Piconet,
-    own: np.ndarray,
+    shares: np.ndarray,
     others: np.ndarray,
     data: Transmissions,
     ack: Transmissions,
 ) -> Slots:
-    """Return what the slots carry of each flow of a class when all of the class are saturated.
+    """Return what the slots carry of a flow with share 1 when all flows that have a share are saturated.
 
     The fullest station uses all M frames of its visits; packets of its two ports share frames. The other
     stations have an empty frame in every cycle in which the limit does not end their visit.
 
     Args:
         piconet: whose slots they are.
-        own: (flows,) which flows are of the class.
-        others: (flows,) segments a second of the others.
-        data, ack: transmissions of both trains.
+        shares: (flows,) of what a saturated port sends; 0 for flows that are not saturated.
+        others: (flows,) segments a second of those.
+        data: transmissions of a segment.
+        ack: transmissions of an acknowledgement.
     """
+
     def excess(rate: float) -> tuple[float, float]:
         """Return the slots wanted in a slot, less one, and the cycle in slots."""
-        frames, slots = _carried(piconet, np.where(own, rate, others) * SLOT_S, data, ack)
+        frames, slots = _carried(piconet, (rate * shares + others) * SLOT_S, data, ack)
         busiest = frames.max()
         cycle = piconet.limit / busiest
         empty = EMPTY_FRAME * int((frames < busiest * (1.0 - ALIKE)).sum())
         return float(slots.sum()) + empty / cycle - 1.0, cycle
 
-    _, slots = _carried(piconet, np.where(own, 1.0, 0.0), data, ack)
+    _, slots = _carried(piconet, shares, data, ack)
     most = 1.0 / float(slots.sum()) / SLOT_S
     if excess(LEAST_LEFT * most)[0] >= 0.0:  # the others leave nothing
         return Slots(LEAST_LEFT * most, excess(LEAST_LEFT * most)[1] * SLOT_S)
-    rate = brentq(lambda tried: excess(tried)[0], LEAST_LEFT * most, most * (1.0 + ALIKE), xtol=1e-12 * most)
+    found = root_scalar(
+        lambda tried: excess(tried)[0], bracket=(LEAST_LEFT * most, most * (1.0 + ALIKE)), xtol=1e-12 * most
+    )
+    rate = float(found.root)
     return Slots(rate, excess(rate)[1] * SLOT_S)
 
 

@@ -1,25 +1,24 @@
 r"""The polled air at given rates, in closed form: processor sharing with a queue at every port.
 
-**Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills, because
-an empty frame would have gone there. Packets of both ports of a station that share a frame save two slots more.
-So the share rho of the slots is known beyond the empty frame of every visit, and the cycle is 2 n / (1 - rho).
+**Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills: an
+empty frame would have gone there. Packets of both ports of a station that share a frame save two slots more. So
+the share rho of the slots is known beyond the empty frame of every visit; the cycle is 2 n / (1 - rho).
 
-**Others.** While a segment waits for a visit the others are served; what comes for them while its own frames
-are sent is served before its next visit. So all but the frames after its last wait takes 1 / (1 - rho') times
-as long as in an idle piconet (`lone`), with rho' the work of all other ports: processor sharing (L. Kleinrock,
-Queueing Systems II, 1976, section 4.4). At its arrival a train of work w may be under way elsewhere: as in
-M/G/1 that adds sum(x w^2) / (2 (1 - rho')).
-
-A visit serves at most M frames: of what came for a station during a wait no more is served than its visits hold
-(`bounded`), so that light flows do not wait for the backlog of a saturated station.
+**Others.** While a segment waits for a visit the others are served; work that comes for them while its own
+frames are sent is served before its next visit. So all but the frames after its last wait takes
+1 / (1 - rho') times as long as in an idle piconet (`lone`), with rho' the work of all other ports: processor
+sharing (L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere
+when the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')). A visit serves at most M frames: no
+more of a station's work is served during a wait than its visits hold (`bounded`), so that light flows do not
+wait for the backlog of a saturated station.
 
 **Own port.** A train that waits behind others of its port goes a time D = (k (l + 1) + 2 (n - 1) k / M) /
 (1 - rho') later for each of them: its frames, and its share of a cycle of M frames. So the port is an M/G/1
 queue with this service.
 
-For equal stations under exhaustive service both parts together are the mean wait of the pseudo-conservation law
-(O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987) but for n (1 - rho_1) / (1 - rho) in place of
-n / (1 - rho'), with the own work rho_1. Nothing is fitted; errors are on the page of this model.
+Nothing is fitted. For equal stations under exhaustive service the sum is the mean wait of the
+pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for n / (1 - rho') in the
+place of n (1 - rho_1) / (1 - rho) with the work rho_1 of one station. The page of this model has the errors.
 """
 
 from collections.abc import Sequence
@@ -29,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.star_piconet.lone import EMPTY_FRAME, Stretch, Waits, crossing, stretch
-from btqueue.network.star_piconet.piconet import Piconet, Port
-from btqueue.network.star_piconet.trains import Transmissions
+from btqueue.network.piconet.lone import EMPTY_FRAME, Stretch, Waits, crossing, stretch
+from btqueue.network.piconet.ports import Piconet, Port
+from btqueue.network.piconet.trains import Transmissions
 from btqueue.queueing.errors import ConvergenceError
 
 FULL = 0.985
@@ -55,7 +54,8 @@ class Passage:
     """What a flow sees; times in slots.
 
     Attributes:
-        delay: mean time from the writing of a segment to its arrival, without the wait behind others of its port.
+        delay: mean time from the writing of a segment to its arrival, but for the wait behind others of its
+            port.
         answer: mean time from there to the arrival of the acknowledgement.
         wait: mean wait behind others of its first port.
         service: by how much each segment of its own before it adds to that wait.
@@ -237,7 +237,7 @@ class Air:
         return others
 
     def _passage(self, number: int, data: Transmissions, ack: Transmissions | None) -> Passage:
-        """Return what a flow sees, with as many own segments beside each as its window and round trip allow."""
+        """Return what a flow sees, with as many own segments beside each as window and round trip allow."""
         net = self.piconet
         way = crossing(
             net.senders[number].data, data, ack, stations=net.stations, limit=net.limit, whole=net.whole
@@ -256,9 +256,7 @@ class Air:
             beside = found
         raise ConvergenceError("the number of segments under way never settled")
 
-    def _seen(
-        self, number: int, own: int, data: Stretch, all_of_it: Stretch, beside: float
-    ) -> Passage:
+    def _seen(self, number: int, own: int, data: Stretch, all_of_it: Stretch, beside: float) -> Passage:
         first = self.piconet.senders[number].port
         half_cycle = Waits(float(self.piconet.stations), 0.5)
         waits = [(first, half_cycle), *data.by_port.items(), *all_of_it.by_port.items()]

@@ -7,6 +7,7 @@ trip grows, so there is one, and a bracketing search finds it. Several classes a
 moves.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
@@ -16,10 +17,10 @@ from scipy.optimize import root_scalar
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.star_piconet.air import Air, Passage
-from btqueue.network.star_piconet.bucket import Bucket, Entering, bucket, queue_loss
-from btqueue.network.star_piconet.piconet import DOWN, UP, Piconet, Port, Sender
-from btqueue.network.star_piconet.saturation import (
+from btqueue.network.piconet.air import Air, Passage
+from btqueue.network.piconet.bucket import Bucket, Entering, bucket, queue_loss
+from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender
+from btqueue.network.piconet.saturation import (
     Window,
     closed_rate,
     room_of,
@@ -27,8 +28,8 @@ from btqueue.network.star_piconet.saturation import (
     token_capacity,
     window,
 )
-from btqueue.network.star_piconet.tcp import LOSSLESS, Timing, tcp_rate
-from btqueue.network.star_piconet.trains import transmissions
+from btqueue.network.piconet.tcp import LOSSLESS, Timing, tcp_rate
+from btqueue.network.piconet.trains import transmissions
 
 LARGEST_QUEUE = 60
 """Packets of the largest queue whose losses are followed, for cost: a larger one is taken to lose none."""
@@ -170,32 +171,36 @@ class Coupling:
         most = np.inf if net.ack is None else flows * self.timing.window * len(net.data.packets)
         if places >= most or places > LARGEST_QUEUE:
             return 0.0
-        trains = self._entering_train(air, sender.port)
+        trains = sum(
+            float(air.rates[number]) / SLOT_S
+            for number, other in enumerate(net.senders)
+            if sender.port in other.data
+        )
         return queue_loss(trains, self.data, passage.service * SLOT_S / self.data.mean, int(places))
 
-    @staticmethod
-    def _entering_train(air: Air, port: Port) -> float:
-        """Data trains a second that come to a port."""
-        return float(sum(air.rates[one.flow] for one in air.crossed if one.port == port and not one.answer)) / SLOT_S
-
-    def limits(self, rates: np.ndarray, number: int, load: float) -> Limits:
+    def limits(self, rates: np.ndarray, number: int, load: float, held_back: set[int]) -> Limits:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.
 
-        The window goes round in the time that a segment takes when its own class sends next to nothing; first
-        it is tried with the longer one at its load, which is solved for anyway, and says enough if the window
+        Classes that are not held back by their load share the rest, each port as much as the next one. The
+        window goes round in the time that a segment takes when its own class sends next to nothing; first it
+        is tried with the longer one at its load, which is solved for anyway, and says enough if the window
         allows the load even so.
         """
         net, timing = self.piconet, self.timing
         own = np.array([k == number for k in self.class_of])
         others = np.where(own, 0.0, rates[list(self.class_of)])
+        sharing = np.array([k == number or k in held_back for k in self.class_of])
+        ports = Counter(s.port for s, shares in zip(net.senders, sharing, strict=True) if shares)
+        shares = np.array([1.0 / ports[s.port] if s.port in ports else 0.0 for s in net.senders]) * sharing
         sender = self.members[number]
-        slots = saturated_slots(net, own, others, self.data, self.ack)
+        share = 1.0 / ports[sender.port]
+        slots = saturated_slots(net, shares, np.where(sharing, 0.0, others), self.data, self.ack)
         tokens = token_capacity(net, own, others, sender.port)
-        by_tokens, capacity = tokens < slots.capacity, min(slots.capacity, tokens)
+        by_tokens, capacity = tokens < slots.capacity * share, min(slots.capacity * share, tokens)
         if net.ack is None:
             return Limits(capacity, slots.cycle_s, capacity, Window(np.inf, 0.0), by_tokens)
         held = window(timing.window, room_of(net, sender, by_tokens=by_tokens))
-        flows = 1 if by_tokens else int(own.sum())
+        flows = 1.0 if by_tokens else float(shares.sum()) / share
         service_s = 1.0 / (flows * capacity)
         for tried in (load / self.data.success, LEAST * capacity):
             if tried < AT_MOST * capacity:
@@ -213,7 +218,14 @@ def _signature(piconet: Piconet, one: Sender) -> tuple:
     first, last = one.data[0], one.data[-1]
     ahead = (last.station - first.station) % piconet.stations
     carried = tuple(
-        tuple(sorted((p.way, s.rate, p == s.port) for s in piconet.senders for p in s.data if p.station == port.station))
+        tuple(
+            sorted(
+                (p.way, s.rate, p == s.port)
+                for s in piconet.senders
+                for p in s.data
+                if p.station == port.station
+            )
+        )
         for port in one.data
     )
     return tuple(port.way for port in one.data), ahead, one.rate, carried
@@ -250,11 +262,13 @@ def solve_rates(coupling: Coupling) -> Solved:
     loads = np.array([sender.rate for sender in coupling.members])
     rates = np.zeros(len(loads))
     count = len(loads)
+    held_back = {number for number in range(count) if np.isinf(loads[number])}
     for _ in range(MOST_TURNS):
         before, found = rates.copy(), []
         for number in range(count):
-            rates[number], limit, why = _rate_of(coupling, rates, number, loads[number])
+            rates[number], limit, why = _rate_of(coupling, rates, number, loads[number], held_back)
             found.append((limit, why))
+            held_back = held_back - {number} if why == "load" else held_back | {number}
         moved = float(np.max(np.abs(rates - before) / rates))
         if count == 1 or moved <= MOVED:
             limits, why = zip(*found, strict=True)
@@ -262,8 +276,7 @@ def solve_rates(coupling: Coupling) -> Solved:
             residual = max(corrected, 0.0 if count == 1 else moved)
             return Solved(state, rates.copy(), limits, why, residual, coupling.evaluations)
     raise NoConvergence(
-        f"the rates of {count} classes of flows still moved by {moved:.1g} in the last turn: more than one "
-        "of them is limited by the slots, and this model does not know how they share them"
+        f"the rates of {count} classes of flows still moved by {moved:.1g} in turn {MOST_TURNS}"
     )
 
 
@@ -291,9 +304,11 @@ def overflow(limits: Limits, seen: Seen) -> float:
     return min(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
 
 
-def _rate_of(coupling: Coupling, rates: np.ndarray, number: int, load: float) -> tuple[float, Limits, str]:
+def _rate_of(
+    coupling: Coupling, rates: np.ndarray, number: int, load: float, held_back: set[int]
+) -> tuple[float, Limits, str]:
     """Return the rate of one class, the others being given, its limits and which of them decides."""
-    limits, success = coupling.limits(rates, number, load), coupling.data.success
+    limits, success = coupling.limits(rates, number, load, held_back), coupling.data.success
     most, why = min((load, "load"), (limits.rate * success, "window"))
     if success * coupling.ack.success > 1.0 - LOSSLESS or coupling.piconet.ack is None:
         return most, limits, why

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.network.star_piconet.piconet import Train
+from btqueue.network.piconet.ports import Train
 
 NEGLIGIBLE = 1e-9
 MOST = 100

@@ -19,7 +19,7 @@ WIDER = {
 }  # fmt: skip
 """Keys of the models without repetition of which this one takes every value."""
 
-STAR_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
+PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
         "network.topology": ("piconet", "custom"),
@@ -38,10 +38,10 @@ LEAST_ROOM = 4
 factor of two."""
 
 
-def not_a_star(s: Scenario) -> Iterator[Limit]:
+def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     """Yield what the model does not cover, and no list of values can say."""
     network = s.network
-    if network.topology not in STAR_PICONET["network.topology"]:
+    if network.topology not in PICONET["network.topology"]:
         return
     yield from not_plain_segments(s)
     if len(network.piconet_names) != 1:

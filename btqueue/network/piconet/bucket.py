@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import poisson
 
-from btqueue.network.star_piconet.piconet import Piconet
-from btqueue.network.star_piconet.trains import Transmissions
+from btqueue.network.piconet.ports import Piconet
+from btqueue.network.piconet.trains import Transmissions
 
 
 class Entering(NamedTuple):
@@ -71,8 +71,8 @@ def bucket(piconet: Piconet, entering: Entering) -> Bucket:
 def queue_loss(rate: float, train: Transmissions, service_s: float, places: int) -> float:
     """Return the share of trains of which a queue refuses a packet.
 
-    Every transmission is a packet of its own, the one under way has a place, and so many are served one by one:
-    the queue of a port is a bucket without depth whose tokens come in the time that a frame takes.
+    Every transmission is a packet of its own, and the one under way has a place: the queue of a port is a
+    bucket for one packet whose tokens come in the time from frame to frame.
 
     Args:
         rate: trains a second, Poisson.
