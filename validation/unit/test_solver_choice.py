@@ -32,7 +32,7 @@ def test_both_are_the_same_where_no_model_samples():
 
 def test_what_has_no_analytic_model_is_refused_by_name():
     with pytest.raises(NotBuiltYet, match=r"network\] topology"):
-        bt.solve(bt.load("venugopal-2006/scatternet").with_(run__solver="analytic"))
+        bt.solve(bt.load("venugopal-2006/scatternet-6").with_(run__solver="analytic"))
 
 
 def test_a_perfect_ring_has_both_answers():
