@@ -24,6 +24,7 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
         "network.topology": ("piconet", "custom"),
         "link.flush_timeout_s": (None,),
+        "voice.packet": ("none", "HV1", "HV2", "HV3"),
         "flow_control.drop": ("packet",),
         "polling.discipline": ("e-limited", "1-limited", "round-robin", "exhaustive"),
         "transport.protocol": ("tcp", "none"),
@@ -51,6 +52,8 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
         available = '"perfect" or "constant" without ARQ: losses in bursts are not in this model'
         yield Limit("radio.model", s.radio.model, available)
     yield from _relays(s)
+    if s.voice.packet != "none" and any(packet.slots > 1 for packet in packet_types(s.link.packets)):
+        yield Limit("link.packets", s.link.packets, "types of one slot beside voice links")
     yield from own_keys(network)
     yield from _room(s)
 

@@ -200,6 +200,15 @@ def test_a_light_flow_does_not_wait_for_a_backlog():
     assert passage.delay + passage.answer < 2 * full_visit + DATA_SLOTS + PACKETS + full_visit + 10
 
 
+@pytest.mark.parametrize(("packet", "links", "longer"), [("HV3", 1, 1.5), ("HV3", 2, 3.0), ("HV2", 1, 2.0)])
+def test_voice_takes_its_share_of_the_slots(packet, links, longer):
+    one_slot = {"link__packets": ["DH1"], "traffic__source": "greedy", "flow_control__baseband_packets": 600}
+    alone = bt.solve(star(**one_slot))
+    beside = bt.solve(star(**one_slot, voice__packet=packet, voice__links=links))
+    for metric, share in (("goodput_kbps", 1 / longer), ("rtt_s", longer), ("slot_utilisation", 1 / longer)):
+        assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
+
+
 def test_bounded_work():
     work, most = np.array([0.0, 1.0, 1.0, 1.0, 0.0]), np.array([1.0, 2.0, 1.0, 0.01, 0.0])
     values, slopes = bounded(work, most)
@@ -265,6 +274,7 @@ def test_a_window_that_fits_loses_nothing():
         ),
         ({"transport__variant": "vegas", "network__flows": "downlink"}, "transport.variant"),
         ({"link__arq": "none", "radio__model": "gilbert-elliott"}, "radio.model"),
+        ({"voice__packet": "HV3", "voice__links": 1}, "link.packets"),
         ({"transport__variant": "sack", "flow_control__baseband_packets": 20}, "transport.variant"),
     ],
 )

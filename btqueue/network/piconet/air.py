@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.lone import EMPTY_FRAME, Stretch, Waits, crossing, stretch
 from btqueue.network.piconet.ports import Piconet, Port
 from btqueue.network.piconet.trains import Transmissions
@@ -118,7 +117,7 @@ class Air:
             ConvergenceError: the probabilities of shared frames never settled.
         """
         self.piconet, self.window, (data, ack) = piconet, window, sent
-        self.rates = np.asarray(offered, float) * SLOT_S
+        self.rates = np.asarray(offered, float) * piconet.slot_s
         answered = piconet.ack is not None
         self.crossed = tuple(
             Crossed(number, port, train, answer)

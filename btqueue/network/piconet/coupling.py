@@ -15,7 +15,6 @@ from math import hypot
 import numpy as np
 from scipy.optimize import root_scalar
 
-from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet.air import Air, Passage
 from btqueue.network.piconet.bucket import Bucket, Entering, bucket, queue_loss
@@ -150,14 +149,15 @@ class Coupling:
         segment wait, with random service both would. The waits are added as squares, between the two.
         """
         sender, passage, net = self.piconet.senders[number], air.passages[number], self.piconet
+        slot_s = net.slot_s
         tokens = buckets[sender.port]
         processing_s = net.jitter_s / 2  # uniform from 0
-        before_s = processing_s + passage.delay * SLOT_S
-        delay = before_s + hypot(tokens.wait_s, passage.wait * SLOT_S)
+        before_s = processing_s + passage.delay * slot_s
+        delay = before_s + hypot(tokens.wait_s, passage.wait * slot_s)
         rtt = np.nan
         if net.ack is not None:
-            waits = hypot(tokens.wait_s, passage.wait_inside(self.timing.window) * SLOT_S)
-            rtt = before_s + waits + processing_s + buckets[sender.back[0]].wait_s + passage.answer * SLOT_S
+            waits = hypot(tokens.wait_s, passage.wait_inside(self.timing.window) * slot_s)
+            rtt = before_s + waits + processing_s + buckets[sender.back[0]].wait_s + passage.answer * slot_s
         return Seen(rtt, delay, self._overflow(sender, passage, air), tokens.train_loss)
 
     def _overflow(self, sender: Sender, passage: Passage, air: Air) -> float:
@@ -172,11 +172,11 @@ class Coupling:
         if places >= most or places > LARGEST_QUEUE:
             return 0.0
         trains = sum(
-            float(air.rates[number]) / SLOT_S
+            float(air.rates[number]) / net.slot_s
             for number, other in enumerate(net.senders)
             if sender.port in other.data
         )
-        return queue_loss(trains, self.data, passage.service * SLOT_S / self.data.mean, int(places))
+        return queue_loss(trains, self.data, passage.service * net.slot_s / self.data.mean, int(places))
 
     def limits(self, rates: np.ndarray, number: int, load: float, held_back: set[int]) -> Limits:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.

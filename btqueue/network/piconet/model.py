@@ -153,7 +153,7 @@ def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
     if full == [True]:
         metrics["cycle_s"] = found.limits[0].cycle_s
     elif not any(full):
-        metrics["cycle_s"] = air.cycle * SLOT_S
+        metrics["cycle_s"] = air.cycle * net.slot_s
     if not any(full) and "window" not in found.limited:
         token_buffer = np.mean([found.state.buckets[Port(s, UP)].packets for s in stations])
         metrics["queue_packets"] = {"token_buffer": float(token_buffer)}

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, PacketType, segment
+from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
+from btqueue.baseband.voice import VoiceLinks
 from btqueue.channel import packet_error_rate
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
@@ -86,6 +87,7 @@ class Piconet:
         token_rate: bytes a second; infinite without flow control.
         jitter_s: largest random processing delay of a segment at its sender (s).
         whole: whether the central puts a segment together before it passes it on.
+        slot_s: mean time from one slot that voice links leave to the next (s).
     """
 
     stations: int
@@ -100,6 +102,7 @@ class Piconet:
     token_rate: float
     jitter_s: float
     whole: bool
+    slot_s: float
 
 
 def piconet_of(scenario: Scenario) -> Piconet:
@@ -135,7 +138,22 @@ def piconet_of(scenario: Scenario) -> Piconet:
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
         jitter_s=scenario.run.jitter_s,
         whole=scenario.network.relay == "segment",
+        slot_s=_slot_s(scenario),
     )
+
+
+def _slot_s(scenario: Scenario) -> float:
+    """Return the mean time of a slot.
+
+    Beside voice links data have a gap in each of their periods. Frames of packets of one slot fill it without
+    rest, so that the piconet is one whose slots are longer: in the long run exactly, and for each wait on
+    average.
+    """
+    voice = scenario.voice
+    if voice.packet == "none":
+        return SLOT_S
+    links = VoiceLinks(packet=voice.packet, links=voice.links)
+    return SLOT_S * links.period / links.gap
 
 
 def _limit(discipline: str, limit: int) -> int:

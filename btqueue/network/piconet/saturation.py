@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import root_scalar
 
-from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.lone import EMPTY_FRAME
 from btqueue.network.piconet.ports import Piconet, Port, Sender
 from btqueue.network.piconet.trains import Transmissions
@@ -88,21 +87,21 @@ def saturated_slots(
 
     def excess(rate: float) -> tuple[float, float]:
         """Return the slots wanted in a slot, less one, and the cycle in slots."""
-        frames, slots = _carried(piconet, (rate * shares + others) * SLOT_S, data, ack)
+        frames, slots = _carried(piconet, (rate * shares + others) * piconet.slot_s, data, ack)
         busiest = frames.max()
         cycle = piconet.limit / busiest
         empty = EMPTY_FRAME * int((frames < busiest * (1.0 - ALIKE)).sum())
         return float(slots.sum()) + empty / cycle - 1.0, cycle
 
     _, slots = _carried(piconet, shares, data, ack)
-    most = 1.0 / float(slots.sum()) / SLOT_S
+    most = 1.0 / float(slots.sum()) / piconet.slot_s
     if excess(LEAST_LEFT * most)[0] >= 0.0:  # the others leave nothing
-        return Slots(LEAST_LEFT * most, excess(LEAST_LEFT * most)[1] * SLOT_S)
+        return Slots(LEAST_LEFT * most, excess(LEAST_LEFT * most)[1] * piconet.slot_s)
     found = root_scalar(
         lambda tried: excess(tried)[0], bracket=(LEAST_LEFT * most, most * (1.0 + ALIKE)), xtol=1e-12 * most
     )
     rate = float(found.root)
-    return Slots(rate, excess(rate)[1] * SLOT_S)
+    return Slots(rate, excess(rate)[1] * piconet.slot_s)
 
 
 def _carried(
