@@ -274,7 +274,7 @@ def test_a_window_that_fits_loses_nothing():
         ),
         ({"transport__variant": "vegas", "network__flows": "downlink"}, "transport.variant"),
         ({"link__arq": "none", "radio__model": "gilbert-elliott"}, "radio.model"),
-        ({"voice__packet": "HV3", "voice__links": 1}, "link.packets"),
+        ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "link.packets"),
         ({"transport__variant": "sack", "flow_control__baseband_packets": 20}, "transport.variant"),
     ],
 )

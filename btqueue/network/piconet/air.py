@@ -1,8 +1,8 @@
 r"""The polled air at given rates, in closed form: processor sharing with a queue at every port.
 
 **Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills: an
-empty frame would have gone there. Packets of both ports of a station that share a frame save two slots more. So
-the share rho of the slots is known beyond the empty frame of every visit; the cycle is 2 n / (1 - rho).
+empty frame would have gone there. Packets of both ports of a station that share a frame save two slots more.
+So the share rho of the slots is known beyond the empty frame of every visit; the cycle is 2 n / (1 - rho).
 
 **Others.** While a segment waits for a visit the others are served; work that comes for them while its own
 frames are sent is served before its next visit. So all but the frames after its last wait takes
