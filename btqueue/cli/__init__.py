@@ -154,7 +154,7 @@ def simulate(
             recordings.make(files, quiet=quiet)
             if as_json:
                 _print_json(wanted, files=recordings.written, quiet=quiet)
-            else:
+            elif recordings.written:
                 recordings_table(heading(scenario, wanted), recordings.written)
         return
     target = _target(out, force)

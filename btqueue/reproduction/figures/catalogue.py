@@ -195,13 +195,16 @@ def draw(
     if not force:
         require_free([(entry, folder)], settings)
     own = _own_files(entry, folder, settings)
+    with _refusals(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     began, computed = time.monotonic(), store.computed
     script = runpy.run_path(str(entry.path))
     work = Work(entry.paper, entry.citation, settings, store, report or (lambda *_: None))
     files, captions = [], []
     for picture in script["draw"](work):
         name = f"{entry.stem}{'-' if picture.part else ''}{picture.part}.{settings.format}"
-        with _written(folder / name, replace=force or name in own) as part:
+        path = folder / name
+        with _refusals(path), written_whole(path, replace=force or name in own) as part:
             save(picture.figure, part, f".{settings.format}")
         files.append(name)
         captions.append(picture.caption)
@@ -210,22 +213,17 @@ def draw(
         tuple(script.get("CLAIMS", ())), tuple(files), tuple(captions), asdict(settings),
         work.points, store.computed - computed, round(time.monotonic() - began, 2),
     )  # fmt: skip
-    with _written(folder / _record(entry), replace=force or _record(entry) in own) as part:
+    path = folder / _record(entry)
+    with _refusals(path), written_whole(path, replace=force or path.name in own) as part:
         part.write_text(json.dumps(asdict(drawn), indent=1) + "\n", "utf-8")
     return drawn
 
 
 @contextmanager
-def _written(path: Path, *, replace: bool) -> Iterator[Path]:
-    """Yield where to write a file that shall be at *path*, in a folder that is made if it is not there.
-
-    Raises:
-        BadFiles: the file system refuses, or something is there and *replace* is false.
-    """
+def _refusals(path: Path) -> Iterator[None]:
+    """Raise `BadFiles` in the block where the file system refuses *path*."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path, replace=replace) as part:
-            yield part
+        yield
     except OSError as error:
         raise BadFiles(f"{path}: cannot be written ({error.strerror or error})") from None
 
