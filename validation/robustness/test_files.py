@@ -13,7 +13,7 @@ from btqueue import files
 from btqueue.files import UnusableFile, printable, read_bytes, read_text, require_regular, written_whole
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.scenario.radio import Radio
-from btqueue.scenario.recorded_input import read_arrivals, read_trace
+from btqueue.scenario.recordings import read_arrivals, read_trace
 
 SECRET = "root:$6$salt$hash:19000:0:99999:7:::"
 
@@ -82,7 +82,7 @@ def unreadable(tmp_path: Path) -> list[str]:
 )
 def test_a_scenario_may_name_anything(tmp_path, read):
     for name in unreadable(tmp_path):
-        with pytest.raises(ScenarioError, match=r"_file = .*the file (is|cannot)") as refused:
+        with pytest.raises(ScenarioError, match=r"file .* (is|cannot be read)") as refused:
             read(name)
         assert name in str(refused.value)
 
@@ -98,7 +98,7 @@ def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_pat
     path, said = tmp_path / "file", []
     for wrong in (line, "x"):
         path.write_text(f"# a comment\n\n{good}\n{wrong}\n")
-        with pytest.raises(ScenarioError, match="line 4 must be") as refused:
+        with pytest.raises(ScenarioError, match="line 4: must be") as refused:
             read(str(path))
         said.append((str(refused.value), refused.value.problems))
     assert said[0] == said[1]
