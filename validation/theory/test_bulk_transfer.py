@@ -225,3 +225,12 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
         return [(a - b) / (step * (a + b)) for a, b in zip(*ends, strict=True)]
 
     assert slopes(1e-3) == pytest.approx(slopes(1e-4), abs=1e-3)
+
+
+def test_a_transfer_that_measures_no_round_trip_has_none():
+    found = bt.solve(
+        bt.load("suliman-2005/connections").changed(
+            {"traffic.load_kbps": 50, "transport.mss_bytes": 60000, "traffic.message_bytes": 100000}
+        )
+    )
+    assert np.isnan(found.rtt_s).all() and np.isfinite(found.goodput_kbps).all()

@@ -112,8 +112,9 @@ def _sessions(found: list[Followed], elapsed: float) -> dict[str, np.ndarray]:
 
 def _warnings(found: list[Followed]) -> list[str]:
     warnings = []
-    means = [float(np.concatenate(one.rtts).mean()) for one in found]
-    if max(means) - min(means) >= DISTINCT * max(means):
+    trips = [np.concatenate(one.rtts) for one in found]
+    means = [float(some.mean()) for some in trips if some.size]
+    if means and max(means) - min(means) >= DISTINCT * max(means):
         warnings.append(
             f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
             f"{max(means):.3f} s; their average is given, a run may stay in one of them"
