@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import btqueue
 from btqueue.cli import app
 from btqueue.cli.exits import Commands
+from btqueue.cli.tables import recordings_table
 
 NAME = "chen-2004/adaptive-1"
 """Solved in milliseconds."""
@@ -109,7 +110,6 @@ def evil(tmp_path):
     [
         ["solve", "evil.toml"],
         ["simulate", "evil.toml", "--all", *SHORT],
-        ["simulate", "evil.toml", "--pcap", "x.pcap", *SHORT],
         ["simulate", "evil.toml", "--pcap", "x.pcap", "--at", "z", *SHORT],
         ["compare", "evil.toml", *SHORT],
         ["sweep", "evil.toml", "--over", "polling.limit=1,2", "--engine", "simulate", *SHORT],
@@ -134,6 +134,12 @@ def test_no_file_steers_the_terminal(engines, evil, monkeypatch, arguments):
     assert result.output and not any(c in result.output for c in STEERING)
     if arguments[1] == "evil.toml" and result.exit_code == 0:
         assert MARKUP in result.output  # shown, not obeyed
+
+
+def test_names_of_hosts_steer_no_terminal_either(capsys):
+    recordings_table(EVIL, {"pcap": {"path": EVIL, "host": f"{MARKUP}{EVIL}"}})
+    shown = capsys.readouterr().out
+    assert MARKUP in shown and not any(c in shown for c in STEERING)
 
 
 def test_commands_print_in_one_way():
@@ -364,8 +370,17 @@ def test_pictures_on_a_full_disk_fail_as_files_do(full_disk, suffix):
 
     from btqueue.plots import save
 
-    with pytest.raises(OSError, match="File too large"):
-        save(Figure(), full_disk / f"x.{suffix}")
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    figure = Figure()
+    for axes in figure.subplots(2):
+        for marker in "osv^D":
+            axes.plot([1, 2, 3], marker=marker, label=f"goodput (kbit/s) {marker}")
+        axes.set_title("as large as ours are: $x^2$")
+        axes.legend()
+    for room in range(0, 10_000, 1000):  # wherever it ends
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        with pytest.raises(OSError, match="File too large"):
+            save(figure, full_disk / f"x.{suffix}")
 
 
 # ---------------------------------------------------------------------------------------------- signals
