@@ -54,6 +54,10 @@ def not_a_star(s: Scenario) -> Iterator[Limit]:
     if s.radio.model == "gilbert-elliott" and s.radio.per is None and s.link.arq == "none":
         available = '"perfect" or "constant" without ARQ: losses in bursts are not in this model'
         yield Limit("radio.model", s.radio.model, available)
+    own = [flow.law or s.traffic.source for flow in active_flows(network)]
+    if s.polling.discipline == "exhaustive" and len(network.piconet_names[0].members) > 1 and "greedy" in own:
+        available = "another one: a flow that always has data keeps the central from all others"
+        yield Limit("polling.discipline", "exhaustive", available)
     yield from _flows(network)
     yield from own_keys(network)
     yield from _room(s)
@@ -74,6 +78,11 @@ def _room(s: Scenario) -> Iterator[Limit]:
         yield Limit("link.packets", s.link.packets, available)
         return
     central, window = s.network.piconet_names[0].central, s.transport.receive_window_segments
+    if tcp and s.flow_control.enabled:
+        needed = packets * min(LEAST_ROOM, window)
+        if s.flow_control.buffer_packets < needed:
+            available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
+            yield Limit("flow_control.buffer_packets", s.flow_control.buffer_packets, available)
     loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
