@@ -14,6 +14,7 @@ from btqueue.scenario.topology import Hop, Topology, topology
 VARIANTS = ("tahoe", "reno", "newreno", "sack")
 LARGEST_WINDOW = 128
 LEAST_WINDOW_WITH_LOSS = 2
+"""A window of one whose losses only timers repair is answered with 17 to 98 % too much goodput."""
 LARGEST_LOSS_WITHOUT_TIME_STAMPS = 0.08
 """Segments lost from which on backed-off timers, which Karn's rule keeps until a segment gets through at its
 first try, hold the connection up: goodput is 12 % too high at 0.1, 35 % at 0.15 and 200 % at 0.3."""
@@ -60,6 +61,68 @@ BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 def not_bulk_transfer(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of bulk transfers does not cover, and no list of values can say."""
+    own = [flow for flow in flows_of(s.network) if not isinstance(s.network.flows, str)]
+    for name, common, available in (
+        ("law", "traffic.source", ("greedy", "request-reply")),
+        ("variant", "transport.variant", VARIANTS),
+    ):
+        table, _, key = common.partition(".")
+        usual = getattr(getattr(s, table), key)
+        for value in {getattr(flow, name) or usual for flow in own} or {usual}:
+            if value not in available:
+                yield Limit(common, value, " or ".join(available))
+    if ({flow.law or s.traffic.source for flow in own} or {s.traffic.source}) == {"request-reply"}:
+        yield Limit("traffic.source", s.traffic.source, '"greedy" for at least one flow')
+    windows = {flow.receive_window_segments or s.transport.receive_window_segments for flow in own}
+    for window in windows or {s.transport.receive_window_segments}:
+        if window > LARGEST_WINDOW:
+            yield Limit("transport.receive_window_segments", window, f"at most {LARGEST_WINDOW}")
+    for link in s.network.outside_links:
+        yield from _uneven(link)
+    yield from _ways(s)
+
+
+def _uneven(link: OutsideLink) -> Iterator[Limit]:
+    """Yield what makes an outside link other than a transmitter with a constant delay."""
+    if link.jitter_s:
+        yield Limit("network.outside_links", link.name, "jitter_s = 0")
+    if link.down_s:
+        yield Limit("network.outside_links", link.name, "a link without interruptions, down_s = 0")
+
+
+def _ways(s: Scenario) -> Iterator[Limit]:
+    """Yield what is wrong with the ways of the flows."""
+    plan = topology(s)
+    ways = [plan.route(a, b) for f in plan.flows for a, b in ((f.source, f.target), (f.target, f.source))]
+    used = {hop.index for way in ways for hop in way if hop.kind == "bluetooth"}
+    if len(used) > 1:
+        yield Limit("network.flows", len(used), "flows through at most one piconet")
+    nodes = {node for p in used for node in (plan.piconets[p].central, *plan.piconets[p].members)}
+    if any(bridge.node in nodes for bridge in plan.bridges):
+        yield Limit("network.piconet_list", s.network.piconet_list, "a piconet without bridges")
+    crossed = {hop.index for way in ways for hop in way if hop.kind == "outside"}
+    lossy = any(plan.outside[i].link.loss or plan.outside[i].link.loss_back for i in crossed)
+    if used:
+        yield from _radio(s)
+    yield from relayed_packets(s, ways)
+    if lossy:
+        yield from _losses(s, plan)
+
+
+def relayed_packets(s: Scenario, ways: Iterable[tuple[Hop, ...]]) -> Iterator[Limit]:
+    """Yield packets that are passed on one by one, if any way takes more than one hop."""
+    if s.network.relay != "segment" and any(len(way) > 1 for way in ways):
+        yield Limit("network.relay", s.network.relay, '"segment" where a node passes segments on')
+
+
+def _losses(s: Scenario, plan: Topology) -> Iterator[Limit]:
+    """Yield what the model does not cover where an outside link loses packets."""
+    transport, where = s.transport, "where an outside link loses packets"
+    if len(plan.flows) > 1:
+        yield Limit("network.flows", s.network.flows, f"a single flow {where}")
+    if s.traffic.message_bytes % transport.mss_bytes:
+        available = f"whole segments of transport.mss_bytes {where}"
+        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
     yield from _window_with_loss(s)
     if transport.delayed_ack and transport.ack_every_segments > MOST_SEGMENTS_OF_A_LOSSY_ACK:
         available = f"at most {MOST_SEGMENTS_OF_A_LOSSY_ACK} {where}"

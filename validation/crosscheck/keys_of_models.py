@@ -244,10 +244,11 @@ class Key(NamedTuple):
 def keys() -> Iterator[Key]:
     """Yield every key that a scenario can have."""
     for table, field in Scenario.model_fields.items():
-        if not _is_table(field.annotation):
-            yield Key(table, field.annotation)
+        kind = field.annotation
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+            yield Key(table, kind)
             continue
-        for key, own in field.annotation.model_fields.items():
+        for key, own in kind.model_fields.items():
             yield Key(f"{table}.{key}", own.annotation)
             for entry in _entries(own.annotation):
                 for inner, deepest in entry.model_fields.items():
