@@ -55,7 +55,7 @@ def not_two_way_link(s: Scenario) -> Iterator[Limit]:
         yield Limit("traffic.message_bytes", traffic.message_bytes, available)
     if transport.delayed_ack and transport.ack_every_segments > 2:
         yield Limit("transport.ack_every_segments", transport.ack_every_segments, "1 or 2")
-    if traffic.two_way and transport.receive_window_segments == 1:
+    if traffic.two_way and not transport.delayed_ack and transport.receive_window_segments == 1:
         available = "at least 2 with data both ways"
         yield Limit("transport.receive_window_segments", 1, available)
     if transport.delayed_ack and transport.min_rto_s < 2.0 * transport.ack_delay_s:

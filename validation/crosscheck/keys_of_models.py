@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
+from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.radio import RadioLink
@@ -395,6 +396,6 @@ def solved(scenario_toml: str) -> tuple[Any, tuple[str, ...]] | str:
 
     try:
         answer = bt.solve(Scenario.from_dict(tomllib.loads(scenario_toml)))
-    except NoConvergence as error:
+    except (NoConvergence, ImpossibleAnswer) as error:
         return str(error)
     return answer, tuple(answer.attrs["warnings"])
