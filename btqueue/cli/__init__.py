@@ -14,8 +14,8 @@ import typer
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, sensitivity, sweep, validate
-from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, say
-from btqueue.cli.options import AsJson, Quiet, Threads
+from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, say
+from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -57,7 +57,7 @@ Device = Annotated[
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"btqueue {__version__}")
+        put(f"btqueue {__version__}")
         raise typer.Exit
 
 
@@ -76,21 +76,24 @@ def solve(
     set_: Sets = None,
     as_json: AsJson = False,
     out: Out = None,
+    force: Force = False,
     every: Every = False,
     quiet: Quiet = False,
 ) -> None:
     """Solve a scenario with Markov chains and queueing theory."""
     from btqueue.cli.engines import run_solver
-    from btqueue.cli.tables import solved_table
+    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.tables import heading, solved_table
 
-    wanted, target = _wanted(scenario, set_), _target(out)
+    wanted, target = _wanted(scenario, set_), _target(out, force)
     solved = run_solver(wanted)
-    if target:
-        target.write(solved.dataset, wanted)
-    if as_json:
-        _print_json(wanted, solved=solved, quiet=quiet)
-    else:
-        solved_table(_heading(scenario, wanted), solved, every=every)
+    with AnswerFirst() as files:
+        if target:
+            files.write(target.write, solved.dataset, wanted)
+        if as_json:
+            _print_json(wanted, solved=solved, quiet=quiet)
+        else:
+            solved_table(heading(scenario, wanted), solved, every=every)
 
 
 @app.command()
@@ -99,6 +102,7 @@ def simulate(
     set_: Sets = None,
     as_json: AsJson = False,
     out: Out = None,
+    force: Force = False,
     every: Every = False,
     trace: Annotated[
         Path | None,
@@ -133,31 +137,36 @@ def simulate(
     Ctrl-C ends it with what was measured by then, marked as interrupted; a second one stops at once.
     """
     from btqueue.cli.engines import run_simulator
+    from btqueue.cli.files import AnswerFirst
     from btqueue.cli.recordings import Recordings
-    from btqueue.cli.tables import recordings_table, simulated_table
+    from btqueue.cli.tables import heading, recordings_table, simulated_table
 
     wanted = _wanted(scenario, set_)
-    recordings = Recordings.checked(wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step)
+    recordings = Recordings.checked(
+        wanted, trace=trace, pcap=pcap, at=at, series=series, step_s=step, force=force
+    )
     if recordings is not None:
         if out is not None:
             raise BadInput("--out: goes with replications; --trace, --pcap and --series play a single one")
         if device == "gpu":
             raise BadInput("--device gpu: --trace, --pcap and --series are written on the CPU")
-        recordings.make(quiet=quiet)
-        if as_json:
-            _print_json(wanted, files=recordings.written, quiet=quiet)
-        else:
-            recordings_table(_heading(scenario, wanted), recordings.written)
+        with AnswerFirst() as files:
+            recordings.make(files, quiet=quiet)
+            if as_json:
+                _print_json(wanted, files=recordings.written, quiet=quiet)
+            elif recordings.written:
+                recordings_table(heading(scenario, wanted), recordings.written)
         return
-    target = _target(out)
+    target = _target(out, force)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet, device=device)
-    if target:
-        target.write(simulated.marked(), wanted)
-    if as_json:
-        _print_json(wanted, simulated=simulated, quiet=quiet)
-    else:
-        simulated_table(_heading(scenario, wanted), wanted, simulated, every=every)
-    _end(simulated)
+    with AnswerFirst() as files:
+        if target:
+            files.write(target.write, simulated.marked(), wanted)
+        if as_json:
+            _print_json(wanted, simulated=simulated, quiet=quiet)
+        else:
+            simulated_table(heading(scenario, wanted), wanted, simulated, every=every)
+        _end(simulated)
 
 
 @app.command()
@@ -166,26 +175,29 @@ def compare(
     set_: Sets = None,
     as_json: AsJson = False,
     out: Out = None,
+    force: Force = False,
     every: Every = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
     """Solve and simulate a scenario and lay the two answers side by side."""
     from btqueue.cli.engines import run_simulator, run_solver
-    from btqueue.cli.tables import comparison_table
+    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.tables import comparison_table, heading
     from btqueue.study import side_by_side
 
-    wanted, target = _wanted(scenario, set_), _target(out)
+    wanted, target = _wanted(scenario, set_), _target(out, force)
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
     comparison = side_by_side(wanted, solved.dataset, simulated.dataset)
-    if target:
-        target.write(simulated.marked(comparison), wanted)
-    if as_json:
-        _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
-    else:
-        comparison_table(_heading(scenario, wanted), wanted, comparison, solved, simulated, every=every)
-    _end(simulated)
+    with AnswerFirst() as files:
+        if target:
+            files.write(target.write, simulated.marked(comparison), wanted)
+        if as_json:
+            _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
+        else:
+            comparison_table(heading(scenario, wanted), wanted, comparison, solved, simulated, every=every)
+        _end(simulated)
 
 
 for study in (sweep, sensitivity, dimension, check, validate):
@@ -207,17 +219,17 @@ def models(
 
     from btqueue.cli.tables import models_table
     from btqueue.scenario import json_schema, list_models
-    from btqueue.scenario.loading import find, read_toml
+    from btqueue.scenario.loading import find, read_toml, toml_text
 
     if schema:
-        typer.echo(json.dumps(json_schema(), indent=2))
+        put(json.dumps(json_schema(), indent=2))
     elif name is not None:
         path = find(name)
         content = read_toml(path)  # says what is wrong with a file that is no TOML
-        typer.echo(json.dumps(content) if as_json else path.read_text("utf-8"), nl=as_json)
+        put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
     else:
         titles = {known: str(read_toml(find(known)).get("title", "")) for known in list_models()}
-        typer.echo(json.dumps({"models": titles})) if as_json else models_table(titles)
+        put(json.dumps({"models": titles})) if as_json else models_table(titles)
 
 
 @app.command()
@@ -249,12 +261,14 @@ def figures(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Compute all points anew, also those that are known.")
     ] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """List the published figures that can be drawn again, or draw one or all of them.
 
     Finished points are kept in the user's cache: what was interrupted goes on where it was, and figures that
-    share points compute them once.
+    share points compute them once. Pictures that are drawn in the same way are drawn again; other files are
+    left alone.
     """
     from btqueue.cli.engines import keep_compiled_models
     from btqueue.cli.figures import draw_all, draw_one, list_figures, settings_of
@@ -266,15 +280,15 @@ def figures(
     if name is not None and (every or paper is not None):
         raise BadInput(f"{name}: name a figure, or draw --all (of one --paper)")
     folder = out or Path("figures-drawn" if every else ".")
-    if folder.exists() and not folder.is_dir():
+    if os.path.lexists(folder) and not os.path.isdir(folder):
         raise BadInput(f"--out {out}: is no folder")
     settings = settings_of(replications, quick, picture_format)
     keep_compiled_models()
     store = Store(fresh=fresh)
     if name is not None:
-        draw_one(name, folder, settings, store, quiet=quiet)
+        draw_one(name, folder, settings, store, force=force, quiet=quiet)
     else:
-        draw_all(paper, folder, settings, store, quiet=quiet)
+        draw_all(paper, folder, settings, store, force=force, quiet=quiet)
 
 
 def _wanted(name: str, sets: list[str] | None) -> Scenario:
@@ -283,13 +297,13 @@ def _wanted(name: str, sets: list[str] | None) -> Scenario:
     return load(name, sets or ())
 
 
-def _target(out: Path | None) -> Target | None:
+def _target(out: Path | None, force: bool) -> Target | None:
     """Return the file to write, checked before anything is computed."""
     if out is None:
         return None
     from btqueue.cli.files import Target
 
-    return Target.checked(out)
+    return Target.checked(out, force=force)
 
 
 def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
@@ -298,7 +312,7 @@ def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
     from btqueue.cli.documents import document
 
     content = document(scenario, **parts)
-    typer.echo(json.dumps(content, allow_nan=False))
+    put(json.dumps(content, allow_nan=False))
     for part, who in (("solve", "the model"), ("simulate", "the simulation")):
         for warning in content.get(part, {}).get("warnings", ()):
             if not quiet:
@@ -310,7 +324,3 @@ def _end(simulated: Answer) -> None:
     if simulated.interrupted:
         say(f"interrupted: {simulated.interrupted}")
         raise typer.Exit(INTERRUPTED)
-
-
-def _heading(name: str, scenario: Scenario) -> str:
-    return f"{name}: {scenario.title}" if scenario.title else name

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Quiet, Threads
+from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
+from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,6 +67,7 @@ def check(
         Path | None,
         typer.Option("--plot", metavar="FILE", help="Draw theirs, model and simulation (.png, .svg, .pdf)."),
     ] = None,
+    force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -78,15 +79,15 @@ def check(
     import json
 
     from btqueue.cli.check_report import document, print_report, write_report
-    from btqueue.cli.files import Target
-    from btqueue.plots import FORMATS, save
+    from btqueue.cli.files import AnswerFirst, Target
+    from btqueue.plots import FORMATS
     from btqueue.scenario import load
 
     if not 0.5 <= confidence < 1:
         raise BadInput(f"--confidence {confidence:g}: must be at least 0.5 and below 1")
     wanted = load(scenario, set_ or ())
-    target = None if out is None else Target.checked(out, "--out", REPORTS)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    target = None if out is None else Target.checked(out, "--out", REPORTS, force=force)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     report = _checked(
         results,
         wanted,
@@ -98,17 +99,17 @@ def check(
         threads=threads,
         quiet=quiet,
     )
-    if target is not None:
-        write_report(report, target)
-    if picture is not None:
-        from btqueue.plots.check import check_figure
+    with AnswerFirst() as files:
+        if target is not None:
+            files.write(write_report, report, target)
+        if picture is not None:
+            from btqueue.plots.check import check_figure
 
-        with picture.replaced() as part:
-            save(check_figure(report), part, picture.path.suffix)
-    if as_json:
-        typer.echo(json.dumps(document(report), allow_nan=False))
-    else:
-        print_report(report, scenario)
+            files.write(picture.draw, check_figure(report))
+        if as_json:
+            put(json.dumps(document(report), allow_nan=False))
+        else:
+            print_report(report, scenario)
     if strict and not report.agrees:
         raise typer.Exit(NO_ANSWER)
 

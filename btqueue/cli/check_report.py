@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import math
-import sys
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.files import Target
-from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.cli.tables import Screen, number, with_interval
 from btqueue.scenario import METRICS
 from btqueue.study import Estimate, provenance
 from btqueue.study.check import Agreement, Report
@@ -82,12 +80,8 @@ def write_report(report: Report, target: Target) -> None:
 
 def print_report(report: Report, name: str) -> None:
     """Print the report for people."""
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
-    results = report.results
-
-    def line(text: str, style: str = "") -> None:
-        console.print(Text(text, style=style), soft_wrap=True)
-
+    screen, results = Screen(), report.results
+    line = screen.say
     line(f"{results.source} ({results.kind}) against {name}", "bold")
     line("")
     line("consistency")
@@ -96,7 +90,7 @@ def print_report(report: Report, name: str) -> None:
         line(f"  {sign} {one.check}: {one.sentence}", style if one.status != "passed" else "")
     if not report.findings:
         line("    nothing in the file can be checked against the rest of it")
-    console.print(_table(report))
+    screen.print(_table(report))
     for one in report.agreements:
         if one.verdict in ("differs", "negligible"):
             line(f"  {one.sentence}", VERDICTS[one.verdict][1])

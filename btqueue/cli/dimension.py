@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Quiet
+from btqueue.cli.options import AsJson, Force, Quiet
 
 if TYPE_CHECKING:
     from btqueue.cli.files import Target
@@ -83,6 +83,7 @@ def dimension(
         int | None,
         typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,14 +94,14 @@ def dimension(
     """
     from btqueue.cli.dimension_report import print_json, print_report
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import Target
+    from btqueue.cli.files import AnswerFirst, Target
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
     from btqueue.study.dimensioning import DimensioningInterrupted
 
     base = load(scenario, set_ or ())
-    table = None if out is None else Target.checked(out, suffixes=RESULTS)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    table = None if out is None else Target.checked(out, suffixes=RESULTS, force=force)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
@@ -113,17 +114,21 @@ def dimension(
         if interruption.partial is None:
             raise
         found = interruption.partial
-    if as_json:
-        print_json(base, found, {"out": out, "plot": plot})
-    else:
-        print_report(scenario, found, time.perf_counter() - began)
-    _write(found, table, picture)
-    if found.interrupted:
-        say(f"interrupted: this is what {len(found.candidates):,} points say")
-        raise typer.Exit(INTERRUPTED)
-    if found.best is None:
-        say("no point meets all bounds")
-        raise typer.Exit(NO_ANSWER)
+    wall_s = time.perf_counter() - began
+    with AnswerFirst() as files:
+        wrote_table = table is not None and files.write(_write_points, found, table)
+        wrote_picture = picture is not None and files.write(_draw, found, picture)
+        if as_json:
+            written = {"out": out if wrote_table else None, "plot": plot if wrote_picture else None}
+            print_json(base, found, written)
+        else:
+            print_report(scenario, found, wall_s)
+        if found.interrupted:
+            say(f"interrupted: this is what {len(found.candidates):,} points say")
+            raise typer.Exit(INTERRUPTED)
+        if found.best is None:
+            say("no point meets all bounds")
+            raise typer.Exit(NO_ANSWER)
 
 
 def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
@@ -168,22 +173,18 @@ def bars(*, quiet: bool) -> Iterator[Callable[[str], Bar | None]]:
         yield make
 
 
-def _write(found: Dimensioning, table: Target | None, picture: Target | None) -> None:
-    """Write the files that were asked for."""
-    if table is not None:
-        from btqueue.study.dimensioning.results import as_dataset
+def _write_points(found: Dimensioning, table: Target) -> None:
+    from btqueue.study.dimensioning.results import as_dataset, write_csv
+    from btqueue.study.sweep_files import write_netcdf
 
-        dataset = as_dataset(found)
-        with table.replaced() as part:
-            if table.path.suffix.lower() == ".nc":
-                dataset.to_netcdf(part, engine="h5netcdf")
-            else:
-                from btqueue.study.dimensioning.results import write_csv
+    with table.replaced() as part:
+        if table.path.suffix.lower() == ".nc":
+            write_netcdf(part, as_dataset(found))
+        else:
+            write_csv(as_dataset(found), part)
 
-                write_csv(dataset, part)
-    if picture is not None:
-        from btqueue.plots import save
-        from btqueue.plots.dimension import dimension_figure
 
-        with picture.replaced() as part:
-            save(dimension_figure(found, found.task.base.title), part, picture.path.suffix)
+def _draw(found: Dimensioning, picture: Target) -> None:
+    from btqueue.plots.dimension import dimension_figure
+
+    picture.draw(dimension_figure(found, found.task.base.title))

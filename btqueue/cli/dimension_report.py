@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.cli.exits import put
+from btqueue.cli.tables import Screen, heading, number, with_interval
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
@@ -38,29 +36,28 @@ def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | N
         "files": {name: str(path) for name, path in files.items() if path is not None},
         "provenance": provenance(base),
     }
-    typer.echo(json.dumps(content, allow_nan=False))
+    put(json.dumps(content, allow_nan=False))
 
 
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     """Print the best point and the runners-up, the bounds and their prices, and the simulation."""
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
-    title = found.task.base.title
-    console.print(Text(f"{name}: {title}" if title else name, style="bold"), soft_wrap=True)
-    console.print(_points_table(found))
+    screen = Screen()
+    screen.say(heading(name, found.task.base), "bold")
+    screen.print(_points_table(found))
     for line in _how_found(found, wall_s):
-        console.print(Text(line, style="dim"), soft_wrap=True)
+        screen.say(line, "dim")
     for reason, count in list(found.failures.items())[:MOST_REASONS]:
-        console.print(Text(f"failed: {count:,} x {reason}", style="yellow"), soft_wrap=True)
+        screen.say(f"failed: {count:,} x {reason}", "yellow")
     if found.prices:
-        console.print(_price_table(found.prices))
+        screen.print(_price_table(found.prices))
         if not all(price.exact for price in found.prices):
-            console.print(Text("gains are what a search has found: at least so much", style="dim"))
+            screen.say("gains are what a search has found: at least so much", "dim")
     if found.confirmation is not None:
-        console.print(_simulation_table(found, found.confirmation))
+        screen.print(_simulation_table(found, found.confirmation))
         for line in _simulation_lines(found, found.confirmation):
-            console.print(Text(line, style="dim"), soft_wrap=True)
+            screen.say(line, "dim")
         for warning in found.confirmation.warnings:
-            console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+            screen.say(f"warning: {warning}", "yellow")
 
 
 def _points_table(found: Dimensioning) -> Table:

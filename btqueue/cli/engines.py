@@ -16,7 +16,7 @@ from typing import Literal
 import xarray as xr
 
 from btqueue.caches import cache_folder
-from btqueue.cli.exits import INTERRUPTED, say
+from btqueue.cli.exits import OTHER_INTERRUPTS, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.scenario import Scenario, require_built
 
@@ -124,7 +124,7 @@ def second_interrupt_ends_all() -> Iterator[None]:
             sys.stderr.write("\x1b[?25h")  # the progress bar has hidden the cursor
         say("interrupted")
         sys.stderr.flush()
-        os._exit(INTERRUPTED)
+        os._exit(interrupt_code())
 
     before = signal.signal(signal.SIGINT, stop)
     try:
@@ -153,6 +153,8 @@ def compile_now(scenario: Scenario) -> None:
 def interrupt_held() -> Iterator[None]:
     """Hold Ctrl-C back until the block has ended, then raise KeyboardInterrupt.
 
+    The other signals end the process at once: nothing was written by then.
+
     LLVM calls back into Python while it compiles, and an exception in such a call would be lost: the command
     would go on as if nobody had interrupted it.
     """
@@ -162,11 +164,21 @@ def interrupt_held() -> Iterator[None]:
         held.append(number)
         say("stopping as soon as the compilation is done")
 
-    before = signal.signal(signal.SIGINT, hold)
+    def end(number: int, frame: object) -> None:
+        say("interrupted")
+        os._exit(128 + number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *OTHER_INTERRUPTS)}
     try:
+        for number, handler in before.items():
+            if number == signal.SIGINT:
+                signal.signal(number, hold)
+            elif handler is not signal.SIG_IGN:
+                signal.signal(number, end)
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if held:
         raise KeyboardInterrupt
 

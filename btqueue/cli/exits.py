@@ -1,21 +1,32 @@
-"""How commands end: 0 done, 2 bad input, 3 no answer, 130 interrupted; a message, never a trace."""
+"""How commands print and end: 0 done, 2 bad input, 3 no answer, 130 interrupted; a message, never a trace."""
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
-from io import TextIOWrapper
-from typing import Any
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TextIO
 
 import typer
 from typer.core import TyperGroup
 
+from btqueue.files import printable
+
 BAD_INPUT, NO_ANSWER, INTERRUPTED = 2, 3, 130
+OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a command as Ctrl-C does, with the exit code 128 + number that shells give them."""
 
 NOT_BUILT = ("explore",)
 """Commands that are promised and do not exist yet."""
 
 EXIT_CODES = (
     ("btqueue.cli.exits", "BadInput", BAD_INPUT),
+    ("btqueue.cli.exits", "OutputLost", BAD_INPUT),
     ("btqueue.scenario", "ScenarioError", BAD_INPUT),
     ("btqueue.network", "NoConvergence", NO_ANSWER),
     ("btqueue.network", "ImpossibleAnswer", NO_ANSWER),
@@ -23,7 +34,7 @@ EXIT_CODES = (
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
-    ("btqueue.reproduction.figures.catalogue", "BadRecord", BAD_INPUT),
+    ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),
     ("btqueue.reproduction.figures.points", "ComputationFailed", NO_ANSWER),
 )
 """Module, exception and exit code of what a user can run into."""
@@ -46,7 +57,105 @@ def exit_code(error: Exception) -> int | None:
 
 def say(message: object) -> None:
     """Print a message to standard error."""
-    typer.echo(f"btqueue: {message}", err=True)
+    typer.echo(printable(f"btqueue: {message}"), err=True)
+
+
+def put(text: object, *, end: str = "\n") -> None:
+    """Print a text to standard output; tables go there by `btqueue.cli.tables.Screen`."""
+    typer.echo(printable(f"{text}{end}"), nl=False)
+
+
+class OutputLost(Exception):
+    """Standard output takes nothing more: its reader has gone, or the disk is full."""
+
+
+class Output(io.FileIO):
+    """Where a standard stream leads to: refuses once, then swallows what is left.
+
+    Python would try the rest again when it ends, and fail once more.
+    """
+
+    def __init__(self, number: int, *, raises: bool) -> None:
+        """Write to an open file; raise the first failure, or swallow it, for there is nobody to be told."""
+        super().__init__(number, "w", closefd=False)
+        self.raises, self.lost = raises, False
+
+    def write(self, data: Any, /) -> int:
+        """Write.
+
+        Raises:
+            OutputLost: the first time that it fails, if that is wanted.
+        """
+        if not self.lost:
+            try:
+                return super().write(data)
+            except OSError as error:
+                self.lost = True
+                if self.raises:
+                    raise OutputLost(f"standard output takes nothing more ({error.strerror})") from None
+        return len(data)
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """Let the block print to standard streams that may be full or closed, or know few signs."""
+    before = sys.stdout, sys.stderr
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        # A standard stream is closed. No file that is opened later may get its number.
+        os.set_inheritable(number, True)
+    os.close(number)
+    try:
+        if sys.stdout is not None and sys.stdout is sys.__stdout__:  # nobody has put another there
+            sys.stdout = _guarded(sys.stdout, raises=True)
+        if sys.stderr is None or sys.stderr is sys.__stderr__:
+            sys.stderr = _guarded(sys.stderr, raises=False)
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _guarded(stream: TextIO | None, *, raises: bool) -> TextIO:
+    """Return a stream to the same file; a closed one, of messages, leads to where its number does."""
+    number, encoding = (stream.fileno(), stream.encoding) if stream else (2, "utf-8")
+    lines = stream is None or getattr(stream, "line_buffering", True)
+    raw = io.BufferedWriter(Output(number, raises=raises))
+    return io.TextIOWrapper(raw, encoding, "replace", line_buffering=lines)  # ± may become ?, and not fail
+
+
+_signal = signal.SIGINT
+"""That interrupted the command, if any did."""
+
+
+def interrupt_code() -> int:
+    """Return the exit code of an interrupted command: 128 and the number of the signal, as shells have it."""
+    return 128 + _signal
+
+
+@contextmanager
+def others_as_ctrl_c() -> Iterator[None]:
+    """Let `OTHER_INTERRUPTS` do within the block what Ctrl-C does: keep what there is, leave no half file."""
+    global _signal
+    _signal = signal.SIGINT
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        global _signal
+        _signal = signal.Signals(number)
+        ctrl_c = signal.getsignal(signal.SIGINT)
+        # A shell ignores Ctrl-C in what it starts in the background, and nothing else.
+        (ctrl_c if callable(ctrl_c) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in OTHER_INTERRUPTS}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # nohup
+                signal.signal(number, pass_on)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Commands(TyperGroup):
@@ -58,16 +167,30 @@ class Commands(TyperGroup):
             raise BadInput(f"the command {cmd_name} is not built yet")
         return super().get_command(ctx, cmd_name)
 
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Be the program, its help included, whatever the standard streams are."""
+        with guarded_streams():
+            try:
+                if sys.stdout is None:
+                    raise OutputLost("standard output is closed (> /dev/null throws away what is printed)")
+                try:
+                    return super().main(*arguments, **settings)
+                finally:
+                    sys.stdout.flush()
+            except OutputLost as error:
+                say(error)
+                sys.exit(BAD_INPUT)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):  # a terminal without ± shows ? instead of failing
-                stream.reconfigure(errors="replace")
         try:
-            return super().invoke(ctx)
+            with others_as_ctrl_c():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             say("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(interrupt_code()) from None
+        except typer.Exit as end:
+            raise typer.Exit(interrupt_code() if end.exit_code == INTERRUPTED else end.exit_code) from None
         except Exception as error:
             code = exit_code(error)
             if code is None:

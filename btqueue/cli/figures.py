@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, say
+from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -42,19 +42,21 @@ def list_figures(paper: str | None, drawn_in: Path | None) -> None:
     models_table({entry.name: f"{'✓ ' if entry.name in drawn else ''}{entry.title}" for entry in entries})
 
 
-def draw_one(name: str, out: Path, settings: Settings, store: Store, *, quiet: bool) -> None:
+def draw_one(name: str, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> None:
     """Draw a figure into a folder; name the files on standard output."""
     from btqueue.reproduction.figures.catalogue import find
 
     entry = find(name)
-    drawn = _draw(entry, out, settings, store, quiet=quiet)
+    drawn = _draw(entry, out, settings, store, force=force, quiet=quiet)
     for note in drawn.notes:
         say(f"note: {note}")
     for file in drawn.files:
-        typer.echo(out / file)
+        put(out / file)
 
 
-def draw_all(paper: str | None, out: Path, settings: Settings, store: Store, *, quiet: bool) -> None:
+def draw_all(
+    paper: str | None, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool
+) -> None:
     """Draw all figures (of one publication) into folders of their publications; go on after a failing one.
 
     Raises:
@@ -62,7 +64,7 @@ def draw_all(paper: str | None, out: Path, settings: Settings, store: Store, *, 
     """
     from btqueue.reproduction.figures.catalogue import catalogue
 
-    failed = draw_each(catalogue(paper), out, settings, store, tell=typer.echo, quiet=quiet)
+    failed = draw_each(catalogue(paper), out, settings, store, tell=put, force=force, quiet=quiet)
     if failed:
         raise typer.Exit(NO_ANSWER)
 
@@ -74,17 +76,25 @@ def draw_each(
     store: Store,
     *,
     tell: Callable[[str], None],
+    force: bool,
     quiet: bool,
 ) -> int:
     """Draw figures into folders of their publications, and *tell* each; return how many failed.
 
     A script may fail in any way: it is named with its error, and the others are drawn.
+
+    Raises:
+        BadFiles: another file is in the way, before anything is drawn.
     """
+    from btqueue.reproduction.figures.catalogue import require_free
+
+    if not force:
+        require_free([(entry, out / entry.paper) for entry in entries], settings)
     failed = 0
     for number, entry in enumerate(entries, start=1):
         heading = f"{number}/{len(entries)} {entry.name}"
         try:
-            drawn = _draw(entry, out / entry.paper, settings, store, quiet=quiet)
+            drawn = _draw(entry, out / entry.paper, settings, store, force=force, quiet=quiet)
         except Exception as error:
             failed += 1
             say(f"{heading}: failed: {type(error).__name__}: {error}")
@@ -110,7 +120,7 @@ def settings_of(replications: int | None, quick: bool, picture_format: str) -> S
     return Settings(replications, quick, picture_format)
 
 
-def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, quiet: bool) -> Drawn:
+def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> Drawn:
     """Draw a figure, with a line on the terminal that says how far it is."""
     from btqueue.reproduction.figures.catalogue import draw
 
@@ -124,7 +134,7 @@ def _draw(entry: Entry, out: Path, settings: Settings, store: Store, *, quiet: b
             sys.stderr.flush()
 
     try:
-        return draw(entry, out, settings, store, report)
+        return draw(entry, out, settings, store, report, force=force)
     except KeyboardInterrupt:
         say(f"{store.computed} new answers are kept: the same command goes on from there")
         raise

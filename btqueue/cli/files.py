@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from btqueue.cli.exits import BadInput
+from btqueue.cli.exits import BadInput, say
+from btqueue.files import require_writable, written_whole
+from btqueue.plots import save
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import provenance
+from btqueue.study.sweep_files import write_netcdf
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESULTS = {".nc": "netCDF", ".csv": "CSV"}
 SERIES = {**RESULTS, ".png": "picture", ".svg": "picture"}
@@ -34,30 +39,37 @@ class Target:
 
     path: Path
     option: str
+    force: bool = False
 
     @classmethod
-    def checked(cls, path: Path, option: str = "--out", suffixes: Mapping[str, str] | None = None) -> Target:
-        """Return the target at *path*, which may exist already.
+    def checked(
+        cls,
+        path: Path,
+        option: str = "--out",
+        suffixes: Mapping[str, str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Target:
+        """Return the target at *path*.
 
         Args:
             path: where to write.
             option: of the command line, for messages.
             suffixes: those allowed, and what each stands for; netCDF and CSV by default.
+            force: replace a file, or a link, that is there.
 
         Raises:
-            BadInput: if the suffix is unknown, *path* is a folder, or its folder is missing or read-only.
+            BadInput: if the suffix is unknown, *path* exists, or its folder is missing or read-only.
         """
         suffixes = suffixes or RESULTS
         if path.suffix.lower() not in suffixes:
             known = " or ".join(f"{suffix} ({format})" for suffix, format in suffixes.items())
             raise BadInput(f"{option} {path}: must end in {known}, so that the format is clear")
-        if path.is_dir():
-            raise BadInput(f"{option} {path}: is a folder, give a file")
-        if not path.parent.is_dir():
-            raise BadInput(f"{option} {path}: there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK):
-            raise BadInput(f"{option} {path}: the folder {path.parent} cannot be written to")
-        return cls(path.resolve(), option)
+        try:
+            require_writable(path, replace=force)
+        except OSError as error:
+            raise BadInput(f"{option} {path}: {_reason(error)}") from None
+        return cls(path.parent.resolve() / path.name, option, force)
 
     def write(self, dataset: xr.Dataset, scenario: Scenario) -> None:
         """Write *dataset*.
@@ -68,6 +80,15 @@ class Target:
         with self.replaced() as part:
             WRITERS[self.path.suffix.lower()](part, dataset, scenario)
 
+    def draw(self, figure: Figure) -> None:
+        """Write a picture.
+
+        Raises:
+            BadInput: if the file system refuses; the target is then as it was.
+        """
+        with self.replaced() as part:
+            save(figure, part, self.path.suffix)
+
     @contextmanager
     def replaced(self) -> Iterator[Path]:
         """Yield a path beside the target to write to; move it there when the block has ended without error.
@@ -75,17 +96,50 @@ class Target:
         Raises:
             BadInput: if the file system refuses; the target is then as it was.
         """
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
-            try:
+            with written_whole(self.path, replace=self.force) as part:
                 yield part
-                os.replace(part, self.path)
-            finally:
-                part.unlink(missing_ok=True)
         except OSError as error:
-            raise BadInput(
-                f"{self.option} {self.path}: cannot be written ({error.strerror or error})"
-            ) from None
+            raise BadInput(f"{self.option} {self.path}: cannot be written ({_reason(error)})") from None
+
+
+def _reason(error: OSError) -> str:
+    """Return why a file cannot be written."""
+    hint = "; --force replaces it" if isinstance(error, FileExistsError) else ""
+    return f"{error.strerror or error}{hint}"
+
+
+class AnswerFirst:
+    """Files beside an answer that is printed: what becomes of one keeps nothing from the other.
+
+    Within the block, `write` keeps a failure back. The block then prints the answer, and its end raises the
+    failure.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a failure."""
+        self.failures: list[BadInput] = []
+
+    def write(self, writer: Callable[..., None], *arguments: Any) -> bool:
+        """Call what writes a file; return whether it could."""
+        try:
+            writer(*arguments)
+        except BadInput as failure:
+            self.failures.append(failure)
+            return False
+        return True
+
+    def __enter__(self) -> AnswerFirst:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Raise the last failure and say the others; say all if the block has an exception of its own."""
+        last = self.failures.pop() if self.failures and kind is None else None
+        for failure in self.failures:
+            say(failure)
+        if last is not None:
+            raise last
 
 
 def _write_netcdf(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
@@ -93,7 +147,7 @@ def _write_netcdf(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     made_with = {f"provenance_{key}": value for key, value in provenance(scenario).items()}
     attrs = {"scenario": json.dumps(scenario.to_dict()), **made_with, **dataset.attrs}
     storable = {key: _storable(value) for key, value in attrs.items() if value is not None}
-    dataset.drop_attrs(deep=False).assign_attrs(storable).to_netcdf(path, engine="h5netcdf")
+    write_netcdf(path, dataset.drop_attrs(deep=False).assign_attrs(storable))
 
 
 def _storable(value: Any) -> Any:
@@ -154,13 +208,13 @@ def _write_figure(path: Path, dataset: xr.Dataset, scenario: Scenario, format: s
     from btqueue.plotting import house_style, series_figure
 
     with house_style():
-        series_figure(dataset, scenario.title).savefig(path, format=format)
+        save(series_figure(dataset, scenario.title), path, format)
 
 
 WRITERS: dict[str, Writer] = {
     ".nc": _write_netcdf,
     ".csv": _write_csv,
-    ".png": partial(_write_figure, format="png"),
-    ".svg": partial(_write_figure, format="svg"),
+    ".png": partial(_write_figure, format=".png"),
+    ".svg": partial(_write_figure, format=".svg"),
 }
 """By suffix."""

@@ -7,11 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-from rich.text import Text
-
-from btqueue.cli.sensitivity_report import console_of_output, plain_table, plain_value
-from btqueue.cli.tables import number
+from btqueue.cli.exits import put
+from btqueue.cli.sensitivity_report import plain_table, plain_value
+from btqueue.cli.tables import Screen, number
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.sensitivity.formulas import Evaluated
@@ -22,8 +20,8 @@ LONGEST_LATEX = 600
 
 def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
     """Print the formulas that apply to a scenario, with their values and elasticities."""
-    console = console_of_output()
-    console.print(Text(heading, style="bold"), soft_wrap=True)
+    screen = Screen()
+    screen.say(heading, "bold")
     table = plain_table("formula", "value", "unit", "elasticity by")
     for column in table.columns[2:]:
         column.justify = "left"
@@ -32,7 +30,7 @@ def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
             f"{d.symbol}: {d.elasticity:.3g}" for d in entry.derivatives if math.isfinite(d.elasticity)
         )
         table.add_row(entry.form.name, number(entry.value), entry.form.unit, shares)
-    console.print(table)
+    screen.print(table)
     sources: dict[str, str] = {}
     for entry in found:
         for symbol, given in entry.numbers.items():
@@ -40,16 +38,16 @@ def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
             if meaning:
                 sources[f"{symbol} {meaning}"] = f"{number(given.value)} ({given.source})"
     for symbol, source in sources.items():
-        console.print(Text(f"{symbol}: {source}", style="dim"), soft_wrap=True)
+        screen.say(f"{symbol}: {source}", "dim")
 
 
 def print_formula(entry: Evaluated) -> None:
     """Print a formula with the numbers of its symbols, its derivatives, and LaTeX."""
-    console = console_of_output()
+    screen = Screen()
     form = entry.form
-    console.print(Text(form.name, style="bold"), soft_wrap=True)
-    console.print(Text(str(form.expression)), soft_wrap=True)
-    console.print(Text(f"LaTeX: {_short(form.latex())}", style="dim"), soft_wrap=True)
+    screen.say(form.name, "bold")
+    screen.say(str(form.expression))
+    screen.say(f"LaTeX: {_short(form.latex())}", "dim")
     table = plain_table("symbol", "meaning", "unit", "value", "derivative", "elasticity")
     for column in table.columns[1:3]:
         column.justify = "left"
@@ -62,16 +60,16 @@ def print_formula(entry: Evaluated) -> None:
             number(derivative.value),
             "–" if math.isnan(derivative.elasticity) else f"{derivative.elasticity:.4g}",
         )  # fmt: skip
-    console.print(table)
+    screen.print(table)
     for derivative in entry.derivatives:
-        console.print(Text(f"d/d{derivative.symbol}: {_short(str(derivative.expression))}"), soft_wrap=True)
-        console.print(Text(f"LaTeX: {_short(derivative.latex)}", style="dim"), soft_wrap=True)
+        screen.say(f"d/d{derivative.symbol}: {_short(str(derivative.expression))}")
+        screen.say(f"LaTeX: {_short(derivative.latex)}", "dim")
     if entry.missing:
         hint = " ".join(f"--at {symbol}=..." for symbol in entry.missing)
-        console.print(Text(f"no value without {', '.join(entry.missing)}: {hint}"), soft_wrap=True)
+        screen.say(f"no value without {', '.join(entry.missing)}: {hint}")
     else:
         unit = "" if form.unit == "1" else f" {form.unit}"
-        console.print(Text(f"value: {number(entry.value)}{unit}", style="bold"), soft_wrap=True)
+        screen.say(f"value: {number(entry.value)}{unit}", "bold")
 
 
 def _short(text: str) -> str:
@@ -83,7 +81,7 @@ def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> No
     content: dict[str, Any] = {"formulas": {entry.form.name: _formula(entry) for entry in found}}
     if base is not None:
         content = {"scenario": base.to_dict(), **content, "provenance": provenance(base)}
-    typer.echo(json.dumps(content, allow_nan=False))
+    put(json.dumps(content, allow_nan=False))
 
 
 def _formula(entry: Evaluated) -> dict[str, Any]:

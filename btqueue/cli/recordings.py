@@ -9,7 +9,7 @@ from typing import Any
 
 from btqueue.cli.engines import prepare_simulator, progress_bar
 from btqueue.cli.exits import BadInput, say
-from btqueue.cli.files import SERIES, Target
+from btqueue.cli.files import SERIES, AnswerFirst, Target
 from btqueue.scenario import Scenario, require_built
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
@@ -40,6 +40,7 @@ class Recordings:
         at: str | None,
         series: Path | None,
         step_s: float,
+        force: bool = False,
     ) -> Recordings | None:
         """Return what was asked for, checked before anything is computed; None if nothing was.
 
@@ -67,27 +68,27 @@ class Recordings:
             require("dpkt", "pcap files")
         return cls(
             scenario,
-            Target.checked(trace, "--trace", TRACE) if trace else None,
-            Target.checked(pcap, "--pcap", PCAP) if pcap else None,
+            Target.checked(trace, "--trace", TRACE, force=force) if trace else None,
+            Target.checked(pcap, "--pcap", PCAP, force=force) if pcap else None,
             at,
-            Target.checked(series, "--series", SERIES) if series else None,
+            Target.checked(series, "--series", SERIES, force=force) if series else None,
             step_s,
         )
 
-    def make(self, *, quiet: bool) -> None:
-        """Play the replication and write the files.
+    def make(self, files: AnswerFirst, *, quiet: bool) -> None:
+        """Play the replication and write the files; a failure is kept in *files*.
 
         After Ctrl-C a trace is kept: it is valid up to there.
         """
         prepare_simulator(self.scenario, quiet=quiet)
         if self.trace is not None or self.pcap is not None:
-            self._record(quiet)
+            files.write(self._record, quiet)
         if self.series is not None:
             from btqueue.simulator.statistics.series import time_series
 
             found = time_series(self.scenario, step_s=self.step_s)
-            self.series.write(found, self.scenario)
-            self.written["series"] = {"path": str(self.series.path), "steps": found.sizes["time"]}
+            if files.write(self.series.write, found, self.scenario):
+                self.written["series"] = {"path": str(self.series.path), "steps": found.sizes["time"]}
 
     def _record(self, quiet: bool) -> None:
         from btqueue.simulator.traces.trace_files import record
@@ -95,8 +96,8 @@ class Recordings:
         interrupted = False
         plan = topology(self.scenario)
         host = plan.nodes[plan.flows[0].source] if self.at is None else self.at
-        with ExitStack() as files:
-            parts = [t and files.enter_context(t.replaced()) for t in (self.trace, self.pcap)]
+        with ExitStack() as stack:
+            parts = [t and stack.enter_context(t.replaced()) for t in (self.trace, self.pcap)]
             try:
                 with progress_bar(self.scenario, quiet=quiet, runs=1) as progress:
                     events = record(
@@ -106,6 +107,9 @@ class Recordings:
                 if not all(part is None or part.exists() for part in parts):
                     raise  # before anything was written
                 interrupted = True  # the files are moved to their places when the block ends
+            except OSError as error:
+                names = ", ".join(f"{t.option} {t.path}" for t in (self.trace, self.pcap) if t)
+                raise BadInput(f"{names}: cannot be written ({error.strerror or error})") from None
         if interrupted:
             say("the files hold the run up to the interruption")
             raise KeyboardInterrupt

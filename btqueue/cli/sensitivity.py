@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Quiet
+from btqueue.cli.options import AsJson, Force, Quiet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,6 +86,7 @@ def sensitivity(
         int | None,
         typer.Option("--workers", min=1, metavar="N", help="Processes (simulate: threads) at once."),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -94,8 +95,9 @@ def sensitivity(
     Keys are ranked by their elasticity times a plausible spread. Where there is no derivative (a kink, a
     jump, noise) this is said in place of a number.
     """
-    from btqueue.cli.files import Target
+    from btqueue.cli.files import AnswerFirst, Target
     from btqueue.cli.sensitivity_report import print_json, print_tables
+    from btqueue.cli.tables import heading
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
 
@@ -116,21 +118,22 @@ def sensitivity(
     if pairs and method != "sobol":
         raise BadInput(f"--pairs: goes with --method sobol, not {method}")
     assert base is not None and scenario is not None
-    target = None if out is None else Target.checked(out)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    target = None if out is None else Target.checked(out, force=force)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     ranges, share = _spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
     found = _run(
         base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, workers, quiet=quiet
     )
-    if target is not None:
-        _write(target, found, base)
-    if picture is not None:
-        _draw(picture, found, base.title)
-    if as_json:
-        print_json(base, found)
-    else:
-        print_tables(f"{scenario}: {base.title}" if base.title else scenario, found)
+    with AnswerFirst() as files:
+        if target is not None:
+            files.write(_write, target, found, base)
+        if picture is not None:
+            files.write(_draw, picture, found, base.title)
+        if as_json:
+            print_json(base, found)
+        else:
+            print_tables(heading(scenario, base), found)
 
 
 def _run(
@@ -192,6 +195,7 @@ def _formulas(
     base: Scenario | None, name: str, formula: str | None, at: list[str] | None, *, as_json: bool
 ) -> None:
     from btqueue.cli.formula_report import print_formula, print_formulas, print_formulas_json
+    from btqueue.cli.tables import heading
     from btqueue.study.sensitivity import formula as evaluated
     from btqueue.study.sensitivity import formulas_of
     from btqueue.study.sensitivity.formulas import parse_at
@@ -210,7 +214,7 @@ def _formulas(
         print_formula(found[0])
     else:
         assert base is not None
-        print_formulas(f"{name}: {base.title}" if base.title else name, found)
+        print_formulas(heading(name, base), found)
 
 
 def _write(target: Target, found: xr.Dataset, base: Scenario) -> None:
@@ -245,12 +249,10 @@ def _cells(about: list[Any], one: xr.Dataset, columns: Sequence[str]) -> list[An
 
 
 def _draw(picture: Target, found: xr.Dataset, title: str) -> None:
-    from btqueue.plots import save
     from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
 
     try:
         figure = sensitivity_figure(found, title=title)
     except NoFigure as error:
         raise BadInput(f"--plot {picture.path}: {error}") from None
-    with picture.replaced() as part:
-        save(figure, part, picture.path.suffix)
+    picture.draw(figure)

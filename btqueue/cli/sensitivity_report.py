@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import typer
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.cli.exits import put
+from btqueue.cli.tables import Screen, number, with_interval
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
 
@@ -40,8 +38,8 @@ WORDS = {
 
 def print_tables(heading: str, found: xr.Dataset) -> None:
     """Print a table for each metric, then what is to be said about the study."""
-    console = console_of_output()
-    console.print(Text(heading, style="bold"), soft_wrap=True)
+    screen = Screen()
+    screen.say(heading, "bold")
     printer = {
         "local": _local,
         "gradient": _gradient,
@@ -55,16 +53,11 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         table, more = printer[found.attrs["study"]](found.sel(metric=metric))
         unit = "" if known.unit == "1" else f" ({known.unit})"
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
-        console.print(Text(f"\n{known.long_name}{unit}{base}", style="bold"))
-        console.print(table if table.row_count else Text("  no key has an effect", style="dim"))
+        screen.say(f"\n{known.long_name}{unit}{base}", "bold")
+        screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
         notes += [note for note in more if note not in notes]
     for line in [*notes, *_footer(found)]:
-        console.print(Text(line, style="dim"), soft_wrap=True)
-
-
-def console_of_output() -> Console:
-    """Return where tables go: as wide as the terminal, or wide enough where there is none."""
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+        screen.say(line, "dim")
 
 
 def plain_table(*columns: str) -> Table:
@@ -256,7 +249,7 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
         "sensitivity": {"method": found.attrs["study"], **about, "metrics": metrics},
         "provenance": provenance(base),
     }
-    typer.echo(json.dumps(content, allow_nan=False))
+    put(json.dumps(content, allow_nan=False))
 
 
 def _json_value(value: xr.DataArray) -> Any:

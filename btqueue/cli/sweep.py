@@ -6,17 +6,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Quiet
+from btqueue.cli.options import AsJson, Force, Quiet
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.cli.files import AnswerFirst
     from btqueue.scenario import Scenario
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s")
@@ -90,6 +92,7 @@ def sweep(
         str | None,
         typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local."),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -99,14 +102,14 @@ def sweep(
     that was finished: with --out, the same command goes on from there.
     """
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.cli.files import Target
+    from btqueue.cli.files import AnswerFirst, Target
     from btqueue.cli.sweep_report import print_json, print_table
     from btqueue.plots import FORMATS
     from btqueue.scenario import load
 
     base = load(scenario, set_ or ())
     metrics = checked_metrics(metric)
-    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS)
+    picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     if not over and points is None:
         raise BadInput(
             "--over: name a key and its values, as in --over polling.limit=1..25 (or give --points)"
@@ -122,34 +125,41 @@ def sweep(
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
-        "over": over, "points": points, "sample": sample, "engine": engine, "out": out,
+        "over": over, "points": points, "sample": sample, "engine": engine, "out": out, "force": force,
         "independent": independent, "workers": workers, "cluster": cluster,
     }  # fmt: skip
-    found = _run(base, wanted, quiet=quiet)
-    wall_s = time.perf_counter() - began
-    if as_json:
-        print_json(base, found, metrics, {"out": out, "plot": plot})
-    else:
-        print_table(scenario, base, found, metrics, wall_s, out)
-    if picture is not None and found.attrs["answered"]:
-        _draw(found, metrics, base.title, picture, chosen=bool(metric), surface=surface)
-    if not found.attrs["answered"]:
-        say("no point has an answer")
-        raise typer.Exit(NO_ANSWER)
+    with AnswerFirst() as files:
+        found = _run(base, wanted, files, quiet=quiet)
+        written = {"out": None if files.failures else out, "plot": None}
+        wall_s = time.perf_counter() - began
+        if picture is not None and found.attrs["answered"]:
+            draw = partial(_draw, chosen=bool(metric), surface=surface)
+            if files.write(draw, found, metrics, base.title, picture):
+                written["plot"] = plot
+        if as_json:
+            print_json(base, found, metrics, written)
+        else:
+            print_table(scenario, base, found, metrics, wall_s, written["out"])
+        if not found.attrs["answered"]:
+            say("no point has an answer")
+            raise typer.Exit(NO_ANSWER)
 
 
-def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> xr.Dataset:
+def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
     """Run the sweep with progress; turn what can go wrong into messages."""
     from btqueue.cli.engines import prepare_simulator
     from btqueue.study.cluster import ClusterError
     from btqueue.study.sweep import SweepInterrupted, sweep
-    from btqueue.study.sweep_store import StoreError, journal_folder
+    from btqueue.study.sweep_store import StoreError, Unwritten, journal_folder
 
     if wanted["engine"] != "solve":
         prepare_simulator(base, quiet=quiet)
     try:
         with points_bar(quiet=quiet) as progress:
             return sweep(base, progress=progress, notes=None if quiet else say, **wanted)
+    except Unwritten as error:
+        files.failures.append(BadInput(f"--out {error}"))
+        return error.dataset
     except StoreError as error:
         raise BadInput(f"--out {error}") from None
     except ClusterError as error:
@@ -200,7 +210,6 @@ def _draw(
     found: xr.Dataset, metrics: Sequence[str], title: str, picture: Any, *, chosen: bool, surface: bool
 ) -> None:
     """Write the figure; of metrics that were not asked for by name, only those that the result has."""
-    from btqueue.plots import save
     from btqueue.plots.sweep import NoFigure, sweep_figure
 
     drawn = [name for name in metrics if chosen or (name in found and found[name].notnull().any())]
@@ -208,5 +217,4 @@ def _draw(
         figure = sweep_figure(found, drawn or metrics, title, surface=surface)
     except NoFigure as error:
         raise BadInput(f"--plot {picture.path}: {error}") from None
-    with picture.replaced() as part:
-        save(figure, part, picture.path.suffix)
+    picture.draw(figure)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from btqueue.cli.tables import PIPE_WIDTH, number, with_interval
+from btqueue.cli.exits import put
+from btqueue.cli.tables import Screen, heading, number, with_interval
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
 from btqueue.study.sweep import failures
@@ -54,7 +51,7 @@ def print_json(
         "files": {name: str(path) for name, path in files.items() if path is not None},
         "provenance": provenance(base),
     }
-    typer.echo(json.dumps(content, allow_nan=False))
+    put(json.dumps(content, allow_nan=False))
 
 
 def _finite(values: Any) -> Any:
@@ -68,22 +65,22 @@ def print_table(
     name: str, base: Scenario, found: xr.Dataset, metrics: Sequence[str], wall_s: float, out: Path | None
 ) -> None:
     """Print the first points, how many there are, and why points failed."""
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
-    console.print(Text(f"{name}: {base.title}" if base.title else name, style="bold"), soft_wrap=True)
-    console.print(_points_table(found, metrics))
+    screen = Screen()
+    screen.say(heading(name, base), "bold")
+    screen.print(_points_table(found, metrics))
     total = found.attrs["answered"] + found.attrs["failed"]
     rows = found["failure"].size
     if rows > MOST_ROWS:
-        console.print(Text(f"the first {MOST_ROWS} of {rows:,} rows", style="dim"), soft_wrap=True)
+        screen.say(f"the first {MOST_ROWS} of {rows:,} rows", "dim")
     line = f"{found.attrs['answered']:,} of {total:,} points answered in {wall_s:.1f} s"
-    console.print(Text(line, style="dim"), soft_wrap=True)
+    screen.say(line, "dim")
     reasons = failures(found)
     for reason, count in list(reasons.items())[:MOST_REASONS]:
-        console.print(Text(f"failed: {count:,} x {reason}", style="yellow"), soft_wrap=True)
+        screen.say(f"failed: {count:,} x {reason}", "yellow")
     if len(reasons) > MOST_REASONS:
-        console.print(Text(f"... and for {len(reasons) - MOST_REASONS} more reasons", style="yellow"))
+        screen.say(f"... and for {len(reasons) - MOST_REASONS} more reasons", "yellow")
     if out is not None:
-        console.print(Text(f"written to {out}", style="dim"), soft_wrap=True)
+        screen.say(f"written to {out}", "dim")
 
 
 def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import xarray as xr
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.engines import Answer
+from btqueue.files import printable
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, summarise
 from btqueue.study.comparison import long_name
@@ -43,6 +45,32 @@ ROUNDING = 1e-12
 
 PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
+
+
+class Screen(Console):
+    """Standard output for tables: as wide as the terminal, or wide enough where there is none.
+
+    Texts are shown as they are, without marks of style in them, and unseen characters as escapes.
+    """
+
+    def __init__(self) -> None:
+        """Look for the width."""
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        super().__init__(width=width, markup=False, emoji=False, highlight=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the pieces of what is to be printed."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text), piece.style)
+
+    def say(self, line: str, style: str = "") -> None:
+        """Print a line of text, which the terminal breaks where it likes."""
+        self.print(Text(line, style=style), soft_wrap=True)
+
+
+def heading(name: str, scenario: Scenario) -> str:
+    """Return a scenario's name and its title, in one line."""
+    return f"{name}: {' '.join(scenario.title.split())}" if scenario.title else name
 
 
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
@@ -213,9 +241,9 @@ def _table(*columns: str) -> Table:
 
 
 def _print(heading: str, table: Table, footer: list[str]) -> None:
-    console = Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+    screen = Screen()
     if heading:
-        console.print(Text(heading, style="bold"), soft_wrap=True)
-    console.print(table)
+        screen.say(heading, "bold")
+    screen.print(table)
     for line in footer:
-        console.print(Text(line, style="dim"), soft_wrap=True)
+        screen.say(line, "dim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Quiet, Threads
+from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, put, say
+from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
     from btqueue.reproduction.claims.record import Claim
@@ -53,6 +54,7 @@ def validate(
         typer.Option("--quick", help="Shorter runs and fewer replications; the report says so."),
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Judge claims anew that are known already.")] = False,
+    force: Force = False,
     threads: Threads = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -64,27 +66,34 @@ def validate(
     """
     import json
 
-    from btqueue.cli.validate_report import print_summary, report_of, write_report
+    from btqueue.cli.files import AnswerFirst
+    from btqueue.cli.validate_report import print_summary, report_of, report_targets, write_report
     from btqueue.reproduction.report.document import summary
+    from btqueue.reproduction.report.pictures import found_figures
 
     wanted = chosen(paper or (), claims or ())
-    folder = _folder(out)
-    if figures_from is not None and not figures_from.is_dir():
+    if figures_from is not None and not os.path.isdir(figures_from):
         raise BadInput(f"--figures-from {figures_from}: there is no such folder")
+    folder = _folder(out)
+    targets = report_targets(folder, force=force)
+    papers = list(dict.fromkeys(name for name, _ in wanted))
+    given = None if figures_from is None else found_figures(figures_from, papers)
     began = time.perf_counter()
     outcomes = _judge(wanted, quick=quick, fresh=fresh, threads=threads, quiet=quiet)
-    papers = list(dict.fromkeys(name for name, _ in wanted))
-    drawn, failed = _figures(papers, folder, figures_from, draw=figures, quick=quick, quiet=quiet)
+    drawn, failed = given or {}, 0
+    if figures and given is None:
+        drawn, failed = _figures(papers, folder, quick=quick, force=force, quiet=quiet)
     report = report_of(outcomes, drawn, quick=quick, wall_s=time.perf_counter() - began)
-    files = write_report(report, folder)
-    if as_json:
-        typer.echo(json.dumps({"files": [str(file) for file in files], **summary(report)}, allow_nan=False))
-    else:
-        print_summary(report)
-        for file in files:
-            typer.echo(file)
-    if failed:
-        raise typer.Exit(NO_ANSWER)
+    with AnswerFirst() as files:
+        written = [str(folder / t.path.name) for t in targets if files.write(write_report, report, t)]
+        if as_json:
+            put(json.dumps({"files": written, **summary(report)}, allow_nan=False))
+        else:
+            print_summary(report)
+            for file in written:
+                put(file)
+        if failed:
+            raise typer.Exit(NO_ANSWER)
 
 
 def chosen(papers: Sequence[str], ids: Sequence[str]) -> Wanted:
@@ -175,19 +184,16 @@ def _left(seconds: float) -> str:
 
 
 def _figures(
-    papers: Sequence[str], folder: Path, given: Path | None, *, draw: bool, quick: bool, quiet: bool
+    papers: Sequence[str], folder: Path, *, quick: bool, force: bool, quiet: bool
 ) -> tuple[dict[str, list[PaperFigure]], int]:
-    """Return the figures, given or drawn into the report's folder, and how many could not be drawn."""
+    """Return the figures, drawn into the report's folder, and how many could not be drawn."""
     from btqueue.cli.figures import draw_each
     from btqueue.reproduction.figures.catalogue import catalogue
     from btqueue.reproduction.figures.points import Store
     from btqueue.reproduction.figures.work import Settings
     from btqueue.reproduction.report.pictures import found_figures
 
-    if given is not None:
-        return found_figures(given, papers), 0
-    if not draw:
-        return {}, 0
     place, entries = folder / "figures", [entry for entry in catalogue() if entry.paper in papers]
-    failed = draw_each(entries, place, Settings(quick=quick), Store(), tell=say, quiet=quiet)
+    settings, store = Settings(quick=quick), Store()
+    failed = draw_each(entries, place, settings, store, tell=say, force=force, quiet=quiet)
     return found_figures(place, papers), failed

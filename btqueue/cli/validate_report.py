@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-from rich.console import Console
 from rich.table import Table
 
+from btqueue.cli.exits import put
 from btqueue.cli.files import Target
+from btqueue.cli.tables import Screen
 from btqueue.reproduction.claims.record import PAPERS, claims_of
 from btqueue.reproduction.report import words
 from btqueue.reproduction.report.document import document
@@ -62,22 +62,29 @@ def minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
-def write_report(report: Report, folder: Path) -> list[Path]:
-    """Write the files of the report; each is complete, or as it was.
+def report_targets(folder: Path, *, force: bool) -> list[Target]:
+    """Return where the files of the report go.
+
+    Raises:
+        BadInput: one is there already and not *force*, or the folder is missing or read-only.
+    """
+    files = [folder / name for name in WRITERS]
+    return [Target.checked(file, "--out", {file.suffix: "report"}, force=force) for file in files]
+
+
+def write_report(report: Report, target: Target) -> None:
+    """Write a file of the report; it is complete, or as it was.
 
     Raises:
         BadInput: the file system refuses.
     """
-    files = [folder / name for name in WRITERS]
-    for file, text in zip(files, WRITERS.values(), strict=True):
-        with Target.checked(file, "--out", {file.suffix: "report"}).replaced() as part:
-            part.write_text(text(report), "utf-8")
-    return files
+    with target.replaced() as part:
+        part.write_text(WRITERS[target.path.name](report), "utf-8")
 
 
 def print_summary(report: Report) -> None:
     """Print counts, one line a publication."""
-    console = Console()
+    screen = Screen()
     table = Table(title=words.TITLE, title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("publication", no_wrap=True)
     for heading in SHORT_HEADINGS:
@@ -86,7 +93,7 @@ def print_summary(report: Report) -> None:
     for name, row in zip(names, words.count_rows(report), strict=False):
         shown = [cell for heading, cell in zip(words.COUNT_HEADINGS, row, strict=True) if heading != AT_LEAST]
         table.add_row(name, *shown[1:], style="bold" if name == "all" else None)
-    console.print(table)
-    typer.echo(words.headline(report))
+    screen.print(table)
+    put(words.headline(report))
     for warning in words.warnings(report):
-        typer.echo(warning)
+        put(warning)

@@ -90,11 +90,16 @@ def _weights(name: str, time: np.ndarray, every: list[dict[str, Any]]) -> np.nda
 
 
 def _mean(values: list[Any], weights: np.ndarray) -> Any:
-    """Return the weighted mean over the steps; values and weights may be for each flow or for all."""
+    """Return the weighted mean over the steps; values and weights may be for each flow or for all.
+
+    A step without weight, in which nothing was carried, needs no value; without any weight there is no mean.
+    """
     array = np.array(values, dtype=float)
     trailing = max(array.ndim, weights.ndim)
-    array, weights = (x.reshape(*x.shape, *[1] * (trailing - x.ndim)) for x in (array, weights))
-    mean = (array * weights).sum(axis=0) / np.broadcast_to(weights, (array * weights).shape).sum(axis=0)
+    shaped = (x.reshape(*x.shape, *[1] * (trailing - x.ndim)) for x in (array, weights))
+    array, weights = np.broadcast_arrays(*shaped)
+    counted, total = np.where(weights == 0, 0.0, array * weights).sum(axis=0), weights.sum(axis=0)
+    mean = np.divide(counted, total, out=np.full(np.shape(total), np.nan), where=total != 0)
     return float(mean) if mean.ndim == 0 else mean
 
 

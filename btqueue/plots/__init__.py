@@ -6,6 +6,7 @@ print without colour.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,5 +31,7 @@ def save(figure: Figure, path: Path, suffix: str | None = None) -> None:
 
     suffix = (suffix or path.suffix).lower()
     undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
+    drawn = io.BytesIO()  # on a full disk, matplotlib would fail in ways of its own
     with house_style(), rc_context({"svg.hashsalt": "btqueue"}):
-        figure.savefig(path, format=suffix[1:], metadata=undated)
+        figure.savefig(drawn, format=suffix[1:], metadata=undated)
+    path.write_bytes(drawn.getvalue())

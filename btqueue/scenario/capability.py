@@ -6,6 +6,7 @@ first of them that covers it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -23,8 +24,17 @@ SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """For each key with values that the simulator cannot run yet: those that it can."""
 
-KINDS = {"network.topology": 1000, "transport.protocol": 100, "traffic.source": 3}
+KINDS = {
+    "network.topology": 1000,
+    "transport.protocol": 100,
+    "network.peripherals": 30,
+    "traffic.source": 20,
+    "network.flows": 10,
+}
 """Keys that say what kind of scenario it is, and how far off a model of another kind is."""
+
+SESSIONS = 1000
+"""How far off sessions are from everything else."""
 
 MOST_PICONETS_OF_A_DEVICE = 8
 """Most piconets that a simulated device can belong to."""
@@ -58,7 +68,18 @@ def scopes_for(scenario: Scenario) -> dict[str, Scope]:
 
 def distance(problems: list[Problem]) -> int:
     """Return how far a scenario is from what a model is about."""
-    return sum(KINDS.get(problem.key, 1) for problem in problems)
+    far = {
+        re.sub(r"\[\d+\]", "", problem.key): problem for problem in problems
+    }  # as one, if all flows have it
+    return sum(
+        SESSIONS if key == "traffic.source" and _between_sessions(problem) else KINDS.get(key, 1)
+        for key, problem in far.items()
+    )
+
+
+def _between_sessions(problem: Problem) -> bool:
+    """Whether sessions meet a model that has none, or the reverse."""
+    return "request-reply" in str(problem.allowed) or problem.value == "request-reply"
 
 
 def model_of(scenario: Scenario) -> str:

@@ -52,6 +52,7 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.tcp_delay_s": (0,),
         "transport.ip_delay_s": (0,),
         "transport.send_buffer_segments": (None,),
+        "run.jitter_s": (0,),
     }
 )
 """A chain of hops with gateway peripherals (Chen 2004)."""

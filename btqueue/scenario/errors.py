@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from btqueue.files import printable
+
 LONGEST_VALUE_SHOWN = 60
 
 
@@ -26,7 +28,7 @@ def shown(value: object) -> str:
         text = f'"{value}"' if isinstance(value, str) else repr(value)
     except Exception:  # a foreign object may fail in any way while it is printed
         return f"an object of type {type(value).__name__}"
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:1000])
+    text = printable(text[:1000], kept="")
     if len(text) > LONGEST_VALUE_SHOWN:
         text = text[: LONGEST_VALUE_SHOWN - 3] + "..."
     return text

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from btqueue.files import UnusableFile, read_text
 from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.library import list_models, models_folder
 from btqueue.scenario.problems import closest
@@ -45,9 +46,9 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
     text = os.fspath(name_or_path)
     try:
         path = Path(text)
-        if path.is_file():
-            return path
         is_folder = path.is_dir()
+        if path.exists() and not is_folder:
+            return path
     except (OSError, ValueError, TypeError) as error:
         raise _file_error(text, f"{shown(text)} cannot be the name of a scenario ({error})") from None
     names = list_models()
@@ -77,25 +78,27 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         ScenarioError: if it cannot be read, is no text, or is no TOML (with the line).
     """
+    text = toml_text(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except OSError as error:
-        raise _file_error(path, f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > LARGEST_FILE_BYTES:
-        raise _file_error(
-            path, f"{path} is too large for a scenario (more than {LARGEST_FILE_BYTES:,} bytes)"
-        )
-    try:
-        return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
-    except UnicodeDecodeError:
-        raise _file_error(path, f"{path} is no text file (a scenario is TOML in UTF-8)") from None
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _file_error(path, f"{path} is no valid TOML: {error}") from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
         raise _file_error(path, f"{path} holds a number with too many digits") from None
     except RecursionError:
         raise _file_error(path, f"{path} nests lists or tables too deeply") from None
+
+
+def toml_text(path: Path) -> str:
+    """Return a scenario file as it is written.
+
+    Raises:
+        ScenarioError: if it cannot be read, is no text, or is too large for a scenario.
+    """
+    try:
+        return read_text(path, LARGEST_FILE_BYTES)
+    except UnusableFile as error:
+        raise _file_error(path, f"{path} {error} (a scenario is a TOML file)") from None
 
 
 def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -112,9 +115,16 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
         if not isinstance(table, dict):
             continue
         name = table.get(key)
-        if isinstance(name, str) and (folder / name).is_file():
+        if isinstance(name, str) and _is_file(folder / name):
             table[key] = str((folder / name).resolve())
     return data
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # no file can have such a name
+        return False
 
 
 def _file_error(path: str | Path, message: str, *, guess: str | None = None) -> ScenarioError:

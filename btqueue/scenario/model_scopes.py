@@ -38,13 +38,13 @@ def _not_a_ring(s: Scenario) -> Iterator[Limit]:
 MODELS: Mapping[str, Scope] = MappingProxyType(
     {
         "ring_piconet": Scope("the model", RING_PICONET, _not_a_ring),
-        "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer),
         "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet),
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "coupled": Scope("the analytic model of a ring", COUPLED, not_coupled),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
+        "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer),
     }
 )
 """The models by name, in the order in which they are tried."""

@@ -54,6 +54,10 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     yield from _relays(s)
     if s.voice.packet != "none" and any(packet.slots > 1 for packet in packet_types(s.link.packets)):
         yield Limit("link.packets", s.link.packets, "types of one slot beside voice links")
+    own = [flow.law or s.traffic.source for flow in active_flows(network)]
+    if s.polling.discipline == "exhaustive" and len(network.piconet_names[0].members) > 1 and "greedy" in own:
+        available = "another one: a flow that always has data keeps the central from all others"
+        yield Limit("polling.discipline", "exhaustive", available)
     yield from own_keys(network)
     yield from _room(s)
 
@@ -69,6 +73,11 @@ def _room(s: Scenario) -> Iterator[Limit]:
         segment(s.traffic.message_bytes + headers, packet_types(s.link.packets), s.link.segmentation)
     )
     central, window = s.network.piconet_names[0].central, s.transport.receive_window_segments
+    if tcp and s.flow_control.enabled:
+        needed = packets * min(LEAST_ROOM, window)
+        if s.flow_control.buffer_packets < needed:
+            available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
+            yield Limit("flow_control.buffer_packets", s.flow_control.buffer_packets, available)
     loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)

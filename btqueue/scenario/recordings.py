@@ -1,4 +1,8 @@
-"""Recordings that a scenario names: the trace of a radio, and the arrivals of a source."""
+"""Recordings that a scenario names: the trace of a radio, and the arrivals of a source.
+
+Who wrote the scenario may be a stranger, and the file may be anything on the reader's machine. So a message
+says in which line a file is wrong and what should stand there, and nothing of what stands there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from btqueue.scenario.errors import Problem, ScenarioError, shown
+from btqueue.files import UnusableFile, read_bytes
+from btqueue.scenario.errors import Problem, ScenarioError
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.text_files import BadText, decoded
 
@@ -27,12 +32,12 @@ def read_trace(radio: Radio) -> np.ndarray:
     for number, text in _lines(name, "trace", "radio.trace_file"):
         value = _number(text)
         if not 0 <= value <= most:
-            raise _refused(name, "trace", "radio.trace_file", f"line {number}: {shown(text)} is not {meant}")
+            raise _refused(name, "trace", "radio.trace_file", f"line {number}: must be {meant}")
         values.append(value)
     return np.array(values)
 
 
-def read_arrivals(path: Path) -> tuple[list[float], list[int]]:
+def read_arrivals(name: str) -> tuple[list[float], list[int]]:
     """Read a file of arrivals: a line holds a time (s) and a size (bytes), separated by blanks or a comma.
 
     Raises:
@@ -41,25 +46,23 @@ def read_arrivals(path: Path) -> tuple[list[float], list[int]]:
     """
     what = "arrival", "traffic.arrival_file"
     times, sizes = [], []
-    for number, line in _lines(str(path), *what):
+    for number, line in _lines(name, *what):
         found = [_number(text) for text in line.replace(",", " ").split()]
         if len(found) != 2 or not 0 <= found[0] < 1e6 or not 1 <= found[1] <= 1e9 or found[1] % 1:
-            form = f"line {number}: {shown(line)} is not a time (s, at least 0) and a size (bytes)"
-            raise _refused(str(path), *what, form)
+            form = f"line {number}: must be a time (s, at least 0) and a size (bytes)"
+            raise _refused(name, *what, form)
         times.append(found[0])
         sizes.append(int(found[1]))
     if any(later < earlier for earlier, later in pairwise(times)):
-        raise _refused(str(path), *what, "the times must not decrease")
+        raise _refused(name, *what, "the times must not decrease")
     return times, sizes
 
 
 def _lines(name: str, what: str, key: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of the lines of a file that hold something beside comments."""
     try:
-        lines = decoded(Path(name).read_bytes()).splitlines()
-    except OSError as error:
-        raise _refused(name, what, key, f"cannot be read: {error.strerror}") from None
-    except BadText as error:
+        lines = decoded(read_bytes(Path(name))).splitlines()
+    except (UnusableFile, BadText) as error:
         raise _refused(name, what, key, str(error)) from None
     found = [(number, line.partition("#")[0].strip()) for number, line in enumerate(lines, start=1)]
     if not any(text for _, text in found):

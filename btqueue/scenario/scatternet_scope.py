@@ -19,6 +19,7 @@ SCATTERNET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         **UNREPEATED,
         "network.topology": ("scatternet", "custom"),
         "polling.bridge_schedule": ("walk-in",),
+        "polling.residence": ("visit", "cycle"),
     }
 )
 """Peripherals that send to each other through piconets and bridges, without ARQ (Venugopal 2006)."""

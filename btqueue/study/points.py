@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario import Problem, ScenarioError
 from btqueue.scenario.text_files import BadText, decoded, read_table
 from btqueue.study.value_ranges import (
@@ -232,10 +233,11 @@ def read_points(path: Path) -> Listing:
         ScenarioError: the file cannot be read, or a key or value in it is wrong (with the line).
     """
     try:
-        keys, lines = read_table(decoded(path.read_bytes()))
-    except (OSError, BadText) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ScenarioError(Problem(f"points {path}: cannot be read as CSV ({reason})")) from None
+        keys, lines = read_table(decoded(read_bytes(path)))
+    except UnusableFile as error:
+        raise ScenarioError(Problem(f"points {path}: {error}")) from None
+    except BadText as error:
+        raise ScenarioError(Problem(f"points {path}: cannot be read as CSV ({error})")) from None
     if not lines:
         raise ScenarioError(
             Problem(f"points {path}: write a heading of keys (polling.limit,...), then one row a point")

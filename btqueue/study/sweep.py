@@ -31,8 +31,8 @@ from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing
 from btqueue.study.provenance import provenance
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_definition import definition
-from btqueue.study.sweep_files import checked_target, digest, finished_result, write_sweep
-from btqueue.study.sweep_store import Journal, journal_folder
+from btqueue.study.sweep_files import checked_target, digest, finished_result, remedy, write_sweep
+from btqueue.study.sweep_store import Journal, StoreError, Unwritten, journal_folder
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are finished and of all points."""
@@ -63,6 +63,7 @@ def sweep(
     sample: int | None = None,
     engine: Engine | Literal["both"] = "solve",
     out: str | os.PathLike[str] | None = None,
+    force: bool = False,
     independent: bool = False,
     workers: int | None = None,
     cluster: str | None = None,
@@ -78,6 +79,7 @@ def sweep(
         sample: take so many points of the ranges in `over`, as a Latin hypercube.
         engine: "solve", "simulate" or "both".
         out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
+        force: replace a file that is there, and what is kept of another sweep; a folder (.zarr) never.
         independent: each point gets random numbers of its own. By default all points share a seed, so that
             differences between points are less noisy than the points are.
         workers: processes at once, all cores by default.
@@ -94,6 +96,7 @@ def sweep(
         ScenarioError: a key or value is wrong, or no point at all is a scenario that an engine can run.
         StoreError: `out` cannot be used: damaged, of another sweep, being written by another process, or the
             disk is full; nothing is overwritten, finished points are kept.
+        Unwritten: a `StoreError` that holds the complete result.
         MissingPackage: a package for the file format or the cluster is not installed.
         SweepInterrupted: by Ctrl-C; finished points are kept.
     """
@@ -112,18 +115,22 @@ def sweep(
         return _in_memory(evaluator, finish, report)
     say = notes or (lambda message: None)
     folder = journal_folder(target)
-    if (found := finished_result(target, what)) is not None:
+    anew = force and not target.is_dir()
+    found = None if anew else finished_result(target, what)
+    if found is not None:
         say(f"{target}: is complete already, nothing was computed")
         if folder.exists():
             with Journal(folder, what) as journal:
                 journal.remove()
         return found
-    with Journal(folder, what) as journal:
+    with Journal(folder, what, anew=force) as journal:
         for note in journal.notes:
             say(note)
         if journal.done:
             say(f"{len(journal.done):,} of {len(chosen):,} points were finished before: going on from there")
         left = [number for number in range(len(chosen)) if number not in journal.done]
+        if left and not anew and target.exists():  # so it cannot be this sweep's
+            raise StoreError(f"{target}: exists already and is not replaced; {remedy(target)}")
         try:
             report.at(len(journal.done))
             with closing(evaluator(numbers=left)) as results:
@@ -131,7 +138,10 @@ def sweep(
                     journal.add(result)
                     report.at(len(journal.done))
             dataset = finish(journal.results)
-            write_sweep(target, dataset)
+            try:
+                write_sweep(target, dataset, replace=anew)
+            except StoreError as error:
+                raise Unwritten(str(error), dataset) from None
         except KeyboardInterrupt:
             raise SweepInterrupted(len(journal.done), None) from None
         journal.remove()

@@ -6,12 +6,14 @@ import hashlib
 import json
 import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import btqueue
+from btqueue.files import UnusableFile, read_bytes
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import Grid, Points
@@ -61,11 +63,14 @@ def _points(points: Points) -> dict[str, Any]:
 
 
 def _files(scenario: Scenario, points: Points) -> dict[str, str]:
-    """Return the digest of each file that the scenario or a point names, if it is there."""
+    """Return the digest of each file that the scenario or a point names, if it can be read."""
     names = {scenario.radio.trace_file, scenario.traffic.arrival_file}
     names |= {link.trace_file for link in scenario.radio.links}
     for key in ("radio.trace_file", "traffic.arrival_file"):
         if key in points.keys:
             names |= {points[number][key] for number in range(len(points))}
-    there = sorted(name for name in names if name is not None and Path(name).is_file())
-    return {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in there}
+    digests = {}
+    for name in sorted(name for name in names if name is not None):
+        with suppress(UnusableFile):  # points that need it fail, and say so
+            digests[name] = hashlib.sha256(read_bytes(Path(name))).hexdigest()
+    return digests

@@ -7,12 +7,11 @@ addresses into endless loops and huge arrays.
 
 from __future__ import annotations
 
-import contextlib
+import filecmp
 import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from btqueue.files import require_writable, written_whole
 from btqueue.scenario.problems import closest
 from btqueue.study.extras import require
 from btqueue.study.sweep_store import StoreError, journal_folder, what_differs
@@ -52,29 +52,32 @@ def checked_target(path: Path) -> Path:
         guess = closest(suffix, FORMATS) if suffix else None
         hint = f"; did you mean {path.with_suffix(guess).name}?" if guess else ""
         raise StoreError(f"{path}: must end in {known}, so that the format is clear{hint}")
-    if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise StoreError(f"{path}: the folder {path.parent} cannot be written to")
-    if path.is_dir() and suffix != ".zarr":
-        raise StoreError(f"{path}: is a folder, give a file")
+    try:
+        require_writable(path, replace=True)  # what may be there is looked at later
+    except IsADirectoryError as error:
+        if suffix != ".zarr":
+            raise StoreError(f"{path}: {error.strerror}") from None
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from None
     if suffix in NEEDED:
         require(*NEEDED[suffix])
-    return path.resolve()
+    return path.parent.resolve() / path.name
 
 
 def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | None:
     """Return the result of the same sweep if *path* holds it already, None if there is nothing.
 
     Raises:
-        StoreError: there is something else, which is left as it is: a damaged file, or another sweep's.
+        StoreError: there is something else, which is left as it is: a damaged file, a link, another sweep.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
+    if path.is_symlink():
+        raise StoreError(f"{path}: is a link and is not replaced; {remedy(path)}")
     if path.suffix.lower() not in READABLE:
         if journal_folder(path).exists():
-            return None  # written, and killed before the journal was removed: written again
-        raise StoreError(f"{path}: exists already and is not replaced; delete it or give another name")
+            return None  # perhaps of this sweep, killed before the journal was removed: `write_sweep` knows
+        raise StoreError(f"{path}: exists already and is not replaced; {remedy(path)}")
     found = read_sweep(path)
     try:
         there = json.loads(found.attrs["sweep"])
@@ -82,10 +85,16 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
         raise StoreError(f"{path}: its attribute sweep is no JSON ({error}); {REMEDY}") from None
     if differences := what_differs(there, definition):
         raise StoreError(
-            f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}. Delete it or "
-            "give another name"
+            f"{path}: holds another sweep and is not replaced: {'; '.join(differences[:5])}; {remedy(path)}"
         )
     return found
+
+
+def remedy(path: Path) -> str:
+    """Return what to do about a file that is in the way of a result."""
+    return "delete it or give another name" + (
+        "" if path.is_dir() else ", or replace it (--force, force=True)"
+    )
 
 
 def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
@@ -176,44 +185,29 @@ def digest(dataset: xr.Dataset) -> str:
     return total.hexdigest()
 
 
-def write_sweep(path: Path, dataset: xr.Dataset) -> None:
+def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> None:
     """Write the result of a sweep in the format of the suffix; complete, or not at all.
 
     Raises:
-        StoreError: the disk refuses; what was at *path* before is as it was.
+        StoreError: the disk refuses, or another file is there and *replace* is false; what was at *path*
+            before is as it was.
     """
-    suffix = path.suffix.lower()
-    part = path.with_name(f".{path.stem}.{os.getpid()}{suffix}")
+    written = False
     try:
-        try:
-            if suffix in READABLE:
-                WRITERS[suffix](part, dataset.assign_attrs(seal=OPEN_SEAL))
+        with written_whole(path, replace=replace) as part:
+            if path.suffix.lower() in READABLE:
+                WRITERS[path.suffix.lower()](part, dataset.assign_attrs(seal=OPEN_SEAL))
                 _close_seal(part)
             else:
-                WRITERS[suffix](part, dataset)
-            if part.is_file():
-                _sync(part)
-            elif path.exists():
-                raise FileExistsError(17, "a folder of that name exists already")
-            os.replace(part, path)
-            _sync(path.parent)
-        finally:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+                WRITERS[path.suffix.lower()](part, dataset)
+            written = path.is_file() and not path.is_symlink() and filecmp.cmp(part, path, shallow=False)
     except OSError as error:
+        if written and isinstance(error, FileExistsError):
+            return  # by a process that was killed before it could remove the journal
         raise StoreError(
             f"{path}: cannot be written ({error.strerror or error}); all points are kept in "
             f"{journal_folder(path)}, and the same sweep only has to write them"
         ) from None
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the entries of a folder, are on the disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def table(dataset: xr.Dataset) -> pd.DataFrame:
@@ -245,7 +239,12 @@ def table(dataset: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _write_netcdf(path: Path, dataset: xr.Dataset) -> None:
+def write_netcdf(path: Path, dataset: xr.Dataset) -> None:
+    """Write netCDF.
+
+    Raises:
+        OSError: the file system refuses.
+    """
     # By way of memory: on a full disk HDF5 leaves open files behind, which fail again when collected.
     path.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
 
@@ -263,7 +262,7 @@ def _write_parquet(path: Path, dataset: xr.Dataset) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, xr.Dataset], None]] = {
-    ".nc": _write_netcdf,
+    ".nc": write_netcdf,
     ".zarr": _write_zarr,
     ".csv": _write_csv,
     ".parquet": _write_parquet,

@@ -22,9 +22,12 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from btqueue.study.evaluate import Answer, Failure, PointResult, Value
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 FORMAT = 2
 """Of the journal; one of another format is refused."""
@@ -38,11 +41,25 @@ class StoreError(ValueError):
     """A sweep's files cannot be used; the message says why. Nothing was changed."""
 
 
+class Unwritten(StoreError):
+    """A sweep is complete, and its result cannot be written; it is `dataset`, and in the journal."""
+
+    def __init__(self, message: str, dataset: xr.Dataset) -> None:
+        """Keep the result."""
+        super().__init__(message)
+        self.dataset = dataset
+
+
 class Journal:
     """The journal of one sweep, open for writing by one process; use it as a context."""
 
-    def __init__(self, folder: Path, definition: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, definition: Mapping[str, Any], *, anew: bool = False) -> None:
         """Open the journal in *folder*, a new one if there is none.
+
+        Args:
+            folder: where it is.
+            definition: of the sweep.
+            anew: begin a new one in place of a journal that is damaged or of another sweep.
 
         Raises:
             StoreError: another process writes it, it is damaged or of another sweep, or the disk refuses.
@@ -59,7 +76,12 @@ class Journal:
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
-                self._size = self._look_over(definition)
+                try:
+                    self._size = self._look_over(definition)
+                except StoreError:
+                    if not anew:
+                        raise
+                    self._size, self.done = 0, set()
                 os.ftruncate(self._file, self._size)
                 os.lseek(self._file, self._size, os.SEEK_SET)
                 if not self._size:

@@ -160,7 +160,7 @@ def arrivals(seed: int, folder: Path) -> None:
     path = folder / "arrivals.txt"
     path.write_bytes(damaged(ARRIVALS.encode(), seed))
     try:
-        times, sizes = read_arrivals(path)
+        times, sizes = read_arrivals(str(path))
         assert len(times) == len(sizes) > 0
     except ScenarioError as error:
         assert "arrivals.txt" in str(error) and len(str(error)) < 1000

@@ -114,7 +114,7 @@ def test_files_are_checked_before_anything_is_computed(run, engines, tmp_path, o
 def test_files_are_written(run, tmp_path):
     for suffix in ("nc", "csv"):
         files = ["--out", str(tmp_path / f"points.{suffix}"), "--plot", str(tmp_path / "points.svg")]
-        assert run(*QUESTION, *CHOICE, *files).exit_code == 0
+        assert run(*QUESTION, *CHOICE, *files, "--force").exit_code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"points.nc", "points.csv", "points.svg"}
     assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 5
 

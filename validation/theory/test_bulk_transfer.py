@@ -142,6 +142,20 @@ def test_loss_chain_of_reno_beside_the_full_pftk_model():
         assert lossy_rates(lossy(loss, variant="reno")).goodput == pytest.approx(formula, rel=0.12)
 
 
+@pytest.mark.parametrize("loss", [0.003, 0.03, 0.3])
+@pytest.mark.parametrize("variant", ["tahoe", "newreno", "sack"])
+def test_segment_loss_is_the_loss_of_the_link(variant: str, loss: float):
+    """A repetition is lost as often as a first try: p of all that is sent, not p / (1 + p)."""
+    link = {"name": "x", "from": "ground", "to": "far", "half_duplex": False, "delay_s": 0.05}
+    scenario = bt.load("avancha-2002/satellite").with_(
+        network__outside_links=[link | {"loss": loss, "loss_back": 0}],
+        transport__variant=variant,
+        transport__timestamps=True,
+        transport__receive_window_segments=12,
+    )
+    assert float(bt.solve(scenario).segment_loss[0]) == pytest.approx(loss, rel=1e-6)
+
+
 def test_loss_chain_falls_with_loss_and_selective_acknowledgements_never_hurt():
     rates = [lossy_rates(lossy(loss)).goodput for loss in (0.001, 0.01, 0.05, 0.1)]
     assert all(a > b for a, b in itertools.pairwise(rates))
@@ -225,3 +239,12 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
         return [(a - b) / (step * (a + b)) for a, b in zip(*ends, strict=True)]
 
     assert slopes(1e-3) == pytest.approx(slopes(1e-4), abs=1e-3)
+
+
+def test_a_transfer_that_measures_no_round_trip_has_none():
+    found = bt.solve(
+        bt.load("suliman-2005/connections").changed(
+            {"traffic.load_kbps": 50, "transport.mss_bytes": 60000, "traffic.message_bytes": 100000}
+        )
+    )
+    assert np.isnan(found.rtt_s).all() and np.isfinite(found.goodput_kbps).all()

@@ -10,15 +10,16 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
 
-GROUND = {"baseband", "caches", "channel", "queueing", "search_path", "transport", "scenario"}
+GROUND = {"baseband", "caches", "channel", "files", "queueing", "search_path", "transport", "scenario"}
 MAY_IMPORT = {
+    "files": set(),
     "baseband": set(),
     "caches": set(),
     "search_path": set(),
     "channel": {"baseband"},
     "queueing": set(),
     "transport": {"caches"},
-    "scenario": {"baseband"},
+    "scenario": {"baseband", "files"},
     "network": GROUND,
     "simulator": {"baseband", "caches", "channel", "scenario"},
     "study": GROUND | {"network", "simulator"},

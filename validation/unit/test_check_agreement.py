@@ -143,7 +143,7 @@ def test_the_errors_are_those_of_the_model_that_answered():
     # in goodput the star is within 1.1 % at 95 of 100 points, the analytic ring within 5.2 %
     star = Scenario().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
     coupled = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
-    for scenario, model in ((star, "star_piconet"), (coupled, "coupled")):
+    for scenario, model in ((star, "piconet"), (coupled, "coupled")):
         solved = float(solve(scenario).goodput_kbps.mean())
         known = measured_errors(model)["goodput_kbps"].high
         for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):

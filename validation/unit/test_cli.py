@@ -186,7 +186,7 @@ def test_simulation_as_csv_has_one_row_a_value(engines, tmp_path):
 def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command):
     file = tmp_path / "result.nc"
     file.write_text("an older result")
-    run(command, NAME, "--out", str(file))
+    run(command, NAME, "--out", str(file), "--force")
     assert os.listdir(tmp_path) == ["result.nc"]
     assert stat.S_IMODE(file.stat().st_mode) & stat.S_IRUSR
     with xr.open_dataset(file, engine="h5netcdf") as dataset:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from btqueue.cli import app
 from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
 from btqueue.reproduction.figures import points
-from btqueue.reproduction.figures.catalogue import BadRecord, NoSuchFigure, catalogue, drawn_figures, find
+from btqueue.reproduction.figures.catalogue import BadFiles, NoSuchFigure, catalogue, drawn_figures, find
 from btqueue.reproduction.figures.points import ComputationFailed, Store
 from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
@@ -140,7 +140,7 @@ def test_wrong_words_are_bad_input(words, message):
 @pytest.mark.parametrize("content", ["{", "[]", '{"notes": []}'])
 def test_a_damaged_record_of_a_figure_is_named(tmp_path, content):
     (tmp_path / "fig_6_1.json").write_text(content)
-    with pytest.raises(BadRecord, match=r"fig_6_1\.json: is damaged; delete it"):
+    with pytest.raises(BadFiles, match=r"fig_6_1\.json: is damaged; delete it"):
         drawn_figures(tmp_path)
 
 

@@ -279,3 +279,11 @@ def test_every_metric_is_in_the_vocabulary():
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
     assert set(metrics) >= measurement.LINK_METRICS
+
+
+def test_a_ratio_of_nothing_has_no_value():
+    """Not even where something was counted: transmissions of which no packet came to its end."""
+    from btqueue.simulator.statistics.measurement import _ratio
+
+    np.testing.assert_array_equal(_ratio(np.array([0, 3, 3]), np.array([0, 0, 2])), [np.nan, np.nan, 1.5])
+    assert np.isnan(_ratio(np.int64(3), np.int64(0)))

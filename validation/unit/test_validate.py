@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from btqueue.cli.validate_report import report_of, write_report
+from btqueue.cli.validate_report import report_of, report_targets, write_report
 from btqueue.reproduction.claims.engines import Engine, NoAnswer, Simulator, in_one_line
 from btqueue.reproduction.claims.record import NO_MODEL, Judged, Part, claims_of
 from btqueue.reproduction.report import words
@@ -223,8 +223,15 @@ def report(engines, store):
     return report_of(judged(engines, store, *ids), {}, quick=True, wall_s=1.0)
 
 
+def written(report, folder):
+    targets = report_targets(folder, force=False)
+    for target in targets:
+        write_report(report, target)
+    return [target.path for target in targets]
+
+
 def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
-    page, text, content = (file.read_text("utf-8") for file in write_report(report, tmp_path))
+    page, text, content = (file.read_text("utf-8") for file in written(report, tmp_path))
     data = json.loads(content)
     assert [one["id"] for one in data["papers"][PAPER]["claims"]] == [o.claim["id"] for o in report.outcomes]
     assert data["counts"]["claims"] == 5
@@ -238,7 +245,7 @@ def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
 
 
 def test_the_page_needs_no_other_file_and_its_links_lead_somewhere(report, tmp_path):
-    page = write_report(report, tmp_path)[0].read_text("utf-8")
+    page = written(report, tmp_path)[0].read_text("utf-8")
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links and links <= set(re.findall(r'id="([^"]+)"', page))
@@ -246,7 +253,7 @@ def test_the_page_needs_no_other_file_and_its_links_lead_somewhere(report, tmp_p
 
 
 def test_a_verdict_is_a_word_not_only_a_colour(report, tmp_path):
-    page = write_report(report, tmp_path)[0].read_text("utf-8")
+    page = written(report, tmp_path)[0].read_text("utf-8")
     for verdict in ("reproduced", "in part", "not simulated", "no model"):
         assert f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>' in page
 
@@ -261,5 +268,5 @@ def test_figures_are_found_by_name_and_put_into_the_page(report, tmp_path):
     picture.write_bytes(b"\x89PNG")
     found = found_figures(tmp_path / "drawn", [PAPER])
     assert [figure.title for figure in found[PAPER]] == ["Figure 6.1"]
-    page = write_report(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
+    page = written(report_of(report.outcomes, found, quick=False, wall_s=0.0), tmp_path)[0]
     assert 'src="data:image/png;base64,iVBORw=="' in page.read_text("utf-8")

@@ -64,7 +64,9 @@ def test_a_cheap_claim_of_each_publication(tmp_path):
     counted = json.loads(result.stdout)["counts"]
     assert counted["simulated"] == {"reproduced": 5}
     assert sum(counted["solved"].values()) == 5
-    again = command(*only, "--no-figures", "--out", str(tmp_path / "report"))
+    refused = command(*only, "--no-figures", "--out", str(tmp_path / "report"))
+    assert refused.exit_code == 2 and "report.html: exists already; --force" in refused.output
+    again = command(*only, "--no-figures", "--out", str(tmp_path / "report"), "--force")
     assert again.output.count("(known") == 5
     assert (tmp_path / "report" / "report.html").is_file()
 

@@ -185,7 +185,7 @@ def _rewards(path: LossyPath, cycle: _Cycle, recovery: Recovery, start: Start, l
             np.arange(flight.size) + flight,
             recovery.timeouts[flight],
             recovery.fast_retransmits[flight],
-            recovery.holes[flight],
+            recovery.losses[flight],
         ]
     )
     last = longest / flight[-1]

@@ -109,7 +109,7 @@ class Recovery(NamedTuple):
     Attributes:
         seconds: time from the last new acknowledgement to the next.
         timeouts, fast_retransmits: mean numbers.
-        holes: mean number of segments lost.
+        losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
         leads_to: chances of the starts of the next cycle.
     """
@@ -117,7 +117,7 @@ class Recovery(NamedTuple):
     seconds: Vector
     timeouts: Vector
     fast_retransmits: Vector
-    holes: Vector
+    losses: Vector
     duplicates: Vector
     leads_to: Vector
 
@@ -149,7 +149,7 @@ def recovery_of(path: LossyPath, top: int, starts: list[Start], deviation: Vecto
         seconds=seconds,
         timeouts=(1.0 - good) / (1.0 - path.loss) + good * late,
         fast_retransmits=1.0 - waiting + twice,
-        holes=mean_holes,
+        losses=mean_holes / (1.0 - path.loss),  # a repetition is lost as often as anything else
         duplicates=np.maximum(flight - mean_holes, 0.0),
         leads_to=_targets(path, top, starts, waiting, repaired, late),
     )

@@ -23,6 +23,8 @@ SMALL, LARGE = 5, 6
 as long; 8 takes seconds."""
 LATE = 1.1
 """Multiple of the timeout's floor above which the estimate of the round trip decides about goodput."""
+SHORT_TIMEOUT = 4.0
+"""Least timeout, in round trips, below which connections live by their timers."""
 FEW_PACKETS = 3
 """Packets of a segment below which a visit takes several segments."""
 NOTHING = 1e-9
@@ -72,6 +74,11 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         warnings.append(
             f"timeouts last {found.given.rto:.2f} s, more than their floor, and so depend on how round trips "
             "vary: goodput and timeouts come out up to 26 % high"
+        )
+    if scenario.transport.min_rto_s < SHORT_TIMEOUT * metrics["rtt_s"]:
+        warnings.append(
+            f"transport.min_rto_s = {scenario.transport.min_rto_s:g} is less than {SHORT_TIMEOUT:g} round "
+            "trips: goodput comes out up to 13 % high"
         )
     if len(ring.data) < FEW_PACKETS:
         warnings.append(

@@ -8,7 +8,7 @@ So the share rho of the slots is known beyond the empty frame of every visit; th
 frames are sent is served before its next visit. So all but the frames after its last wait takes
 1 / (1 - rho') times as long as in an idle piconet (`lone`), with rho' the work of all other ports: processor
 sharing (L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere
-when the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')). A visit serves at most M frames: no
+when the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')), for visits that are not always full. A visit serves at most M frames: no
 more of a station's work is served during a wait than its visits hold (`bounded`), so that light flows do not
 wait for the backlog of a saturated station.
 
@@ -298,11 +298,18 @@ class Air:
     def _under_way(self, number: int, beside: float) -> float:
         """Sum over others' trains of their rates times the squares of their work.
 
+        A station that fills all its visits makes every cycle longer by the same, and none longer than others:
+        each counts by the share of its visits that it does not fill.
         Data that go down and their acknowledgement are one train unless the visit was full in between.
         """
         single = len(self.piconet.senders[number].data) == 1
         first = self.piconet.senders[number].port
         total = 0.0
+        in_cycle = self._work_at * self.cycle
+        used = np.divide(
+            in_cycle, self._full_visit, out=np.zeros_like(in_cycle), where=self._full_visit > 0.0
+        )
+        idle = np.clip(1.0 - used, 0.0, 1.0)
         for i, one in enumerate(self.crossed):
             if one.port == first or (one.flow == number and single):
                 continue
@@ -320,7 +327,7 @@ class Air:
             ):
                 together = 1.0 - before.sent.fills_last_visit(self.piconet.limit)
                 square += 2.0 * self._work[i] * self._work[i - 1] * together
-            total += self._rate[i] * square * (beside if one.flow == number else 1.0)
+            total += self._rate[i] * square * idle[one.port.station] * (beside if one.flow == number else 1.0)
         return float(total)
 
 

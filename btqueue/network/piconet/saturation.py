@@ -47,10 +47,8 @@ def window(receive_window: int, room: float) -> Window:
 
 def room_of(piconet: Piconet, sender: Sender, *, by_tokens: bool) -> float:
     """Return the segments for which there is room where they pile up: before the tokens, or in the queue."""
-    packets = len(piconet.data.packets)
-    if by_tokens:
-        return (piconet.buffer + piconet.bucket_bytes * packets / piconet.data.tokens) / packets
-    return piconet.places[sender.port.way] / packets
+    places = piconet.buffer if by_tokens else piconet.places[sender.port.way]  # scarce tokens are not saved
+    return places / len(piconet.data.packets)
 
 
 class Slots(NamedTuple):

@@ -18,7 +18,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.request_reply.law import Law, add_at, metrics_of, with_chance
 from btqueue.network.request_reply.path import NS
 from btqueue.network.request_reply.polled_hop import history_of
-from btqueue.network.request_reply.route import Chain, Form
+from btqueue.network.request_reply.route import FREE, Chain, Form
 from btqueue.network.request_reply.trains import (
     AT_FIRST,
     Objects,
@@ -46,6 +46,8 @@ SETTLED = 4
 """Sessions in a row of equal length that make a cycle without losses; slots can make it longer."""
 
 MOST_SESSIONS = 100
+LONG_JITTER_S = 0.02
+"""Processing delay from which on the packets of a train noticeably hold each other up."""
 TIMED = tuple(np.linspace(0.0, 1.0, 17))
 """Sizes of trains, as shares of a message, of which the times are computed; others lie between them."""
 
@@ -66,6 +68,13 @@ def answer_centaurus(scenario: Scenario) -> tuple[dict, dict]:
         times, law = _without_losses(scenario, objects)
         lost, warnings, method = [0.0, 0.0], [], "one-way trips, exact"
     session_s, cycle_s = times
+    if objects.net.polled != FREE and scenario.run.jitter_s > LONG_JITTER_S:
+        warnings = [
+            *warnings,
+            f"run.jitter_s = {scenario.run.jitter_s:g}: packets of an object hold each other up behind their "
+            "processing delays, which is left out on a Bluetooth hop; goodput comes out 3 % high at 0.01 s, "
+            "11 % at 0.05 s and 15 % at 0.2 s",
+        ]
     traffic = scenario.traffic
     sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
     goodput = sizes * 8 / 1000 / cycle_s

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import runpy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from btqueue.files import UnusableFile, read_text, written_whole
+from btqueue.plots import save
 from btqueue.reproduction.figures.points import Store
-from btqueue.reproduction.figures.work import Picture, Report, Settings, Work
+from btqueue.reproduction.figures.work import Report, Settings, Work
 from btqueue.scenario.library import figures_folder
 from btqueue.scenario.problems import closest
 
@@ -22,8 +26,8 @@ class NoSuchFigure(ValueError):
     """No script has this name; the message guesses what was meant."""
 
 
-class BadRecord(ValueError):
-    """A file that was written with a figure cannot be read; the message names it."""
+class BadFiles(ValueError):
+    """A file of a figure is in the way, damaged, or cannot be written; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,48 @@ def find(name: str) -> Entry:
     raise NoSuchFigure(f"no figure '{name}': {hint}")
 
 
-def draw(entry: Entry, folder: Path, settings: Settings, store: Store, report: Report | None = None) -> Drawn:
+def require_free(entries: Iterable[tuple[Entry, Path]], settings: Settings) -> None:
+    """Make sure that drawing figures into folders replaces nothing but what the same drawing wrote before.
+
+    Raises:
+        BadFiles: another file is in the way.
+    """
+    for entry, folder in entries:
+        own, names = (
+            _own_files(entry, folder, settings),
+            re.compile(rf"{entry.stem}(-.*)?\.{settings.format}"),
+        )
+        there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        for name in there:
+            if name not in own and (names.fullmatch(name) or name == _record(entry)):
+                raise BadFiles(f"{folder / name}: exists already; --force replaces it")
+
+
+def _record(entry: Entry) -> str:
+    return f"{entry.stem}.json"
+
+
+def _own_files(entry: Entry, folder: Path, settings: Settings) -> set[str]:
+    """Return the files in a folder that the same drawing wrote, in whichever format."""
+    try:
+        content = json.loads(read_text(folder / _record(entry)))
+        same = content["settings"] | {"format": settings.format} == asdict(settings)
+        if same and content["name"] == entry.name:
+            return {_record(entry), *content["files"]}
+    except (UnusableFile, ValueError, KeyError, TypeError):
+        pass  # none, or not ours
+    return set()
+
+
+def draw(
+    entry: Entry,
+    folder: Path,
+    settings: Settings,
+    store: Store,
+    report: Report | None = None,
+    *,
+    force: bool = False,
+) -> Drawn:
     """Draw a figure, write its pictures and a record of them, `<fig_name>.json`, into a folder.
 
     Args:
@@ -140,56 +185,71 @@ def draw(entry: Entry, folder: Path, settings: Settings, store: Store, report: R
         settings: how.
         store: of answers.
         report: told about progress.
+        force: replace files that are there, whoever wrote them.
 
     Raises:
+        BadFiles: another file is in the way, or the file system refuses.
         Exception: whatever the script raises; the pictures before are written.
         KeyboardInterrupt: by Ctrl-C; finished points are in the store.
     """
+    if not force:
+        require_free([(entry, folder)], settings)
+    own = _own_files(entry, folder, settings)
+    with _refusals(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     began, computed = time.monotonic(), store.computed
     script = runpy.run_path(str(entry.path))
     work = Work(entry.paper, entry.citation, settings, store, report or (lambda *_: None))
-    folder.mkdir(parents=True, exist_ok=True)
     files, captions = [], []
     for picture in script["draw"](work):
-        files.append(_write(picture, folder, entry.stem, settings.format))
+        name = f"{entry.stem}{'-' if picture.part else ''}{picture.part}.{settings.format}"
+        path = folder / name
+        with _refusals(path), written_whole(path, replace=force or name in own) as part:
+            save(picture.figure, part, f".{settings.format}")
+        files.append(name)
         captions.append(picture.caption)
     drawn = Drawn(
         entry.name, entry.paper, entry.title, entry.caption, tuple(work.notes),
         tuple(script.get("CLAIMS", ())), tuple(files), tuple(captions), asdict(settings),
         work.points, store.computed - computed, round(time.monotonic() - began, 2),
     )  # fmt: skip
-    (folder / f"{entry.stem}.json").write_text(json.dumps(asdict(drawn), indent=1) + "\n", "utf-8")
+    path = folder / _record(entry)
+    with _refusals(path), written_whole(path, replace=force or path.name in own) as part:
+        part.write_text(json.dumps(asdict(drawn), indent=1) + "\n", "utf-8")
     return drawn
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Raise `BadFiles` in the block where the file system refuses *path*."""
+    try:
+        yield
+    except OSError as error:
+        raise BadFiles(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def drawn_figures(folder: Path) -> list[Drawn]:
     """Return what was drawn into a folder and the folders in it, in the order of `catalogue`.
 
     Raises:
-        BadRecord: a file that was written with a figure is damaged.
+        BadFiles: a record is damaged.
     """
     found = []
     for path in [*folder.glob("fig_*.json"), *folder.glob("*/fig_*.json")]:
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = json.loads(read_text(path))
             lists = {name: tuple(content[name]) for name in ("notes", "claims", "files", "captions")}
             found.append(Drawn(**(content | lists)))
+        except UnusableFile as error:
+            raise BadFiles(f"{path}: {error}") from None
         except (ValueError, KeyError, TypeError):
-            raise BadRecord(f"{path}: is damaged; delete it, and draw the figure again") from None
+            raise BadFiles(f"{path}: is damaged; delete it, and draw the figure again") from None
     return sorted(found, key=lambda drawn: (drawn.paper, _numbers(drawn.name.partition("/")[2])))
 
 
 def titles(entries: Iterable[Entry]) -> dict[str, str]:
     """Return the titles by name."""
     return {entry.name: entry.title for entry in entries}
-
-
-def _write(picture: Picture, folder: Path, stem: str, suffix: str) -> str:
-    from btqueue.plots import save
-
-    name = f"{stem}{'-' if picture.part else ''}{picture.part}.{suffix}"
-    save(picture.figure, folder / name)
-    return name
 
 
 def _entry(path: Path) -> Entry:

@@ -20,7 +20,7 @@ def page(report: Report) -> str:
     """Return the whole page.
 
     Raises:
-        OSError: a picture cannot be read.
+        UnusableFile: a picture cannot be read.
     """
     template = files("btqueue.reproduction.report").joinpath("page.html").read_text("utf-8")
     papers = report.papers()

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from btqueue.reproduction.figures.catalogue import drawn_figures
+from btqueue.files import UnusableFile, read_bytes, require_regular
+from btqueue.reproduction.figures.catalogue import BadFiles, drawn_figures
 
 MIME = {".png": "image/png", ".svg": "image/svg+xml"}
 """Pictures that a page can hold, by suffix."""
@@ -44,6 +45,9 @@ def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFi
 
     Those of `btqueue figures` have a record beside them. Other pictures are taken by their names,
     fig_6_1*.png in the folder of their publication.
+
+    Raises:
+        BadFiles: a record is damaged, or a picture cannot be read.
     """
     found: dict[str, list[PaperFigure]] = {}
     recorded = {(drawn.paper, drawn.name.rpartition("/")[2]): drawn for drawn in drawn_figures(folder)}
@@ -63,6 +67,11 @@ def found_figures(folder: Path, papers: Iterable[str]) -> dict[str, list[PaperFi
                     number = path.stem.removeprefix("fig_").replace("_", ".")
                     figure = PaperFigure(paper, path.stem, f"Figure {number}", "", (path,))
                     found.setdefault(paper, []).append(figure)
+    for path in (file for figures in found.values() for figure in figures for file in figure.files):
+        try:
+            require_regular(path)
+        except UnusableFile as error:
+            raise BadFiles(f"{path}: {error}") from None
     return found
 
 
@@ -70,9 +79,9 @@ def embedded(path: Path) -> str:
     """Return a picture as a data URL; of a large one a copy that is as wide as a page shows it.
 
     Raises:
-        OSError: it cannot be read.
+        UnusableFile: it cannot be read.
     """
-    content = path.read_bytes()
+    content = read_bytes(path)
     if path.suffix == ".png" and len(content) > LARGE:
         content = _reduced(path)
     return f"data:{MIME[path.suffix]};base64,{base64.b64encode(content).decode()}"

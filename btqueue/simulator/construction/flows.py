@@ -1,7 +1,6 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -362,11 +361,11 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
 
 def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     """Read the arrival file and return the application fields: times, then segments of each message."""
-    times, sizes = read_arrivals(Path(scenario.traffic.arrival_file or ""))
+    times, sizes = read_arrivals(scenario.traffic.arrival_file or "")
     period = scenario.traffic.file_period_s
     if period is not None and times and times[-1] >= period:
         raise ScenarioError(
-            f"[traffic] file_period_s = {period:g}: the last arrival of the file is at {times[-1]:g} s"
+            f"[traffic] file_period_s = {period:g}: must be above the time of the file's last arrival"
         )
     fields: dict[str, object] = {
         "schedule": len(flows.schedules),

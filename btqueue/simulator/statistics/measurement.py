@@ -235,5 +235,6 @@ def _mean_of_known(values: np.ndarray) -> np.ndarray:
 
 
 def _ratio(numerator, denominator) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.true_divide(numerator, denominator)
+    """Return the ratio, NaN where nothing was counted that it could be a ratio of."""
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    return np.divide(numerator, denominator, out=np.full(denominator.shape, np.nan), where=denominator != 0)

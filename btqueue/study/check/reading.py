@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
+from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
 from btqueue.study.check.csv_results import read_csv
@@ -14,6 +15,8 @@ from btqueue.study.check.omnet import read_omnet
 from btqueue.study.check.packet_capture import read_capture
 from btqueue.study.check.results import BadResults, ForeignResults
 
+LARGEST_BYTES = 1_000_000_000
+"""Of a file of results; captures of long runs are large."""
 Format = Literal["csv", "pcap", "flowmonitor", "omnet"]
 SUFFIXES: Mapping[str, Format] = {
     ".csv": "csv",
@@ -66,11 +69,14 @@ def read_results(
     if flow is not None and not 1 <= flow <= flows:
         raise BadResults(f"--flow {flow}: the scenario has flows 1 to {flows}")
     try:
+        require_regular(path, LARGEST_BYTES)
         with path.open("rb") as file:
             head = file.read(16)
         if not head:
             raise BadResults(f"{path.name}: is empty")
         found = _read(path, scenario, format or _format_of(path, head), renamed, flow)
+    except UnusableFile as error:
+        raise BadResults(f"{path}: {error}") from None
     except OSError as error:
         raise BadResults(f"{path}: cannot be read ({error.strerror or error})") from None
     if flow is not None:

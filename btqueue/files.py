@@ -1,0 +1,184 @@
+"""Files: those of others read and shown with care, our own written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LARGEST_BYTES = 50_000_000
+"""Of a file of numbers that a scenario or a command names; some ten million of them."""
+
+UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of characters that steer a terminal, or that nobody sees: control and format
+characters, halves of surrogate pairs, separators of lines and paragraphs."""
+
+
+class UnusableFile(ValueError):
+    """A file cannot be read. The message completes a sentence about it and holds nothing of its content."""
+
+
+def require_regular(path: Path, most_bytes: int = LARGEST_BYTES) -> None:
+    """Make sure that a file can be opened without waiting for ever, and read without filling the memory.
+
+    Raises:
+        UnusableFile: it is missing, a folder, a pipe or a device, or too large.
+    """
+    try:
+        _require_regular(os.stat(path), most_bytes)
+    except (OSError, ValueError) as error:
+        raise _unreadable(error) from None
+
+
+def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
+    """Return the content of a regular file.
+
+    Raises:
+        UnusableFile: it is missing, no regular file, too large, or may not be read.
+    """
+    require_regular(path, most_bytes)  # before it is opened: opening a device may do something already
+    try:
+        # Not blocking, for the file may have become a pipe since.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            _require_regular(os.fstat(file.fileno()), most_bytes)
+            content = file.read(most_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise _unreadable(error) from None
+    if len(content) > most_bytes:  # some systems tell no size beforehand
+        raise _too_large(most_bytes)
+    return content
+
+
+def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
+    """Return the content of a text file in UTF-8, with lines that end in a line feed.
+
+    Raises:
+        UnusableFile: as `read_bytes`, or it is no text.
+    """
+    try:
+        text = read_bytes(path, most_bytes).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnusableFile("is no text file in UTF-8") from None
+    return text.replace("\r\n", "\n")
+
+
+def _require_regular(found: os.stat_result, most_bytes: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found.st_mode):
+        raise UnusableFile("is no regular file: pipes and devices are not read")
+    if found.st_size > most_bytes:
+        raise _too_large(most_bytes)
+
+
+def _too_large(most_bytes: int) -> UnusableFile:
+    return UnusableFile(f"is too large: more than {most_bytes:,} bytes")
+
+
+def _unreadable(error: OSError | ValueError) -> UnusableFile:
+    if isinstance(error, UnusableFile):
+        return error
+    return UnusableFile(f"cannot be read ({getattr(error, 'strerror', None) or error})")
+
+
+def require_writable(path: Path, *, replace: bool) -> None:
+    """Make sure that a file can be written at *path*, as far as can be told beforehand.
+
+    Args:
+        path: where; its name may be anything.
+        replace: whether a file, or a link, may be there already.
+
+    Raises:
+        FileExistsError: there is one, and *replace* is false.
+        OSError: there is a folder, a pipe or a device; the folder is missing or read-only; the name is none.
+    """
+    folder = path.parent
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, f"the folder {folder} cannot be written to")
+    try:
+        there = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except ValueError as error:  # a zero byte in the name
+        raise OSError(errno.EINVAL, str(error)) from None
+    if stat.S_ISDIR(there):
+        raise IsADirectoryError(errno.EISDIR, "is a folder, give a file")
+    if not stat.S_ISREG(there) and not stat.S_ISLNK(there):
+        raise OSError(errno.EINVAL, "is a pipe or a device, which is not replaced")
+    if not replace:
+        raise FileExistsError(errno.EEXIST, "exists already")
+
+
+def printable(text: str, *, kept: str = "\n\t") -> str:
+    r"""Return *text* with escapes such as ``\x1b`` in place of unseen characters, except those *kept*.
+
+    What comes from a file may otherwise move a terminal's cursor, change its title, or hide what was printed.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c in kept or unicodedata.category(c) not in UNSEEN else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
+@contextmanager
+def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
+    """Yield a path beside *path* to write a file or a folder to; move it there when the block has ended.
+
+    After an exception nothing is left of it, and what was at *path* before is as it was.
+
+    Args:
+        path: where the file shall be in the end. A link is replaced itself, not what it leads to.
+        replace: whether a file may be there already; a folder never.
+
+    Raises:
+        OSError: the file system refuses, or *replace* is false and there is something by now.
+    """
+    # Nobody else knows the name, so no link can have been put there.
+    part = path.with_name(f".btqueue-{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        _sync(part)
+        if replace:
+            os.replace(part, path)
+        else:
+            _move_to_free_place(part, path)
+        _sync(path.parent)
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+
+
+def _move_to_free_place(part: Path, path: Path) -> None:
+    """Give *part* the name *path* if nothing has it.
+
+    Raises:
+        FileExistsError: something has it.
+    """
+    taken = FileExistsError(errno.EEXIST, "something of that name has appeared meanwhile")
+    if os.path.lexists(path):
+        raise taken
+    try:
+        os.link(part, path)  # unlike a renaming, it fails if something has appeared since
+    except FileExistsError:
+        raise taken from None
+    except OSError:  # a folder, or a file system without links
+        os.rename(part, path)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,232 @@
+"""No key is ignored in silence: it changes the answer of a model, is refused, is warned of, or cannot matter.
+
+The quick test says so without the simulator, for every key of every table. The long one lays model and
+simulation side by side wherever a changed key is answered without a new warning.
+"""
+
+import numpy as np
+import pytest
+import xarray as xr
+from keys_of_models import (
+    BASES,
+    CHANGES,
+    OF_NOBODY,
+    Change,
+    base,
+    changes_of,
+    keys,
+    solved,
+    value_of,
+    values_of,
+)
+from scipy import stats
+
+import btqueue as bt
+
+NO_BRIDGE = "a single piconet has no bridge"
+NO_TRACE = "no other radio reads it"
+ALONE = "goes with a topology of another kind"
+START = "the long run forgets how a connection begins"
+EQUAL = "both ways of cutting give the same packets here"
+NO_TIMEOUT = "no timer expires twice in a row"
+SINGLE = "there is a single flow"
+
+OF_ANOTHER_KIND = {
+    "network.hops": ALONE,
+    "network.bridge": NO_BRIDGE,
+    "radio.trace_step_s": NO_TRACE,
+    "radio.trace_quantity": NO_TRACE,
+    **{
+        f"polling.{key}": NO_BRIDGE
+        for key in (
+            *("bridge_limit", "bridge_buffer_packets", "bridge_schedule", "residence", "residence_cycles"),
+            *("rendezvous_s", "switch_delay"),
+        )
+    },
+}
+"""Keys that say nothing in a single piconet, which every model may leave unread."""
+
+TIMERS = dict.fromkeys(
+    (f"transport.{key}" for key in ("initial_rto_s", "max_rto_s", "rto_backoff")), NO_TIMEOUT
+)
+CUSTOM = dict.fromkeys(("network.peripherals", "network.piconets"), ALONE)
+
+CANNOT_MATTER: dict[str, dict[str, str]] = {
+    "ring": OF_ANOTHER_KIND | TIMERS | {"link.segmentation": EQUAL},
+    "coupled": OF_ANOTHER_KIND
+    | {
+        "link.segmentation": EQUAL,
+        "traffic.load_kbps": "radio errors carry less than any load that was tried",
+        "transport.initial_window_segments": START,
+        "transport.initial_ssthresh_segments": START,
+        "transport.initial_rto_s": START,
+    },
+    "scatternet": TIMERS
+    | {"network.hops": ALONE, "radio.trace_step_s": NO_TRACE, "radio.trace_quantity": NO_TRACE}
+    | {"link.segmentation": EQUAL},
+    "chain": CUSTOM
+    | TIMERS
+    | {
+        "network.active_flows": SINGLE,
+        "radio.trace_step_s": NO_TRACE,
+        "radio.trace_quantity": NO_TRACE,
+        "link.packets": "link.adaptation_packets stand in their place",
+        "link.segmentation": EQUAL,
+        "link.adaptation_estimate": "the quantised rate is on the same side of every threshold",
+        "transport.min_rto_s": NO_TIMEOUT,
+        "transport.initial_window_segments": START,
+        "transport.initial_ssthresh_segments": START,
+    },
+    "bulk": CUSTOM
+    | OF_ANOTHER_KIND
+    | {
+        "network.active_flows": SINGLE,
+        "network.flows[].load_kbps": "a greedy flow has none",
+        "network.outside_links[].half_duplex": "the WLAN carries next to nothing back",
+        "network.outside_links[].loss_block_bytes": "no losses to have a unit",
+        "flow_control.baseband_packets": "the uplink holds acknowledgements, of a packet each",
+        "polling.bridge_patience_s": NO_BRIDGE,
+        "transport.max_rto_s": NO_TIMEOUT,
+        "transport.sack_blocks": "one hole at a time",
+    },
+    "sessions in a piconet": CUSTOM
+    | OF_ANOTHER_KIND
+    | TIMERS
+    | {
+        "network.active_flows": SINGLE,
+        "network.relay": "one hop: nothing is passed on",
+        **dict.fromkeys(
+            (f"network.flows[].{key}" for key in ("load_kbps", "message_bytes")),
+            "sessions have sizes of their own",
+        ),
+        "network.flows[].receive_window_segments": "a message is smaller than any window",
+        "network.flows[].start_s": START,
+        "traffic.start_s": START,
+        "traffic.two_way": "sessions go both ways in any case",
+        "traffic.message_bytes": "sessions have sizes of their own",
+        "link.arq": "nothing fails on a perfect radio",
+        "link.l2cap_header_bytes": EQUAL,
+        "polling.limit": "a lone member is always visited",
+        "polling.bridge_patience_s": NO_BRIDGE,
+        "transport.initial_ssthresh_segments": START,
+        "transport.min_rto_s": NO_TIMEOUT,
+        "transport.sack_blocks": "nothing is lost",
+        "transport.handshake": "a connection that stays opens once",
+        "transport.timestamps": "nothing is sent twice",
+        "transport.centaurus_header_bytes": EQUAL,
+        "transport.centaurus_control_bytes": EQUAL,
+        "transport.centaurus_watchdog_s": "nothing is lost",
+    },
+    "link": OF_ANOTHER_KIND
+    | TIMERS
+    | {
+        "network.active_flows": SINGLE,
+        "network.relay": "one hop: nothing is passed on",
+        "radio.bits": "radio.per stands for every bit",
+        "link.node_buffer_bytes": "the window of Vegas fits",
+        "polling.limit": "a lone member is always visited",
+        "polling.bridge_patience_s": NO_BRIDGE,
+        "traffic.start_s": START,
+        "transport.initial_window_segments": START,
+        "transport.initial_ssthresh_segments": START,
+        "transport.alpha": "the whole windows between the bounds are the same",
+        "transport.gamma": START,
+        **dict.fromkeys(
+            (f"transport.{key}" for key in ("clock_granularity_s", "hold_ssthresh", "timestamps")), NO_TIMEOUT
+        ),
+        **dict.fromkeys(
+            (f"transport.{key}" for key in ("limited_transmit", "rate_reduction")), "nothing is lost"
+        ),
+    },
+}
+"""For each base the keys that leave its answer as it is, and why they leave the network as it is, too."""
+
+QUICK = ("ring", "scatternet", "chain", "bulk", "sessions in a piconet", "link")
+"""A base for each model that answers in milliseconds. The other two compile queues or solve large chains for
+every change: they, and further bases, are for the long tests."""
+
+TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
+"""Relative errors that are not silent: an answer beyond them must warn."""
+
+CONFIDENCE = 0.9999
+"""Of an interval: of a thousand metrics that are off by just the tolerance, one in ten tests fails."""
+
+
+def silent(name: str) -> set[str]:
+    """Return the keys that no value makes a model notice."""
+    ignored, noticed = set(), set()
+    for change in changes_of(name):
+        (noticed if change.after is None or is_noticed(change) else ignored).add(change.key)
+    return ignored - noticed
+
+
+def is_noticed(change: Change) -> bool:
+    """Whether the answer is another one, is warned of, or there is none."""
+    assert change.after is not None
+    before, after = solved(change.before.to_toml()), solved(change.after.to_toml())
+    if isinstance(before, str) or isinstance(after, str):
+        return True
+    return after[1] != before[1] or not after[0].equals(before[0])
+
+
+def test_every_key_is_asked_about():
+    """A new key needs a value to try, or a reason to have none."""
+    for key in keys():
+        if key.name in OF_NOBODY or CHANGES.get(key.name) == ():
+            continue
+        assert any(values_of(key, value_of(base(name), key.name)) for name in BASES), key.name
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_no_key_is_ignored_in_silence(name: str):
+    assert silent(name) == set(CANNOT_MATTER[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(set(CANNOT_MATTER) - set(QUICK)))
+def test_no_key_is_ignored_in_silence_elsewhere(name: str):
+    assert silent(name) == set(CANNOT_MATTER[name])
+
+
+SECONDS = {
+    "ring with radio errors": 3000,
+    "coupled": 3000,
+    "bulk with losses": 4000,
+    "sessions": 5000,
+    "CentaurusComm": 5000,
+}
+"""How long bases are simulated, if not for 500 s."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BASES)
+def test_a_changed_key_is_answered_right_or_with_a_warning(name: str):
+    wrong = []
+    for change in changes_of(name):
+        if change.after is None:
+            continue
+        before, after = solved(change.before.to_toml()), solved(change.after.to_toml())
+        if isinstance(before, str) or isinstance(after, str) or set(after[1]) - set(before[1]):
+            continue
+        if any(found := errors(after[0], change, SECONDS.get(name, 500))):
+            wrong.append(f"{change.key} = {change.value}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def errors(answer: xr.Dataset, change: Change, seconds: float) -> dict[str, str]:
+    """Return the metrics of which model and simulation differ by more than tolerance and interval."""
+    assert change.after is not None
+    scenario = change.after.with_(run__duration_s=seconds, run__replications=6)
+    simulated, found = bt.simulate(scenario, threads=1), {}
+    for metric, tolerance in TOLERANCE.items():
+        if metric not in answer or metric not in simulated:
+            continue
+        runs = simulated[metric].mean("flow").values
+        runs, model = runs[np.isfinite(runs)], float(answer[metric].mean())
+        if runs.size < 2 or not np.isfinite(model):
+            continue
+        mean = float(runs.mean())
+        width = stats.t.ppf(0.5 + CONFIDENCE / 2, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size)
+        if abs(model - mean) > tolerance * abs(mean) + width:
+            found[metric] = f"{model:.4g} for {mean:.4g} ± {width:.2g}"
+    return found

@@ -1,0 +1,211 @@
+"""Files of others are read with care; our own are whole, replace nothing unasked, and cost no answer."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from btqueue import files
+from btqueue.files import UnusableFile, printable, read_bytes, read_text, require_regular, written_whole
+from btqueue.scenario import Scenario, ScenarioError, load
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.recordings import read_arrivals, read_trace
+
+SECRET = "root:$6$salt$hash:19000:0:99999:7:::"
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("read", [read_bytes, read_text, require_regular])
+def test_pipes_and_devices_are_refused_and_nobody_waits_for_them(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(UnusableFile, match="is no regular file"):
+            read(path)
+
+
+def test_a_file_that_becomes_a_pipe_after_it_was_looked_at_is_refused_all_the_same(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(files, "require_regular", lambda path, most_bytes: None)
+    with pytest.raises(UnusableFile, match="is no regular file"):
+        read_bytes(tmp_path / "pipe")
+
+
+def test_the_limit_of_the_size_is_exact(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1000)
+    assert len(read_bytes(path, 1000)) == 1000
+    with pytest.raises(UnusableFile, match="is too large: more than 999 bytes"):
+        read_bytes(path, 999)
+
+
+def test_a_file_that_tells_no_size_is_limited_too():
+    """Files of /proc are regular and say that they are empty."""
+    path = Path("/proc/self/environ")
+    if not path.exists():
+        pytest.skip("there is no /proc here")
+    assert path.stat().st_size == 0 and len(read_bytes(path)) > 10
+    with pytest.raises(UnusableFile, match="too large"):
+        read_bytes(path, 10)
+
+
+@pytest.mark.parametrize("name", ["missing", "folder", "zero\0byte", "long" * 2000])
+def test_what_cannot_be_read_is_said_in_words(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UnusableFile, match="cannot be read"):
+        read_text(tmp_path / name)
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_content(tmp_path):
+    (tmp_path / "file").write_bytes(b"\xef\xbb\xbf1\r\n2\r\n")
+    assert read_text(tmp_path / "file") == "1\n2\n"
+
+
+# ------------------------------------------------------------------------- files that a scenario names
+
+
+def unreadable(tmp_path: Path) -> list[str]:
+    os.mkfifo(tmp_path / "pipe")
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(files.LARGEST_BYTES + 1)  # without taking room on the disk
+    return [str(tmp_path / "pipe"), "/dev/zero", str(large), str(tmp_path), str(tmp_path / "missing")]
+
+
+@pytest.mark.parametrize(
+    "read", [lambda name: read_trace(Radio(model="trace", trace_file=name)), read_arrivals]
+)
+def test_a_scenario_may_name_anything(tmp_path, read):
+    for name in unreadable(tmp_path):
+        with pytest.raises(ScenarioError, match=r"file .* (is|cannot be read)") as refused:
+            read(name)
+        assert name in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line", [SECRET, "PRIVATE KEY", "1e-5 secret", "0.1 1000 secret", "secret 5", "-1 -1"]
+)
+@pytest.mark.parametrize(
+    ("read", "good"),
+    [(lambda name: read_trace(Radio(model="trace", trace_file=name)), "1e-5"), (read_arrivals, "0 100")],
+)
+def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_path, read, good, line):
+    path, said = tmp_path / "file", []
+    for wrong in (line, "x"):
+        path.write_text(f"# a comment\n\n{good}\n{wrong}\n")
+        with pytest.raises(ScenarioError, match="line 4: must be") as refused:
+            read(str(path))
+        said.append((str(refused.value), refused.value.problems))
+    assert said[0] == said[1]
+
+
+def test_both_engines_read_the_same_trace(tmp_path):
+    from btqueue.network.chain import radio as chain
+    from btqueue.simulator.construction import radio_tables
+
+    assert chain.read_trace is radio_tables.read_trace is read_trace
+    (tmp_path / "trace").write_text("1e-5 # good\n\n0.5\n")
+    assert read_trace(Radio(model="trace", trace_file=str(tmp_path / "trace"))).tolist() == [1e-5, 0.5]
+
+
+def test_a_scenario_that_is_a_pipe_is_refused_by_name(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ScenarioError, match=r"pipe is no regular file"):
+        load(tmp_path / "pipe")
+
+
+def test_a_name_too_long_for_a_file_is_no_fault_of_the_program(tmp_path):
+    (tmp_path / "scenario.toml").write_text(f'[radio]\ntrace_file = "{"a" * 190}/{"b" * 5000}"\n')
+    with pytest.raises(ScenarioError, match="trace_file"):
+        load(tmp_path / "scenario.toml")
+
+
+# ------------------------------------------------------------------------------------- unseen characters
+
+
+@given(st.text())
+def test_what_is_printed_steers_no_terminal(text):
+    shown = printable(text)
+    assert all(c in "\n\t" or not 0 <= ord(c) < 32 for c in shown)
+    assert not any(0x7F <= ord(c) < 0xA0 or c in "\u200e\u200f\u202a\u202e\u2066\u2069" for c in shown)
+    assert printable(shown) == shown
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S", "M", "Zs"])))
+def test_what_can_be_seen_is_shown_as_it_is(text):
+    assert printable(text) == text
+
+
+def test_values_in_messages_stay_in_one_line():
+    with pytest.raises(ScenarioError) as refused:
+        Scenario.from_dict({"polling": {"limit": "a\nb\x1b[31m"}})
+    assert r"a\nb\x1b[31m" in str(refused.value)
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def entries(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_file_is_whole_or_not_there(tmp_path, replace):
+    for error in (KeyboardInterrupt, OSError, ValueError):
+        with pytest.raises(error), written_whole(tmp_path / "file", replace=replace) as part:
+            part.write_text("half")
+            raise error
+        assert entries(tmp_path) == {}
+    with written_whole(tmp_path / "file", replace=replace) as part:
+        part.write_text("all")
+        assert not (tmp_path / "file").exists()
+    assert entries(tmp_path) == {"file": "all"}
+
+
+def test_what_appears_while_a_file_is_written_is_not_replaced(tmp_path):
+    with pytest.raises(FileExistsError), written_whole(tmp_path / "file", replace=False) as part:
+        part.write_text("ours")
+        (tmp_path / "file").write_text("theirs")
+    assert entries(tmp_path) == {"file": "theirs"}
+
+
+def test_what_appears_at_the_last_moment_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.os.path, "lexists", lambda path: False)  # looked, and it was not there yet
+    (tmp_path / "file").write_text("theirs")
+    with pytest.raises(FileExistsError), written_whole(tmp_path / "file", replace=False) as part:
+        part.write_text("ours")
+    assert entries(tmp_path) == {"file": "theirs"}
+
+
+def test_a_file_system_without_links_is_written_to(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(files.os, "link", refuse)
+    with written_whole(tmp_path / "file", replace=False) as part:
+        part.write_text("ours")
+    assert entries(tmp_path) == {"file": "ours"}
+
+
+def test_a_link_is_replaced_and_not_what_it_leads_to(tmp_path):
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "link").symlink_to("theirs")
+    with written_whole(tmp_path / "link", replace=True) as part:
+        part.write_text("ours")
+    assert entries(tmp_path) == {"theirs": "theirs", "link": "ours"}
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_files_get_the_rights_that_the_user_wants_for_new_ones(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with written_whole(tmp_path / "file", replace=True) as part:
+            part.write_text("")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640

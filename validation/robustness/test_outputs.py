@@ -1,0 +1,465 @@
+"""What commands print and write: full or closed streams, files that are there, signals, full disks."""
+
+import ast
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import btqueue
+from btqueue.cli import app
+from btqueue.cli.exits import Commands
+from btqueue.cli.tables import recordings_table
+
+NAME = "chen-2004/adaptive-1"
+"""Solved in milliseconds."""
+ROOT = Path(btqueue.__file__).parents[1]
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    "NUMBA_DISABLE_JIT": "1",
+}
+COMMAND = [sys.executable, "-m", "btqueue"]
+SHORT = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
+MOMENT = "--set run.duration_s=0.1 --set run.warmup_s=0 --set run.replications=2"
+TROUBLE = ("Traceback", "Exception ignored", "Error in")
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell in which $btqueue is the command."""
+    environment = ENVIRONMENT | {"btqueue": " ".join(COMMAND)}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, env=environment)
+    assert not any(word in done.stderr for word in TROUBLE), done.stderr
+    return done
+
+
+# ------------------------------------------------------------------------------------- standard streams
+
+
+@pytest.mark.parametrize("what", [f"solve {NAME}", "models --json", "--help", "--version"])
+def test_a_full_standard_output_is_a_message_and_exit_code_2(what):
+    done = shell(f"$btqueue {what} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr == "btqueue: standard output takes nothing more (No space left on device)\n"
+
+
+@pytest.mark.parametrize("what", [f"solve {NAME}", "models --json", "--help"])
+def test_a_reader_that_has_gone_is_a_message_and_exit_code_2(what):
+    done = shell(f"$btqueue {what} | true; exit ${{PIPESTATUS[0]}}")
+    assert done.returncode == 2
+    assert done.stderr == "btqueue: standard output takes nothing more (Broken pipe)\n"
+
+
+@pytest.mark.parametrize("what", [f"solve {NAME}", f"solve {NAME} --out OUT/result.nc", "--help"])
+def test_a_closed_standard_output_is_refused_before_anything_is_computed(tmp_path, what):
+    done = shell(f"$btqueue {what.replace('OUT', str(tmp_path))} >&-")
+    assert done.returncode == 2 and "standard output is closed" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_written_though_standard_output_is_full(tmp_path):
+    assert shell(f"$btqueue solve {NAME} --out {tmp_path}/result.csv > /dev/full").returncode == 2
+    assert "goodput_kbps" in (tmp_path / "result.csv").read_text()
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", "2>&- <&-"])
+def test_messages_that_nobody_takes_change_neither_answer_nor_exit_code(stream):
+    done = shell(f"$btqueue simulate {NAME} {MOMENT} --json {stream}")
+    assert done.returncode == 0 and json.loads(done.stdout)["simulate"]["complete"]
+    assert shell(f"$btqueue solve no-such-scenario {stream}").returncode == 2
+
+
+# --------------------------------------------------------------------------------- unseen characters
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+STEERING = "\x1b\x07\x9b\u202e"
+MARKUP = "[red]x[/red][/b]"
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """Return a scenario with names and a title that would steer a terminal."""
+
+    def quoted(text):
+        return json.dumps(text)
+
+    file = tmp_path / "evil.toml"
+    b = quoted("b" + MARKUP)
+    piconet = f"name={quoted(EVIL)}, central={quoted('c' + EVIL)}, peripherals=['a', {b}]"
+    network = f"topology='custom'\npiconet_list=[{{{piconet}}}]\nflows=[{{from='a', to={b}}}]\n"
+    file.write_text(f"title = {quoted(EVIL + MARKUP)}\n[network]\n{network}")
+    (tmp_path / "unknown.toml").write_text(f"{quoted(EVIL)} = 1\n[polling]\nlimit = {quoted(EVIL)}\n")
+    (tmp_path / "broken.toml").write_text(f"a = '{EVIL}'\n")
+    (tmp_path / "comment.toml").write_text("# \x9b31m \u202e\n")
+    (tmp_path / "theirs.csv").write_text(f"metric,value\n{EVIL},3\n")
+    (tmp_path / "column.csv").write_text(f"metric,value,{EVIL}\ngoodput_kbps,3,4\n")
+    (tmp_path / "queue.csv").write_text(f"metric,value,queue\nqueue_packets,3,{EVIL}\n")
+    (tmp_path / "points.csv").write_text(f"{EVIL}\n3\n")
+    (tmp_path / "values.csv").write_text(f"polling.limit\n{EVIL}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve", "evil.toml"],
+        ["simulate", "evil.toml", "--all", *SHORT],
+        ["simulate", "evil.toml", "--pcap", "x.pcap", "--at", "z", *SHORT],
+        ["compare", "evil.toml", *SHORT],
+        ["sweep", "evil.toml", "--over", "polling.limit=1,2", "--engine", "simulate", *SHORT],
+        ["sensitivity", "evil.toml", "--key", "polling.limit", "--metric", "goodput_kbps"],
+        ["sensitivity", "evil.toml", "--method", "closed"],
+        ["dimension", "evil.toml", "--choose", "polling.limit=1,2", "--maximize", "goodput_kbps"],
+        ["solve", "unknown.toml"],
+        ["solve", "broken.toml"],
+        ["models", "comment.toml"],
+        ["check", "theirs.csv", "--scenario", "evil.toml"],
+        ["check", "column.csv", "--scenario", "evil.toml"],
+        ["check", "queue.csv", "--scenario", "evil.toml", "--no-simulate"],
+        ["sweep", "evil.toml", "--points", "points.csv"],
+        ["sweep", "evil.toml", "--points", "values.csv"],
+    ],
+    ids=" ".join,
+)
+def test_no_file_steers_the_terminal(engines, evil, monkeypatch, arguments):
+    monkeypatch.chdir(evil)
+    result = CliRunner().invoke(app, arguments, color=True)  # as a terminal: nothing is left out
+    assert result.exit_code in (0, 2, 3), result.exception
+    assert result.output and not any(c in result.output for c in STEERING)
+    if arguments[1] == "evil.toml" and result.exit_code == 0:
+        assert MARKUP in result.output  # shown, not obeyed
+
+
+def test_names_of_hosts_steer_no_terminal_either(capsys):
+    recordings_table(EVIL, {"pcap": {"path": EVIL, "host": f"{MARKUP}{EVIL}"}})
+    shown = capsys.readouterr().out
+    assert MARKUP in shown and not any(c in shown for c in STEERING)
+
+
+def test_commands_print_in_one_way():
+    """Only `say`, `put` and `Screen` know unseen characters; the bars show nothing from files."""
+    allowed = {"exits.py": {"typer.echo"}}
+    for source in (ROOT / "btqueue" / "cli").glob("*.py"):
+        tree = ast.parse(source.read_text("utf-8"))
+        calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        printing = {call.partition("(")[0] for call in calls if call != "Console(stderr=True)"}
+        assert printing & {"print", "typer.echo", "Console"} == allowed.get(source.name, set()), source
+
+
+# ------------------------------------------------------------------------------------- files that are there
+
+CHOOSING = ["dimension", NAME, "--choose", "polling.limit=1,2", "--maximize", "goodput_kbps"]
+WRITING = {
+    "solve --out": ["solve", NAME, "--out", "x.nc"],
+    "simulate --out": ["simulate", NAME, "--out", "x.csv"],
+    "compare --out": ["compare", NAME, "--out", "x.nc"],
+    "simulate --trace": ["simulate", NAME, "--trace", "x.parquet"],
+    "simulate --pcap": ["simulate", NAME, "--pcap", "x.pcap"],
+    "simulate --series": ["simulate", NAME, "--series", "x.png"],
+    "sweep --out": ["sweep", NAME, "--over", "polling.limit=1,2", "--out", "x.nc"],
+    "sweep --out csv": ["sweep", NAME, "--over", "polling.limit=1,2", "--out", "x.csv"],
+    "sweep --plot": ["sweep", NAME, "--over", "polling.limit=1,2", "--plot", "x.svg"],
+    "sensitivity --out": ["sensitivity", NAME, "--out", "x.csv"],
+    "sensitivity --plot": ["sensitivity", NAME, "--plot", "x.pdf"],
+    "dimension --out": [*CHOOSING, "--out", "x.nc"],
+    "dimension --plot": [*CHOOSING, "--plot", "x.svg"],
+    "check --out": ["check", "theirs.csv", "--scenario", NAME, "--out", "x.json"],
+    "check --plot": ["check", "theirs.csv", "--scenario", NAME, "--plot", "x.png"],
+    "figures --out": ["figures", "venugopal-2006/2.1", "--out", "."],
+    "figures --all": ["figures", "--all", "--out", "."],
+    "validate --out": ["validate", "--claims", "two-hops-halve", "--no-figures", "--out", "."],
+}  # fmt: skip
+"""Every option that writes a file."""
+PLACES = {
+    "figures --out": "fig_2_1.png",
+    "figures --all": "venugopal-2006/fig_2_1-b.png",
+    "validate --out": "report.md",
+}
+
+
+def place_of(option: str) -> Path:
+    return Path(PLACES.get(option) or WRITING[option][-1])
+
+
+def state_of(folder: Path) -> dict[str, tuple[int, int, int]]:
+    found = [(path.name, path.lstat()) for path in folder.rglob("*")]
+    return {name: (state.st_ino, state.st_size, state.st_mtime_ns) for name, state in found}
+
+
+@pytest.mark.parametrize("there", ["file", "link", "dangling link"])
+@pytest.mark.parametrize("option", WRITING)
+def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path, monkeypatch, option, there):
+    monkeypatch.chdir(tmp_path)
+    engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
+    Path("theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
+    place = place_of(option)
+    place.parent.mkdir(exist_ok=True)
+    if there == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to("mine" if there == "link" else "nowhere")
+        Path("mine").write_text("mine")
+    before = state_of(tmp_path)
+    result = CliRunner().invoke(app, WRITING[option])
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert place.name in result.stderr and result.stdout == ""
+    assert "--force" in result.stderr or "left as it is" in result.stderr  # of a sweep, maybe a damaged one
+    assert state_of(tmp_path) == before
+    assert Path("mine" if there != "file" else place).read_text() == "mine"
+
+
+QUICKLY = [option for option in WRITING if option.split()[0] in ("solve", "compare", "sweep", "dimension")]
+
+
+@pytest.mark.parametrize("there", ["file", "link"])
+@pytest.mark.parametrize("option", [*QUICKLY, "simulate --out"])
+def test_force_replaces_a_file_or_a_link_itself(engines, tmp_path, monkeypatch, option, there):
+    monkeypatch.chdir(tmp_path)
+    place = place_of(option)
+    Path("theirs").write_text("theirs")
+    place.symlink_to("theirs") if there == "link" else place.write_text("mine")
+    result = CliRunner().invoke(app, [*WRITING[option], "--force"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert not place.is_symlink() and place.stat().st_size > 100
+    assert {path.name for path in tmp_path.iterdir()} == {"theirs", place.name}
+    assert Path("theirs").read_text() == "theirs"
+
+
+def test_every_option_that_names_a_file_to_write_is_tested_here():
+    from typer.main import get_command
+
+    group = get_command(app)
+    assert isinstance(group, Commands)
+    found = {
+        f"{name} {option}"
+        for name, command in group.commands.items()
+        for parameter in command.params
+        for option in parameter.opts
+        if option in ("--out", "--plot", "--trace", "--pcap", "--series")
+        or "Write" in (getattr(parameter, "help", "") or "")
+    }
+    assert found == {" ".join(option.split()[:2]) for option in WRITING} - {"figures --all"}
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.csv"])
+def test_a_pipe_is_refused_even_by_force(engines, tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    result = CliRunner().invoke(app, ["solve", NAME, "--out", str(tmp_path / name), "--force"])
+    assert result.exit_code == 2 and "is a pipe or a device" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["long" * 100 + ".nc", "long" * 100 + "/x.nc", "zero\0.nc"])
+def test_a_name_that_no_file_can_have_is_refused_in_words(engines, tmp_path, name):
+    result = CliRunner().invoke(app, ["solve", NAME, "--out", str(tmp_path / name)])
+    assert result.exit_code == 2 and "--out" in result.stderr
+
+
+def test_a_picture_is_drawn_again_in_the_same_way_only(tmp_path):
+    def draw(*more):
+        return CliRunner().invoke(app, ["figures", "venugopal-2006/2.1", "--out", str(tmp_path), *more])
+
+    assert draw().exit_code == 0
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".png"}
+    assert first and draw().exit_code == 0  # what was interrupted goes on
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.suffix == ".png"} == first
+    refused = draw("--quick")
+    assert refused.exit_code == 2 and "exists already; --force" in refused.stderr
+    assert draw("--quick", "--force").exit_code == 0
+
+
+# -------------------------------------------------------------------------------------------- sweeps
+
+SWEEP = ["sweep", NAME, "--over", "polling.limit=1..3"]
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.csv"])
+def test_an_interrupted_sweep_goes_on_without_force_and_spares_a_file_of_others(
+    engines, tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    solve, calls = engines.network.solve, []
+
+    def interrupted(scenario):
+        calls.append(scenario)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return solve(scenario)
+
+    engines.network.solve = interrupted
+    assert CliRunner().invoke(app, [*SWEEP, "--out", name]).exit_code == 130
+    Path(name).write_text("mine")
+    refused = CliRunner().invoke(app, [*SWEEP, "--out", name])
+    assert refused.exit_code == 2 and Path(name).read_text() == "mine" and len(calls) == 2
+    Path(name).unlink()
+    assert CliRunner().invoke(app, [*SWEEP, "--out", name]).exit_code == 0
+    assert len(calls) == 4 and os.listdir() == [name]
+
+
+def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, [*SWEEP, "--out", "x.nc"]).exit_code == 0
+    other = ["sweep", NAME, "--over", "polling.limit=1..4", "--out", "x.nc"]
+    refused = CliRunner().invoke(app, other)
+    assert refused.exit_code == 2 and "holds another sweep" in refused.stderr and "--force" in refused.stderr
+    assert CliRunner().invoke(app, [*other, "--force"]).exit_code == 0
+    from btqueue.study.sweep_files import read_sweep
+
+    assert read_sweep("x.nc").sizes["polling.limit"] == 4
+
+
+def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as killed:
+        killed.setattr("btqueue.study.sweep_store.Journal.remove", lambda journal: None)
+        assert CliRunner().invoke(app, [*SWEEP, "--out", "x.csv"]).exit_code == 0
+    content = Path("x.csv").read_bytes()
+    assert CliRunner().invoke(app, [*SWEEP, "--out", "x.csv"]).exit_code == 0
+    assert os.listdir() == ["x.csv"] and Path("x.csv").read_bytes() == content
+
+
+# ------------------------------------------------------------------------------------------ full disks
+
+
+@pytest.fixture
+def full_disk(tmp_path, monkeypatch):
+    """Let no file grow beyond some bytes, which stands for a disk without more room."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    yield tmp_path
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, before)
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "option",
+    [o for o in WRITING if o.split()[0] in ("solve", "compare", "dimension", "check")]
+    + ["simulate --out", "sweep --plot"],
+)
+def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(engines, full_disk, option, as_json):
+    result = CliRunner().invoke(app, [*WRITING[option], *as_json])
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert "goodput" in result.stdout
+    assert f"{option.split()[1]} " in result.stderr and "cannot be written (File too large)" in result.stderr
+    assert [path.name for path in full_disk.iterdir()] == ["theirs.csv"]
+    if as_json and "files" in json.loads(result.stdout):
+        assert json.loads(result.stdout)["files"] == {}
+
+
+def test_a_sweep_whose_result_alone_has_no_room_prints_it_and_keeps_the_points(engines, full_disk):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    result = CliRunner().invoke(app, [*SWEEP, "--out", "x.nc"])
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert "3 of 3 points answered" in result.stdout and "written to" not in result.stdout
+    assert "all points are kept" in result.stderr
+    assert sorted(os.listdir()) == ["theirs.csv", "x.nc.partial"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_pictures_on_a_full_disk_fail_as_files_do(full_disk, suffix):
+    from matplotlib.figure import Figure
+
+    from btqueue.plots import save
+
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    figure = Figure()
+    for axes in figure.subplots(2):
+        for marker in "osv^D":
+            axes.plot([1, 2, 3], marker=marker, label=f"goodput (kbit/s) {marker}")
+        axes.set_title("as large as ours are: $x^2$")
+        axes.legend()
+    for room in range(0, 10_000, 1000):  # wherever it ends
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        with pytest.raises(OSError, match="File too large"):
+            save(figure, full_disk / f"x.{suffix}")
+
+
+# ---------------------------------------------------------------------------------------------- signals
+
+WAITING = """
+import os, signal, sys
+from pathlib import Path
+import btqueue.cli.files as files
+
+number = getattr(signal, sys.argv.pop())
+
+def slowly(part, *arguments):
+    part.write_bytes(b"half")
+    os.kill(os.getpid(), number)
+    raise AssertionError("the signal came too late")
+
+files.WRITERS[".nc"] = slowly
+from btqueue.cli import app
+app(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_while_a_file_is_written_leaves_nothing_of_it(tmp_path, name, code):
+    done = subprocess.run(
+        [sys.executable, "-c", WAITING, "solve", NAME, "--out", str(tmp_path / "x.nc"), name],
+        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert done.stderr == "btqueue: interrupted\n" and not list(tmp_path.iterdir())
+
+
+def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
+    signalling = (
+        "import os, signal, sys, btqueue.simulator.replications as r\n"
+        "real, count = r.advance, []\n"
+        "def advance(sim, until):\n"
+        "    count.append(0)\n"
+        "    if len(count) == 4: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return real(sim, until)\n"
+        "r.advance = advance\n"
+        "from btqueue.cli import app\n"
+        "app(sys.argv[1:])"
+    )
+    wanted = ["--set", "run.duration_s=20", "--set", "run.warmup_s=0", "--out", str(tmp_path / "x.csv")]
+    done = subprocess.run(
+        [sys.executable, "-c", signalling, "simulate", NAME, *wanted],
+        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.returncode == 143, done.stderr
+    assert "INTERRUPTED" in done.stdout and "Traceback" not in done.stderr
+    assert os.listdir(tmp_path) == ["x.csv"] and "interrupted" in (tmp_path / "x.csv").read_text()
+
+
+def test_sigterm_ends_a_sweep_and_its_workers(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..2000", "--workers", "2",
+         "--out", str(tmp_path / "x.nc")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+    )  # fmt: skip
+    journal, until = tmp_path / "x.nc.partial" / "journal", time.monotonic() + 120
+    while not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143 and "finished points are kept" in told, told
+    assert os.listdir(tmp_path) == ["x.nc.partial"]
+
+
+def test_nohup_stays_nohup():
+    code = (
+        "import signal, sys, os\nfrom btqueue.cli import app\nimport btqueue.cli.engines as e\n"
+        "real = e.run_solver\n"
+        "def run(s):\n    os.kill(os.getpid(), signal.SIGHUP)\n    return real(s)\n"
+        "e.run_solver = run\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\napp(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "solve", NAME],
+        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.returncode == 0 and "goodput" in done.stdout, done.stderr
