@@ -296,8 +296,8 @@ def run_until(
 ) -> tuple[State, bool]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
-    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop; it also looks
-    at every pause of `advance`.
+    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop; it
+    also looks at every pause of `advance`.
     """
     look_every_s = LOOK_EVERY_S if len(sim.islands) == 1 else LOOK_AT_ISLANDS_EVERY_S
     clock = sim.clock[0]
