@@ -67,7 +67,7 @@ def answer(engine: str, data: dict) -> dict[str, Any]:
     """Run an engine and return what became of it: refused, no answer, interrupted, foreign, or oddities."""
     import numpy as np
 
-    from btqueue.network import NoConvergence, solve
+    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
     from btqueue.scenario import Scenario, ScenarioError
     from btqueue.simulator import simulate
 
@@ -76,7 +76,7 @@ def answer(engine: str, data: dict) -> dict[str, Any]:
         result = solve(scenario) if engine == "solve" else simulate(scenario, threads=1)
     except ScenarioError as error:
         return {"refused": str(error)}
-    except NoConvergence as error:
+    except (NoConvergence, ImpossibleAnswer) as error:
         return {"no answer": str(error)}
     except KeyboardInterrupt as error:
         partial = getattr(error, "partial", None)

@@ -11,8 +11,9 @@ import xarray as xr
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import describe
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
+from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
-from btqueue.simulator.construction.flows import read_arrivals, spec_of
+from btqueue.simulator.construction.flows import spec_of
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics.backlog import is_growing
 from btqueue.simulator.statistics.doubts import doubts, look_at_batches
