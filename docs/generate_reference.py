@@ -41,6 +41,7 @@ DEFAULTS_THAT_FOLLOW = {
     "network.flows": '`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
     "network.relay": '`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
     "voice.links": "0; 1 with a voice packet",
+    "transport.header_bytes": "40; 28 without TCP",
     "outside_links.rate_kbps": "10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
     "outside_links.half_duplex": "`true` for wlan, cdpd and a shared medium, else `false`",
 }

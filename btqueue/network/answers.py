@@ -10,6 +10,7 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
   regime has one of its own, `errors`: its measured error class. `measured_errors` has the whole model's.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,12 @@ def uncertain_ends(segments: float) -> float:
 
 
 def jain_index(rates: np.ndarray) -> float:
-    """Return Jain's fairness index of rates, shape (flows,): 1 if all are equal (Jain et al. 1984)."""
-    index = rates.sum() ** 2 / (len(rates) * (rates**2).sum()) if rates.any() else 1.0
-    return min(float(index), 1.0)  # of equal rates it may be rounded to more
+    """Return Jain's fairness index of rates, shape (flows,): 1 if all are equal (Jain et al. 1984).
+
+    NaN if all are 0.
+    """
+    if not rates.any():
+        return math.nan
+    return min(
+        float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())), 1.0
+    )  # equal rates may round to more

@@ -44,6 +44,14 @@ class Repeated(NamedTuple):
         return min(self.lost, self.repeated) / (self.delivered + self.repeated)
 
 
+def too_rare(followed_s: float) -> str:
+    """Return why nothing is known of flows that wrote no message in the time that they were followed."""
+    return (
+        f"no message was written in the {followed_s:.3g} s that connections were followed: at this load "
+        "messages are too rare for this model"
+    )
+
+
 @dataclass(frozen=True)
 class Orbit:
     """Averages over all flows; rates per second and flow, times in seconds, windows in segments.

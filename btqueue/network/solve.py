@@ -6,8 +6,9 @@ import xarray as xr
 
 from btqueue.network.answers import label
 from btqueue.network.certificates import certify
-from btqueue.network.load_steps import answer_in_steps
+from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import in_words
+from btqueue.network.overload import mark_overload
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.model_scopes import SAMPLED
@@ -28,7 +29,11 @@ def solve(scenario: Scenario) -> xr.Dataset:
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
     name = model_of(scenario)
-    answer = import_module(f"btqueue.network.{name}.model").answer
+    model = import_module(f"btqueue.network.{name}.model")
+
+    def answer(of: Scenario) -> Answer:
+        return mark_overload(of, *model.answer(of))
+
     if scenario.traffic.load_schedule:
         metrics, notes = answer_in_steps(scenario, answer)
     else:

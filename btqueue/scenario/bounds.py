@@ -283,7 +283,7 @@ def _outside_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
 
 def _headers(scenario: Scenario) -> int:
     """Return the bytes above L2CAP that a segment has besides user data, at least."""
-    return scenario.transport.header_bytes if scenario.transport.protocol == "tcp" else 0
+    return scenario.transport.header_bytes
 
 
 def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:

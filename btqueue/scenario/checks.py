@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from btqueue.baseband.packets import PACKET_TYPES
+from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.scenario import network_checks
 from btqueue.scenario.errors import Problem, bad_value, conflict
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
@@ -25,6 +25,7 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
         _radio,
         _link,
         _flow_control,
+        _patience,
         _voice,
         _traffic,
         _transport,
@@ -121,6 +122,17 @@ def _flow_control(s: Scenario) -> Iterator[Problem]:
                 f"{largest.name}; otherwise it would wait for ever"
             )
             yield conflict("flow_control.bucket_bytes", f.bucket_bytes, why)
+
+
+def _patience(s: Scenario) -> Iterator[Problem]:
+    """Refuse to give up before anything could have come: the giving up would never end."""
+    for key, value in (
+        ("polling.bridge_patience_s", s.polling.bridge_patience_s),
+        ("transport.centaurus_watchdog_s", s.transport.centaurus_watchdog_s),
+    ):
+        if 0 < value < SLOT_S:
+            why = f"less than a slot, {SLOT_S:g} s, is no time to wait for an answer"
+            yield conflict(key, value, why, allowed=f"at least {SLOT_S:g}")
 
 
 def _voice(s: Scenario) -> Iterator[Problem]:

@@ -65,7 +65,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
 def _room(s: Scenario) -> Iterator[Limit]:
     """Yield a queue that fills up before a fast retransmit is possible, if windows outgrow it."""
     tcp = s.transport.protocol == "tcp"
-    headers = s.link.l2cap_header_bytes + (s.transport.header_bytes if tcp else 0)
+    headers = s.link.l2cap_header_bytes + s.transport.header_bytes
     if headers == 0:
         yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
         return

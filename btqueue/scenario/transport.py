@@ -18,8 +18,10 @@ class Transport(Table):
     variant: Variant = Field(default="newreno", description="kind of TCP sender")
     mss_bytes: int = Field(default=1460, ge=1, le=65_495, description="application bytes of a full segment")
     header_bytes: int = Field(
-        default=40, ge=0, le=1000, description="TCP and IP headers of a segment and of an acknowledgement"
-    )
+        default_factory=lambda data: 40 if data.get("protocol", "tcp") == "tcp" else 28,
+        ge=0, le=1000,
+        description="headers of IP and TCP, or of IP and UDP without TCP, in every segment",
+    )  # fmt: skip
     receive_window_segments: Window = Field(default=8, description="advertised window")
     initial_window_segments: int = Field(
         default=1, ge=1, le=1000, description="congestion window at the start"

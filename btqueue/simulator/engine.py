@@ -27,8 +27,11 @@ from btqueue.simulator.records.run import (
 from btqueue.simulator.tcp import delayed_ack
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
-REACHED, NEEDS_SPACE = 0, 1
-"""Why `advance` returned: it came to the time asked for, or a pool or the log is nearly full."""
+REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
+"""Why `advance` returned: it came to the time asked for; a pool or the log is nearly full; or there were
+`EVENTS_A_PAUSE` events. Called again it goes on."""
+EVENTS_A_PAUSE = 1 << 18
+"""Events between two pauses (about 20 ms): a moment of simulated time may hold any number of them."""
 LOG_RESERVE = 1024
 """More log entries than one event or piece of work writes."""
 
@@ -117,15 +120,17 @@ def start(sim):
 
 @entry_point
 def advance(sim, until):
-    """Play all events up to and including time `until` (ns); return REACHED or NEEDS_SPACE.
+    """Play all events up to and including time `until` (ns); return REACHED, NEEDS_SPACE or PAUSED.
 
     Islands, which nothing connects, one after the other: what is in the processor's cache stays there, and an
     event costs the same in a network of any size.
     """
     clock = sim.clock[0]
+    clock.pause_at = clock.events + EVENTS_A_PAUSE
     while clock.island < len(sim.islands):
-        if play(sim, sim.islands[clock.island], until) == NEEDS_SPACE:
-            return NEEDS_SPACE
+        reason = play(sim, sim.islands[clock.island], until)
+        if reason != REACHED:
+            return reason
         clock.island += 1
     clock.island = 0
     return REACHED
@@ -143,6 +148,8 @@ def play(sim, root, until):
         if now > until:
             clock.now = until
             return REACHED
+        if clock.events >= clock.pause_at:
+            return PAUSED
         clock.now = now
         kind = sim.timers[timer].kind
         owner = sim.timers[timer].owner

@@ -16,13 +16,14 @@ from scipy import stats
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import require_built
-from btqueue.scenario.errors import ScenarioError, conflict
+from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
-from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Stop, Stopped, in_threads
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.statistics.backlog import LOOKS, waiting
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import halves, measure, queue_kinds
 from btqueue.simulator.statistics.results import Replication, label, uses_batch_means
@@ -91,6 +92,7 @@ def simulate(
             or, if there are none, what those under way had measured; its attribute `complete` is 0.
     """
     require_built(scenario, engine="simulate")
+    require_length(scenario)
     threads = threads or os.cpu_count() or 1
     run = runner(device, threads, scenario)
     network_of(scenario)
@@ -119,6 +121,20 @@ def simulate(
     if precision is not None and width > precision:
         result.attrs["warnings"].append(f"the precision was not reached: the interval is {width:.2g} wide")
     return result
+
+
+def require_length(scenario: Scenario) -> None:
+    """Make sure that the run, and each of its batches, lasts a nanosecond, the step of the clock.
+
+    Raises:
+        ScenarioError: it does not.
+    """
+    parts = BATCHES if uses_batch_means(scenario) else 1
+    if scenario.run.duration_s * SECOND < parts:
+        least = f"at least {parts / SECOND:g}"
+        raise ScenarioError(
+            bad_value("run.duration_s", scenario.run.duration_s, f"{least} s to be simulated")
+        )
 
 
 def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
@@ -167,13 +183,7 @@ def run_replication(
         sim, complete = run_until(new_state(scenario, number), warmup_s, total_s, progress, stop)
         if not complete:
             return None
-        forget_statistics(sim)
-        half_s = warmup_s + scenario.run.duration_s / 2
-        sim, complete = run_until(sim, half_s, total_s, progress, stop)
-        halfway = sim.flow_statistics.copy()
-        if complete:
-            sim, complete = run_until(sim, total_s, total_s, progress, stop)
-        return finish(sim, scenario, complete, halfway)
+        return observe(sim, scenario, total_s, total_s, progress, stop, looks=LOOKS)[1]
 
 
 class LongRun:
@@ -230,28 +240,55 @@ def observe(
     total_s: float,
     progress: Progress | None,
     stop: Stop | None,
+    *,
+    looks: int = 1,
 ) -> tuple[State, Replication | None]:
-    """Measure from now until `end_s`; None if it was stopped at once."""
+    """Measure from now until `end_s`, and look so often what waits; None if nothing was measured."""
     forget_statistics(sim)
-    sim, complete = run_until(sim, end_s, total_s, progress, stop)
-    return sim, finish(sim, scenario, complete)
+    backlogs = [waiting(sim)]
+    complete, halfway = True, None
+    for look, look_s in enumerate(np.linspace(float(sim.clock[0].now) / SECOND, end_s, looks + 1)[1:], 1):
+        sim, complete = run_until(sim, float(look_s), total_s, progress, stop)
+        if not complete:
+            break
+        backlogs.append(waiting(sim))
+        if 2 * look == looks:
+            halfway = sim.flow_statistics.copy()
+    return sim, finish(sim, scenario, complete, backlogs, halfway)
 
 
 def finish(
-    sim: State, scenario: Scenario, complete: bool, halfway: np.recarray | None = None
+    sim: State,
+    scenario: Scenario,
+    complete: bool,
+    backlogs: list[np.ndarray],
+    halfway: np.recarray | None = None,
 ) -> Replication | None:
-    """Check a state and return what was measured there; None if it was stopped at once.
+    """Check a state and return what was measured there; None if that is nothing.
 
-    `halfway`: the statistics of the flows in the middle of the run.
+    In the middle of a chunk the parts of a network, which are played one after the other, have come to
+    different times, and nothing can be measured.
+
+    Args:
+        sim: the state.
+        scenario: what is simulated.
+        complete: whether the run has come to its end.
+        backlogs: what waited at the beginning and at the looks.
+        halfway: the statistics of the flows in the middle of the run.
     """
     clock = sim.clock[0]
+    if not complete and len(sim.islands) > 1 and is_paused(sim):
+        return None
     check_invariants(sim)
     measured_s = float(clock.now - clock.statistics_since) / SECOND
     if measured_s == 0:
         return None
     metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
     seen = {} if halfway is None or not complete else halves(halfway, sim.flow_statistics, measured_s)
-    return Replication(metrics, int(clock.events), measured_s, complete, seen)
+    messages = sim.flow_statistics.messages.copy()
+    return Replication(
+        metrics, int(clock.events), measured_s, complete, np.array(backlogs), messages, halves=seen
+    )
 
 
 def run_until(
@@ -259,7 +296,8 @@ def run_until(
 ) -> tuple[State, bool]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
-    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop.
+    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop; it
+    also looks at every pause of `advance`.
     """
     look_every_s = LOOK_EVERY_S if len(sim.islands) == 1 else LOOK_AT_ISLANDS_EVERY_S
     clock = sim.clock[0]
@@ -269,8 +307,11 @@ def run_until(
         if stop is not None and stop.wanted:
             return sim, False
         began, before = time.perf_counter(), int(clock.now)
-        while advance(sim, min(end, before + chunk)) == NEEDS_SPACE:
-            sim = grow(sim)
+        while (reason := advance(sim, min(end, before + chunk))) != REACHED:
+            if reason == NEEDS_SPACE:
+                sim = grow(sim)
+            elif stop is not None and stop.wanted:
+                return sim, False
         if time.perf_counter() - began < look_every_s:
             chunk *= 2
         elif time.perf_counter() - began > 4 * look_every_s:
@@ -278,6 +319,11 @@ def run_until(
         if progress is not None:
             progress((int(clock.now) - before) / SECOND / total_s)
     return sim, True
+
+
+def is_paused(sim: State) -> bool:
+    """Whether `advance` has stopped on the way, because there were many events."""
+    return bool(sim.clock[0].events >= sim.clock[0].pause_at)
 
 
 def chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
@@ -337,4 +383,4 @@ def next_target(done: int, width: float, precision: float) -> int:
     """Return how many replications should reach the precision: one more to four times as many."""
     if not math.isfinite(width):
         return done + 2
-    return min(4 * done, max(done + 1, math.ceil(done * (width / precision) ** 2)))
+    return max(done + 1, math.ceil(done * min(width / precision, 2.0) ** 2))

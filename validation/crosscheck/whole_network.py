@@ -6,7 +6,7 @@ import numpy as np
 
 from btqueue.simulator.bluetooth.polling import visits_until_now
 from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.connections import TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
 from btqueue.simulator.records.nodes import OUTSIDE
@@ -29,7 +29,7 @@ def play(scenario, until_s, *, pieces=1, replication=0):
 
 def go_on(sim, until):
     """Advance to a time (ns); return the state."""
-    while advance(sim, int(until)) == NEEDS_SPACE:
+    while advance(sim, int(until)) != REACHED:
         sim = grow(sim)
     return sim
 

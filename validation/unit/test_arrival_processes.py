@@ -255,3 +255,16 @@ def test_a_file_is_played_once_and_then_is_over(plain):
 def test_a_file_with_a_period_is_repeated(plain):
     sim = new_source(plain, "FROM_FILE", [0, 30, 4, 5], schedule_length=2, file_period=50)
     assert recorded(plain, sim, 5) == [(0, 4), (30, 5), (50, 4), (80, 5), (100, 4)]
+
+
+# ------------------------------------------------------------------------------------------- rarest arrivals
+
+
+@pytest.mark.parametrize("application", ["POISSON", "PERIODIC", "IBP"])
+@pytest.mark.parametrize("gap", [1e19, 1e300, np.inf])
+def test_an_arrival_that_no_run_reaches_never_comes(plain, application, gap):
+    sim = new_source(plain, application, mean_gap=gap, leave_active=1.0, leave_idle=SLOT / gap)
+    # an exponential gap of mean 1e19 ns is below 2^62 in a third of the cases
+    times = [int(plain.arrival_processes.next_arrival(sim, 0, MS, False)) for _ in range(100)]
+    assert all(MS < time <= NEVER for time in times)
+    assert NEVER in times

@@ -1,12 +1,20 @@
 """Datagrams: each segment leaves once, and a message counts when all of its segments have come."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from btqueue.network import solve
+from btqueue.scenario import Scenario
+from btqueue.simulator import simulate
+from btqueue.simulator.construction.state import network_of
+
 NOTHING = -1
+SOURCE = {"none": {}, None: {}, "centaurus": {"source": "request-reply"}}
 POOL = 100
 
 
@@ -89,3 +97,44 @@ def test_a_message_counts_when_none_of_its_segments_is_lost(plain, messages, los
     assert statistics.messages_delivered == sim.delay_histogram.sum() == whole
     assert statistics.delay_sum == whole * travel
     assert statistics.delay_squares == whole * travel**2
+
+
+@pytest.mark.parametrize(
+    ("transport", "headers"),
+    [
+        ({}, 40),
+        ({"protocol": "none"}, 28),
+        ({"protocol": "none", "header_bytes": 100}, 100),
+        ({"protocol": "none", "header_bytes": 0}, 0),
+        ({"protocol": "centaurus", "header_bytes": 50}, 50),
+    ],
+)
+def test_every_segment_has_the_headers_of_the_scenario(transport, headers):
+    scenario = Scenario(
+        network={"flows": "uplink"},
+        traffic={"message_bytes": 1000, **SOURCE[transport.get("protocol")]},
+        transport=transport,
+    )
+    assert scenario.transport.header_bytes == headers
+    layouts: Any = network_of(scenario).layouts
+    own = scenario.transport.centaurus_header_bytes if scenario.transport.protocol == "centaurus" else 0
+    of_data = layouts[layouts.application > 0]
+    assert set(of_data.ip_bytes - of_data.application) == ({headers + own, headers} if own else {headers})
+
+
+def test_both_engines_count_the_headers_of_datagrams():
+    scenario = Scenario(
+        network={"peripherals": 1, "flows": "uplink"},
+        flow_control={"enabled": False},
+        link={"packets": ["DH5", "DH1"]},
+        traffic={"message_bytes": 335, "load_kbps": 20.0},
+        transport={"protocol": "none"},
+        run={"duration_s": 20.0, "warmup_s": 1.0, "replications": 2},
+    )
+    for headers, packet in ((0, "DH5"), (1, "DH5 and DH1")):  # 335 bytes and L2CAP's 4 fill a DH5
+        changed = scenario.with_(transport__header_bytes=headers)
+        slots = float(solve(changed)["slot_utilisation"]), float(simulate(changed)["slot_utilisation"].mean())
+        share = 20_000 / (335 * 8) * (5 + headers) * 625e-6
+        assert slots[0] == pytest.approx(share, rel=1e-6), packet
+        # 280 messages: 4 deviations of their number are 24 %
+        assert slots[1] == pytest.approx(share, rel=0.24), packet

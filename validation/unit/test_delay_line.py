@@ -116,3 +116,14 @@ def test_the_exponential_jitter_has_its_mean(plain):
     waits = [time - entry for (_, time), entry in zip(left, entries, strict=True)]
     # 4.06 deviations of the mean of 2000 exponential times: false-alarm rate 5e-5
     assert abs(np.mean(waits) - 10 * MS) < 4.06 * 10 * MS / 2000**0.5
+
+
+def test_a_queue_in_front_of_a_server_of_days_does_not_come_round_to_the_past(plain):
+    service = 10**15
+    sim = new_line(plain, 10_000, interval_1=service)
+    for segment in range(10_000):  # 10^19 ns is beyond 2^63
+        plain.delay_line.enter(sim, 0, segment, segment)
+    releases = sim.segments.release_at
+    assert releases[:3].tolist() == [service, 2 * service, 3 * service]
+    assert (np.diff(releases) >= 0).all()
+    assert releases[-1] == NEVER

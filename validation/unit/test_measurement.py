@@ -264,10 +264,11 @@ def test_a_run_without_a_visit_has_no_cycle():
 
 
 @pytest.mark.parametrize(
-    ("rates", "index"), [([5.0, 5.0], 1.0), ([5.0, 0.0], 0.5), ([0.0, 0.0], 1.0), ([1.0, 2.0, 3.0], 36 / 42)]
+    ("rates", "index"),
+    [([5.0, 5.0], 1.0), ([5.0, 0.0], 0.5), ([0.0, 0.0], np.nan), ([1.0, 2.0, 3.0], 36 / 42)],
 )
 def test_fairness(rates, index):
-    assert jain_index(np.array(rates)) == pytest.approx(index)
+    assert jain_index(np.array(rates)) == pytest.approx(index, nan_ok=True)
 
 
 def test_every_metric_is_in_the_vocabulary():
@@ -287,3 +288,10 @@ def test_a_ratio_of_nothing_has_no_value():
 
     np.testing.assert_array_equal(_ratio(np.array([0, 3, 3]), np.array([0, 0, 2])), [np.nan, np.nan, 1.5])
     assert np.isnan(_ratio(np.int64(3), np.int64(0)))
+
+
+def test_packets_that_were_sent_and_not_served_have_no_number_of_transmissions():
+    sim = network(ports=(UPLINK, DOWNLINK))
+    sim.ports.most_transmissions = UNLIMITED
+    sim.flow_statistics.transmissions = [100, 50]
+    assert np.isnan(measured(sim)["transmissions_per_packet"])

@@ -212,26 +212,41 @@ def test_a_link_without_loss_or_interruptions_draws_nothing(plain):
 
 
 def test_a_transmission_in_progress_survives_an_interruption_and_the_next_waits(plain):
-    sim = new_medium(plain, up=True, changes_at=ON_WIRE // 2, up_mean=1e12, down_mean=1e7)
+    sim = new_medium(plain, up_mean=1.0, down_mean=1e7)  # up for a moment, then down as good as for ever
     crossed = play(plain, sim, [(0, 0)] * 2)
-    assert crossed[0][0] == ON_WIRE
-    # the length of the interruption is the first draw of the medium's stream
+    assert crossed[0][0] == ON_WIRE, "it is up at time 0"
+    # the state after the transmission is the first draw of the medium's stream, the rest of the interruption
+    # the second
     stream = new_medium(plain).streams[1]
-    comes_up = ON_WIRE // 2 + int(plain.random_streams.exponential(stream, 1e7))
-    assert comes_up > ON_WIRE, "the interruption outlasts the transmission"
+    assert plain.random_streams.uniform(stream) > 1e-6, "it is down"
+    comes_up = ON_WIRE + int(plain.random_streams.exponential(stream, 1e7))
     assert crossed[1][0] == comes_up + ON_WIRE
 
 
-def test_the_medium_is_up_for_its_share_of_time(plain):
-    up, down, end = 3e9, 1e9, 4000e9
+@pytest.mark.parametrize("every", [1e9, 1e6, 1e3])
+def test_the_medium_is_up_for_its_share_of_looks_whether_stays_are_longer_or_shorter_than_the_time_between(
+    plain, every
+):
+    up, down, looks = 3e6, 1e6, 20_000
     sim = new_medium(plain, up_mean=up, down_mean=down)
-    medium, now, time_up = sim.media[0], 0, 0
-    while now < end:
-        is_up = plain.medium.is_up(sim, medium, now)
-        if is_up:
-            time_up += medium.changes_at - now
-        now = int(medium.changes_at)
-    # Alternating renewal process: the variance of its time up grows by 2 u^2 d^2 / (u + d)^3 a unit of time.
-    deviation = (2 * up**2 * down**2 / (up + down) ** 3 * end) ** 0.5
-    # 4.06 deviations and one up time for the ends: false-alarm rate below 5e-5
-    assert abs(time_up - end * up / (up + down)) < 4.06 * deviation + up
+    seen = sum(plain.medium.is_up(sim, sim.media[0], int(look * every)) for look in range(1, looks + 1))
+    # Neighbouring looks are correlated by r = exp(-every (1/u + 1/d)), and the variance is (1 + r) / (1 - r)
+    # times that of independent ones; as it is up at time 0, the mean is too high by less than 1 / (1 - r).
+    share = up / (up + down)
+    kept = np.exp(-every * (1 / up + 1 / down))
+    deviation = (looks * share * (1 - share) * (1 + kept) / (1 - kept)) ** 0.5
+    # 4.06 deviations: false-alarm rate below 5e-5
+    assert abs(seen - looks * share) < 4.06 * deviation + 1 / (1 - kept)
+
+
+def test_a_medium_that_changes_every_nanosecond_is_looked_at_once(plain):
+    # Playing up and down one by one, a look a second later would take a thousand million steps.
+    sim = new_medium(plain, up_mean=0.1, down_mean=0.1)
+    for look in range(1, 1000):
+        plain.medium.is_up(sim, sim.media[0], look * 10**9)
+
+
+def test_a_transmission_that_outlasts_every_run_never_ends(plain):
+    sim = new_medium(plain, rate=1e-9, limit=2)
+    assert play(plain, sim, [(0, 0)] * 5) == []
+    assert sim.queues.length[0] == 3, "one on the wire and two that wait"

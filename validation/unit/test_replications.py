@@ -11,7 +11,9 @@ import xarray as xr
 from scipy import stats
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.simulator.replications import BATCHES, Interrupted, run_replication, simulate
+from btqueue.simulator import engine, replications
+from btqueue.simulator.machinery.threads import Stop
+from btqueue.simulator.replications import BATCHES, Interrupted, next_target, run_replication, simulate
 from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 
 LIGHT = Scenario().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
@@ -138,7 +140,7 @@ def interrupting(calls):
 def test_an_interruption_keeps_the_replications_that_came_to_their_end():
     scenario = LIGHT.with_(run__duration_s=5, run__warmup_s=1, run__replications=1000)
     with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, threads=1, progress=interrupting(9))  # three calls a replication
+        simulate(scenario, threads=1, progress=interrupting(100))  # less than 30 calls a replication
     partial = interruption.value.partial
     assert partial is not None
     assert not partial.attrs["complete"]
@@ -173,3 +175,49 @@ def test_an_interrupted_long_run_keeps_its_whole_batches():
     assert partial is not None
     assert 4 <= partial.attrs["finished"] < BATCHES
     np.testing.assert_allclose(partial["measured_s"], 15)
+
+
+def test_a_precision_that_is_never_reached_asks_for_four_times_as_many():
+    assert next_target(10, 0.01, 5e-324) == 40
+    assert next_target(10, 0.02, 0.019) == 12
+
+
+@pytest.mark.parametrize("changes", [{}, {"run__replications": 1}])
+def test_a_run_shorter_than_the_clocks_step_is_refused(changes):
+    with pytest.raises(ScenarioError, match=r"duration_s = 1e-10: must be at least [13]e-0[98] s") as error:
+        simulate(LIGHT.with_(run__duration_s=1e-10, **changes))
+    assert error.value.key == "run.duration_s"
+
+
+ISLAND = {"name": "a", "central": "c", "peripherals": ["p"]}
+OTHER = {"name": "b", "central": "d", "peripherals": ["q"]}
+UP = [{"from": "p", "to": "c"}, {"from": "q", "to": "d"}]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_ctrl_c_is_heard_in_the_middle_of_a_chunk_of_very_many_events(parts, monkeypatch):
+    scenario = Scenario(
+        network={"topology": "custom", "piconet_list": [ISLAND, OTHER][:parts], "flows": UP[:parts]},
+        traffic={"source": "greedy"},
+        run={"duration_s": 1e6, "replications": 1},
+    )
+    stop, pauses = Stop(), []
+
+    def interrupted_advance(sim, until):
+        reason = engine.advance(sim, until)
+        if reason == engine.PAUSED:
+            pauses.append(int(sim.clock[0].events))
+            stop.wanted = True
+        return reason
+
+    monkeypatch.setattr(replications, "FIRST_CHUNK_S", 1e6)
+    monkeypatch.setattr(replications, "advance", interrupted_advance)
+    measured = replications.run_replication(scenario, 0, 0.0, None, stop)
+    assert len(pauses) == 1
+    assert pauses[0] == pytest.approx(engine.EVENTS_A_PAUSE, rel=0.01)
+    if parts == 1:
+        assert measured is not None
+        assert not measured.complete
+        assert 0 < measured.measured_s < 1e6
+    else:
+        assert measured is None, "the parts have come to different times"

@@ -16,7 +16,7 @@ def scenario(**changes):
 
 def state_at(plain, time_s):
     sim = plain.state.new_state(scenario(), 0)
-    while plain.engine.advance(sim, round(time_s * SECOND)) == plain.engine.NEEDS_SPACE:
+    while plain.engine.advance(sim, round(time_s * SECOND)) != plain.engine.REACHED:
         sim = plain.state.grow(sim)
     return sim
 

@@ -93,3 +93,14 @@ def test_rescheduling_replaces_the_due_time(plain, later):
     plain.timers.schedule(sim, 2, 60)
     plain.timers.schedule(sim, 1, 70 if later else 40)
     assert sim.heap[0] == (2 if later else 1)
+
+
+@given(now=st.integers(0, 2**55), delay=st.one_of(st.integers(0, 2**62), st.floats(min_value=0.0)))
+def test_a_time_that_no_run_reaches_is_never(plain, now, delay):
+    due = int(plain.timers.later(np.int64(now), delay))
+    assert due == (now + int(delay) if now + delay < NEVER else NEVER)
+
+
+def test_never_stays_never(plain):
+    assert plain.timers.later(np.int64(NEVER), 0) == NEVER
+    assert plain.timers.later(np.int64(5), np.nan) == NEVER

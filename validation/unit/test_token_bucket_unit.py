@@ -207,3 +207,19 @@ def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):
     assert sim.flow_statistics[0].refused_at_token_buffer == 5
     assert sim.queues.length.sum() == 0
     assert sim.flow_statistics[0].segments_damaged == 1
+
+
+def test_a_rate_below_a_bit_a_second_is_taken_as_it_is(plain):
+    gate = Gate(plain, tokens=0)
+    gate.bucket.rate = 0.25
+    gate.offer(0)
+    assert gate.due == DH5 * 8 * 4 * 1_000_000_000
+    gate.bucket.rate = 1e-9
+    gate.bucket_of.wait_for_tokens(gate.sim, PORT, 0)
+    assert gate.due is None, "never"
+
+
+@pytest.mark.parametrize("kbps", [250.0, 0.0004, 156.4])
+def test_the_rate_of_the_scenario_is_not_rounded(plain, kbps):
+    sim = plain.state.new_state(Scenario(flow_control={"token_rate_kbps": kbps}), 0)
+    assert sim.buckets[PORT].rate == kbps * 1000

@@ -111,7 +111,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         scenario.link, scenario.flow_control, scenario.traffic, scenario.transport,
     )  # fmt: skip
     types = [PACKET_TYPES[name] for name in link.packets]
-    headers = link.l2cap_header_bytes + (transport.header_bytes if transport.protocol == "tcp" else 0)
+    headers = link.l2cap_header_bytes + transport.header_bytes
 
     def train(size: int) -> Train:
         pieces = segment(size, types, link.segmentation)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.answers import NoConvergence
 from btqueue.network.request_reply.law import Law, add_at, metrics_of, with_chance
 from btqueue.network.request_reply.path import NS
 from btqueue.network.request_reply.polled_hop import history_of
@@ -60,6 +61,8 @@ def answer_centaurus(scenario: Scenario) -> tuple[dict, dict]:
     objects = objects_of(scenario)
     losses = [loss(objects.control, d) for d in (CLIENT, SERVER)]
     losses += [loss(form, d) for message in objects.messages for form in message for d in (CLIENT, SERVER)]
+    if max(losses) >= 1.0:
+        raise NoConvergence("no packet gets through: sessions never end")
     if any(losses):
         times, law, warnings = _with_losses(scenario, objects)
         lost = [_mean_loss(objects.messages[REQUEST], CLIENT), _mean_loss(objects.messages[REPLY], SERVER)]

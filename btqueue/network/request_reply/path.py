@@ -9,7 +9,6 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Hop as Step
 from btqueue.scenario.topology import Topology, topology
 
-UDP_IP_HEADER_BYTES = 28
 NS = 1e9
 
 LOSSES_PER_OCTAVE = 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.path import NS, UDP_IP_HEADER_BYTES, Path, pieces_of
+from btqueue.network.request_reply.path import NS, Path, pieces_of
 from btqueue.network.request_reply.playing import hand_train, play, play_ends, wait
 from btqueue.network.request_reply.records import NONE, Net, Sizes, State, moments, net_of
 from btqueue.network.request_reply.route import FREE, Form, Way
@@ -75,13 +75,13 @@ def objects_of(scenario: Scenario) -> Objects:
     """Return what CentaurusComm sends for the messages of the scenario."""
     traffic, transport = scenario.traffic, scenario.transport
     path = Path(scenario)
-    headers = UDP_IP_HEADER_BYTES + transport.centaurus_header_bytes
+    headers = transport.header_bytes + transport.centaurus_header_bytes
     sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
     pieces = [pieces_of(size, transport.centaurus_packet_bytes) for size in sizes]
     forms = {
         piece: path.form(piece + headers) for piece in {piece for message in pieces for piece in message}
     }
-    control = path.form(transport.centaurus_control_bytes + UDP_IP_HEADER_BYTES)
+    control = path.form(transport.centaurus_control_bytes + transport.header_bytes)
     kinds, way = list(dict.fromkeys([*forms.values(), control])), path.way
     failing = any(failing for form in kinds for _, failing in form.fragments)
     return Objects(

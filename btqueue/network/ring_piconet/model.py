@@ -1,5 +1,6 @@
 """A ring piconet without ARQ: its metrics, from connections that are followed (`ring_piconet.orbit`)."""
 
+import sys
 from functools import partial
 
 from btqueue.network.answers import uncertain_ends
@@ -44,7 +45,7 @@ def followed(scenario: Scenario) -> Orbit:
     interval = 0.0
     if traffic.source != "greedy":
         offered = traffic.load_kbps * 1000 / (traffic.message_bytes * 8)
-        interval = 1.0 / min(offered, ENOUGH * net.ring.air_capacity)
+        interval = 1.0 / max(min(offered, ENOUGH * net.ring.air_capacity), sys.float_info.min)
     return follow(net, partial(new_sender, scenario), scenario.transport.receive_window_segments, interval)
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.answers import NoConvergence
 from btqueue.network.control_variates import weights
-from btqueue.network.orbit_averages import Orbit, Repeated
+from btqueue.network.orbit_averages import Orbit, Repeated, too_rare
 from btqueue.network.orbit_precision import BATCHES, Precision, enough, precision_of
 from btqueue.network.ring_piconet.network import RingNetwork
 from btqueue.network.ring_piconet.records import SUMMED
@@ -90,6 +91,8 @@ def average(connections: Connections, runs: list[Run], excess: np.ndarray | None
     many or too few. For what is sent see `orbit_averages.Repeated`.
     """
     net = connections.net
+    if connections.interval > 0.0 and not any(run.written for run in runs):
+        raise NoConvergence(too_rare(sum(run.elapsed for run in runs)))
     time, segments, trips, _ = (np.concatenate(x) for x in zip(*(run.batches for run in runs), strict=True))
     elapsed, delivered, rtt_weights = float(time.sum()), float(segments.sum()), None
     goodput = delivered / elapsed / net.flows

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
 from btqueue.scenario import Scenario
 
+LEAST_RATE = 1e-100
+"""Bytes a second below which tokens never come, and times until they do would be infinite."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -95,7 +98,7 @@ def ring_of(scenario: Scenario) -> Ring:
         buffer=control.buffer_packets,
         baseband=control.baseband_packets,
         bucket_bytes=control.bucket_bytes,
-        token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
+        token_rate=max(control.token_rate_kbps * 125.0, LEAST_RATE) if control.enabled else float("inf"),
         whole_segments=control.drop == "segment",
         jitter_s=scenario.run.jitter_s,
     )

@@ -1,5 +1,6 @@
 """Piconets joined by walk-in bridges, without ARQ: connections followed from visit to visit."""
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 
@@ -47,5 +48,6 @@ def messages_per_s(scenario: Scenario, flow: FlowPlan) -> float:
 def followed(scenario: Scenario, net: Scatternet, offered: Sequence[float]) -> Followed:
     """Follow connections that are offered so many messages a second each."""
     most = ENOUGH * net.air_capacity
-    intervals = [1.0 / min(rate, most) if np.isfinite(rate) else 0.0 for rate in offered]
+    least = sys.float_info.min
+    intervals = [1.0 / max(min(rate, most), least) if np.isfinite(rate) else 0.0 for rate in offered]
     return follow(net, partial(new_sender, scenario), scenario.transport.receive_window_segments, intervals)

@@ -15,9 +15,9 @@ from operator import add
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.answers import uncertain_ends
+from btqueue.network.answers import NoConvergence, uncertain_ends
 from btqueue.network.control_variates import weights
-from btqueue.network.orbit_averages import Orbit, Repeated
+from btqueue.network.orbit_averages import Orbit, Repeated, too_rare
 from btqueue.network.orbit_precision import BATCHES, UNKNOWN, Precision, enough, precision_of
 from btqueue.network.ring_piconet.records import SUMMED
 from btqueue.network.scatternet.network import Scatternet
@@ -201,6 +201,8 @@ def _orbit(
     sample of messages had too many or too few. For what is sent see `orbit_averages.Repeated`.
     """
     together = reduce(add, counts)
+    if interval > 0.0 and not together.written[flows].any():
+        raise NoConvergence(too_rare(together.time))
     targets = np.array([net.connections[flow].forth[-1].link for flow in flows])
     goodputs = tuple(float(run.delivered[flows].sum()) / run.time / len(flows) for run in counts)
     delivered = int(together.delivered[flows].sum())

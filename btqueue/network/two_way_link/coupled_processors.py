@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 PRECISION = 1e-12
 """Relative, of the flow of work."""
 STEPS = 60
+RAREST = 1e-11
+"""Probability of an arrival during a service below which the rounding of its complement shows."""
 
 
 class Overloaded(ValueError):
@@ -145,6 +147,11 @@ def coupled_queue(arrivals: Arrivals, service: Service, speeds: Array) -> Couple
 def _states(arrivals: Arrivals, service: Service, speeds: Array, load: float) -> tuple[Array, float, int]:
     """Return the chances of the states, by Newton's method in the logarithm of the rate out of "more"."""
     free = service.transform(arrivals.rate)
+    if 1.0 - free < RAREST:
+        raise NoConvergence(
+            f"{arrivals.jobs:.3g} messages a second are too few for this model: their queue is lost in "
+            "rounding"
+        )
     of_one = arrivals.rate * free / (1.0 - free)
     alone = (1.0 - load) * (1.0 / free - 1.0)
     of_more = arrivals.rate * (alone + (1.0 - load) * (1.0 - 1.0 / arrivals.batch)) / (load - alone)

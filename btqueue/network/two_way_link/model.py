@@ -32,11 +32,11 @@ LIKELY = 0.02
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
     if scenario.traffic.source == "greedy":
-        return _greedy(scenario, [])
+        return _greedy(scenario)
     try:
         points = operating_points(scenario)
     except Overloaded:
-        return _greedy(scenario, ["overload: the backlog grows; delays of messages have no limit"])
+        return _greedy(scenario)
     for _, at in points:
         if at.residual > CONSISTENT:
             raise NoConvergence(
@@ -65,7 +65,7 @@ def _kilobits(scenario: Scenario) -> float:
     return min(scenario.traffic.message_bytes, scenario.transport.mss_bytes) * 8e-3
 
 
-def _greedy(scenario: Scenario, warnings: list[str]) -> tuple[dict, dict]:
+def _greedy(scenario: Scenario) -> tuple[dict, dict]:
     full = saturated(scenario)
     rtt = full.rtt
     slots = full.air.data.slots + full.acks * full.air.ack.slots
@@ -97,7 +97,7 @@ def _greedy(scenario: Scenario, warnings: list[str]) -> tuple[dict, dict]:
         "converged": residual <= CONSISTENT,
         "residual": residual,
         "iterations": iterations,
-        "warnings": warnings + _overflow(scenario, full.windows, full.air) + _vegas_apart(scenario, full.air),
+        "warnings": _overflow(scenario, full.windows, full.air) + _vegas_apart(scenario, full.air),
     }
     return metrics, notes
 

@@ -28,6 +28,8 @@ from btqueue.transport.vegas import LEAST_WINDOW
 
 STEPS = 100
 CLOSE = 1e-9
+LEAST_PERIOD_S = 1e-9
+"""Of a clock of acknowledgements; a shorter one makes no difference, and its law is lost in rounding."""
 
 
 class Sources(NamedTuple):
@@ -156,7 +158,7 @@ def operating_point(scenario: Scenario, air: Air, window: int) -> Operating:
             followed=followed,
             forward=bursts.rate,
             reverse=bursts.rate if carries else 0.0,
-            period=transport.ack_delay_s,
+            period=max(transport.ack_delay_s, LEAST_PERIOD_S),
             clock=transport.ack_clock,
         )
         acks = acknowledgements(receiver, every)

@@ -18,8 +18,9 @@ import math
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.random_streams import exponential, uniform
+from btqueue.simulator.machinery.timers import later
 from btqueue.simulator.records.connections import IBP, POISSON
-from btqueue.simulator.records.conventions import NEVER, SLOT
+from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 
 def _leave_probabilities(rate, scv):
@@ -74,12 +75,12 @@ def next_arrival(sim, flow, after, begins):
 def draw_arrival(stream, conn, after, idle, begins):
     """Draw the next arrival (ns) at the present load; `idle`: an IBP is known to be idle at `after`."""
     if conn.application == POISSON:
-        return after + int(exponential(stream, conn.mean_gap))
+        return later(after, exponential(stream, conn.mean_gap))
     if conn.application == IBP:
-        return (after // SLOT + ibp_gap(stream, conn, idle)) * SLOT
+        return later(after // SLOT * SLOT, float(ibp_gap(stream, conn, idle)) * SLOT)
     if begins and not conn.aligned_phase:
-        return after + int(uniform(stream) * conn.mean_gap)
-    return after + int(conn.mean_gap + 0.5)
+        return later(after, uniform(stream) * conn.mean_gap)
+    return later(after, conn.mean_gap + 0.5)
 
 
 @compiled
@@ -94,10 +95,13 @@ def ibp_gap(stream, conn, idle):
 
 @compiled
 def geometric(stream, probability):
-    """Draw the number of trials up to the first success, by inversion."""
+    """Draw the number of trials up to the first success, by inversion, at most UNLIMITED."""
     if probability >= 1.0:
         return 1
-    return 1 + int(math.log(1.0 - uniform(stream)) / math.log1p(-probability))
+    if probability <= 0.0:
+        return UNLIMITED
+    failures = math.log(1.0 - uniform(stream)) / math.log1p(-probability)
+    return 1 + int(failures) if failures < UNLIMITED else UNLIMITED
 
 
 @compiled

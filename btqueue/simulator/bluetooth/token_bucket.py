@@ -6,24 +6,21 @@ refuses the packet, or, if `whole_segments`, every packet of its segment; a full
 packet. A bucket has the number of its port.
 """
 
+import math
+
 from btqueue.simulator.bluetooth.baseband_queue import enter_queue, free_node_buffer
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.machinery.packet_queue import offer, serve
-from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.machinery.timers import later, schedule
+from btqueue.simulator.records.conventions import NEVER
 from btqueue.simulator.traces.trace import PACKET_BUFFERED, PACKET_REFUSED_BY_BUFFER, packet_event
 
 
 @compiled
 def accrue(bucket, now):
     """Add the tokens of the time since the last look, up to the depth."""
-    missing = bucket.depth - bucket.tokens
-    elapsed = now - bucket.updated_at
-    # Compare before multiplying: rate * elapsed of a long idle spell could pass 2^63.
-    if bucket.rate > 0 and elapsed > missing // bucket.rate:
-        bucket.tokens = bucket.depth
-    else:
-        bucket.tokens += bucket.rate * elapsed
+    bucket.tokens = min(bucket.depth, bucket.tokens + bucket.rate * (now - bucket.updated_at))
     bucket.updated_at = now
 
 
@@ -44,7 +41,10 @@ def wait_for_tokens(sim, port, now):
     """Set the timer for the instant at which the head packet's price will be there."""
     bucket = sim.buckets[port]
     missing = sim.packets[sim.queues[bucket.queue].head].tokens - bucket.tokens
-    schedule(sim, bucket.timer, now + (missing + bucket.rate - 1) // bucket.rate)
+    wait = missing / bucket.rate
+    if wait < NEVER:
+        wait = float(math.ceil(wait))
+    schedule(sim, bucket.timer, later(now, wait))
 
 
 @compiled

@@ -32,12 +32,13 @@ from btqueue.simulator.records.connections import (
     connection_dtype,
     session_dtype,
 )
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
 from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, SESSION
 
 NANOBITS_A_BYTE = 8 * 1_000_000_000
-UDP_IP_HEADER_BYTES = 28
+MOST_SEGMENTS = 1_000_000
+"""Of a message; each has a place in tables."""
 LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
@@ -176,7 +177,7 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
             message_tail=NOTHING,
             message_undelivered=NOTHING,
             session=NOTHING,
-            start_at=round(spec.start_s * SECOND),
+            start_at=nanoseconds(spec.start_s),
             **sender_fields(scenario, spec),
             **receiver_fields(scenario, flow.reverse is not None),
         )
@@ -238,11 +239,11 @@ def sender_fields(scenario: Scenario, spec: FlowSpec) -> dict[str, object]:
         "gamma": transport.gamma,
         "adjustment": PER_ACK if transport.vegas_adjustment == "per-ack" else PER_RTT,
         "timestamps": transport.timestamps,
-        "rto": round(transport.initial_rto_s * SECOND),
-        "initial_rto": round(transport.initial_rto_s * SECOND),
-        "min_rto": round(transport.min_rto_s * SECOND),
-        "max_rto": round(transport.max_rto_s * SECOND),
-        "granularity": round(transport.clock_granularity_s * SECOND),
+        "rto": nanoseconds(transport.initial_rto_s),
+        "initial_rto": nanoseconds(transport.initial_rto_s),
+        "min_rto": nanoseconds(transport.min_rto_s),
+        "max_rto": nanoseconds(transport.max_rto_s),
+        "granularity": nanoseconds(transport.clock_granularity_s),
         "backoff": transport.rto_backoff,
         "rto_deadline": NEVER,
     }
@@ -254,7 +255,7 @@ def receiver_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
     return {
         "delayed_ack": transport.delayed_ack,
         "ack_every": transport.ack_every_segments,
-        "ack_delay": round(transport.ack_delay_s * SECOND),
+        "ack_delay": nanoseconds(transport.ack_delay_s),
         "ack_tick": transport.ack_clock == "tick",
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
@@ -265,17 +266,15 @@ def receiver_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
 def header_bytes(scenario: Scenario) -> int:
     """Return the headers of a data segment above L2CAP."""
     transport = scenario.transport
-    if transport.protocol == "tcp":
-        return transport.header_bytes
     own = transport.centaurus_header_bytes if transport.protocol == "centaurus" else 0
-    return UDP_IP_HEADER_BYTES + own
+    return transport.header_bytes + own
 
 
 def control_bytes(scenario: Scenario) -> tuple[int, int]:
     """Return (bytes above the headers, headers) of an acknowledgement or control message."""
     transport = scenario.transport
     if transport.protocol == "centaurus":
-        return transport.centaurus_control_bytes, UDP_IP_HEADER_BYTES
+        return transport.centaurus_control_bytes, transport.header_bytes
     return 0, header_bytes(scenario)
 
 
@@ -284,6 +283,11 @@ def pieces_of(scenario: Scenario, message_bytes: int) -> list[int]:
     transport = scenario.transport
     most = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
     full, rest = divmod(message_bytes, most)
+    if full >= MOST_SEGMENTS:
+        raise ScenarioError(
+            f"a message of {message_bytes} bytes in segments of {most} has {full} of them, more than the "
+            f"{MOST_SEGMENTS} that the simulator holds: choose a smaller message or larger segments"
+        )
     return [most] * full + ([rest] if rest else [])
 
 
@@ -318,18 +322,31 @@ def application_fields(
     bits = spec.message_bytes * 8
     fields["mean_gap"] = bits / (spec.load_kbps * 1000) * SECOND
     fields["aligned_phase"] = scenario.traffic.phase == "aligned"
-    if spec.law == "ibp":
-        per_slot = spec.load_kbps * 1000 / bits * SLOT / SECOND
-        try:
-            leave_active, leave_idle = arrival_processes.ibp_probabilities(per_slot, scenario.traffic.scv)
-        except ValueError as error:
-            raise ScenarioError(f"[traffic] scv = {scenario.traffic.scv:g}: {error}") from None
-        fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
     steps = scenario.traffic.load_schedule
+    if spec.law == "ibp":
+        leave_active, leave_idle = leave_probabilities(scenario, spec.load_kbps, bits)
+        fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
+        for step in steps:
+            leave_probabilities(scenario, step.load_kbps, bits)  # there has to be one for each load
     fields |= {"schedule": len(flows.schedules), "schedule_length": len(steps)}
     for step in steps:
-        flows.schedules.extend([round(step.at_s * SECOND), round(bits / (step.load_kbps * 1000) * SECOND)])
+        gap = bits / (step.load_kbps * 1000) * SECOND
+        # a load that brings less than one message before NEVER is as good as none, which has the gap 0
+        flows.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
     return fields
+
+
+def leave_probabilities(scenario: Scenario, load_kbps: float, bits: int) -> tuple[float, float]:
+    """Return those of an IBP with this load of messages of so many bits.
+
+    Raises:
+        ScenarioError: there is no such IBP.
+    """
+    scv = scenario.traffic.scv
+    try:
+        return arrival_processes.ibp_probabilities(load_kbps * 1000 / bits * SLOT / SECOND, scv)
+    except ValueError as error:
+        raise ScenarioError(f"[traffic] scv = {scv:g} at a load of {load_kbps:g} kbit/s: {error}") from None
 
 
 def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -> dict[str, object]:
@@ -344,17 +361,17 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
         session = flows.sessions.add(
             requester=index,
             responder=reverse,
-            pause=round(traffic.pause_s * SECOND),
+            pause=nanoseconds(traffic.pause_s),
             request_segments=len(pieces_of(scenario, traffic.request_bytes)),
             reply_segments=len(pieces_of(scenario, traffic.reply_bytes)),
             goodbye_segments=len(pieces_of(scenario, traffic.goodbye_bytes)),
-            application_timeout=round((traffic.application_timeout_s or 0) * SECOND),
+            application_timeout=nanoseconds(traffic.application_timeout_s or 0),
             handshake=transport.handshake,
             per_session_connection=transport.connection_per_session,
-            watchdog=round(transport.centaurus_watchdog_s * SECOND),
+            watchdog=nanoseconds(transport.centaurus_watchdog_s),
             early_data=transport.centaurus_early_data,
             polled=transport.centaurus_start == "polled",
-            worker_period=round(transport.centaurus_worker_s * SECOND),
+            worker_period=nanoseconds(transport.centaurus_worker_s),
         )
     return {"application": role, "session": session, **add_pattern(flows, scenario, sizes)}
 
@@ -370,7 +387,7 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     fields: dict[str, object] = {
         "schedule": len(flows.schedules),
         "schedule_length": len(times),
-        "file_period": round((period or 0) * SECOND),
+        "file_period": nanoseconds(period or 0),
     }
     flows.schedules.extend(round(time * SECOND) for time in times)
     flows.schedules.extend(len(pieces_of(scenario, size)) for size in sizes)

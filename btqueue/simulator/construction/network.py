@@ -14,7 +14,7 @@ from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
 from btqueue.simulator.records.nodes import (
     DOWNLINK,
     INBOX,
@@ -166,7 +166,7 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
             window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
             switch_delay=polling.switch_delay,
-            patience=round(polling.bridge_patience_s * SECOND),
+            patience=nanoseconds(polling.bridge_patience_s),
         )
         parts.nodes[bridge.node]["bridge"] = index
 
@@ -249,9 +249,9 @@ def add_radio_port(
         link=link,
         queue=parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=kind),
         most_transmissions={"none": 0, "unlimited": UNLIMITED}.get(arq, arq) if isinstance(arq, str) else arq,
-        flush=NEVER if flush is None else round(flush * SECOND),
+        flush=NEVER if flush is None else nanoseconds(flush),
         adaptive=scenario.link.adaptation != "fixed",
-        baseband_delay=round(scenario.link.baseband_delay_s * SECOND),
+        baseband_delay=nanoseconds(scenario.link.baseband_delay_s),
         medium=NOTHING,
         line=NOTHING,
     )
@@ -347,7 +347,7 @@ def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> N
         "enabled": True,
         "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=TOKEN_BUFFER),
         "timer": timers.add(TOKENS, port, parts.ports[port]["node"]),
-        "rate": round(flow_control.token_rate_kbps * 1000),
+        "rate": flow_control.token_rate_kbps * 1000,
         "depth": depth,
         "tokens": depth,
     }
@@ -361,9 +361,9 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
     a time; what TCP takes could as well come last, because it is the same for every segment.
     """
     link, transport = scenario.link, scenario.transport
-    tcp, ip = round(transport.tcp_delay_s * SECOND), round(transport.ip_delay_s * SECOND)
-    l2cap, baseband = round(link.l2cap_delay_s * SECOND), round(link.baseband_delay_s * SECOND)
-    jitter = round(scenario.run.jitter_s * SECOND)
+    tcp, ip = nanoseconds(transport.tcp_delay_s), nanoseconds(transport.ip_delay_s)
+    l2cap, baseband = nanoseconds(link.l2cap_delay_s), nanoseconds(link.baseband_delay_s)
+    jitter = nanoseconds(scenario.run.jitter_s)
     common = {"head": NOTHING, "tail": NOTHING}
     stream = streams.add()
     if tcp or ip or l2cap or jitter:
@@ -453,8 +453,8 @@ def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, 
                 stream=stream,
                 head=NOTHING,
                 tail=NOTHING,
-                delay=round(outside.link.delay_s * SECOND),
-                jitter=round(outside.link.jitter_s * SECOND),
+                delay=nanoseconds(outside.link.delay_s),
+                jitter=nanoseconds(outside.link.jitter_s),
                 exponential=True,
             )
             parts.lines[line]["timer"] = timers.add(LINE, line, ends[0])

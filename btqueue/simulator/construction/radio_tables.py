@@ -13,6 +13,7 @@ always meet two: the upper bound of El-Hoiydi (IEEE Communications Letters 5, 20
 7, 2003) have longer packets.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_trace
 from btqueue.simulator.bluetooth.collisions import HOP_CHANNELS, SHORT
-from btqueue.simulator.records.conventions import SECOND, SLOT
+from btqueue.simulator.records.conventions import SECOND, SLOT, nanoseconds
 from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
 from btqueue.simulator.records.packets import packet_type_dtype
 
@@ -192,8 +193,8 @@ def _set_up_channel(channel: np.record, radio: Radio) -> None:
     channel.stationary_good = 1.0
     if radio.model == "gilbert-elliott":
         channel.stationary_good = radio.good_s / (radio.good_s + radio.bad_s)
-        channel.relaxation_rate = 1 / radio.good_s + 1 / radio.bad_s
+        channel.relaxation_rate = min(1 / radio.good_s + 1 / radio.bad_s, sys.float_info.max)
         # The first look then draws from the stationary law: the far past has been forgotten.
         channel.sampled_at = -round(100 * SECOND * (radio.good_s + radio.bad_s))
     step_s = radio.trace_step_s if radio.model == "trace" else radio.period_s
-    channel.step = max(1, round(step_s * SECOND))
+    channel.step = nanoseconds(step_s)

@@ -17,12 +17,13 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import forget_statistics, grow, new_state
-from btqueue.simulator.engine import NEEDS_SPACE
+from btqueue.simulator.engine import NEEDS_SPACE, REACHED
 from btqueue.simulator.gpu.packed_state import Packed, pack, unpack
 from btqueue.simulator.machinery.threads import Stopped
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import CHUNK_S, Progress, chunks, finish
+from btqueue.simulator.statistics.backlog import LOOKS, waiting
 from btqueue.simulator.statistics.results import Replication, uses_batch_means
 
 INSTALL = 'install it with: pip install "btqueue[gpu]" (CUDA 12)'
@@ -49,12 +50,20 @@ def run_replications(
         if not run_until(on_gpu, warmup_s, total_s, progress):
             raise Stopped([None] * len(numbers))
         on_gpu.forget_statistics()
-        complete = run_until(on_gpu, warmup_s + scenario.run.duration_s / 2, total_s, progress)
-        halfway = [sim.flow_statistics.copy() for sim in on_gpu.fetch_all()]
-        complete = complete and run_until(on_gpu, total_s, total_s, progress)
+        backlogs = [[waiting(sim)] for sim in on_gpu.fetch_all()]
+        complete, states, halfway = True, [], [None] * len(numbers)
+        for look, look_s in enumerate(np.linspace(warmup_s, total_s, LOOKS + 1)[1:], 1):
+            complete = run_until(on_gpu, float(look_s), total_s, progress)
+            states = on_gpu.fetch_all()
+            if not complete:
+                break
+            for seen, sim in zip(backlogs, states, strict=True):
+                seen.append(waiting(sim))
+            if 2 * look == LOOKS:
+                halfway = [sim.flow_statistics.copy() for sim in states]
         measured = [
-            finish(sim, scenario, complete, before)
-            for sim, before in zip(on_gpu.fetch_all(), halfway, strict=True)
+            finish(sim, scenario, complete, seen, before)
+            for sim, seen, before in zip(states, backlogs, halfway, strict=True)
         ]
     if not complete:
         raise Stopped(measured)
@@ -134,8 +143,8 @@ class StatesOnGpu:
 
     def advance(self, until: int) -> None:
         """Play all replications up to `until` (ns), with larger pools for those that need them."""
-        while (short := np.flatnonzero(self.target.launch(self.tables, until) == NEEDS_SPACE)).size:
-            for index in map(int, short):
+        while np.any((reasons := self.target.launch(self.tables, until)) != REACHED):
+            for index in map(int, np.flatnonzero(reasons == NEEDS_SPACE)):
                 self.replace(index, grow(self.fetch(index)))
         self.now = until
 

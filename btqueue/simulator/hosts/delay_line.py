@@ -7,7 +7,7 @@ known when it enters (Lindley's recursion for a tandem), so one timer for the ol
 
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.machinery.random_streams import exponential, uniform
-from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records.conventions import NOTHING
 
 
@@ -15,10 +15,10 @@ from btqueue.simulator.records.conventions import NOTHING
 def enter(sim, line, segment, now):
     """Append the segment and compute when it will be released (ns)."""
     record = sim.lines[line]
-    record.free_1 = max(now + record.delay, record.free_1) + record.interval_1
-    record.free_2 = max(record.free_1, record.free_2) + record.interval_2
+    record.free_1 = later(max(now + record.delay, record.free_1), record.interval_1)
+    record.free_2 = later(max(record.free_1, record.free_2), record.interval_2)
     jitter = draw_jitter(sim.streams[record.stream], record)
-    record.last_release = max(record.last_release, record.free_2 + jitter)
+    record.last_release = max(record.last_release, later(record.free_2, jitter))
     sim.segments[segment].release_at = record.last_release
     sim.segments[segment].next = NOTHING
     if record.length == 0:

@@ -6,8 +6,12 @@ on the wire stays in its port's queue until it is sent, so that Little's law hol
 but it takes no place there: the limit is that of a drop-tail buffer in front of the wire.
 
 A medium with interruptions is up and down in turn, for exponential times; while it is down no transmission
-starts, and one in progress goes on. A new one has `up` false and `changes_at` 0: it comes up at time 0.
+starts, and one in progress goes on. When it is looked at, whether it is up follows from when it was known to
+be up last (`up_at`) by the exact transition probability of the two-state Markov chain over the time between,
+and the rest of its time down is exponential again. It is up at time 0.
 """
+
+import math
 
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.hosts.crossing import on_segment_crossed
@@ -15,7 +19,7 @@ from btqueue.simulator.hosts.delay_line import enter as enter_line
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import offer_up_to, serve
 from btqueue.simulator.machinery.random_streams import exponential, uniform
-from btqueue.simulator.machinery.timers import schedule
+from btqueue.simulator.machinery.timers import later, schedule
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.traces.trace import (
     PACKET_DELIVERED,
@@ -76,14 +80,14 @@ def start_next(sim, medium_index, now):
     if port_index == NOTHING:
         return
     if not is_up(sim, medium, now):
-        schedule(sim, medium.timer, medium.changes_at)
+        schedule(sim, medium.timer, medium.up_at)
         return
     medium.serving = port_index
     medium.next_port = (port_index - medium.first_port + 1) % medium.ports
     packet_index = sim.queues[sim.ports[port_index].queue].head
     packet_event(sim, PACKET_TRANSMITTED, port_index, packet_index, now)
     bits = 8 * size_on_wire(sim, medium_index, packet_index)
-    schedule(sim, medium.timer, now + int(bits * SECOND / medium.rate + 0.5))
+    schedule(sim, medium.timer, later(now, bits * SECOND / medium.rate + 0.5))
 
 
 @compiled
@@ -104,14 +108,19 @@ def size_on_wire(sim, medium_index, packet_index):
 
 @compiled
 def is_up(sim, medium, now):
-    """Whether a transmission may start now; plays the ups and downs that are over since the last look."""
+    """Whether a transmission may start now; if not, `up_at` says from when on."""
     if medium.down_mean == 0.0:
         return True
-    while medium.changes_at <= now:
-        medium.up = not medium.up
-        mean = medium.up_mean if medium.up else medium.down_mean
-        medium.changes_at += int(exponential(sim.streams[medium.stream], mean))
-    return medium.up
+    if medium.up_at > now:
+        return False
+    stream = sim.streams[medium.stream]
+    memory = math.exp(-(now - medium.up_at) * (1.0 / medium.up_mean + 1.0 / medium.down_mean))
+    stationary_up = medium.up_mean / (medium.up_mean + medium.down_mean)
+    if now == medium.up_at or uniform(stream) < stationary_up + (1.0 - stationary_up) * memory:
+        medium.up_at = now
+        return True
+    medium.up_at = later(now, exponential(stream, medium.down_mean))
+    return False
 
 
 @compiled

@@ -43,12 +43,16 @@ def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
     stop = Stop()
     results: dict[int, Any] = {}
 
-    def work(place: int) -> None:
-        if not stop.wanted:
+    places = iter(range(len(jobs)))
+
+    def work() -> None:
+        for place in places:  # shared by the threads; a step of it is atomic
+            if stop.wanted:
+                break
             results[place] = jobs[place](stop)
 
     with interrupt_stops(stop), ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(work, place) for place in range(len(jobs))]
+        futures = [pool.submit(work) for _ in range(min(threads, len(jobs)))]
         left: Iterable[Future[None]] = futures
         while left and not any(future.done() and future.exception() for future in futures):
             # Not for ever: a signal that comes just before the main thread blocks would not wake it.

@@ -64,6 +64,14 @@ def schedule(sim, timer, due):
 
 
 @compiled
+def later(now, delay):
+    """Return the time `delay` ns (whole or not, 0 or more) after `now`; NEVER if no run comes so far."""
+    if delay < NEVER - now:
+        return now + int(delay)
+    return NEVER
+
+
+@compiled
 def cancel(sim, timer):
     """Stop `timer`."""
     schedule(sim, timer, NEVER)

@@ -14,6 +14,11 @@ SLOT = 625_000
 """Length of a slot (ns)."""
 
 
+def nanoseconds(seconds: float) -> int:
+    """Return a time of a scenario in ns; one above 0 takes at least 1, for no step of time may be 0."""
+    return max(1, round(seconds * SECOND)) if seconds > 0 else 0
+
+
 def record_type(fields: list[Any]) -> np.dtype:
     """Return the type of a record whose fields lie where a processor reads them fastest."""
     return np.dtype(fields, align=True)

@@ -29,15 +29,15 @@ bucket_dtype = record_type(
         ("enabled", np.bool_),
         ("queue", np.int64),
         ("timer", np.int64),
-        ("rate", np.int64),
-        ("depth", np.int64),
-        ("tokens", np.int64),
+        ("rate", np.float64),
+        ("depth", np.float64),
+        ("tokens", np.float64),
         ("updated_at", np.int64),
         ("whole_segments", np.bool_),
     ]
 )
-"""The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: `rate` bit/s times ns is
-a whole number of them, so nothing is rounded."""
+"""The token bucket of a port; `queue` is its buffer. Tokens are counted in nanobits: a whole rate (bit/s)
+times ns is a whole number of them, and exact as long as the bucket holds less than a megabyte."""
 
 node_dtype = record_type(
     [
@@ -114,13 +114,13 @@ medium_dtype = record_type(
         ("serving", np.int64),
         ("up_mean", np.float64),
         ("down_mean", np.float64),
-        ("up", np.bool_),
-        ("changes_at", np.int64),
+        ("up_at", np.int64),
     ]
 )
 """What transmits the packets of outside links: one at a time, port after port if several wait. `rate` in
 bit/s; `serving`: the port whose head packet is on the wire; `next_port`: who is next in turn, counted from
-`first_port`. With `down_mean` above 0 it is up and down in turn."""
+`first_port`. With `down_mean` above 0 it is up and down in turn; `up_at`: when it was found up
+last or, later than now, when it comes up."""
 
 channel_dtype = record_type(
     [

@@ -28,6 +28,7 @@ clock_dtype = record_type(
     [
         ("now", np.int64),
         ("events", np.int64),
+        ("pause_at", np.int64),
         ("statistics_since", np.int64),
         # pools
         ("free_packet", np.int64),

@@ -9,7 +9,8 @@ from btqueue.simulator.machinery.compilation import compiled
 BINS_AN_OCTAVE = 16
 LEAST_EXPONENT = 14
 """Times below 2^13 ns (8 microseconds) fall into the first bin."""
-OCTAVES = 31
+OCTAVES = 40
+"""Up to 2^53 ns, 104 days, longer than a run takes."""
 BINS = BINS_AN_OCTAVE * OCTAVES
 
 

@@ -4,6 +4,8 @@ A metric of something that the scenario does not have (round trips without TCP, 
 left out; one that it has but never observed is not a number.
 """
 
+import math
+
 import numpy as np
 
 from btqueue.scenario import Scenario
@@ -212,9 +214,9 @@ def mean_queue_lengths(sim: State) -> np.ndarray:
 
 
 def jain_index(rates: np.ndarray) -> float:
-    """Return Jain's fairness index of the rates, (sum x)^2 / (n sum x^2), 1 if nobody gets anything."""
+    """Return Jain's fairness index of the rates, (sum x)^2 / (n sum x^2); NaN if nobody gets anything."""
     squares = float(np.sum(rates**2))
-    return float(np.sum(rates)) ** 2 / (len(rates) * squares) if squares else 1.0
+    return float(np.sum(rates)) ** 2 / (len(rates) * squares) if squares else math.nan
 
 
 def variance(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """From the measurements of replications, or of the batches of one long run, to a labelled dataset."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -9,8 +10,12 @@ import xarray as xr
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import describe
+from btqueue.scenario.overload import grows_with_the_run, overload_warning
+from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
+from btqueue.simulator.construction.flows import spec_of
 from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.statistics.backlog import is_growing
 from btqueue.simulator.statistics.doubts import doubts, look_at_batches
 from btqueue.simulator.statistics.measurement import LINK_METRICS
 
@@ -18,14 +23,18 @@ from btqueue.simulator.statistics.measurement import LINK_METRICS
 class Replication(NamedTuple):
     """What one replication (or batch) measured, over how long, and whether it came to its end.
 
-    `halves`: the watched metrics in the first and second half of a replication, shape (2,) each; `random`:
-    whether anything random can have happened in it.
+    `backlogs`: what waited at its beginning and at its looks (`statistics.backlog.waiting`), shape
+    (looks + 1, backlogs); `messages`: how many each flow's application wrote, shape (flows,); `halves`: the
+    watched metrics in the first and second half of a replication, shape (2,) each; `random`: whether anything
+    random can have happened in it.
     """
 
     metrics: dict[str, Any]
     events: int
     measured_s: float
     complete: bool
+    backlogs: np.ndarray
+    messages: np.ndarray
     halves: Mapping[str, np.ndarray] = MappingProxyType({})
     random: bool = True
 
@@ -63,13 +72,60 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             "warnings": [],
         },
     )
+    dataset, overloaded = leave_out_growing(dataset, kept, scenario)
     if uses_batch_means(scenario):
         look_at_batches(dataset)
     if complete:
+        halves = [
+            {name: both for name, both in one.halves.items() if not (overloaded and grows_with_the_run(name))}
+            for one in complete
+        ]
         dataset.attrs["warnings"] += doubts(
-            dataset, scenario, [one.halves for one in complete], random=any(one.random for one in complete)
+            dataset, scenario, halves, random=any(one.random for one in complete)
         )
     return describe(dataset)
+
+
+def leave_out_growing(
+    dataset: xr.Dataset, measured: list[Replication], scenario: Scenario
+) -> tuple[xr.Dataset, bool]:
+    """Return the dataset without delays and queue lengths that grow with the run, and whether a flow's do.
+
+    A warning says so.
+    """
+    if uses_batch_means(scenario):
+        first, *others = (one.backlogs for one in measured)
+        backlogs = np.array([[first[0], first[-1], *(later[-1] for later in others)]])
+    else:
+        looks = min(len(one.backlogs) for one in measured)
+        backlogs = np.array([one.backlogs[:looks] for one in measured])
+    flows = dataset.sizes["flow"]
+    grows = is_growing(backlogs)
+    overloaded = xr.DataArray(grows[:flows], dims="flow")
+    endless = xr.DataArray(grows[flows:][measured[0].metrics["queue_kinds"]], dims="queue")
+    for name in map(str, dataset.data_vars):
+        if grows_with_the_run(name):
+            dataset[name] = dataset[name].where(~overloaded)
+    dataset["queue_packets"] = dataset["queue_packets"].where(~endless)
+    carried = dataset["goodput_kbps"].mean("replication").values
+    messages = np.sum([one.messages for one in measured], axis=0)
+    offered = messages * message_bits(scenario) / 1000 / sum(one.measured_s for one in measured)
+    warning = overload_warning(dataset["flow_name"].values.tolist(), overloaded.values, carried, offered)
+    names = dataset["queue"].values[endless.values]
+    more = (
+        f"queues without a limit grow with the run and are left out: {', '.join(names)}" if len(names) else ""
+    )
+    dataset.attrs["warnings"] += [text for text in (warning, more) if text]
+    return dataset, bool(overloaded.any())
+
+
+def message_bits(scenario: Scenario) -> np.ndarray:
+    """Return the mean size of a message of each flow (bits), shape (flows,)."""
+    specs = [spec_of(scenario, flow.spec) for flow in topology(scenario).flows]
+    recorded = 0.0
+    if any(spec.law == "file" for spec in specs):
+        recorded = float(np.mean(read_arrivals(Path(scenario.traffic.arrival_file or ""))[1]))
+    return np.array([8.0 * (recorded if spec.law == "file" else spec.message_bytes) for spec in specs])
 
 
 def coordinates(measured: list[Replication], scenario: Scenario) -> dict[str, Any]:

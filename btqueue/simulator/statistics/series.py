@@ -8,7 +8,7 @@ import xarray as xr
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import require_built
 from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.traces.names import queue_names
@@ -57,7 +57,7 @@ def time_series(
         looks = []
         delivered = np.zeros(len(chosen))
         for time in times:
-            while advance(sim, round(time * SECOND)) == NEEDS_SPACE:
+            while advance(sim, round(time * SECOND)) != REACHED:
                 sim = grow(sim)
             before, delivered = delivered, sim.flow_statistics.bytes_delivered[chosen].astype(float)
             looks.append({**look(sim, chosen), "goodput_kbps": (delivered - before) * 8 / 1000 / step_s})

@@ -11,7 +11,7 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import require_built
 from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.engine import NEEDS_SPACE, advance
+from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 from btqueue.simulator.records.packets import CONTROL
@@ -88,7 +88,7 @@ def play(sim: State, end_s: float, sinks: list[Sink], progress: Callable[[float]
     written = 0
     try:
         for chunk in range(1, chunks + 1):
-            while advance(sim, round(end_s * chunk / chunks * SECOND)) == NEEDS_SPACE:
+            while advance(sim, round(end_s * chunk / chunks * SECOND)) != REACHED:
                 if sim.clock[0].log_length > 0:
                     written += drain(sim, sinks)
                 else:

@@ -1,0 +1,54 @@
+"""An answer with flows that are offered more than is carried says so, and has no delays of theirs."""
+
+from typing import Any
+
+import numpy as np
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.overload import grows_with_the_run, overload_warning
+from btqueue.scenario.topology import topology
+
+CARRIED = 0.999
+"""Share of the offered load below which a flow counts as overloaded; models that carry it answer with it."""
+SURE = 3.0
+"""Relative standard errors of a sampled goodput by which it has to be lower as well."""
+
+
+def offered_loads(scenario: Scenario) -> np.ndarray:
+    """Return what each flow is offered (kbit/s), shape (flows,); 0 where nothing can pile up.
+
+    That is where a source waits for what it sent (greedy, sessions) or a send buffer is limited.
+    """
+    traffic = scenario.traffic
+    loads = []
+    for flow in topology(scenario).flows:
+        own = flow.spec
+        law = (own and own.law) or traffic.source
+        load = (own and own.load_kbps) or traffic.load_kbps
+        piles_up = law in ("poisson", "ibp", "periodic") and scenario.transport.send_buffer_segments is None
+        loads.append(load if piles_up else 0.0)
+    return np.array(loads)
+
+
+def mark_overload(
+    scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return an answer (`btqueue.network.answers`) whose overloaded flows are named and have no delays.
+
+    A datagram that is lost is not carried and does not wait either.
+    """
+    offered = offered_loads(scenario)
+    carried = np.broadcast_to(metrics.get("goodput_kbps", np.inf), offered.shape)
+    lost = metrics.get("segment_loss", 0.0) if scenario.transport.protocol == "none" else 0.0
+    least = min(CARRIED, 1.0 - SURE * notes["residual"])
+    overloaded = carried < least * offered * (1.0 - np.asarray(lost))
+    if not overloaded.any():
+        return metrics, notes
+    plan = topology(scenario)
+    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+    warning = overload_warning(names, overloaded, carried, offered)
+    marked = {
+        name: np.where(overloaded, np.nan, value) if grows_with_the_run(name) else value
+        for name, value in metrics.items()
+    }
+    return marked, {**notes, "warnings": [*notes["warnings"], warning]}

@@ -1,0 +1,74 @@
+"""Backlogs that grow: is a flow offered more than is carried?
+
+What waits is looked at `LOOKS` times, at equal steps of the measured time. The increments of the later half
+are those of a queue that grows if their mean is above zero by more than Student's quantile, and by more than
+those of a queue at the very edge of stability that began empty: that one grows like the absolute value of a
+Wiener process, of which the later half of the run brings `EDGE` standard deviations. Increments of a stable
+queue make up for each other, so that their variance, taken for independent ones, is too large, and the test
+errs on the quiet side. The beginning of a run, when a network fills up, has no say.
+"""
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
+from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
+from btqueue.simulator.records.nodes import QUEUE_KINDS
+from btqueue.simulator.records.packets import DATAGRAM
+from btqueue.simulator.statistics.census import segments_inside
+
+LOOKS = 16
+"""Steps of the measured time after each of which what waits is counted."""
+FALSE_ALARM = 1e-3
+"""Probability that a run whose queues are all stable is called overloaded, at most."""
+EDGE = 2 / math.sqrt(math.pi) * (1 - math.sqrt(0.5))
+"""Mean of |W(T)| - |W(T/2)| for a Wiener process W, in standard deviations of W(T/2)."""
+LEAST_GROWTH = 10.0
+"""Segments, or packets, below which a mean growth in the later half of a run is none: too few to tell."""
+
+
+def waiting(sim: State) -> np.ndarray:
+    """Return what waits now, without bound: shape (flows + kinds,), in segments and in packets.
+
+    For each flow the segments in its send buffer that have never been sent and, without a transport protocol
+    that waits for answers, those inside the network; 0 for a source that waits for what it sent. For each
+    kind of queue the packets in those that have no limit.
+    """
+    conn = sim.connections
+    unsent = np.where(
+        (conn.application == GREEDY) | (conn.session != NOTHING), 0, conn.written - conn.snd_max
+    )
+    if np.any(conn.protocol == NO_TRANSPORT):
+        seen = np.zeros(len(sim.segments), np.int64)
+        segments_inside(sim, seen)
+        inside = (seen > 0) & (sim.segments.kind == DATAGRAM)
+        unsent = unsent + np.bincount(sim.segments.flow[inside], minlength=len(conn))
+    endless = sim.queues.limit >= UNLIMITED
+    lengths = [
+        sim.queues.length[endless & (sim.queues.kind == kind)].sum() for kind in range(len(QUEUE_KINDS))
+    ]
+    return np.concatenate([unsent, lengths])
+
+
+def is_growing(backlogs: np.ndarray) -> np.ndarray:
+    """Return which backlogs grow with the run.
+
+    Args:
+        backlogs: what waited at the looks of independent runs, shape (runs, looks, backlogs).
+
+    Returns:
+        Shape (backlogs,); no for all with fewer than two increments.
+    """
+    runs, looks, count = backlogs.shape
+    increments = np.diff(backlogs[:, looks // 2 :], axis=1)
+    number = runs * increments.shape[1]
+    if number < 2:
+        return np.zeros(count, bool)
+    values = increments.reshape(number, count)
+    mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
+    threshold = stats.t.ppf(1.0 - FALSE_ALARM / count, number - 1) + EDGE * math.sqrt(runs)
+    grows = mean * math.sqrt(number) > threshold * deviation
+    return grows & (mean * increments.shape[1] >= LEAST_GROWTH)

@@ -1,0 +1,215 @@
+"""Backlogs that grow with the run: both engines say so, and give no delays that depend on its length.
+
+Statistical checks have a fixed seed; the false-alarm rate stated is that of a fresh seed.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+import btqueue as bt
+from btqueue.cli import app
+from btqueue.scenario.overload import overload_warning
+from btqueue.simulator.statistics.backlog import FALSE_ALARM, LOOKS, is_growing
+
+ERRORS = bt.load("venugopal-2006/piconet-errors")
+SHORT = {"run__duration_s": 100.0, "run__warmup_s": 10.0}
+WIRE = {
+    "network": {
+        "topology": "custom",
+        "piconet_list": [{"name": "a", "central": "c", "peripherals": ["p"]}],
+        "outside_links": [
+            {"name": "w", "from": "c", "to": "h", "rate_kbps": 1000.0, "buffer_packets": 100_000}
+        ],
+        "flows": [{"from": "c", "to": "h"}],
+    },
+    "traffic": {"message_bytes": 1000},
+    "transport": {"protocol": "none", "header_bytes": 0},
+    "run": {"duration_s": 60.0, "warmup_s": 10.0},
+}
+"""Datagrams that take 8 ms on a wire."""
+DELAYS = ("delay_s", "delay_scv", "delay_p50_s", "delay_p99_s")
+
+
+def wire(load, **changes):
+    return bt.Scenario.from_dict(WIRE).with_(traffic__load_kbps=1000.0 * load, **changes)
+
+
+def overloaded(result):
+    return [warning for warning in result.attrs["warnings"] if warning.startswith("overloaded")]
+
+
+# -------------------------------------------------------------------------------------------- in simulations
+
+
+def lengths_of_queues(load, experiments, runs, generator, *, arrivals=800, warmup=200):
+    """M/M/1 queues at their looks, beginning empty: Poisson arrivals and services at a steady clock."""
+    shape = (experiments, runs)
+    waiting = np.zeros(shape)
+    looks = []
+    for step in range(warmup + arrivals + 1):
+        if step >= warmup and (step - warmup) % (arrivals // LOOKS) == 0:
+            looks.append(waiting.copy())
+        waiting = np.maximum(waiting + generator.poisson(load, shape) - generator.poisson(1.0, shape), 0.0)
+    return np.stack(looks, axis=-1)[..., None]
+
+
+STABLE = [(0.95, 1), (0.5, 2), (0.95, 2), (0.95, 10), (0.95, 100)]
+AT_THE_EDGE = [(1.0, 2), (1.0, 10), (1.0, 100)]
+"""Loads and numbers of runs; at the edge of stability all queues of finite runs are still growing."""
+
+
+@pytest.mark.parametrize(("load", "runs"), STABLE + AT_THE_EDGE)
+def test_a_stable_queue_is_called_overloaded_in_at_most_one_of_a_thousand_runs(load, runs):
+    experiments = 2000 // runs
+    series = lengths_of_queues(load, experiments, runs, np.random.default_rng(runs))
+    alarms = sum(bool(is_growing(one)[0]) for one in series)
+    # so many come up with a probability below 1e-4, if each has FALSE_ALARM
+    assert alarms <= stats.binom.isf(1e-4, experiments, FALSE_ALARM)
+
+
+@pytest.mark.parametrize(("load", "runs"), [(2.0, 1), (1.5, 2), (1.2, 10)])
+def test_a_queue_that_gets_more_than_it_serves_is_found(load, runs):
+    series = lengths_of_queues(load, 200, runs, np.random.default_rng(7))
+    assert sum(bool(is_growing(one)[0]) for one in series) > 190
+
+
+def test_a_network_that_fills_up_is_not_overloaded():
+    filling = np.minimum(np.arange(LOOKS + 1) * 100.0, 300.0)
+    assert not is_growing(np.tile(filling[None, :, None], (10, 1, 1))).any()
+
+
+def test_a_growth_of_a_few_packets_is_none():
+    assert not is_growing(np.arange(LOOKS + 1.0)[None, :, None] * 0.9).any()
+    assert is_growing(np.arange(LOOKS + 1.0)[None, :, None] * 10).all()
+
+
+def test_an_overloaded_simulation_says_what_it_carries_and_gives_no_delays():
+    result = bt.simulate(ERRORS.with_(**SHORT))
+    (warning,) = overloaded(result)
+    assert "of 16" in warning
+    assert "kbit/s carried per flow; delays grow with the run" in warning
+    for name in (*DELAYS, "acknowledged_delay_s", "acknowledged_delay_scv"):
+        assert result[name].isnull().all(), name
+    assert result["goodput_kbps"].mean() < 40
+    assert result["rtt_s"].mean("replication").notnull().all(), "the window bounds round trips"
+
+
+def test_the_batches_of_one_long_run_say_so_too():
+    result = bt.simulate(ERRORS.with_(run__replications=1, run__duration_s=300.0))
+    assert overloaded(result)
+    assert result["delay_s"].isnull().all()
+
+
+@pytest.mark.parametrize("changes", [{}, {"run__replications": 1}, {"run__replications": 2}])
+def test_a_stable_simulation_at_a_load_of_095_keeps_its_delays(changes):
+    result = bt.simulate(wire(0.95, **changes))
+    assert not overloaded(result)
+    assert result["delay_s"].notnull().all()
+
+
+def test_datagrams_in_a_long_queue_are_overloaded_and_in_a_short_one_they_are_lost():
+    assert overloaded(bt.simulate(wire(1.2)))
+    links = [{**WIRE["network"]["outside_links"][0], "buffer_packets": 20}]
+    result = bt.simulate(wire(1.2, network__outside_links=links))
+    assert not overloaded(result)
+    assert float(result["delay_s"].mean()) < 21 * 0.008, "the buffer bounds the delay"
+    assert float(result["loss_relay"].mean()) > 0.1
+
+
+def test_a_queue_without_a_limit_that_grows_has_no_length():
+    result = bt.simulate(
+        bt.Scenario(
+            network={"flows": "downlink"},
+            flow_control={"enabled": False},
+            traffic={"load_kbps": 600.0},
+            transport={"protocol": "none"},
+            run={"duration_s": 30.0, "warmup_s": 5.0},
+        )
+    )
+    assert overloaded(result)
+    assert any("queues without a limit grow" in warning for warning in result.attrs["warnings"])
+    assert result["queue_packets"].sel(queue="downlink").isnull().all()
+    assert result["queue_packets"].sel(queue="uplink").notnull().all()
+
+
+def test_greedy_sources_and_full_send_buffers_are_not_overloaded():
+    for changes in ({"traffic__source": "greedy"}, {"transport__send_buffer_segments": 50}):
+        result = bt.simulate(ERRORS.with_(**SHORT, **changes))
+        assert not overloaded(result), changes
+
+
+def test_only_the_flow_that_is_overloaded_loses_its_delays():
+    flows = [
+        {"from": "p1.1", "to": "c1", "load_kbps": 20.0},
+        {"from": "p1.2", "to": "c1", "load_kbps": 900.0},
+    ]
+    result = bt.simulate(bt.Scenario(network={"flows": flows}).with_(**SHORT))
+    (warning,) = overloaded(result)
+    assert "p1.2>c1 (" in warning
+    assert "p1.1>c1" not in warning
+    assert result["delay_s"].isel(flow=0).notnull().all()
+    assert result["delay_s"].isel(flow=1).isnull().all()
+
+
+# ---------------------------------------------------------------------------------------------- in solutions
+
+
+def test_an_overloaded_solution_says_so():
+    for name, offered in (("venugopal-2006/piconet-errors", 160), ("venugopal-2006/scatternet-6", 35)):
+        (warning,) = overloaded(bt.solve(bt.load(name)))
+        assert f"of {offered} kbit/s carried" in warning
+
+
+def test_a_solution_that_carries_its_load_does_not():
+    for name in ("venugopal-2006/piconet", "johansson-2000/bursty", "avancha-2002/wlan-tcp"):
+        assert not overloaded(bt.solve(bt.load(name))), name
+    assert not overloaded(bt.solve(ERRORS.with_(traffic__source="greedy")))
+
+
+def test_a_solution_of_an_overloaded_link_has_no_delays():
+    scenario = bt.load("johansson-2000/bursty")
+    assert "delay_s" in bt.solve(scenario)
+    full = bt.solve(scenario.with_(traffic__load_kbps=600.0))
+    assert len(overloaded(full)) == 1
+    assert "delay_s" not in full
+
+
+def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
+    scenario = bt.Scenario(
+        network={"flows": "uplink"}, traffic={"load_kbps": 300.0}, transport={"protocol": "none"}
+    )
+    solved = bt.solve(scenario)
+    assert float(solved["segment_loss"].mean()) > 0.1
+    assert not overloaded(solved)
+
+
+# -------------------------------------------------------------------------------------------- what users see
+
+
+def test_compare_lays_no_delay_of_an_overloaded_simulation_beside_the_models():
+    document = json.loads(
+        CliRunner()
+        .invoke(app, ["compare", "venugopal-2006/piconet-errors", "--json", "--set", "run.duration_s=100"])
+        .stdout
+    )
+    for engine in ("solve", "simulate"):
+        assert any(warning.startswith("overloaded") for warning in document[engine]["warnings"])
+        assert not [name for name in document[engine]["metrics"] if "delay" in name]
+
+
+def test_flows_are_named_where_they_are_few():
+    names = [f"f{n}" for n in range(8)]
+    carried, offered = np.arange(8.0), np.full(8, 10.0)
+
+    def said(*places):
+        return overload_warning(names, np.isin(np.arange(8), places), carried, offered)
+
+    assert said() == ""
+    assert said(2) == "overloaded: f2 (2 of 10 kbit/s carried); delays grow with the run and are left out"
+    assert "f1 (1 of 10 kbit/s carried), f3 (3 of 10 kbit/s carried);" in said(1, 3)
+    assert "5 of 8 flows, on average 2 of 10 kbit/s carried" in said(0, 1, 2, 3, 4)
+    assert "overloaded: 3.5 of 10 kbit/s carried per flow;" in said(*range(8))
