@@ -1,24 +1,25 @@
 r"""The polled air at given rates, in closed form: processor sharing with a queue at every port.
 
 **Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills: an
-empty frame would have gone there. Packets of both ports of a station that share a frame save two slots more.
-So the share rho of the slots is known beyond the empty frame of every visit; the cycle is 2 n / (1 - rho).
+empty frame would have gone there. Packets of both ports of a station that share a frame save two slots
+more. So the share rho of the slots is known beyond the empty frame of every visit; the cycle is 2 n / (1 -
+rho).
 
 **Others.** While a segment waits for a visit the others are served; work that comes for them while its own
-frames are sent is served before its next visit. So all but the frames after its last wait takes
-1 / (1 - rho') times as long as in an idle piconet (`lone`), with rho' the work of all other ports: processor
-sharing (L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere
-when the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')), for visits that are not always full. A visit serves at most M frames: no
-more of a station's work is served during a wait than its visits hold (`bounded`), so that light flows do not
-wait for the backlog of a saturated station.
+frames are sent is served before its next visit. So all but the frames after its last wait takes 1 / (1 -
+rho') times as long as in an idle piconet (`lone`), with rho' the work of all other ports: processor sharing
+(L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere when
+the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')), for visits that are not always full. A
+visit serves at most M frames: no more of a station's work is served during a wait than its visits hold
+(`bounded`), so that light flows do not wait for the backlog of a saturated station.
 
 **Own port.** A train that waits behind others of its port goes a time D = (k (l + 1) + 2 (n - 1) k / M) /
 (1 - rho') later for each of them: its frames, and its share of a cycle of M frames. So the port is an M/G/1
 queue with this service.
 
-Nothing is fitted. For equal stations under exhaustive service the sum is the mean wait of the
-pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for n / (1 - rho') in the
-place of n (1 - rho_1) / (1 - rho) with the work rho_1 of one station. The page of this model has the errors.
+Nothing is fitted. For equal stations under exhaustive service the sum is the mean wait of the pseudo-
+conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for n / (1 - rho') in the place
+of n (1 - rho_1) / (1 - rho) with the work rho_1 of one station. The page of this model has the errors.
 """
 
 from collections.abc import Sequence
