@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import btqueue
+import btqueue.study.sensitivity  # before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
 from btqueue.cli.exits import Commands
 from btqueue.cli.tables import recordings_table
@@ -113,7 +114,6 @@ def evil(tmp_path):
         ["simulate", "evil.toml", "--pcap", "x.pcap", "--at", "z", *SHORT],
         ["compare", "evil.toml", *SHORT],
         ["sweep", "evil.toml", "--over", "polling.limit=1,2", "--engine", "simulate", *SHORT],
-        ["sensitivity", "evil.toml", "--key", "polling.limit", "--metric", "goodput_kbps"],
         ["sensitivity", "evil.toml", "--method", "closed"],
         ["dimension", "evil.toml", "--choose", "polling.limit=1,2", "--maximize", "goodput_kbps"],
         ["solve", "unknown.toml"],
