@@ -195,7 +195,9 @@ RIGHT = {
 
 @pytest.mark.parametrize("case", cases(RIGHT))
 def test_right_answers_say_nothing(case: str):
-    assert bt.solve(RIGHT[case]).attrs["warnings"] == []
+    # that more is offered than carried is no doubt about the answer
+    doubts = [text for text in bt.solve(RIGHT[case]).attrs["warnings"] if not text.startswith("overloaded")]
+    assert doubts == []
 
 
 CAUSES = {
@@ -217,7 +219,7 @@ CAUSES = {
     ),
     "voice beside downloads": (
         ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3"),
-        "voice.packet",
+        "link.packets",
     ),
     "fading without repetition": (
         ACCESS_POINT.with_(link__arq="none", network__flows="uplink", **FADING),

@@ -31,7 +31,7 @@ def test_both_are_the_same_where_no_model_samples():
 
 
 def test_what_has_no_analytic_model_is_refused_by_name():
-    with pytest.raises(NotBuiltYet, match=r"network\] topology"):
+    with pytest.raises(NotBuiltYet, match=r"the model of sessions"):
         bt.solve(bt.load("venugopal-2006/scatternet-6").with_(run__solver="analytic"))
 
 
