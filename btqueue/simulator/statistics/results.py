@@ -1,7 +1,6 @@
 """From the measurements of replications, or of the batches of one long run, to a labelled dataset."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -124,7 +123,7 @@ def message_bits(scenario: Scenario) -> np.ndarray:
     specs = [spec_of(scenario, flow.spec) for flow in topology(scenario).flows]
     recorded = 0.0
     if any(spec.law == "file" for spec in specs):
-        recorded = float(np.mean(read_arrivals(Path(scenario.traffic.arrival_file or ""))[1]))
+        recorded = float(np.mean(read_arrivals(scenario.traffic.arrival_file or "")[1]))
     return np.array([8.0 * (recorded if spec.law == "file" else spec.message_bytes) for spec in specs])
 
 
