@@ -29,6 +29,7 @@ from btqueue.scenario import (
     not_built,
 )
 from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.radio import KEYS_OF_MODEL
 
 ENTRIES = {"network.flows": Flow, "network.outside_links": OutsideLink, "radio.links": RadioLink}
 """Lists of tables with keys of their own."""
@@ -159,6 +160,11 @@ def change(draw, data, files, extreme) -> None:
         place.pop(name, None)
     else:
         place[name] = draw(values_of_key(key, field, files, extreme))
+    reading = sorted(model for model, read in KEYS_OF_MODEL.items() if name in read)
+    if listed == "links" and reading:  # a link refuses keys that its model does not read
+        place["model"] = reading[0]
+        if reading[0] == "trace" and "trace_file" in files:
+            place["trace_file"] = draw(st.sampled_from(files["trace_file"]))
 
 
 REQUIRED = ("name", "from", "to", "node", "central", "peripherals", "at_s")

@@ -19,6 +19,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ class Worker:
         if line:
             return json.loads(line)
         process.wait()
-        self.process = None
+        self.close()
         if not in_time:
             return {"read": "hang", "faults": [f"no answer in {WALL_S:g} s"]}
         if process.returncode == -signal.SIGPROF:
@@ -222,10 +223,13 @@ class Worker:
             raise RuntimeError("a worker does not start")
 
     def close(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        """End the process if it has not ended by itself."""
+        if self.process is not None and self.process.stdin is not None:
+            with suppress(OSError):  # what it did not read is lost
+                self.process.stdin.close()
+            with self.process:
+                self.process.kill()
+        self.process = None
 
 
 def fuzz(numbers: range, files: dict[str, list[str]], processes: int = 1) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -247,10 +251,14 @@ def fuzz(numbers: range, files: dict[str, list[str]], processes: int = 1) -> Ite
             finished.put(None)
 
     def draw() -> None:
-        for number in numbers:
-            waiting.put(drawn(number, files))
-        for _ in range(processes):
-            waiting.put(None)
+        try:
+            for number in numbers:
+                waiting.put(drawn(number, files))
+        except Exception as error:
+            finished.put(error)
+        finally:
+            for _ in range(processes):
+                waiting.put(None)
 
     threads = [threading.Thread(target=target, daemon=True) for target in [draw, *[work] * processes]]
     for thread in threads:

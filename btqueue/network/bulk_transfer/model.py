@@ -121,7 +121,11 @@ def _warnings(found: list[Followed], jitter_s: float) -> list[str]:
         )
     trips = [np.concatenate(one.rtts) for one in found]
     means = [float(some.mean()) for some in trips if some.size]
-    if means and max(means) - min(means) >= DISTINCT * max(means):
+    if not means:
+        warnings.append(
+            "no segment gets through: buffers on the way hold less than one, or timers expire first"
+        )
+    elif max(means) - min(means) >= DISTINCT * max(means):
         warnings.append(
             f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
             f"{max(means):.3f} s; their average is given, a run may stay in one of them"
