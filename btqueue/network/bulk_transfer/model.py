@@ -144,7 +144,9 @@ def _round_trips(paths: Paths, found: list[Followed]) -> dict[str, np.ndarray]:
     rows = []
     for index, path in enumerate(paths.flows):
         trips = np.concatenate([one.rtts[index] for one in found])
-        trips = trips if trips.size else np.array([np.nan])
+        if not trips.size:  # no segment gets through
+            rows.append([np.nan] * (2 + len(QUANTILES)))
+            continue
         spread = _spread_of_arq(paths, path, cycle)
         sd = sqrt(trips.var() + spread * trips.mean())
         rows.append([trips.mean(), sd, *quantiles(trips, spread)])
