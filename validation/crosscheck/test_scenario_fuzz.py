@@ -1,7 +1,11 @@
 """Random scenarios over the whole vocabulary, right and damaged: no strange end, no hang, no impossible number."""
 
+import json
 import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +49,23 @@ def test_five_thousand_random_scenarios_are_answered_or_refused(tmp_path):
     assert outcomes["solve: answered"] > LONG / 6
     assert outcomes["simulate: answered"] > LONG / 2
     assert outcomes["read: refused"] > LONG / 30
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not count memory mappings")
+def test_many_solves_in_one_process_take_no_more_and_more_memory(tmp_path):
+    """After 1,000 solves programs and buffers are warm: the last 1,000 of 3,000 need what the second did.
+
+    A leak of one program a solve would be 20,000 mappings and more (of 65,530) from the one to the other.
+    """
+    command = [sys.executable, str(scenario_fuzz.HERE.with_name("many_solves.py")), "3000"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    print(said)
+    rows = np.array([json.loads(line) for line in said.splitlines()])
+    assert rows[-1, 0] == 3000
+    second, third = (rows[(rows[:, 0] > low) & (rows[:, 0] <= low + 1000)] for low in (1000, 2000))
+    assert np.median(third[:, 1]) < 1.25 * np.median(second[:, 1]), "resident memory"
+    assert np.median(third[:, 2]) < 1.25 * np.median(second[:, 2]), "memory mappings"
 
 
 # --------------------------------------------------------------------------------- the fuzz itself can fail

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import btqueue
-from btqueue.cli.exits import INTERRUPTED
+from btqueue.cli import exits
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
@@ -152,7 +152,7 @@ def killed(target: Path, chance: random.Random) -> bool:
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    assert code in (0, INTERRUPTED, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+    assert code in (0, exits.INTERRUPTED, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
     return code != 0
 
 
