@@ -73,7 +73,7 @@ def drawn(number: int, files: dict[str, list[str]]) -> Fuzzed:
         database=None,
         deadline=None,
         derandomize=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
     @given(data=st.data())
     def draw_one(data: Any) -> None:
@@ -124,7 +124,7 @@ def unsolvable(data) -> bool:
     return bool(not_built(Scenario.from_dict(data), "solve"))
 
 
-# ------------------------------------------------------------------------------------ the vocabulary, key by key
+# --------------------------------------------------------------------------------- the vocabulary, key by key
 
 
 def keys_of(table: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -172,7 +172,9 @@ REQUIRED = ("name", "from", "to", "node", "central", "peripherals", "at_s")
 
 def members_of(data) -> list[str]:
     """Return the peripherals of all piconets of a scenario that is right so far."""
-    return sorted({m for p in Scenario.from_dict(without_nothing(data)).network.piconet_names for m in p.members})
+    return sorted(
+        {m for p in Scenario.from_dict(without_nothing(data)).network.piconet_names for m in p.members}
+    )
 
 
 def values_of_key(key, field, files, extreme):
@@ -235,7 +237,7 @@ def numbers(kind, metadata, default, extreme):
     return numbers.map(lambda value: float(min(max(value, low), high)))
 
 
-# ------------------------------------------------------------------------------------------------ bounded work
+# ----------------------------------------------------------------------------------------------- bounded work
 
 CLOCKS = (
     *("polling.rendezvous_s", "polling.bridge_patience_s", "link.flush_timeout_s"),
@@ -284,7 +286,7 @@ def events_per_s(s: Scenario) -> float:
     return 1600.0 * piconets + rate * (1 + piconets) + clocks * (len(flows) + piconets)
 
 
-# ------------------------------------------------------------------------------------------------------- damage
+# ----------------------------------------------------------------------------------------------------- damage
 
 
 def damage(draw, data) -> str:

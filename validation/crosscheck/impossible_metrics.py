@@ -1,7 +1,7 @@
 """What no network can do: numbers that are wrong whatever the scenario, in an answer of either engine.
 
-Written from the definitions in `btqueue.scenario.metrics` and from the scenario alone: nothing here comes from an
-engine, and no number is compared with one that an engine has computed, except with its own answer.
+Written from the definitions in `btqueue.scenario.metrics` and from the scenario: nothing here comes from
+an engine, and no number is compared with one that an engine has computed, except with its own answer.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,9 @@ class Answer:
             self.measured_s = dataset["measured_s"].values
             batches = dataset.attrs["intervals"] == "batch-means"
             self.begins_empty &= not batches
-            self.until_s = dataset.attrs["warmup_s"] + self.measured_s * (len(self.measured_s) if batches else 1)
+            self.until_s = dataset.attrs["warmup_s"] + self.measured_s * (
+                len(self.measured_s) if batches else 1
+            )
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return a metric; NaN where the engine does not give it."""
@@ -100,7 +102,9 @@ def numbers(a: Answer) -> Iterator[str]:
     some = a["goodput_kbps"].any(axis=-1)
     yield from wrong(np.isnan(a["fairness"]) & some, "fairness is no number, and somebody gets something")
     for quantity in TIMES:
-        names = [n for n in a.metrics if n in {f"{quantity}_s"} | {f"{quantity}_p{p}_s" for p in (50, 90, 95, 99)}]
+        names = [
+            n for n in a.metrics if n in {f"{quantity}_s"} | {f"{quantity}_p{p}_s" for p in (50, 90, 95, 99)}
+        ]
         for name in names[1:] if a.simulated else ():
             # A mean has observations where its percentiles have; those of sessions stand in their own metric.
             if quantity != "delay":
@@ -108,11 +112,15 @@ def numbers(a: Answer) -> Iterator[str]:
                 yield from wrong(~known, f"{names[0]} is known where {name} is not, or the reverse")
     for name, values in a.metrics.items():
         if name in ("goodput_kbps", "throughput_kbps") and a.simulated:
-            yield from wrong(values.shape[0] != len(a.measured_s), f"{name} has another number of replications")
+            yield from wrong(
+                values.shape[0] != len(a.measured_s), f"{name} has another number of replications"
+            )
     if not a.simulated:
         attrs = a.dataset.attrs
         yield from wrong(not attrs["converged"], "an answer that has not converged")
-        yield from wrong(not np.isfinite(attrs["residual"]) or attrs["residual"] < 0, "the residual is no number")
+        yield from wrong(
+            not np.isfinite(attrs["residual"]) or attrs["residual"] < 0, "the residual is no number"
+        )
 
 
 def shares(a: Answer) -> Iterator[str]:
@@ -155,14 +163,18 @@ def order(a: Answer) -> Iterator[str]:
         for name in ("rtt_max_s", "delay_s", "acknowledged_delay_s", "session_time_s", "connect_time_s"):
             yield from wrong(a[name] > until, f"{name} is longer than the run")
     else:
-        yield from wrong(above(a["delay_s"], a["acknowledged_delay_s"]), "acknowledged before it was delivered")
+        yield from wrong(
+            above(a["delay_s"], a["acknowledged_delay_s"]), "acknowledged before it was delivered"
+        )
 
 
 def windows(a: Answer) -> Iterator[str]:
     """Windows are at least a segment, the one that is used at most what sender and receiver allow."""
     allowed = a.per_flow(lambda flow: a.own(flow, "receive_window_segments", "transport"))
     yield from wrong(a["cwnd_segments"] < 1 - 1e-6, "cwnd_segments is below 1")
-    yield from wrong(above(a["window_segments"], a["cwnd_segments"]), "window_segments is above cwnd_segments")
+    yield from wrong(
+        above(a["window_segments"], a["cwnd_segments"]), "window_segments is above cwnd_segments"
+    )
     yield from wrong(above(a["window_segments"], allowed), "window_segments is above the receive window")
 
 
@@ -174,7 +186,8 @@ def rates(a: Answer) -> Iterator[str]:
     resent = a["retransmissions_per_s"]
     if a.scenario.transport.protocol == "tcp":
         yield from wrong(
-            above(resent * least_segment_kbit, a["throughput_kbps"]), "more bytes are sent again than are sent"
+            above(resent * least_segment_kbit, a["throughput_kbps"]),
+            "more bytes are sent again than are sent",
         )
         t = a.scenario.transport
         waits = min(t.min_rto_s, t.initial_rto_s)
@@ -228,13 +241,17 @@ def load(a: Answer) -> Iterator[str]:
         if law not in ("poisson", "periodic", "ibp"):
             continue
         if not a.simulated:
-            yield from wrong(above(goodput, offered * (1 + 1e-6)), f"flow {number + 1} gets more than is offered")
+            yield from wrong(
+                above(goodput, offered * (1 + 1e-6)), f"flow {number + 1} gets more than is offered"
+            )
             continue
         bits = 8 * a.own(flow, "message_bytes", "traffic")
         begun = goodput * 1000 * a.measured_s / bits - 1  # messages that have come completely, at least
         expected = offered * 1000 / bits * np.asarray(a.until_s)
         if law == "poisson":
             chance = stats.poisson.sf(np.floor(begun) - 1, expected)
-            yield from wrong((begun > 0) & (chance < FALSE_ALARMS), f"flow {number + 1} gets more than is offered")
+            yield from wrong(
+                (begun > 0) & (chance < FALSE_ALARMS), f"flow {number + 1} gets more than is offered"
+            )
         elif law == "periodic":
             yield from wrong(begun > expected + 2, f"flow {number + 1} gets more than is offered")

@@ -3,8 +3,8 @@
     python validation/crosscheck/scenario_fuzz.py --first 0 --count 5000 --processes 2 --out faults.jsonl
 
 A parent draws the scenarios and hands them to workers one by one. The system ends a worker that has used
-`CPU_S` seconds of processor time for one scenario; the parent ends one that has not answered after `WALL_S`. Both
-are faults of that seed, and the rest goes on with a new worker.
+`CPU_S` seconds of processor time for one scenario; the parent ends one that has not answered after `WALL_S`.
+Both are faults of that seed, and the rest goes on with a new worker.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def write_files(folder: Path) -> dict[str, list[str]]:
     return {"trace_file": [str(trace)], "arrival_file": [str(arrivals)]}
 
 
-# ------------------------------------------------------------------------------------------------------- worker
+# ----------------------------------------------------------------------------------------------------- worker
 
 
 def judge(fuzzed) -> dict[str, Any]:
@@ -73,14 +73,14 @@ def refusal_faults(error, damaged: str) -> list[str]:
 
 def ask_solver(scenario) -> dict[str, Any]:
     """Solve; return the outcome, the faults and the answer if there is one."""
-    from btqueue.network import NoConvergence, solve
+    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
     from btqueue.scenario import NotBuiltYet, ScenarioError
 
     try:
         dataset = solve(scenario)
     except NotBuiltYet:
         return {"outcome": "not built", "faults": []}
-    except NoConvergence as error:
+    except (NoConvergence, ImpossibleAnswer) as error:
         return {"outcome": f"no answer: {error}"[:200], "faults": []}
     except ScenarioError as error:
         return {"outcome": f"refused: {error}"[:200], "faults": []}
@@ -160,7 +160,7 @@ def serve() -> None:
         print(json.dumps(found), file=answers, flush=True)
 
 
-# ------------------------------------------------------------------------------------------------------- parent
+# ----------------------------------------------------------------------------------------------------- parent
 
 
 def dated(value: Any) -> Any:
@@ -232,7 +232,9 @@ class Worker:
         self.process = None
 
 
-def fuzz(numbers: range, files: dict[str, list[str]], processes: int = 1) -> Iterator[tuple[Any, dict[str, Any]]]:
+def fuzz(
+    numbers: range, files: dict[str, list[str]], processes: int = 1
+) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield the scenario of each seed with what came out, in the order in which they are finished."""
     from any_scenario import drawn
 
@@ -291,7 +293,9 @@ def main() -> None:
     with options.out.open("a", encoding="utf-8") as out:
         seeds = range(options.first, options.first + options.count)
         for fuzzed, found in fuzz(seeds, files, options.processes):
-            outcomes.update(f"{part}: {str(found[part]).partition(':')[0]}" for part in found if part != "faults")
+            outcomes.update(
+                f"{part}: {str(found[part]).partition(':')[0]}" for part in found if part != "faults"
+            )
             if found["faults"] or any("no answer" in str(value) for value in found.values()):
                 print(json.dumps({**fuzzed._asdict(), **found}, default=dated), file=out, flush=True)
             for fault in found["faults"]:

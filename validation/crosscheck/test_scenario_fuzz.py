@@ -1,4 +1,4 @@
-"""Random scenarios over the whole vocabulary, right and damaged: no strange end, no hang, no impossible number."""
+"""Random scenarios over the whole vocabulary: no strange end, no hang, no impossible number."""
 
 import json
 import os
@@ -22,7 +22,7 @@ QUICK, LONG, LONG_FIRST = 60, 5000, 100_000
 
 
 def outcomes_of(numbers, folder, processes=1):
-    """Put these seeds to both engines; return how often each outcome came, and the faults with their seeds."""
+    """Put these seeds to both engines; return how often each outcome came, and the faults by seed."""
     outcomes, faults, damaged = Counter[str](), {}, 0
     for fuzzed, found in fuzz(numbers, write_files(folder), processes):
         outcomes.update(f"{part}: {found[part].partition(':')[0]}" for part in found if part != "faults")
@@ -123,7 +123,9 @@ def test_a_worker_that_dies_or_hangs_is_a_fault_of_its_seed(monkeypatch, tmp_pat
 
 @pytest.fixture(scope="module")
 def answers():
-    scenario = Scenario().with_(run__duration_s=30, run__warmup_s=0, run__replications=2, traffic__load_kbps=60)
+    scenario = Scenario().with_(
+        run__duration_s=30, run__warmup_s=0, run__replications=2, traffic__load_kbps=60
+    )
     found = {"solve": bt.solve(scenario), "simulate": bt.simulate(scenario)}
     assert all(impossible(scenario, answer) == [] for answer in found.values())
     return scenario, found
@@ -190,5 +192,3 @@ def test_what_no_engine_may_raise_is_a_fault(monkeypatch):
     monkeypatch.setattr(bt.simulator, "simulate", fails)
     found = scenario_fuzz.ask_simulator(Scenario())
     assert "ZeroDivisionError: nobody expected this" in found["faults"][0]
-
-

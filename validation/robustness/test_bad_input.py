@@ -443,7 +443,7 @@ def test_any_file_is_a_scenario_or_a_scenario_error(tmp_path_factory, content):
     only_scenario_errors(lambda: load(file))
 
 
-# ------------------------------------------------------------------------------------------------------- graphs
+# ----------------------------------------------------------------------------------------------------- graphs
 
 names_of_nodes = st.one_of(
     st.integers(0, 5), st.text(max_size=3), st.floats(), st.booleans(), st.tuples(st.integers(0, 2))
@@ -483,7 +483,13 @@ GRAPHML = """<?xml version="1.0"?>{doctype}
 <edge source="c" target="p"/><edge source="p" target="h"><data key="d">{delay}</data></edge>
 </graph></graphml>
 """
-GOOD_GRAPHML = {"doctype": "", "type": "double", "direction": "undirected", "role": "central", "delay": "0.01"}
+GOOD_GRAPHML = {
+    "doctype": "",
+    "type": "double",
+    "direction": "undirected",
+    "role": "central",
+    "delay": "0.01",
+}
 
 
 def graph_of(tmp_path, **changes):

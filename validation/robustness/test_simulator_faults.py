@@ -136,7 +136,7 @@ def test_a_run_of_next_to_no_time(duration_s):
 
 
 def test_what_was_sent_before_measuring_is_no_loss_above_all():
-    """A backlog of packets, each damaged with probability 1/2 and sent once; next to nothing comes after it."""
+    """A backlog of packets, each damaged with probability 1/2 and sent once; hardly any come after it."""
     scenario = Scenario().with_(
         run__duration_s=3,
         run__warmup_s=1,

@@ -193,7 +193,9 @@ def test_two_commands_write_the_same_file_at_once(tmp_path, suffix):
     def solved(window: int, path: Path) -> subprocess.Popen[bytes]:
         setting = f"transport.receive_window_segments={window}"
         command = [sys.executable, "-m", "btqueue", "solve", CHEAP, "--set", setting, "--out", str(path)]
-        return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
     alone = [tmp_path / f"{window}.{suffix}" for window in (12, 14)]
     assert [solved(*one).wait(DEADLINE_S) for one in zip((12, 14), alone, strict=True)] == [0, 0]

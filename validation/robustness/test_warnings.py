@@ -1,4 +1,4 @@
-"""Every command over every shipped scenario with `python -W error`: nothing warns, nothing leaves a stack trace."""
+"""Every command over every shipped scenario with `python -W error`: no warning, no stack trace."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ COMMANDS = {
     "dimension": ["--choose", "transport.mss_bytes=900,1000", "--maximize", "goodput_kbps", "--no-confirm"],
     "check": ["simulated.csv", *SETS, "--scenario"],
 }
-"""Arguments of each command before the name of a scenario; bad input (2) and no answer (3) are answers too."""
+"""Arguments of each command before the name of a scenario."""
 CHEAP = "chen-2004/adaptive-1"
 DEADLINE_S = 600
 
@@ -56,8 +56,12 @@ def run(command, arguments, folder):
     ],
 )
 def test_no_command_warns_over_a_shipped_scenario(name, tmp_path):
-    codes = {command: run(command, [*words, name], tmp_path).returncode for command, words in COMMANDS.items()}
-    assert codes["models"] == codes["simulate"] == codes["check"] == 0, "every shipped scenario can be simulated"
+    codes = {
+        command: run(command, [*words, name], tmp_path).returncode for command, words in COMMANDS.items()
+    }
+    assert codes["models"] == codes["simulate"] == codes["check"] == 0, (
+        "every shipped scenario can be simulated"
+    )
 
 
 @pytest.mark.long

@@ -251,6 +251,8 @@ def test_a_transfer_that_measures_no_round_trip_has_none():
     assert np.isnan(found.rtt_s).all() and np.isfinite(found.goodput_kbps).all()
 
 
+
+
 def test_where_no_segment_gets_through_nothing_is_made_up():
     tight = bt.load("suliman-2005/round-trips").with_(link__node_buffer_bytes=1)
     solved = bt.solve(tight)

@@ -42,8 +42,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     paths = paths_of(scenario)
     if (worst := max((_error_rate(paths, path) for path in paths.flows), default=0.0)) > LARGEST_ERROR_RATE:
         raise NoConvergence(
-            f"packets arrive damaged with probability {worst:.3g}: the model of bulk transfers follows segments "
-            f"up to {LARGEST_ERROR_RATE:g}, beyond it hardly any gets through"
+            f"packets arrive damaged with probability {worst:.3g}: the model of bulk transfers follows "
+            f"segments up to {LARGEST_ERROR_RATE:g}, beyond it hardly any gets through"
         )
     if any(isinstance(port, OutsidePort) and port.loss > 0.0 for port in paths.used_ports):
         return answer_with_loss(scenario, paths)

@@ -138,15 +138,17 @@ def _branches(
     """
     if before > MOST_EXPIRIES:
         raise NoConvergence(
-            f"the retransmission timer expires more than {MOST_EXPIRIES} times in a period of the window: the "
-            "connection stalls, and the model follows one that moves"
+            f"the retransmission timer expires more than {MOST_EXPIRIES} times in a period of the window: "
+            "the connection stalls, and the model follows one that moves"
         )
     expiring, left = _followed(orbit, found, chance)
     yield Branch(orbit.tally, left, again)
     for event, (share, more) in expiring.items():
         branch = orbit.branch(event)
         if share.mean() > WORTH_BRANCHING:
-            yield from _branches(branch, _expiries(branch, event + 1, timers), share, more, timers, before + 1)
+            yield from _branches(
+                branch, _expiries(branch, event + 1, timers), share, more, timers, before + 1
+            )
         else:
             yield Branch(branch.tally, share, more)
 
