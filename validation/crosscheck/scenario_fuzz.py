@@ -145,9 +145,11 @@ def serve() -> None:
     from btqueue.cli.engines import keep_compiled_models
 
     keep_compiled_models()
-    import btqueue.network
-    import btqueue.simulator  # noqa: F401
+    import btqueue.network  # noqa: F401
+    from btqueue.cli.engines import compile_now
+    from btqueue.scenario import Scenario
 
+    compile_now(Scenario())  # the simulator, which would be the first scenario's
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is no answer
     warnings.simplefilter("error")
