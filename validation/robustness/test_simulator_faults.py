@@ -245,6 +245,11 @@ def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
         new_state(Scenario().with_(**changes), 0)
 
 
+def test_acknowledgements_without_a_byte_are_refused():
+    with pytest.raises(ScenarioError, match=r"\[link\] l2cap_header_bytes = 0: .* has no byte"):
+        new_state(Scenario().with_(link__l2cap_header_bytes=0, transport__header_bytes=0), 0)
+
+
 def test_control_messages_are_no_throughput():
     """CentaurusComm without a radio error: what is sent and what is delivered are the same messages."""
     scenario = Scenario().with_(
