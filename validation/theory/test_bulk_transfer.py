@@ -251,6 +251,14 @@ def test_a_transfer_that_measures_no_round_trip_has_none():
     assert np.isnan(found.rtt_s).all() and np.isfinite(found.goodput_kbps).all()
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [{"loss": 0.5}, {"loss": 1.0}, {"loss": 0.01, "loss_block_bytes": 1}],
+    ids=["half", "all", "bytes"],
+)
+def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
+    with pytest.raises(NotBuiltYet, match=r"at most 0\.3 of the segments lost, here"):
+        bt.solve(wire(link={"loss_back": 0.0} | loss))
 
 
 def test_where_no_segment_gets_through_nothing_is_made_up():

@@ -272,8 +272,7 @@ def test_refused_by_name():
 
 
 @pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])
-@pytest.mark.parametrize("protocol", ["tcp", "centaurus"])
-def test_sessions_over_a_link_that_loses_all_are_refused(protocol, loss):
+def test_sessions_over_a_link_that_loses_all_are_refused(loss):
     link = {"name": "x", "from": "a", "to": "b", "loss_back": 0.0} | loss
     network = {
         "topology": "custom",
@@ -281,6 +280,6 @@ def test_sessions_over_a_link_that_loses_all_are_refused(protocol, loss):
         "outside_links": [link],
         "flows": [{"from": "a", "to": "b"}],
     }
-    tables = {"network": network, "traffic": {"source": "request-reply"}, "transport": {"protocol": protocol}}
+    tables = {"network": network, "traffic": {"source": "request-reply"}}
     with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
         bt.solve(bt.Scenario.from_dict(tables))
