@@ -15,10 +15,10 @@ from btqueue.scenario import Scenario
 
 Answer = tuple[dict[str, Any], dict[str, Any]]
 
-PER_SEGMENT = ("rtt_s", "delay_s", "cwnd_segments", "acknowledged_delay_s")
+PER_SEGMENT = ("rtt_s", "delay_s", "cwnd_segments", "window_segments", "acknowledged_delay_s")
 PER_PACKET = ("segment_loss", "loss_")
 OVER_TIME = (
-    *("goodput_kbps", "throughput_kbps", "window_segments", "queue_packets", "slot_utilisation"),
+    *("goodput_kbps", "throughput_kbps", "queue_packets", "slot_utilisation"),
     *("timeouts_per_s", "fast_retransmits_per_s", "retransmissions_per_s", "polls_per_s"),
 )
 """What a mean is over: segments delivered, packets sent, or time. Cycles are counted. Quantiles are left out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value, shown
@@ -94,7 +94,7 @@ def _names(graph: nx.Graph) -> dict[object, str]:
 def _flow(flow: tuple[object, object] | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(flow, Mapping):
         return {**flow, **{end: str(flow[end]) for end in ("from", "to") if end in flow}}
-    ends = tuple(flow)
+    ends = tuple(flow) if isinstance(flow, Sequence) and not isinstance(flow, str | bytes) else ()
     if len(ends) != 2:
         raise ScenarioError(bad_value("network.flows", flow, "a pair (from, to), or a mapping"))
     return {"from": str(ends[0]), "to": str(ends[1])}

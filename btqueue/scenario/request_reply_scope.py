@@ -104,6 +104,8 @@ def _uncovered_links(s: Scenario, plan: Topology, route: tuple[Hop, ...]) -> Ite
             link = plan.outside[hop.index].link
             if link.down_s:
                 yield Limit("network.outside_links.down_s", link.down_s, "0, no interruptions")
+            if s.transport.protocol == "tcp" and 1.0 in (link.loss, link.loss_back):
+                yield Limit("network.outside_links.loss", 1.0, "less than 1, so that sessions end")
             if link.jitter_s:
                 yield Limit("network.outside_links.jitter_s", link.jitter_s, "0, a fixed delay")
 

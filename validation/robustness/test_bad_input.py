@@ -1,11 +1,15 @@
 """Bad input is named by key, value, what is allowed and what was meant; only ScenarioError comes out."""
 
+from xml.etree import ElementTree
+
+import networkx as nx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from btqueue.scenario import Scenario, ScenarioError, apply_sets, load
+from btqueue.scenario import Scenario, ScenarioError, apply_sets, load, scenario_from_graph
 from btqueue.scenario.problems import key_names
+from btqueue.scenario.topology import topology
 
 STANDARD = Scenario()
 
@@ -437,3 +441,97 @@ def test_any_file_is_a_scenario_or_a_scenario_error(tmp_path_factory, content):
     file = tmp_path_factory.mktemp("any") / "file.toml"
     file.write_bytes(content)
     only_scenario_errors(lambda: load(file))
+
+
+# ----------------------------------------------------------------------------------------------------- graphs
+
+names_of_nodes = st.one_of(
+    st.integers(0, 5), st.text(max_size=3), st.floats(), st.booleans(), st.tuples(st.integers(0, 2))
+)
+attributes = st.dictionaries(
+    st.sampled_from(["role", "kind", "rate_kbps", "delay_s", "link", "loss", "medium", "weight", "from"]),
+    st.one_of(values, st.sampled_from(["central", "bluetooth", "wlan", 5.0])),
+    max_size=3,
+)
+
+
+@st.composite
+def graphs(draw):
+    """Draw a graph of any nodes, edges, loops and attributes, of each class that networkx has."""
+    graph = draw(st.sampled_from([nx.Graph, nx.Graph, nx.Graph, nx.DiGraph, nx.MultiGraph]))()
+    nodes = draw(st.lists(names_of_nodes, max_size=6, unique_by=str))
+    for node in nodes:
+        graph.add_node(node, **(draw(attributes) | ({"role": "central"} if draw(st.booleans()) else {})))
+    for _ in range(draw(st.integers(0, 8)) if nodes else 0):
+        ends = draw(st.sampled_from(nodes)), draw(st.sampled_from(nodes))
+        graph.add_edge(*ends, **draw(attributes))
+    return graph
+
+
+@given(graphs(), st.lists(st.one_of(values, st.tuples(names_of_nodes, names_of_nodes)), max_size=3))
+@settings(deadline=None, derandomize=True, max_examples=300)
+def test_any_graph_is_a_scenario_or_a_scenario_error(graph, flows):
+    only_scenario_errors(lambda: scenario_from_graph(graph, flows))
+
+
+GRAPHML = """<?xml version="1.0"?>{doctype}
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="r" for="node" attr.name="role" attr.type="string"/>
+<key id="d" for="edge" attr.name="delay_s" attr.type="{type}"/>
+<graph edgedefault="{direction}">
+<node id="c"><data key="r">{role}</data></node><node id="p"/><node id="h"/>
+<edge source="c" target="p"/><edge source="p" target="h"><data key="d">{delay}</data></edge>
+</graph></graphml>
+"""
+GOOD_GRAPHML = {
+    "doctype": "",
+    "type": "double",
+    "direction": "undirected",
+    "role": "central",
+    "delay": "0.01",
+}
+
+
+def graph_of(tmp_path, **changes):
+    file = tmp_path / "network.graphml"
+    file.write_text(GRAPHML.format(**(GOOD_GRAPHML | changes)))
+    return nx.read_graphml(file)
+
+
+def test_a_graphml_file_is_a_scenario(tmp_path):
+    assert scenario_from_graph(graph_of(tmp_path), [("c", "h")]).network.outside_links[0].delay_s == 0.01
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"direction": "directed"}, "undirected"),
+        ({"role": "centre"}, "joins no central"),
+        ({"delay": "-1"}, "delay_s"),
+        ({"delay": "nan"}, "delay_s"),
+        ({"type": "string", "delay": "soon"}, "delay_s"),
+    ],
+)
+def test_a_graphml_file_that_is_no_scenario_is_named(tmp_path, changes, words):
+    with pytest.raises(ScenarioError, match=words):
+        scenario_from_graph(graph_of(tmp_path, **changes), [("c", "h")])
+
+
+def test_a_graphml_file_of_entities_that_multiply_is_refused_by_its_reader(tmp_path):
+    """Ten levels of ten: 10^10 words, if they were written out."""
+    levels = ['<!ENTITY e0 "central">', *(f'<!ENTITY e{i} "{10 * f"&e{i - 1};"}">' for i in range(1, 11))]
+    with pytest.raises(ElementTree.ParseError, match=r"amplification|memory|entity"):
+        graph_of(tmp_path, doctype=f"<!DOCTYPE graphml [{''.join(levels)}]>", role="&e10;")
+
+
+def test_a_graph_of_many_piconets_is_a_scenario():
+    """A ring of 5,000 piconets of two peripherals, each joined to the next by a device that is in both."""
+    graph = nx.Graph()
+    for i in range(5000):
+        graph.add_node(f"c{i}", role="central")
+    for i in range(5000):
+        graph.add_edges_from([(f"c{i}", f"p{i}"), (f"c{i}", f"b{i}"), (f"b{i}", f"c{(i + 1) % 5000}")])
+    scenario = scenario_from_graph(graph, [("p0", "p2500")])
+    assert len(scenario.network.piconet_list) == 5000
+    plan = topology(scenario)
+    assert len(plan.route(plan.flows[0].source, plan.flows[0].target)) == 2 + 2 * 2500

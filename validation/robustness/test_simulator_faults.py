@@ -135,6 +135,26 @@ def test_a_run_of_next_to_no_time(duration_s):
     assert not result.goodput_kbps.any()
 
 
+def test_what_was_sent_before_measuring_is_no_loss_above_all():
+    """A backlog of packets, each damaged with probability 1/2 and sent once; hardly any come after it."""
+    scenario = Scenario().with_(
+        run__duration_s=3,
+        run__warmup_s=1,
+        run__replications=2,
+        transport__protocol="none",
+        traffic__source="periodic",
+        traffic__load_kbps=600,
+        traffic__load_schedule=[{"at_s": 1.0, "load_kbps": 0.01}],
+        flow_control__enabled=False,
+        flow_control__baseband_packets=10_000,
+        link__arq=1,
+        radio__model="constant",
+        radio__per=0.5,
+    )
+    result = simulate(scenario)
+    assert ((result.loss_arq > 0) & (result.loss_arq <= 1)).all()
+
+
 # ------------------------------------------------------------------------------- what never delivers anything
 
 DEAD = {"radio__model": "constant", "radio__per": 1.0, "run__duration_s": 300, "run__warmup_s": 0}
@@ -223,6 +243,11 @@ def test_a_link_that_is_down_almost_always():
 def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
     with pytest.raises(ScenarioError, match=r"\[(transport|traffic)\] (protocol|handshake|source)"):
         new_state(Scenario().with_(**changes), 0)
+
+
+def test_acknowledgements_without_a_byte_are_refused():
+    with pytest.raises(ScenarioError, match=r"\[link\] l2cap_header_bytes = 0: .* has no byte"):
+        new_state(Scenario().with_(link__l2cap_header_bytes=0, transport__header_bytes=0), 0)
 
 
 def test_control_messages_are_no_throughput():

@@ -1,6 +1,8 @@
 """Sweeps that are killed, run out of disk, meet damaged files, other writers, and workers that die."""
 
 import os
+import random
+import re
 import resource
 import signal
 import struct
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 import btqueue
+from btqueue.cli import exits
 from btqueue.scenario import Scenario, load
 from btqueue.study.evaluate import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
@@ -110,6 +113,100 @@ def test_a_sweep_killed_in_the_middle_goes_on_and_ends_as_if_nothing_had_been(tm
     uninterrupted = sweep(load(CHEAP), WINDOWS, workers=1)
     assert digest(resumed) == digest(uninterrupted) == digest(read_sweep(target))
     assert resumed.attrs["failed"] == 60 and os.listdir(tmp_path) == ["result.nc"]
+
+
+SWEPT = (
+    *("sweep", CHEAP, "--engine", "both", "--quiet"),
+    *("--over", "transport.receive_window_segments=1..20", "--over", "traffic.message_bytes=400,440,480"),
+    *("--set", "run.duration_s=2", "--set", "run.warmup_s=1", "--set", "run.replications=2"),
+)
+"""A sweep of 60 points by model and by simulator; the windows below 6 have no model."""
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+DEADLINE_S = 300.0
+
+
+def swept(target: Path, workers: int) -> subprocess.Popen[bytes]:
+    """Start the sweep as a user does."""
+    command = [sys.executable, "-m", "btqueue", *SWEPT, "--workers", str(workers), "--out", str(target)]
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def undated(target: Path) -> bytes:
+    """Return the bytes of a result without its date, which alone tells one run from another, and its seal.
+
+    The seal is a sum of all other bytes, the date among them.
+    """
+    content, dates = re.subn(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", b"0000-00-00T00:00:00", target.read_bytes())
+    assert dates == 1
+    return re.sub(rb"btqueue-sha256:[0-9a-f]{64}", b"", content)
+
+
+def killed(target: Path, chance: random.Random) -> bool:
+    """Start the sweep, or let it go on, and end it at a random time; whether it had not ended by itself."""
+    process = swept(target, chance.choice([1, 2]))
+    more = lines(target) + chance.randint(0, 12)  # points, or at once; beyond the last one nobody waits
+    try:
+        wait_for(lambda: lines(target) >= more or process.poll() is not None, DEADLINE_S)
+        time.sleep(chance.uniform(0, 0.5))
+        process.send_signal(chance.choice(SIGNALS))
+    finally:
+        try:
+            code = process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert code in (0, exits.INTERRUPTED, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+    return code != 0
+
+
+@pytest.mark.parametrize("cycles", [2, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_again_and_again_the_result_is_the_same_to_the_last_bit(cycles, tmp_path):
+    """Sweeps one after the other until there were so many kills; each of them ends with the same file."""
+    assert swept(tmp_path / "undisturbed.nc", 2).wait(DEADLINE_S) == 0
+    expected = undated(tmp_path / "undisturbed.nc")
+    chance, kills, results = random.Random(1), 0, 0
+    target = tmp_path / "result.nc"
+    while kills < cycles:
+        kills += killed(target, chance)
+        if target.exists() or kills == cycles:
+            assert swept(target, 2).wait(DEADLINE_S) == 0
+            assert undated(target) == expected
+            assert sorted(os.listdir(tmp_path)) == ["result.nc", "undisturbed.nc"]
+            results += 1
+            target.unlink()
+    print(f"{kills} kills, {results} results")
+
+
+def test_two_commands_write_the_same_result_at_once(tmp_path):
+    """One of them writes; the other is refused, or finds the result if it came later."""
+    target = tmp_path / "result.nc"
+    assert swept(tmp_path / "undisturbed.nc", 2).wait(DEADLINE_S) == 0
+    both = [swept(target, 1) for _ in range(2)]
+    codes = sorted(process.wait(DEADLINE_S) for process in both)
+    assert codes in ([0, 0], [0, 2])
+    assert undated(target) == undated(tmp_path / "undisturbed.nc")
+    assert sorted(os.listdir(tmp_path)) == ["result.nc", "undisturbed.nc"]
+
+
+@pytest.mark.parametrize("suffix", ["nc", "csv"])
+def test_two_commands_write_the_same_file_at_once(tmp_path, suffix):
+    """The file is one of the two, whole: never a mixture, and nothing is left beside it."""
+    target = tmp_path / f"result.{suffix}"
+
+    def solved(window: int, path: Path) -> subprocess.Popen[bytes]:
+        setting = f"transport.receive_window_segments={window}"
+        command = [sys.executable, "-m", "btqueue", "solve", CHEAP, "--set", setting, "--out", str(path)]
+        return subprocess.Popen(
+            command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    alone = [tmp_path / f"{window}.{suffix}" for window in (12, 14)]
+    assert [solved(*one).wait(DEADLINE_S) for one in zip((12, 14), alone, strict=True)] == [0, 0]
+    both = [solved(window, target) for window in (12, 14)]
+    assert [process.wait(DEADLINE_S) for process in both] == [0, 0]
+    read = undated if suffix == "nc" else Path.read_bytes
+    assert read(target) in [read(one) for one in alone]
+    assert sorted(os.listdir(tmp_path)) == sorted([target.name, *(one.name for one in alone)])
 
 
 def test_ctrl_c_keeps_what_is_finished_and_the_same_call_goes_on(engines, tmp_path):

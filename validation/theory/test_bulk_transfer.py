@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import btqueue as bt
+from btqueue.network import NoConvergence
 from btqueue.network.bulk_transfer.loss import lossy_rates
 from btqueue.network.bulk_transfer.odd_segments import odd_segments
 from btqueue.network.bulk_transfer.recovery import LossyPath
@@ -248,3 +249,27 @@ def test_a_transfer_that_measures_no_round_trip_has_none():
         )
     )
     assert np.isnan(found.rtt_s).all() and np.isfinite(found.goodput_kbps).all()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [{"loss": 0.5}, {"loss": 1.0}, {"loss": 0.01, "loss_block_bytes": 1}],
+    ids=["half", "all", "bytes"],
+)
+def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
+    with pytest.raises(NotBuiltYet, match=r"at most 0\.3 of the segments lost, here"):
+        bt.solve(wire(link={"loss_back": 0.0} | loss))
+
+
+def test_where_no_segment_gets_through_nothing_is_made_up():
+    tight = bt.load("suliman-2005/round-trips").with_(link__node_buffer_bytes=1)
+    solved = bt.solve(tight)
+    assert not solved.goodput_kbps.any() and solved.rtt_s.isnull().all()
+    assert any("no segment gets through" in warning for warning in solved.attrs["warnings"])
+
+
+@pytest.mark.parametrize("radio", [{"radio__per": 1.0}, {"radio__per": 0.95}, {"radio__ber": 0.01}])
+def test_a_radio_that_lets_next_to_nothing_through_has_no_answer(radio):
+    dead = bt.load("suliman-2005/round-trips").with_(radio__model="constant", **radio)
+    with pytest.raises(NoConvergence, match="packets arrive damaged with probability"):
+        bt.solve(dead)

@@ -8,6 +8,7 @@ from scipy.special import gammaincc
 from scipy.stats import norm
 
 import btqueue as bt
+from btqueue.network import NoConvergence
 from btqueue.network.chain import timer
 from btqueue.network.chain.link import HopService, Piece
 from btqueue.network.chain.orbit import follow
@@ -201,3 +202,10 @@ def test_timeouts_are_there_only_near_the_timer():
     assert float(near.timeouts_per_s.item()) > 0.05
     assert float(patient.timeouts_per_s.item()) < 1e-9
     assert float(patient.goodput_kbps.item()) > float(near.goodput_kbps.item())
+
+
+@pytest.mark.parametrize("ber", [0.003, 0.04])
+def test_a_connection_that_stalls_has_no_answer_in_place_of_hundreds_of_branches(ber):
+    stalled = bt.load("chen-2004/regular-2", {"radio.model": "constant", "radio.ber": ber})
+    with pytest.raises(NoConvergence, match="the connection stalls"):
+        bt.solve(stalled)

@@ -6,6 +6,7 @@ import pytest
 import btqueue as bt
 from btqueue.network.request_reply import chain, exploration, stationary
 from btqueue.network.request_reply.tcp import plan_of
+from btqueue.scenario import NotBuiltYet
 from btqueue.transport import request_reply_transfer as tcp
 from btqueue.transport.centaurus_transaction import (
     expected_rounds,
@@ -268,3 +269,17 @@ def test_refused_by_name():
     for change in ({"transport__variant": "sack"}, {"transport__piggyback": True}):
         with pytest.raises(Exception, match=next(iter(change)).replace("transport__", "")):
             bt.solve(scenario.with_(**change))
+
+
+@pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])
+def test_sessions_over_a_link_that_loses_all_are_refused(loss):
+    link = {"name": "x", "from": "a", "to": "b", "loss_back": 0.0} | loss
+    network = {
+        "topology": "custom",
+        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+        "outside_links": [link],
+        "flows": [{"from": "a", "to": "b"}],
+    }
+    tables = {"network": network, "traffic": {"source": "request-reply"}}
+    with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
+        bt.solve(bt.Scenario.from_dict(tables))

@@ -27,6 +27,8 @@ def of_one_step(scenario):
         "throughput_kbps": 2.0 * carried,
         "rtt_s": load / 100,
         "rtt_p90_s": 1.0,
+        "cwnd_segments": load / 50,
+        "window_segments": load / 50,
         "segment_loss": load / 1000,
         "cycle_s": load / 1000,
         "queue_packets": {"uplink": load},
@@ -40,6 +42,9 @@ def test_rates_are_means_over_time_delays_over_segments_and_cycles_are_counted()
     loads, carried, time = np.array([80, 120, 160]), np.array([80, 120, 150]), np.array([30, 60, 180])
     np.testing.assert_allclose(metrics["goodput_kbps"], np.full(2, carried @ time / 270))
     np.testing.assert_allclose(metrics["rtt_s"], (loads * carried) @ time / (carried @ time) / 100)
+    np.testing.assert_array_equal(
+        metrics["window_segments"], metrics["cwnd_segments"], "means over ACKs, both"
+    )
     np.testing.assert_allclose(metrics["segment_loss"], (loads * carried) @ time / (carried @ time) / 1000)
     assert metrics["cycle_s"] == pytest.approx(270 / (time / (loads / 1000)).sum())
     assert metrics["queue_packets"]["uplink"] == pytest.approx(loads @ time / 270)

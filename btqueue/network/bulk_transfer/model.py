@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.answers import uncertain_ends
+from btqueue.network.answers import NoConvergence, uncertain_ends
 from btqueue.network.bulk_transfer.averages import Followed, follow_from_starts
 from btqueue.network.bulk_transfer.lossy_path import answer_with_loss
 from btqueue.network.bulk_transfer.orbit import Orbit
@@ -27,13 +27,24 @@ LONG_JITTER_S = 0.1
 """Processing delay up to which a regular sequence stands for a random one: round trips 4 % off."""
 DISTINCT = 0.05
 """Orbits from several starts whose round trips differ by more than this share are different limit cycles."""
+LARGEST_ERROR_RATE = 0.9
+"""Of packets on the air; beyond, what is followed is too short for the rare segments that get through."""
 UNSETTLED = 0.01
 """Relative difference between two halves of an orbit from which on it does not repeat."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
-    """Return metrics and notes, as `btqueue.network.answers` describes them."""
+    """Return metrics and notes, as `btqueue.network.answers` describes them.
+
+    Raises:
+        NoConvergence: hardly anything gets through the radio.
+    """
     paths = paths_of(scenario)
+    if (worst := max((_error_rate(paths, path) for path in paths.flows), default=0.0)) > LARGEST_ERROR_RATE:
+        raise NoConvergence(
+            f"packets arrive damaged with probability {worst:.3g}: the model of bulk transfers follows "
+            f"segments up to {LARGEST_ERROR_RATE:g}, beyond it hardly any gets through"
+        )
     if any(isinstance(port, OutsidePort) and port.loss > 0.0 for port in paths.used_ports):
         return answer_with_loss(scenario, paths)
     return _answer_by_orbit(scenario, paths)
@@ -121,7 +132,11 @@ def _warnings(found: list[Followed], jitter_s: float) -> list[str]:
         )
     trips = [np.concatenate(one.rtts) for one in found]
     means = [float(some.mean()) for some in trips if some.size]
-    if means and max(means) - min(means) >= DISTINCT * max(means):
+    if not means:
+        warnings.append(
+            "no segment gets through: buffers on the way hold less than one, or timers expire first"
+        )
+    elif max(means) - min(means) >= DISTINCT * max(means):
         warnings.append(
             f"several limit cycles: flows in and out of step, with round trips from {min(means):.3f} to "
             f"{max(means):.3f} s; their average is given, a run may stay in one of them"
@@ -140,7 +155,9 @@ def _round_trips(paths: Paths, found: list[Followed]) -> dict[str, np.ndarray]:
     rows = []
     for index, path in enumerate(paths.flows):
         trips = np.concatenate([one.rtts[index] for one in found])
-        trips = trips if trips.size else np.array([np.nan])
+        if not trips.size:  # no segment gets through
+            rows.append([np.nan] * (2 + len(QUANTILES)))
+            continue
         spread = _spread_of_arq(paths, path, cycle)
         sd = sqrt(trips.var() + spread * trips.mean())
         rows.append([trips.mean(), sd, *quantiles(trips, spread)])
@@ -153,11 +170,15 @@ def _spread_of_arq(paths: Paths, path: FlowPath, cycle_s: float) -> float:
     A packet with error rate e takes a geometric number of cycles, of variance e/(1 - e)^2 around 1/(1 - e):
     for each second of uninterrupted service that is cycle e/(1 - e), by the renewal theorem.
     """
-    layout = path.layouts[0]
+    worst = _error_rate(paths, path)
+    return cycle_s * worst / (1.0 - worst)
+
+
+def _error_rate(paths: Paths, path: FlowPath) -> float:
+    """Return the mean error rate of the packets of a segment, on the worst radio link of its way."""
     rates = [
-        np.mean([port.error_rates[kind] for kind, _ in layout.packets])
+        np.mean([port.error_rates[kind] for kind, _ in path.layouts[0].packets])
         for port in (paths.ports[number] for number in path.forth)
         if not isinstance(port, OutsidePort)
     ]
-    worst = float(max(rates, default=0.0))
-    return cycle_s * worst / (1.0 - worst)
+    return float(max(rates, default=0.0))

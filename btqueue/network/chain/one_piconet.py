@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from btqueue.network.answers import NoConvergence
 from btqueue.network.chain.flow import Flow, capacity
 from btqueue.network.chain.orbit import Orbit, Tally, follow
 from btqueue.network.chain.phases import long_run
@@ -31,6 +32,8 @@ LEAST = 0.002
 """Chance up to which a branch counts as the likeliest one; at twice this chance it is followed in full."""
 WORTH_BRANCHING = 0.02
 """Chance from which on further expiries in a branch are looked for."""
+MOST_EXPIRIES = 20
+"""In one period; connections that move have three at most."""
 
 
 class Branch(NamedTuple):
@@ -125,14 +128,27 @@ def _expiries(orbit: Orbit, begin: int, timers: Timers) -> Expiries:
     return chances(np.array(rows, EVENT), begin, *timers)
 
 
-def _branches(orbit: Orbit, found: Expiries, chance: Array, again: Array, timers: Timers) -> Iterator[Branch]:
-    """Yield an orbit of this chance, and what branches off from it where the timer may expire."""
+def _branches(
+    orbit: Orbit, found: Expiries, chance: Array, again: Array, timers: Timers, before: int = 0
+) -> Iterator[Branch]:
+    """Yield an orbit of this chance, and what branches off from it where the timer may expire.
+
+    Raises:
+        NoConvergence: the timer has expired very often `before`: the connection stalls.
+    """
+    if before > MOST_EXPIRIES:
+        raise NoConvergence(
+            f"the retransmission timer expires more than {MOST_EXPIRIES} times in a period of the window: "
+            "the connection stalls, and the model follows one that moves"
+        )
     expiring, left = _followed(orbit, found, chance)
     yield Branch(orbit.tally, left, again)
     for event, (share, more) in expiring.items():
         branch = orbit.branch(event)
         if share.mean() > WORTH_BRANCHING:
-            yield from _branches(branch, _expiries(branch, event + 1, timers), share, more, timers)
+            yield from _branches(
+                branch, _expiries(branch, event + 1, timers), share, more, timers, before + 1
+            )
         else:
             yield Branch(branch.tally, share, more)
 

@@ -7,6 +7,18 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 
 
+def packets_lost(flow: np.recarray) -> np.ndarray:
+    """Return the packets of each flow that were lost, by every cause."""
+    return (
+        flow.refused_at_token_buffer
+        + flow.refused_at_baseband
+        + flow.refused_at_node
+        + flow.refused_on_the_way
+        + flow.given_up
+        + flow.lost_outside
+    )
+
+
 def packets_inside(sim: State) -> np.ndarray:
     """Return the packets of each flow now in some queue, shape (flows,).
 

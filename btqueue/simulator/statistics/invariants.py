@@ -8,6 +8,7 @@ from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics.census import (
     messages_listed,
     packets_inside,
+    packets_lost,
     segments_inside,
     sojourn_inside,
 )
@@ -34,17 +35,9 @@ def check_invariants(sim: State) -> None:
 def check_flows(sim: State) -> None:
     """Check that no flow gains or loses packets."""
     flow = sim.flow_statistics
-    lost = (
-        flow.refused_at_token_buffer
-        + flow.refused_at_baseband
-        + flow.refused_at_node
-        + flow.refused_on_the_way
-        + flow.given_up
-        + flow.lost_outside
-    )
     require(
         flow.inside_at_start + flow.packets_sent,
-        flow.packets_delivered + lost + packets_inside(sim),
+        flow.packets_delivered + packets_lost(flow) + packets_inside(sim),
         "packets of flow {} are not conserved",
     )
 

@@ -14,6 +14,7 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, QUEUE_KINDS
+from btqueue.simulator.statistics.census import packets_lost
 from btqueue.simulator.statistics.quantiles import quantile
 
 PERCENTILES = (50, 90, 95, 99)
@@ -158,8 +159,12 @@ def session_metrics(sim: State, seconds: float) -> Metrics:
 
 
 def losses(sim: State) -> Metrics:
-    """Return the shares of packets lost at each place, per flow."""
+    """Return the shares of packets lost at each place, per flow.
+
+    Of those whose way has ended: what was lost since the statistics began may have been sent before.
+    """
     flow, ports = sim.flow_statistics, sim.ports
+    ended = flow.packets_delivered + packets_lost(flow)
     radio = ports.kind != OUTSIDE
     metrics: Metrics = {}
     if np.any(radio):
@@ -170,18 +175,18 @@ def losses(sim: State) -> Metrics:
         }
     if np.any(radio & (ports.most_transmissions > 0)):
         served = sim.queue_statistics.served[ports.queue[radio]].sum()
-        metrics["loss_arq"] = _ratio(flow.given_up, flow.packets_sent)
+        metrics["loss_arq"] = _ratio(flow.given_up, ended)
         metrics["transmissions_per_packet"] = float(_ratio(flow.transmissions.sum(), served))
     if sim.settings[0].node_buffers:
-        metrics["loss_node_buffer"] = _ratio(flow.refused_at_node, flow.packets_sent)
+        metrics["loss_node_buffer"] = _ratio(flow.refused_at_node, ended)
     if np.any(~radio):
-        metrics["loss_outside"] = _ratio(flow.lost_outside, flow.packets_sent)
+        metrics["loss_outside"] = _ratio(flow.lost_outside, ended)
     if (
         len(sim.bridges)
         or np.any(~radio)
         or np.any(sim.queues.limit[sim.queues.kind == DOWNLINK] < UNLIMITED)
     ):
-        metrics["loss_relay"] = _ratio(flow.refused_on_the_way, flow.packets_sent)
+        metrics["loss_relay"] = _ratio(flow.refused_on_the_way, ended)
     return metrics
 
 

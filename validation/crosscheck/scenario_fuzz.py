@@ -1,0 +1,312 @@
+"""Put random scenarios to both engines, each in a process that may hang or die without taking others along.
+
+    python validation/crosscheck/scenario_fuzz.py --first 0 --count 5000 --processes 2 --out faults.jsonl
+
+A parent draws the scenarios and hands them to workers one by one. The system ends a worker that has used
+`CPU_S` seconds of processor time for one scenario; the parent ends one that has not answered after `WALL_S`.
+Both are faults of that seed, and the rest goes on with a new worker.
+"""
+
+import argparse
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+CPU_S = 20.0
+"""Processor time that a scenario may take, compilation included."""
+WALL_S = 240.0
+"""Time that it may take on a machine that has other things to do."""
+HERE = Path(__file__).resolve()
+STARTED = "ready"
+
+
+def write_files(folder: Path) -> dict[str, list[str]]:
+    """Write a trace of each kind and arrivals; return the names for the keys that want a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trace, arrivals = folder / "trace.txt", folder / "arrivals.txt"
+    trace.write_text("0\n1e-5\n0.001\n0.5\n0\n")
+    arrivals.write_text("0.0 100\n0.1 3000\n0.1 20\n0.7 9000\n")
+    return {"trace_file": [str(trace)], "arrival_file": [str(arrivals)]}
+
+
+# ----------------------------------------------------------------------------------------------------- worker
+
+
+def judge(fuzzed) -> dict[str, Any]:
+    """Put one scenario to both engines; return what came out, and what should not have."""
+    from btqueue.scenario import Scenario, ScenarioError
+
+    try:
+        scenario = Scenario.from_dict(fuzzed.data)
+    except ScenarioError as error:
+        return {"read": "refused", "faults": refusal_faults(error, fuzzed.damaged)}
+    if fuzzed.damaged and not fuzzed.damaged.startswith("?"):
+        return {"read": "taken", "faults": [f"{fuzzed.damaged} is damaged, and nobody said so"]}
+    solved, simulated = ask_solver(scenario), ask_simulator(scenario)
+    faults = [*solved.pop("faults"), *simulated.pop("faults")]
+    if "dataset" in solved and "dataset" in simulated:
+        faults += report_faults(scenario, solved["dataset"], simulated["dataset"])
+    return {"read": "taken", "solve": solved["outcome"], "simulate": simulated["outcome"], "faults": faults}
+
+
+def refusal_faults(error, damaged: str) -> list[str]:
+    """Return what is wrong with a refusal: of a right scenario, or one that does not name the damaged key."""
+    if not damaged:
+        return [f"a right scenario is refused: {error}"]
+    keys = [problem.key for problem in error.problems]
+    key = damaged.removeprefix("?")
+    if damaged.startswith("?") or any(one.startswith(key) for one in keys):
+        return []
+    return [f"{key} is damaged, and the message is about {', '.join(keys)}"]
+
+
+def ask_solver(scenario) -> dict[str, Any]:
+    """Solve; return the outcome, the faults and the answer if there is one."""
+    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
+    from btqueue.scenario import NotBuiltYet, ScenarioError
+
+    try:
+        dataset = solve(scenario)
+    except NotBuiltYet:
+        return {"outcome": "not built", "faults": []}
+    except (NoConvergence, ImpossibleAnswer) as error:
+        return {"outcome": f"no answer: {error}"[:200], "faults": []}
+    except ScenarioError as error:
+        return {"outcome": f"refused: {error}"[:200], "faults": []}
+    except Exception as error:
+        return {"outcome": "foreign exception", "faults": [f"solve: {described(error)}"]}
+    return answered("solve", scenario, dataset)
+
+
+def ask_simulator(scenario) -> dict[str, Any]:
+    """Simulate; return the outcome, the faults and the answer if there is one.
+
+    A violated invariant is a fault: the simulator has lost count.
+    """
+    from btqueue.scenario import NotBuiltYet, ScenarioError
+    from btqueue.simulator import simulate
+
+    try:
+        dataset = simulate(scenario, threads=1)
+    except NotBuiltYet:
+        return {"outcome": "not built", "faults": []}
+    except ScenarioError as error:
+        return {"outcome": f"refused: {error}"[:200], "faults": []}
+    except Exception as error:
+        return {"outcome": "foreign exception", "faults": [f"simulate: {described(error)}"]}
+    return answered("simulate", scenario, dataset)
+
+
+def answered(engine: str, scenario, dataset) -> dict[str, Any]:
+    """Return an answer with what is impossible in it."""
+    from impossible_metrics import impossible
+
+    faults = [f"{engine}: {found}" for found in impossible(scenario, dataset)]
+    return {"outcome": "answered", "faults": faults, "dataset": dataset}
+
+
+def report_faults(scenario, solved, simulated) -> list[str]:
+    """Lay two answers side by side and write them as JSON; return what goes wrong."""
+    from btqueue.cli.documents import document
+    from btqueue.cli.engines import Answer
+    from btqueue.study import side_by_side
+
+    try:
+        side_by_side(scenario, solved, simulated)
+        content = document(scenario, solved=Answer(solved, 0.0), simulated=Answer(simulated, 0.0))
+        json.dumps(content, allow_nan=False)
+    except Exception as error:
+        return [f"compare: {described(error)}"]
+    return []
+
+
+def described(error: Exception) -> str:
+    """Return an exception with the place in btqueue that it comes from."""
+    places = [f for f in traceback.extract_tb(error.__traceback__) if "btqueue" in f.filename]
+    place = f" at {Path(places[-1].filename).name}:{places[-1].lineno}" if places else ""
+    return f"{type(error).__name__}: {error}"[:300] + place
+
+
+def serve() -> None:
+    """Answer scenarios, a line of JSON each, until there are no more."""
+    from any_scenario import Fuzzed
+
+    from btqueue.cli.engines import keep_compiled_models
+
+    keep_compiled_models()
+    import btqueue.network  # noqa: F401
+    from btqueue.cli.engines import compile_now
+    from btqueue.scenario import Scenario
+
+    compile_now(Scenario())  # the simulator, which would be the first scenario's
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever is printed is no answer
+    warnings.simplefilter("error")
+    print(json.dumps(STARTED), file=answers, flush=True)
+    for line in sys.stdin:
+        fuzzed = Fuzzed(**undated(json.loads(line)))
+        signal.setitimer(signal.ITIMER_PROF, CPU_S)  # the signal ends the process, wherever it is
+        found = judge(fuzzed)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        print(json.dumps(found), file=answers, flush=True)
+
+
+# ----------------------------------------------------------------------------------------------------- parent
+
+
+def dated(value: Any) -> Any:
+    """Let JSON carry what it has no word for."""
+    return {"datetime": value.isoformat()}
+
+
+def undated(value: Any) -> Any:
+    """Bring back what `dated` wrote."""
+    import datetime
+
+    if isinstance(value, dict):
+        if set(value) == {"datetime"}:
+            return datetime.datetime.fromisoformat(value["datetime"])
+        return {key: undated(inner) for key, inner in value.items()}
+    return [undated(inner) for inner in value] if isinstance(value, list) else value
+
+
+class Worker:
+    """A process that answers scenarios, started anew whenever it has died."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self.process: subprocess.Popen[str] | None = None
+
+    def answer(self, fuzzed) -> dict[str, Any]:
+        """Return what a process says about this scenario, or how it ended over it."""
+        if self.process is None:
+            self.start()
+        process = self.process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        deadline = threading.Timer(WALL_S, process.kill)
+        deadline.start()
+        try:
+            print(json.dumps(fuzzed._asdict(), default=dated), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
+            in_time = deadline.is_alive()
+            deadline.cancel()
+        if line:
+            return json.loads(line)
+        process.wait()
+        self.close()
+        if not in_time:
+            return {"read": "hang", "faults": [f"no answer in {WALL_S:g} s"]}
+        if process.returncode == -signal.SIGPROF:
+            return {"read": "hang", "faults": [f"no answer in {CPU_S:g} s of processor time"]}
+        return {"read": "died", "faults": [f"the process ended with {process.returncode}"]}
+
+    def start(self) -> None:
+        """Start a process and wait until it has loaded both engines."""
+        command = [sys.executable, str(HERE), "--serve"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        assert self.process.stdout is not None
+        if json.loads(self.process.stdout.readline() or "null") != STARTED:
+            raise RuntimeError("a worker does not start")
+
+    def close(self) -> None:
+        """End the process if it has not ended by itself."""
+        if self.process is not None and self.process.stdin is not None:
+            with suppress(OSError):  # what it did not read is lost
+                self.process.stdin.close()
+            with self.process:
+                self.process.kill()
+        self.process = None
+
+
+def fuzz(
+    numbers: range, files: dict[str, list[str]], processes: int = 1
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the scenario of each seed with what came out, in the order in which they are finished."""
+    from any_scenario import drawn
+
+    waiting: queue.Queue[Any] = queue.Queue(maxsize=2 * processes)
+    finished: queue.Queue[Any] = queue.Queue()
+
+    def work() -> None:
+        worker = Worker()
+        try:
+            while (fuzzed := waiting.get()) is not None:
+                finished.put((fuzzed, worker.answer(fuzzed)))
+        except Exception as error:
+            finished.put(error)
+        finally:
+            worker.close()
+            finished.put(None)
+
+    def draw() -> None:
+        try:
+            for number in numbers:
+                waiting.put(drawn(number, files))
+        except Exception as error:
+            finished.put(error)
+        finally:
+            for _ in range(processes):
+                waiting.put(None)
+
+    threads = [threading.Thread(target=target, daemon=True) for target in [draw, *[work] * processes]]
+    for thread in threads:
+        thread.start()
+    ended = 0
+    while ended < processes:
+        found = finished.get()
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            ended += 1
+        else:
+            yield found
+
+
+def main() -> None:
+    """Run the fuzz from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--serve", action="store_true", help="be a worker")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--count", type=int, default=100, help="number of seeds")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("scenario-fuzz.jsonl"), help="faults, a line each")
+    options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
+    files = write_files(options.out.resolve().parent / "scenario-fuzz-files")
+    outcomes: Counter[str] = Counter()
+    with options.out.open("a", encoding="utf-8") as out:
+        seeds = range(options.first, options.first + options.count)
+        for fuzzed, found in fuzz(seeds, files, options.processes):
+            outcomes.update(
+                f"{part}: {str(found[part]).partition(':')[0]}" for part in found if part != "faults"
+            )
+            if found["faults"] or any("no answer" in str(value) for value in found.values()):
+                print(json.dumps({**fuzzed._asdict(), **found}, default=dated), file=out, flush=True)
+            for fault in found["faults"]:
+                outcomes["FAULT"] += 1
+                print(f"{fuzzed.number}{' (extreme)' if fuzzed.extreme else ''}: {fault}", flush=True)
+            if sum(outcomes[key] for key in outcomes if key.startswith("read")) % 100 == 0:
+                print(dict(outcomes), flush=True)
+    print(dict(outcomes))
+
+
+if __name__ == "__main__":
+    main()
