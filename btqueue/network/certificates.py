@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from btqueue.network.load_steps import steps_of
+from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.bounds import capacity, law_of, packets_of, segments_of, window_kbps, window_of
+from btqueue.scenario.bounds import capacity, packets_of, segments_of, window_kbps, window_of
 from btqueue.scenario.topology import FlowPlan, Topology, topology
 
 ROUNDING = 1e-6
@@ -129,15 +129,9 @@ def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
 
 
 def _load_kbps(scenario: Scenario, flow: FlowPlan) -> float:
-    traffic, own = scenario.traffic, flow.spec and flow.spec.load_kbps
-    if law_of(scenario, flow) not in ("poisson", "ibp", "periodic"):
-        return np.inf
-    if not traffic.load_schedule:
-        return own or traffic.load_kbps
-    if own:
-        return np.inf  # the steps are those of the others
     steps = steps_of(scenario)
-    return float(np.average([step.load_kbps for step in steps], weights=[step.seconds for step in steps]))
+    loads = [offered_kbps(scenario, flow, step) for step in steps]
+    return float(np.average(loads, weights=[step.seconds for step in steps]))
 
 
 def _first_sends(

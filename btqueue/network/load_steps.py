@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.bounds import law_of
+from btqueue.scenario.topology import FlowPlan, topology
 
 Answer = tuple[dict[str, Any], dict[str, Any]]
 
@@ -29,10 +31,14 @@ CARRIED = 0.98
 
 
 class Step(NamedTuple):
-    """A load (kbit/s per flow) and how many seconds of the measurement it is offered."""
+    """A load (kbit/s per flow), how many seconds of the measurement it is offered, and if it is the first.
+
+    Before the first change a flow with a load of its own has that; a change is one of every flow.
+    """
 
     load_kbps: float
     seconds: float
+    opening: bool = False
 
 
 def steps_of(scenario: Scenario) -> list[Step]:
@@ -43,7 +49,29 @@ def steps_of(scenario: Scenario) -> list[Step]:
     loads = [scenario.traffic.load_kbps, *(step.load_kbps for step in scenario.traffic.load_schedule)]
     times = [0.0, *(step.at_s for step in scenario.traffic.load_schedule), np.inf]
     lasting = [min(late, end) - max(early, begin) for early, late in pairwise(times)]
-    return [Step(load, time) for load, time in zip(loads, lasting, strict=True) if time > 0]
+    return [
+        Step(load, time, opening=number == 0)
+        for number, (load, time) in enumerate(zip(loads, lasting, strict=True))
+        if time > 0
+    ]
+
+
+def in_step(scenario: Scenario, step: Step) -> Scenario:
+    """Return the scenario as it is for ever if it stays as it is in the step."""
+    changes: dict[str, Any] = {"traffic.load_kbps": step.load_kbps, "traffic.load_schedule": []}
+    flows = scenario.network.flows
+    if not (step.opening or isinstance(flows, str)):
+        changes["network.flows"] = [
+            flow.model_dump(by_alias=True, exclude_none=True, exclude={"load_kbps"}) for flow in flows
+        ]
+    return scenario.changed(changes)
+
+
+def offered_kbps(scenario: Scenario, flow: FlowPlan, step: Step) -> float:
+    """Return the load of a flow in the step (kbit/s); infinite where its source has none."""
+    if law_of(scenario, flow) not in ("poisson", "ibp", "periodic"):
+        return np.inf
+    return ((flow.spec and flow.spec.load_kbps) if step.opening else None) or step.load_kbps
 
 
 def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) -> Answer:
@@ -53,9 +81,7 @@ def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) ->
         NoConvergence: a step has no answer.
     """
     steps = steps_of(scenario)
-    answers = [
-        answer(scenario.with_(traffic__load_kbps=step.load_kbps, traffic__load_schedule=[])) for step in steps
-    ]
+    answers = [answer(in_step(scenario, step)) for step in steps]
     every = [metrics for metrics, _ in answers]
     names = [name for name in every[0] if all(name in metrics for metrics in every)]
     time = np.array([step.seconds for step in steps])
@@ -68,7 +94,7 @@ def answer_in_steps(scenario: Scenario, answer: Callable[[Scenario], Answer]) ->
             metrics[name] = {q: _mean([one[name][q] for one in every], weights) for q in queues}
         else:
             metrics[name] = _mean([one[name] for one in every], weights)
-    return metrics, _notes(steps, answers)
+    return metrics, _notes(scenario, steps, answers)
 
 
 def _weights(name: str, time: np.ndarray, every: list[dict[str, Any]]) -> np.ndarray | None:
@@ -103,7 +129,7 @@ def _mean(values: list[Any], weights: np.ndarray) -> Any:
     return float(mean) if mean.ndim == 0 else mean
 
 
-def _notes(steps: list[Step], answers: list[Answer]) -> dict[str, Any]:
+def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict[str, Any]:
     """Return how the steps were answered: the worst residual, all iterations, every warning with its load."""
     notes = [note for _, note in answers]
     warnings = [
@@ -112,9 +138,12 @@ def _notes(steps: list[Step], answers: list[Answer]) -> dict[str, Any]:
         for warning in note["warnings"]
     ]
     for step, (metrics, _) in zip(steps[:-1], answers[:-1], strict=True):
-        if np.min(metrics["goodput_kbps"]) < CARRIED * step.load_kbps:
+        offered = np.array([offered_kbps(scenario, flow, step) for flow in topology(scenario).flows])
+        short = np.isfinite(offered) & (metrics["goodput_kbps"] < CARRIED * offered)
+        beyond = offered[short]
+        if beyond.size:
             warnings.append(
-                f"a load of {step.load_kbps:g} kbit/s is more than is carried; what it leaves to be sent in "
+                f"a load of {beyond.max():g} kbit/s is more than is carried; what it leaves to be sent in "
                 "the next step is left out"
             )
     methods = dict.fromkeys(note["method"] for note in notes)

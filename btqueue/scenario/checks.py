@@ -195,6 +195,10 @@ def _traffic(s: Scenario) -> Iterator[Problem]:
 
 def _transport(s: Scenario) -> Iterator[Problem]:
     t = s.transport
+    if t.protocol == "tcp" and t.header_bytes == 0 and s.link.l2cap_header_bytes == 0:
+        why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes to send"
+        allowed = "at least 1, or link.l2cap_header_bytes of at least 1"
+        yield conflict("transport.header_bytes", 0, why, allowed=allowed)
     if t.min_rto_s > t.max_rto_s:
         yield conflict("transport.min_rto_s", t.min_rto_s, f"must not exceed max_rto_s = {t.max_rto_s:g}")
     if t.initial_rto_s > t.max_rto_s:

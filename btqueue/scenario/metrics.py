@@ -19,7 +19,12 @@ class Metric(NamedTuple):
 
 METRICS: Final = MappingProxyType(
     {
-        "goodput_kbps": Metric("kbit/s", "goodput", "application bytes delivered in order, per flow"),
+        "goodput_kbps": Metric(
+            "kbit/s",
+            "goodput",
+            "application bytes delivered in order, per flow; CentaurusComm delivers whole messages, so bytes "
+            "count when their message is complete, also those sent before the measurement began",
+        ),
         "throughput_kbps": Metric(
             "kbit/s",
             "throughput",

@@ -16,7 +16,9 @@ class LoadStep(Table):
     """From ``at_s`` on (simulated time, warm-up included) the offered load is ``load_kbps``."""
 
     at_s: Seconds = Field(description="time of the change")
-    load_kbps: PositiveRate = Field(description="offered load of each flow from then on")
+    load_kbps: PositiveRate = Field(
+        description="offered load of each flow from then on, also of one with a load_kbps of its own"
+    )
 
 
 class Traffic(Table):

@@ -20,7 +20,8 @@ class Transport(Table):
     header_bytes: int = Field(
         default_factory=lambda data: 40 if data.get("protocol", "tcp") == "tcp" else 28,
         ge=0, le=1000,
-        description="headers of IP and TCP, or of IP and UDP without TCP, in every segment",
+        description="headers of IP and TCP, or of IP and UDP without TCP, in every segment; with TCP at "
+        "least 1 where link.l2cap_header_bytes = 0",
     )  # fmt: skip
     receive_window_segments: Window = Field(default=8, description="advertised window")
     initial_window_segments: int = Field(

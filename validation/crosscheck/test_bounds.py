@@ -112,6 +112,25 @@ def test_the_clock_is_what_holds_a_lone_segment_back():
     assert simulated == pytest.approx(window_kbps(scenario)[0], rel=0.01)
 
 
+@pytest.mark.parametrize("arq", ["none", "unlimited"])
+@pytest.mark.parametrize("types", [["DH1"], ["DH5", "DM5", "DM3", "DM1"]])
+def test_packets_chosen_at_each_transmission_carry_no_more_than_their_slots(types, arq):
+    scenario = RING.with_(
+        link__adaptation="best",
+        link__packets=["DH1"],
+        link__adaptation_packets=types,
+        link__arq=arq,
+        flow_control__enabled=False,
+        transport__mss_bytes=500,
+        traffic__message_bytes=500,
+        run__duration_s=20,
+        run__replications=2,
+    )
+    simulated = bt.simulate(scenario).goodput_kbps.mean().item()
+    # a run begins and ends within a window of segments
+    assert 0 < simulated <= capacity(scenario).most_kbps() + 8 * 500 * 8e-3 / 20
+
+
 @settings(max_examples=60)
 @given(scenarios())
 def test_no_goodputs_fit_that_have_a_greater_mean_than_the_most(scenario):

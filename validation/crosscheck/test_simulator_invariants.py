@@ -98,6 +98,7 @@ NETWORKS = {
     "chain, limited ARQ": {**CHAIN, "link__arq": 3, "network__bridge": "MS"},
     "chain, flush": {**CHAIN, "link__arq": "unlimited", "link__flush_timeout_s": 0.05},
     "chain, adaptation": {**CHAIN, **ERRORS, "link__arq": "unlimited", "link__adaptation": "best"},
+    "chain, adaptation without repetition": {**CHAIN, **ERRORS, "link__adaptation": "best"},
     "chain, link quality": {
         **CHAIN,
         **ERRORS,
@@ -166,6 +167,60 @@ def metrics_of(scenario):
 
 def same_metrics(first, second):
     return all(np.array_equal(first[name], second[name], equal_nan=True) for name in first)
+
+
+# -------------------------------------------------------------------- cutting segments, counting their bytes
+
+
+@pytest.mark.parametrize("arq", ["none", 3, "unlimited"])
+def test_a_segment_cut_at_each_transmission_is_one_cut_before_where_there_is_one_packet_type(arq):
+    before = Scenario().with_(
+        network__relay="segment",
+        link__packets=["DH1"],
+        link__adaptation_packets=["DH1"],
+        link__arq=arq,
+        flow_control__enabled=False,
+        flow_control__baseband_packets=1000,
+        radio__model="constant",
+        radio__ber=1e-5,
+        traffic__source="greedy",
+        traffic__message_bytes=500,
+        transport__mss_bytes=500,
+        **SHORT,
+    )
+    at_transmission = simulate(before.with_(link__adaptation="best"))
+    expected = simulate(before)
+    # losses and queues count other packets: whole segments in place of their parts
+    for name in ("goodput_kbps", "throughput_kbps", "rtt_s", "slot_utilisation", "polls_per_s"):
+        np.testing.assert_array_equal(at_transmission[name], expected[name], err_msg=name)
+    assert expected.goodput_kbps.min() > 10
+
+
+def test_messages_without_a_transport_need_no_headers():
+    bare = {"transport__protocol": "none", "transport__header_bytes": 0, "link__l2cap_header_bytes": 0}
+    simulated = simulate(Scenario().with_(**SHORT, **bare, traffic__load_kbps=40))
+    np.testing.assert_array_equal(simulated.segment_loss, 0)
+    assert simulated.goodput_kbps.min() > 0
+
+
+@pytest.mark.parametrize("early_data", [False, True])
+def test_what_centaurus_delivers_was_sent_before(early_data):
+    scenario = Scenario().with_(
+        **SESSIONS,
+        **ERRORS,
+        transport__protocol="centaurus",
+        transport__centaurus_early_data=early_data,
+        transport__centaurus_watchdog_s=0.5,
+        run__duration_s=20,
+        run__replications=3,
+    )
+    from_the_start = simulate(scenario.with_(run__warmup_s=0))
+    assert (from_the_start.goodput_kbps <= from_the_start.throughput_kbps).all()
+    assert from_the_start.goodput_kbps.min() > 0
+    # what was sent before a later beginning is a message at most
+    later = simulate(scenario.with_(run__warmup_s=1.7))
+    longest = SESSIONS["traffic__reply_bytes"] * 8e-3 / 20
+    assert (later.goodput_kbps <= later.throughput_kbps + longest * (1 + 1e-12)).all()
 
 
 # ---------------------------------------------------------------- results depend on scenario and seed only

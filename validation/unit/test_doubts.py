@@ -104,6 +104,31 @@ def test_replications_that_are_all_equal_have_no_precision():
     assert looked_at(halves, queue_packets=("replication", np.arange(10.0))) == []
 
 
+def test_more_delivered_than_sent_is_named_with_its_numbers():
+    halves, _ = independent(7)
+    goodput = halves[0].mean()
+
+    def warnings(throughput):
+        sent = np.full((REPLICATIONS, 1), throughput)
+        return looked_at(halves, throughput_kbps=(("replication", "flow"), sent))
+
+    assert warnings(goodput) == warnings(goodput / 1.009) == []
+    (warning,) = warnings(goodput / 2)
+    assert f"a goodput of {goodput:.4g} kbit/s and a throughput of only {goodput / 2:.4g}:" in warning
+
+
+def test_a_message_of_centaurus_that_was_sent_before_the_measurement_is_named():
+    scenario = load("avancha-2002/bluetooth-centaurus").with_(
+        traffic__reply_bytes=4096, run__warmup_s=0.2, run__duration_s=0.3, run__replications=2
+    )
+    simulated = simulate(scenario)
+    assert (simulated.goodput_kbps > simulated.throughput_kbps).any()
+    assert any("throughput of only" in warning for warning in simulated.attrs["warnings"])
+    from_the_start = simulate(scenario.with_(run__warmup_s=0.0))
+    assert (from_the_start.goodput_kbps <= from_the_start.throughput_kbps).all()
+    assert not any("throughput of only" in warning for warning in from_the_start.attrs["warnings"])
+
+
 def test_without_randomness_the_answer_says_so_in_words(capsys):
     scenario = GREEDY.with_(run__replications=3)
     answer = Answer(simulate(scenario), 1.0)

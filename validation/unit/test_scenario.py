@@ -415,3 +415,19 @@ def test_writing_and_reading_returns_the_same_scenario(changes):
         again = Scenario.from_dict(tomllib.loads(s.to_toml(resolved=resolved)))
         assert again == s
         assert again.to_toml() == s.to_toml()
+
+
+def test_an_acknowledgement_has_at_least_one_byte():
+    none = {"transport.header_bytes": 0, "link.l2cap_header_bytes": 0}
+    with pytest.raises(
+        ScenarioError, match=re.escape("[transport] header_bytes = 0: with link.l2cap_h")
+    ) as no:
+        Scenario().changed(none)
+    assert no.value.key == "transport.header_bytes"
+    assert no.value.allowed == "at least 1, or link.l2cap_header_bytes of at least 1"
+    for enough in (
+        {"transport.header_bytes": 1},
+        {"link.l2cap_header_bytes": 1},
+        {"transport.protocol": "none"},  # nothing acknowledges
+    ):
+        Scenario().changed(none | enough)

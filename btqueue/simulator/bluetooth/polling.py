@@ -115,13 +115,21 @@ def receive_with_options(sim, index, port_index, answering_port, now):
 
 @compiled
 def receive_unrepeated(sim, index, port_index, now):
-    """Without ARQ a packet has one transmission, and travels on even if it was damaged."""
+    """Without ARQ a packet has one transmission, and travels on even if it was damaged.
+
+    So has each part of a segment that is cut at transmission; the segment travels on with the last one.
+    """
     damaged = reception_fails(sim, port_index, sim.piconets[index].on_air_type, now)
-    packet = take_from_port(sim, port_index, now)
+    head = sim.queues[sim.ports[port_index].queue].head
+    packet = sim.packets[head]
     if damaged:
-        sim.packets[packet].corrupted = True
-    packet_event(sim, PACKET_CORRUPTED if damaged else PACKET_DELIVERED, port_index, packet, now)
-    return packet
+        packet.corrupted = True
+    packet_event(sim, PACKET_CORRUPTED if damaged else PACKET_DELIVERED, port_index, head, now)
+    if sim.ports[port_index].adaptive:
+        packet.sent_bytes += sim.piconets[index].on_air_bytes
+        if packet.sent_bytes < packet.bytes:
+            return NOTHING
+    return take_from_port(sim, port_index, now)
 
 
 @compiled

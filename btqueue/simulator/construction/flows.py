@@ -312,8 +312,10 @@ def application_fields(
     small, header = control_bytes(scenario)
     fields: dict[str, object] = {
         "application": APPLICATIONS[spec.law],
-        "control_layout": flows.layouts.of(small, header),
+        "control_layout": NOTHING,
     }
+    if scenario.transport.protocol != "none":  # else nothing is acknowledged
+        fields["control_layout"] = flows.layouts.of(small, header)
     if spec.law == "request-reply":
         assert reverse is not None
         return fields | session_fields(scenario, reverse, index, flows)

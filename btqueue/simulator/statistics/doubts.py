@@ -21,6 +21,8 @@ FALSE_ALARMS = 0.01
 """Share of answers that are warned of although their runs are long enough, over all tests together."""
 TOLERABLE_BIAS = 0.25
 """Of the half-width of an interval: one of 95 % that is so far off still covers the mean in 92 %."""
+VISIBLE_ENDS = 0.01
+"""Share of a flow's throughput by which its goodput has to be above it, for the ends of a run to be named."""
 NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
@@ -63,8 +65,9 @@ def doubts(
         halves: the watched metrics in first and second half of each replication; empty for batches.
         random: whether anything random can have happened.
     """
+    ends = look_for_ends(dataset)
     if fixed := without_randomness(dataset, random=random):
-        return [fixed]
+        return [fixed, *([ends] if ends else [])]
     batches = dataset.attrs["intervals"] == "batch-means"
     names = [name for name in WATCHED_METRICS if name in dataset and (batches or name in halves[0])]
     whole = {name: dataset[name].mean("flow").values for name in names}
@@ -78,7 +81,7 @@ def doubts(
     if scenario.traffic.load_schedule:
         tests.remove(look_for_trends)  # there is one, by design
     alarms = FALSE_ALARMS / max(1, len(tests) * len(names))
-    found = [look_for_gaps(dataset), *(test(pairs, whole, alarms) for test in tests)]
+    found = [ends, look_for_gaps(dataset), *(test(pairs, whole, alarms) for test in tests)]
     return [warning for warning in found if warning]
 
 
@@ -119,6 +122,26 @@ def look_for_gaps(dataset: xr.Dataset) -> str:
         "simulate longer"
         if found
         else ""
+    )
+
+
+def look_for_ends(dataset: xr.Dataset) -> str:
+    """Look for flows of which visibly more was delivered than sent, on average over the replications.
+
+    In the long run none has: what is delivered was sent before. The difference is under way when measurement
+    begins, a window of TCP or a message of CentaurusComm, which counts as a whole when it is complete.
+    """
+    if "throughput_kbps" not in dataset:
+        return ""
+    goodput, sent = (dataset[name].mean("replication").values for name in ("goodput_kbps", "throughput_kbps"))
+    visible = goodput - sent > VISIBLE_ENDS * sent
+    if not visible.any():
+        return ""
+    most = int(np.argmax(np.where(visible, goodput - sent, 0.0)))
+    return (
+        f"a flow has a goodput of {goodput[most]:.4g} kbit/s and a throughput of only {sent[most]:.4g}: data "
+        "that were sent before the measurement began were delivered in it, and the runs are too short for "
+        "that not to matter: simulate longer"
     )
 
 
