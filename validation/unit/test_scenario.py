@@ -231,9 +231,6 @@ def test_node_names(network, names):
 # Each value that is not built yet, with what else the scenario needs to be valid.
 NOT_BUILT = [
     {"network.flows": "downlink", "polling.discipline": "gated"},
-    {"network.flows": "pairs"},
-    {"network.active_flows": 1},
-    {"network.relay": "segment"},
     {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
     {"radio.model": "alternating"},
     {"radio.model": "trace", "radio.trace_file": "t.txt"},
@@ -241,10 +238,8 @@ NOT_BUILT = [
     {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-4}]},
     {"radio.interferers": 3},
     {"radio.colocated": True},
-    {"link.arq": "unlimited"},
     {"link.arq": "unlimited", "link.arq_feedback": "lossy"},
     {"link.quality_memory_s": 0.5},
-    {"link.arq": 3},
     {"link.adaptation": "best"},
     {"link.node_buffer_bytes": 9000},
     {"link.baseband_delay_s": 0.001},
@@ -264,7 +259,6 @@ NOT_BUILT = [
     {"transport.delayed_ack": True},
     {"transport.timestamps": False},
     {"transport.ack_path": "direct"},
-    {"transport.header_bytes": 52},
 ]
 
 
@@ -314,6 +308,12 @@ def test_a_simulated_device_is_in_at_most_eight_piconets():
 
 
 BUILT = [
+    {"network.flows": "pairs"},
+    {"network.active_flows": 1},
+    {"network.relay": "segment"},
+    {"link.arq": "unlimited"},
+    {"link.arq": 3},
+    {"transport.header_bytes": 52},
     {"radio.model": "constant", "radio.ber": 1e-5, "radio.bits": "on-air"},
     {"radio.model": "gilbert-elliott", "radio.fading": "per-piconet"},
     {"link.packets": ["DM1"], "link.segmentation": "best-fit"},
