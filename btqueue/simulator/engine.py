@@ -132,7 +132,7 @@ def advance(sim, until):
         if reason != REACHED:
             return reason
         clock.island += 1
-    clock.island = 0
+    clock.island, clock.pause_at = 0, 0  # the state is the same, however often it was stopped on the way
     return REACHED
 
 

@@ -205,7 +205,8 @@ def test_standard_output_of_a_real_run_is_one_json_object():
         capture_output=True, text=True, timeout=60, env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # so short a run is warned of, but never on standard output
+    assert all(line.startswith("btqueue: the simulation warns: ") for line in done.stderr.splitlines())
     assert json.loads(done.stdout)["simulate"]["replications"] == 2
 
 

@@ -190,7 +190,7 @@ def test_two_commands_write_the_same_result_at_once(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["nc", "csv"])
 def test_two_commands_write_the_same_file_at_once(tmp_path, suffix):
-    """The file is one of the two, whole: never a mixture, and nothing is left beside it."""
+    """The file is one of the two, whole: never a mixture; the later one may find it and leave it as it is."""
     target = tmp_path / f"result.{suffix}"
 
     def solved(window: int, path: Path) -> subprocess.Popen[bytes]:
@@ -203,7 +203,7 @@ def test_two_commands_write_the_same_file_at_once(tmp_path, suffix):
     alone = [tmp_path / f"{window}.{suffix}" for window in (12, 14)]
     assert [solved(*one).wait(DEADLINE_S) for one in zip((12, 14), alone, strict=True)] == [0, 0]
     both = [solved(window, target) for window in (12, 14)]
-    assert [process.wait(DEADLINE_S) for process in both] == [0, 0]
+    assert sorted(process.wait(DEADLINE_S) for process in both) in ([0, 0], [0, 2])
     read = undated if suffix == "nc" else Path.read_bytes
     assert read(target) in [read(one) for one in alone]
     assert sorted(os.listdir(tmp_path)) == sorted([target.name, *(one.name for one in alone)])
