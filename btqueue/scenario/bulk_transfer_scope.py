@@ -23,6 +23,8 @@ LARGEST_LOSS = 0.3
 where timers expire in rows."""
 LARGEST_LOSS_OF_ACKS = 0.2
 """Beyond it acknowledgements that are lost in a recovery count: goodput is 16 % too high at 0.3."""
+MOST_SEGMENTS = 10_000
+"""Of a message, each of which is laid out."""
 LEAST_LOSSY_PLACES = 4
 """Places in front of a link: bursts overflow a single one, with a ninth of the goodput."""
 MOST_SEGMENTS_OF_A_LOSSY_ACK = 4
@@ -76,6 +78,7 @@ def not_bulk_transfer(s: Scenario) -> Iterator[Limit]:
                 yield Limit(common, value, " or ".join(available))
     if ({flow.law or s.traffic.source for flow in own} or {s.traffic.source}) == {"request-reply"}:
         yield Limit("traffic.source", s.traffic.source, '"greedy" for at least one flow')
+    yield from _long_messages(s)
     windows = {flow.receive_window_segments or s.transport.receive_window_segments for flow in own}
     for window in windows or {s.transport.receive_window_segments}:
         if window > LARGEST_WINDOW:
@@ -83,6 +86,21 @@ def not_bulk_transfer(s: Scenario) -> Iterator[Limit]:
     for link in s.network.outside_links:
         yield from _uneven(link)
     yield from _ways(s)
+
+
+def _long_messages(s: Scenario) -> Iterator[Limit]:
+    """Yield messages of very many segments, of the flows or of their sessions."""
+    flows = flows_of(s.network)
+    laws = {flow.law or s.traffic.source for flow in flows}
+    sizes = {
+        "message_bytes": max(flow.message_bytes or s.traffic.message_bytes for flow in flows),
+        **{f"{name}_bytes": getattr(s.traffic, f"{name}_bytes") for name in ("request", "reply", "goodbye")},
+    }
+    for key, size in sizes.items():
+        used = "request-reply" in laws if key != "message_bytes" else laws != {"request-reply"}
+        if used and size > MOST_SEGMENTS * s.transport.mss_bytes:
+            available = f"at most {MOST_SEGMENTS:,} segments of transport.mss_bytes"
+            yield Limit(f"traffic.{key}", size, available)
 
 
 def _uneven(link: OutsideLink) -> Iterator[Limit]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
 LARGEST_WINDOW = 64
+LEAST_TIMEOUT_S = 625e-6
+"""A slot. Timers that expire in less, again and again, are followed without end."""
 
 UNREPEATED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
@@ -78,6 +80,11 @@ def not_plain_segments(s: Scenario) -> Iterator[Limit]:
     for key in ("receive_window_segments", "initial_window_segments"):
         if getattr(transport, key) > LARGEST_WINDOW:
             yield Limit(f"transport.{key}", getattr(transport, key), f"at most {LARGEST_WINDOW}")
+    for key in ("initial_rto_s", "max_rto_s"):
+        if getattr(transport, key) < LEAST_TIMEOUT_S:
+            yield Limit(
+                f"transport.{key}", getattr(transport, key), f"at least a slot, {LEAST_TIMEOUT_S:g} s"
+            )
 
 
 NOT_OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")

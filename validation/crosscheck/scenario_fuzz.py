@@ -138,20 +138,33 @@ def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300] + place
 
 
+def compile_all() -> None:
+    """Compile the simulator, and what each model has: once for a version, and no matter of a scenario's."""
+    from btqueue.cli.engines import compile_now
+    from btqueue.network import solve
+    from btqueue.scenario import NotBuiltYet, Scenario, list_models, load
+    from btqueue.scenario.capability import model_of
+
+    compile_now(Scenario())
+    first: dict[str, Scenario] = {}
+    for name in list_models():
+        scenario = load(name)
+        with suppress(NotBuiltYet):
+            first.setdefault(model_of(scenario), scenario)
+    for scenario in first.values():
+        solve(scenario)
+
+
 def serve() -> None:
     """Answer scenarios, a line of JSON each, until there are no more."""
     from any_scenario import Fuzzed
 
     from btqueue.cli.engines import keep_compiled_models
 
-    keep_compiled_models()
-    import btqueue.network  # noqa: F401
-    from btqueue.cli.engines import compile_now
-    from btqueue.scenario import Scenario
-
-    compile_now(Scenario())  # the simulator, which would be the first scenario's
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever is printed is no answer
+    keep_compiled_models()
+    compile_all()
     warnings.simplefilter("error")
     print(json.dumps(STARTED), file=answers, flush=True)
     for line in sys.stdin:

@@ -261,6 +261,12 @@ def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
         bt.solve(wire(link={"loss_back": 0.0} | loss))
 
 
+@pytest.mark.parametrize("key", ["traffic.request_bytes", "traffic.message_bytes"])
+def test_messages_of_very_many_segments_are_refused(key):
+    with pytest.raises(NotBuiltYet, match="at most 10,000 segments"):
+        bt.solve(bt.load("avancha-2002/wlan-chargen").changed({key: 10**9}))
+
+
 def test_where_no_segment_gets_through_nothing_is_made_up():
     tight = bt.load("suliman-2005/round-trips").with_(link__node_buffer_bytes=1)
     solved = bt.solve(tight)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import btqueue as bt
+from btqueue.network import NoConvergence
 from btqueue.network.request_reply import chain, exploration, stationary
 from btqueue.network.request_reply.tcp import plan_of
 from btqueue.scenario import NotBuiltYet
@@ -283,3 +284,10 @@ def test_sessions_over_a_link_that_loses_all_are_refused(loss):
     tables = {"network": network, "traffic": {"source": "request-reply"}}
     with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
         bt.solve(bt.Scenario.from_dict(tables))
+
+
+def test_sessions_that_take_years_have_no_answer():
+    slow = bt.load("avancha-2002/cdpd-tcp").to_dict(resolved=False)
+    slow["network"]["outside_links"][0]["rate_kbps"] = 1e-9
+    with pytest.raises(NoConvergence, match="sessions take years"):
+        bt.solve(bt.Scenario.from_dict(slow))

@@ -256,6 +256,7 @@ NOT_BUILT = [
     {"transport.hold_ssthresh": True},
     {"transport.clock_granularity_s": 0.1},
     {"transport.receive_window_segments": 65},
+    {"transport.initial_rto_s": 1e-12},
     {"transport.delayed_ack": True},
     {"transport.timestamps": False},
     {"transport.ack_path": "direct"},

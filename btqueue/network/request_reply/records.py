@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.network.answers import NoConvergence
 from btqueue.network.request_reply.route import Way
 from btqueue.transport.request_reply_transfer import RECEIVER, SENDER
 
 NONE = -1
+
+LONGEST_NS = 2**60
+"""Transmission that can be counted with room for what is added to it: 36 years."""
 
 SENT, ARRIVING, FRAME, ANSWER, FRAME_END, HANDED, ALARM = range(7)
 """Kinds of entries: sent by a medium, at the end of a hop, the three moments of a frame, handed to the first
@@ -176,6 +180,8 @@ def net_of(way: Way, forms: list, nominal: list | None = None, histories: int = 
                 found[place, direction, : len(form.losses[direction])] = form.losses[direction]
         return found
 
+    if (longest := max(max(form.times_ns, default=0) for form in forms)) > LONGEST_NS:
+        raise NoConvergence(f"a packet takes {longest / 1e9:.3g} s on a link: sessions take years")
     return Net(
         hops, np.array([len(route) for route in way.routes]), turns,
         way.polled, way.slot_ns, way.pause_slots, way.processing_ns,
