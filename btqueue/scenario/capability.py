@@ -30,6 +30,7 @@ KINDS = {
     "network.peripherals": 30,
     "traffic.source": 20,
     "network.flows": 10,
+    "network.outside_links": 5,
 }
 """Keys that say what kind of scenario it is, and how far off a model of another kind is."""
 

@@ -246,7 +246,7 @@ def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
 
 
 def test_acknowledgements_without_a_byte_are_refused():
-    with pytest.raises(ScenarioError, match=r"\[link\] l2cap_header_bytes = 0: .* has no byte"):
+    with pytest.raises(ScenarioError, match=r"\[transport\] header_bytes = 0: .* would have no bytes"):
         new_state(Scenario().with_(link__l2cap_header_bytes=0, transport__header_bytes=0), 0)
 
 

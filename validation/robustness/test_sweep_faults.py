@@ -155,7 +155,8 @@ def killed(target: Path, chance: random.Random) -> bool:
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    assert code in (0, exits.INTERRUPTED, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+    terminated = 128 + signal.SIGTERM
+    assert code in (0, exits.INTERRUPTED, terminated, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
     return code != 0
 
 

@@ -205,15 +205,16 @@ def test_losses_are_shares_of_what_was_offered_there():
     flow.segments_finished, flow.segments_damaged = 20, 3
     flow.given_up, flow.refused_at_node, flow.lost_outside, flow.refused_on_the_way = 2, 4, 6, 8
     flow.acks_sent, flow.acks_piggybacked = 30, 10
+    ended = 100 + 40 + 12 + 2 + 4 + 6 + 8  # delivered, or lost somewhere
     expected = {
         "loss_token_buffer": 0.25,
         "loss_baseband_buffer": 0.1,
         "loss_radio": 0.05,
         "segment_loss": 0.15,
-        "loss_arq": 0.01,
-        "loss_node_buffer": 0.02,
-        "loss_outside": 0.03,
-        "loss_relay": 0.04,
+        "loss_arq": 2 / ended,
+        "loss_node_buffer": 4 / ended,
+        "loss_outside": 6 / ended,
+        "loss_relay": 8 / ended,
         "piggybacked_acks": 0.25,
     }
     metrics = measured(sim)

@@ -31,6 +31,7 @@ OPTIONS = [
     "protocol",
     "application",
     "start_at",
+    "aligned_phase",
     "mean_gap",
     "leave_active",
     "leave_idle",

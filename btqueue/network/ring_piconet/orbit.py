@@ -131,7 +131,8 @@ def average(connections: Connections, runs: list[Run], excess: np.ndarray | None
             "downlink": sums["time_in_downlink"] * per_flow,
         },
         cycle=elapsed / sum(run.cycles for run in runs),
-        slot_utilisation=sum(run.data_slots for run in runs) * SLOT_S / elapsed,
+        # a packet that is under way when counting ends is counted whole
+        slot_utilisation=min(sum(run.data_slots for run in runs) * SLOT_S / elapsed, 1.0),
         precision=certainty(runs, connections, excess),
         counted=min(run.delivered for run in runs) / net.flows,
         goodputs=goodputs,

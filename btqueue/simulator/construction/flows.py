@@ -7,7 +7,6 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.errors import conflict
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.applications import arrival_processes
@@ -86,9 +85,6 @@ class Layouts:
         link, flow_control = self.scenario.link, self.scenario.flow_control
         size = application_bytes + header_bytes
         pdu = size + link.l2cap_header_bytes
-        if pdu == 0:
-            why = "with transport.header_bytes = 0 an acknowledgement has no byte that could be sent"
-            raise ScenarioError(conflict("link.l2cap_header_bytes", 0, why, allowed="at least 1"))
         pieces = segment(pdu, [PACKET_TYPES[name] for name in link.packets], link.segmentation)
         if len(pieces) > PACKETS_A_SEGMENT:
             raise ScenarioError(
