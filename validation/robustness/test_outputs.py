@@ -386,7 +386,7 @@ def test_pictures_on_a_full_disk_fail_as_files_do(full_disk, suffix):
 # ---------------------------------------------------------------------------------------------- signals
 
 WAITING = """
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 import btqueue.cli.files as files
 
@@ -395,7 +395,8 @@ number = getattr(signal, sys.argv.pop())
 def slowly(part, *arguments):
     part.write_bytes(b"half")
     os.kill(os.getpid(), number)
-    raise AssertionError("the signal came too late")
+    time.sleep(30)  # the signal may come to another thread first
+    raise AssertionError("the signal never came")
 
 files.WRITERS[".nc"] = slowly
 from btqueue.cli import app
