@@ -391,7 +391,7 @@ from pathlib import Path
 import btqueue.cli.files as files
 
 number = getattr(signal, sys.argv.pop())
-signal.signal(number, signal.SIG_DFL)  # nohup would have it ignored
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would have it ignored
 
 def slowly(part, *arguments):
     part.write_bytes(b"half")
