@@ -30,7 +30,9 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
+    """Import a public name, or a part of the package, when it is first asked for."""
+    if name in {"network", "scenario", "simulator", "study"}:
+        return importlib.import_module(f"btqueue.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -2,6 +2,6 @@
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.solve import solve
+from btqueue.network.solve import plan, solve
 
-__all__ = ["ImpossibleAnswer", "NoConvergence", "solve"]
+__all__ = ["ImpossibleAnswer", "NoConvergence", "plan", "solve"]

@@ -1,6 +1,9 @@
 """`solve`: a scenario is answered by the first model that covers it."""
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
@@ -11,7 +14,12 @@ from btqueue.network.measured_errors import in_words
 from btqueue.network.overload import mark_overload
 from btqueue.scenario import Scenario
 from btqueue.scenario.capability import model_of
-from btqueue.scenario.model_scopes import SAMPLED
+from btqueue.scenario.errors import NotBuiltYet
+from btqueue.scenario.model_scopes import MODELS, SAMPLED
+from btqueue.scenario.scope import problems_of
+
+if TYPE_CHECKING:
+    from btqueue.network.piconet.model import Plan
 
 
 def solve(scenario: Scenario) -> xr.Dataset:
@@ -42,3 +50,18 @@ def solve(scenario: Scenario) -> xr.Dataset:
     solved = label(scenario, metrics, {**about, **notes})
     certify(scenario, solved)
     return solved
+
+
+def plan(scenario: Scenario) -> Plan:
+    """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
+
+    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`. Single piconets only.
+
+    Raises:
+        NotBuiltYet: the scenario asks for something that the queueing model of a piconet cannot do.
+    """
+    if problems := problems_of(MODELS["piconet"], scenario):
+        raise NotBuiltYet(problems)
+    from btqueue.network.piconet.model import Plan
+
+    return Plan(scenario)

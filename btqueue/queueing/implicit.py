@@ -1,4 +1,4 @@
-"""A fixed point found by plain iteration, differentiated by the implicit function theorem.
+"""Solutions found by iteration, differentiated by the implicit function theorem.
 
 Where ``x = f(x, p)``, the derivative solves ``(I - f_x) x' = f_p p'``: one linear system, whatever the number
 of iterations that led to ``x``. It is solved by the same iteration, which converges at the same rate, forward
@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 Tree = Any
 Step = Callable[[Tree, Tree], Tree]
@@ -75,3 +76,43 @@ def _stationary_state_jvp(
 
     change = jax.lax.custom_linear_solve(without_feedback, pushed, solve, solve)
     return (state, count), (change, np.zeros((), dtype=jax.dtypes.float0))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def at_root(
+    function: Callable[[Tree, Tree], tuple[Tree, Tree]], search: Callable[[Tree], Tree], parameters: Tree
+) -> tuple[Tree, Tree]:
+    """Return ``function(root, parameters)`` at the root that ``search(parameters)`` finds.
+
+    Differentiable in ``parameters`` both ways, at the cost of one dense linear system of the root's size.
+
+    Args:
+        function: of a tree of unknowns, and of parameters; returns outcome and residual, a tree like that of
+            the unknowns, which is 0 at the root.
+        search: finds the root.
+        parameters: a tree of arrays.
+
+    Returns:
+        Outcome and residual.
+    """
+    return function(search(parameters), parameters)
+
+
+@at_root.defjvp
+def _at_root_jvp(
+    function: Any, search: Any, primals: tuple[Tree], tangents: tuple[Tree]
+) -> tuple[Tree, Tree]:
+    (parameters,) = primals
+    found = search(parameters)
+    vector, unravel = ravel_pytree(found)
+
+    def flat(unknown: Array, parameters: Tree) -> tuple[Tree, Array]:
+        outcome, residual = function(unravel(unknown), parameters)
+        return outcome, ravel_pytree(residual)[0]
+
+    _, by_unknown = jax.linearize(lambda unknown: flat(unknown, parameters), vector)
+    of_outcome, matrix = jax.vmap(by_unknown, out_axes=-1)(jnp.eye(vector.size))
+    (outcome, residual), (direct, pushed) = jax.jvp(lambda p: flat(vector, p), (parameters,), tangents)
+    change = -jnp.linalg.solve(matrix, pushed)
+    total = jax.tree.map(lambda slope, own: slope @ change + own, of_outcome, direct)
+    return (outcome, unravel(residual)), (total, unravel(jnp.zeros_like(residual)))

@@ -2,19 +2,24 @@
 
 from math import inf
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.baseband import SLOT_S
+from btqueue.baseband import PACKET_TYPES, SLOT_S
+from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
 from btqueue.network.coupled.path import Timing
-from btqueue.network.piconet.air import Air, bounded
-from btqueue.network.piconet.bucket import solve
-from btqueue.network.piconet.ports import Train, piconet_of
+from btqueue.network.piconet.air import Passage, Question, bounded, passage
+from btqueue.network.piconet.bucket import Solution, levels, queue
+from btqueue.network.piconet.coupling import network_of
+from btqueue.network.piconet.model import Plan
 from btqueue.network.piconet.saturation import closed_rate, window
-from btqueue.network.piconet.trains import attempts, transmissions
+from btqueue.network.piconet.trains import Sent, attempts, failure_rates, transmissions
 from btqueue.network.ring_piconet.ring import ring_of
+from btqueue.queueing._precision import in_float64
 from btqueue.queueing.token_bucket.token_bucket import token_bucket
 from btqueue.queueing.traffic.arrivals import PoissonBatches
 from btqueue.scenario import NotBuiltYet
@@ -35,11 +40,27 @@ def star(**changes) -> bt.Scenario:
     return bt.load("venugopal-2006/piconet").changed(common | dotted)
 
 
-def air(scenario: bt.Scenario, **changes) -> Air:
-    """The polled air at the loads of a scenario, without windows."""
-    net = piconet_of(scenario.with_(**changes))
-    sent = (transmissions(net.data, net.most_transmissions), transmissions(net.ack, net.most_transmissions))
-    return Air(net, sent, np.array([sender.rate for sender in net.senders]))
+@in_float64
+def passages(scenario: bt.Scenario, **changes) -> tuple[list[Passage], float]:
+    """What each class sees of the polled air at the loads of a scenario, without windows, and the cycle."""
+    plan = Plan(scenario.with_(**changes), apart=False)
+    system = plan.system(plan.parameters)
+    network, classes = network_of(*system), system.structure.classes
+    offered = network.structure.class_of @ system.inputs.load
+    found = []
+    for number in range(len(plan.layout.members)):
+        one, ways = jax.tree.map(lambda leaf, k=number: leaf[k], (classes, network.ways))
+        found.append(passage(Question(network.structure, network.sent, offered, one, ways, jnp.asarray(inf))))
+    return [seen for seen, _ in found], float(found[0][1])
+
+
+def sent(scenario: bt.Scenario, most: float) -> tuple[Sent, jax.Array]:
+    """The transmissions of a segment, and the error rates of its packets."""
+    system = Plan(scenario).system(Plan(scenario).parameters)
+    data, radio = system.structure.data, system.inputs.radio
+    with jax.enable_x64(True):
+        rates = failure_rates(data, jnp.asarray([radio.ber_good]))[0]
+        return transmissions(data, rates, jnp.asarray(most), jnp.asarray(5.0), 64), rates
 
 
 def goodput(scenario: bt.Scenario) -> float:
@@ -130,7 +151,7 @@ def test_messages_that_nobody_repeats():
 def test_a_lone_round_trip_frame_by_frame(flows, stations, limit):
     """A segment in an idle piconet, played by hand from each even slot of a cycle on."""
     scenario = star(network__flows=flows, network__peripherals=stations, polling__limit=limit)
-    passage = air(scenario, traffic__load_kbps=1e-6).passages[0]
+    passage = passages(scenario, traffic__load_kbps=1e-6)[0][0]
     played = [played_round_trip(flows == "uplink", stations, limit, start) for start in range(2 * stations)]
     # the segment comes evenly between two slots: half a slot before the average of whole ones
     assert passage.delay + passage.answer == pytest.approx(np.mean(played) + 0.5, abs=1e-3)
@@ -167,7 +188,7 @@ def test_a_lone_relayed_segment_takes_as_long_as_in_the_model_of_the_ring():
     # two models of the same order of polls, written apart
     for peripherals, limit in ((2, 5), (4, 1), (4, 5), (7, 5), (3, 7)):
         scenario = star(network__flows="ring", network__peripherals=peripherals, polling__limit=limit)
-        passage = air(scenario, traffic__load_kbps=1e-6).passages[0]
+        passage = passages(scenario, traffic__load_kbps=1e-6)[0][0]
         alone = Timing(ring_of(scenario)).round_trip_s / SLOT_S
         assert passage.delay + passage.answer == pytest.approx(alone, rel=1e-4)
 
@@ -181,20 +202,19 @@ def test_equal_stations_under_exhaustive_service(stations, load):
         network__flows="downlink", network__peripherals=stations, polling__discipline="exhaustive",
         traffic__load_kbps=rate / SLOT_S * 11.68, transport__protocol="none",
     )  # fmt: skip
-    found = air(scenario)
-    passage = found.passages[0]
+    (passage,), cycle = passages(scenario)
     own = load / stations
     others = load - own
     conservation = load * slots / (2 * (1 - load)) + stations * (1 - own) / (1 - load)
     named = stations / (1 - others) - stations * (1 - own) / (1 - load)
-    assert found.cycle == pytest.approx(2 * stations / (1 - load), rel=1e-9)
+    assert cycle == pytest.approx(2 * stations / (1 - load), rel=1e-9)
     assert passage.delay + passage.wait == pytest.approx(conservation + named + slots - 1, rel=5e-3)
 
 
 def test_a_light_flow_does_not_wait_for_a_backlog():
     flows = [{"from": "p1.1", "to": "c1", "load_kbps": 560.0}, {"from": "p1.2", "to": "c1"}]
     beside = star(network__flows=flows, network__peripherals=2)
-    passage = air(beside, traffic__load_kbps=1.0).passages[1]
+    passage = passages(beside, traffic__load_kbps=1.0)[0][1]
     # half a cycle and the rest of a visit, its own frames, one cycle until the acknowledgement
     full_visit = DATA_SLOTS + PACKETS + 2
     assert passage.delay + passage.answer < 2 * full_visit + DATA_SLOTS + PACKETS + full_visit + 10
@@ -209,59 +229,83 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
         assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
 
 
+@in_float64
+def both(work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return bounded(jnp.asarray(work), jnp.asarray(most))
+
+
 def test_bounded_work():
     work, most = np.array([0.0, 1.0, 1.0, 1.0, 0.0]), np.array([1.0, 2.0, 1.0, 0.01, 0.0])
-    values, slopes = bounded(work, most)
+    values, slopes = both(work, most)
     assert np.all(values <= np.minimum(work, np.where(most > 0, most, work)))
     assert values[1] == pytest.approx((17 / 16) ** -0.25, rel=1e-12)
     assert values[3] == pytest.approx(0.01, rel=1e-6)
     step = 1e-6
-    assert slopes == pytest.approx((bounded(work + step, most)[0] - values) / step, abs=1e-4)
+    assert slopes == pytest.approx((both(work + step, most)[0] - values) / step, abs=1e-4)
 
 
 def test_the_transmissions_of_a_train_are_a_negative_binomial_law():
-    net = piconet_of(star(radio__model="constant", radio__ber=1e-4))
-    assert isinstance(net.data, Train)
-    found = transmissions(net.data, inf)
-    rates = net.data.error_rates
+    scenario = star(radio__model="constant", radio__ber=1e-4)
+    types = [PACKET_TYPES[name] for name in ("DH5",) * 4 + ("DH3",)]
+    rates = np.array([float(packet_error_rate(packet, 1e-4)) for packet in types])
+    found, ours = sent(scenario, inf)
+    assert np.asarray(ours)[:PACKETS] == pytest.approx(rates, rel=1e-12)
     assert found.law.sum() == pytest.approx(1.0, abs=1e-12)
     assert found.mean == pytest.approx(float((1 / (1 - rates)).sum()), rel=1e-6)
     assert found.law[PACKETS] == pytest.approx(float(np.prod(1 - rates)), rel=1e-6)
     assert found.success == 1.0
-    twice = transmissions(net.data, 2)
+    twice, _ = sent(scenario, 2)
     assert twice.success == pytest.approx(float(np.prod(1 - rates**2)), rel=1e-12)
-    assert twice.law.size <= 2 * PACKETS + 1
+    assert not np.asarray(twice.law)[2 * PACKETS + 1 :].any()
+
+
+@pytest.mark.parametrize("bits", ["payload", "on-air"])
+@pytest.mark.parametrize("name", ["DM1", "DH5", "2-DH3"])
+@pytest.mark.parametrize("ber", [0.0, 1e-7, 1e-3, 0.3])
+def test_error_rates_are_those_of_the_channel(bits, name, ber):
+    system = Plan(star(link__packets=[name], radio__bits=bits)).system({})
+    with jax.enable_x64(True):
+        ours = failure_rates(system.structure.data, jnp.asarray([ber]))[0, 0]
+    assert float(ours) == pytest.approx(
+        float(packet_error_rate(PACKET_TYPES[name], ber, bits=bits)), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("error_rate", [0.0, 1e-6, 0.3, 0.9])
 @pytest.mark.parametrize("most", [1, 2, 7, inf])
 def test_attempts_are_a_law_with_the_right_mean(error_rate, most):
-    law = attempts(error_rate, most)
+    with jax.enable_x64(True):
+        law = np.asarray(attempts(jnp.asarray(error_rate), jnp.asarray(float(most)), 256))
     assert law.sum() == pytest.approx(1.0, abs=1e-9)
     # each further attempt is made if all before it failed
-    further = min(most, 100)
-    assert law @ np.arange(law.size) == pytest.approx(
-        sum(error_rate**k for k in range(int(further))), rel=1e-4
-    )
+    further = sum(error_rate**k for k in range(int(min(most, 256))))
+    assert law @ np.arange(law.size) == pytest.approx(further, rel=1e-6)
+
+
+def closed(population: float, bottleneck_s: float, elsewhere_s: float) -> float:
+    with jax.enable_x64(True):
+        return float(closed_rate(*map(jnp.asarray, (population, bottleneck_s, elsewhere_s)), most=256))
 
 
 def test_closed_networks_at_their_ends():
-    assert closed_rate(1, 0.1, 0.4) == pytest.approx(1 / 0.5)
-    assert closed_rate(3, 0.1, 0.0) == pytest.approx(1 / 0.1)
-    assert closed_rate(200, 0.1, 0.4) == pytest.approx(1 / 0.1, rel=1e-6)
+    assert closed(1.0, 0.1, 0.4) == pytest.approx(1 / 0.5)
+    assert closed(3.0, 0.1, 0.0) == pytest.approx(1 / 0.1)
+    assert closed(200.0, 0.1, 0.4) == pytest.approx(1 / 0.1, rel=1e-6)
     # two exponential customers, one station, a delay: by its three states
     busy, idle = 0.1, 0.4
     weights = np.array([idle**2 / 2, idle * busy, busy**2])
-    assert closed_rate(2, busy, idle) == pytest.approx((weights[1:].sum() / weights.sum()) / busy)
-    assert closed_rate(1, busy, idle) < closed_rate(1.5, busy, idle) < closed_rate(2, busy, idle)
+    assert closed(2.0, busy, idle) == pytest.approx((weights[1:].sum() / weights.sum()) / busy)
+    assert closed(1.0, busy, idle) < closed(1.5, busy, idle) < closed(2.0, busy, idle)
 
 
 def test_a_window_that_fits_loses_nothing():
-    assert window(8, 8.0) == (8.0, 0.0)
-    assert window(8, inf) == (8.0, 0.0)
-    tight = window(8, 4.0)
+    with jax.enable_x64(True):
+        assert window(jnp.asarray(8.0), jnp.asarray(8.0)) == (8.0, 0.0)
+        assert window(jnp.asarray(8.0), jnp.asarray(inf)) == (8.0, 0.0)
+        tight = window(jnp.asarray(8.0), jnp.asarray(4.0))
     assert tight.mean == 3.0
-    assert tight.loss == pytest.approx(1 / (0.375 * 25 + 5))  # 3/8 w² + w segments from loss to loss, w = 5
+    # 3/8 w² + w segments from loss to loss, w = 5
+    assert float(tight.loss) == pytest.approx(1 / (0.375 * 25 + 5), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -290,11 +334,17 @@ def test_small_queues_are_enough_for_small_windows():
     assert model_of(star(**changes)) == "piconet"
 
 
+@in_float64
+def bucket(rate: float, sizes: np.ndarray, depth: int, buffer: int) -> Solution:
+    law = levels(jnp.asarray(rate), jnp.asarray(sizes), jnp.asarray(0.0123), 64)
+    return queue(law, jnp.asarray(float(depth)), jnp.asarray(float(buffer)))
+
+
 @pytest.mark.parametrize("depth", [0, 9])
 @pytest.mark.parametrize(("rate", "buffer"), [(8.0, 25), (20.0, 25), (20.0, 3), (60.0, 10)])
 def test_the_bucket_is_that_of_the_queueing_library(rate, depth, buffer):
     sizes = np.array([0.0, 0.4, 0.0, 0.0, 0.0, 0.6])
-    ours = solve(rate, sizes, 0.0123, depth, buffer)
+    ours = bucket(rate, sizes, depth, buffer)
     known = token_bucket(
         batches=PoissonBatches(rate, sizes), token_time=0.0123, depth=float(depth), buffer=buffer
     )
@@ -306,7 +356,7 @@ def test_the_bucket_is_that_of_the_queueing_library(rate, depth, buffer):
 
 @pytest.mark.parametrize("rate", [1e-3, 0.1, 2.0, 8.0])
 def test_rare_losses_of_the_bucket_are_no_less_than_none(rate):
-    found = solve(rate, np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.5]), 0.0123, 9, 25)
+    found = bucket(rate, np.array([0.0, 0.5, 0.0, 0.0, 0.0, 0.5]), 9, 25)
     assert 0.0 <= found.packet_loss < 1e-4 and 0.0 <= found.batch_loss < 1e-4 and found.waiting >= 0.0
 
 

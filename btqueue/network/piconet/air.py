@@ -22,35 +22,31 @@ conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for
 of n (1 - rho_1) / (1 - rho) with the work rho_1 of one station. The page of this model has the errors.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from btqueue.network.piconet.lone import EMPTY_FRAME, Stretch, Waits, crossing, stretch
-from btqueue.network.piconet.ports import Piconet, Port
-from btqueue.network.piconet.trains import Transmissions
-from btqueue.queueing.errors import ConvergenceError
+from btqueue.network.piconet.lone import BACK, DATA, EMPTY_FRAME, Waits
+from btqueue.network.piconet.structure import Class, Structure
+from btqueue.network.piconet.trains import Sent
+from btqueue.queueing.implicit import at_root, distance
 
 FULL = 0.985
 """Share of the time that is used at most; keeps what an overloaded piconet would need finite."""
-TOLERANCE = 1e-10
-"""Change of the probabilities of a shared frame in the last iteration."""
-MOST_ITERATIONS = 1000
+TOLERANCE = 1e-11
+"""Sum of the changes of all that is unknown in the last iteration."""
+MOST_ITERATIONS = 300
+UNIT = 100.0
+"""Slots in which the iteration measures times."""
+TINY = 1e-300
+KINDS = np.array([0, 0, 1, 1])
+"""Kind of train at each crossing: data or acknowledgement."""
 
 
-class Crossed(NamedTuple):
-    """A port that a train of a flow crosses."""
-
-    flow: int
-    port: Port
-    sent: Transmissions
-    answer: bool
-
-
-@dataclass(frozen=True)
-class Passage:
+class Passage(NamedTuple):
     """What a flow sees; times in slots.
 
     Attributes:
@@ -61,286 +57,303 @@ class Passage:
         service: by how much each segment of its own before it adds to that wait.
         share: of that wait that is behind its own segments.
         load: of its first port.
+        residual: change of all that is unknown by one more iteration.
     """
 
-    delay: float
-    answer: float
-    wait: float
-    service: float
-    share: float
-    load: float
+    delay: Array
+    answer: Array
+    wait: Array
+    service: Array
+    share: Array
+    load: Array
+    residual: Array
 
-    def wait_inside(self, window: float) -> float:
+    def wait_inside(self, window: Array) -> Array:
         """Return the wait of segments that a window has let out; the others wait at their sender.
 
         The number of own segments at the port is taken as geometric from the first on, with the right mean.
         A window that is shorter than a round trip lets the next segment out no sooner.
         """
-        if np.isinf(window):
-            return self.wait
-        turn = max(self.service, (self.delay + self.answer) / window)
+        turn = jnp.maximum(self.service, (self.delay + self.answer) / window)
         waiting = self.load * self.wait / self.service
-        if waiting == 0.0:
-            return 0.0
-        more = waiting / (self.load + waiting)
-        inside = max((turn + self.wait) * (1.0 - more**window) - turn, 0.0)
+        more = waiting / jnp.maximum(self.load + waiting, TINY)
+        beyond = jnp.where(jnp.isinf(window), 0.0, more ** jnp.where(jnp.isinf(window), 1.0, window))
+        inside = jnp.maximum((turn + self.wait) * (1.0 - beyond) - turn, 0.0)
+        inside = jnp.where(jnp.isinf(window), self.wait, inside)
         return (1.0 - self.share) * self.wait + self.share * inside
 
 
-class Air:
-    """The solved air of a piconet; times in slots.
+class Air(NamedTuple):
+    """The polled air at given rates; times in slots, arrays by station (N,) or port (N, 2).
 
     Attributes:
-        used: share of the slots beyond an empty frame of every visit.
+        rate: (F,) segments of each flow a slot.
+        sent: transmissions of a segment and of an acknowledgement.
+        by_kind: (N, 2, 2) trains a slot, by port and kind.
+        work: (2,) slots that a train takes beyond what empty frames would have, data and acknowledgement.
+        work_in: (N, 2) such slots a slot.
+        work_at: (N,) the same, less what shared frames save.
+        saved: (N,) slots that shared frames save.
+        full_visit: (N,) slots of a visit of M frames.
         cycle: mean time from visit to visit.
-        passages: of the flows that were asked for, by number.
-        residual: change of the probabilities of a shared frame in the last iteration.
+        service: (N, 2, 2) slots by which a train makes the next one of its port later, by port and kind.
+        load: (N, 2) of the ports.
     """
 
-    def __init__(
-        self,
-        piconet: Piconet,
-        sent: tuple[Transmissions, Transmissions],
-        offered: np.ndarray,
-        window: float = np.inf,
-        wanted: Sequence[int] | None = None,
-    ) -> None:
-        """Solve the air.
-
-        Args:
-            piconet: whose air it is.
-            sent: transmissions of a data train and of an acknowledgement.
-            offered: (flows,) segments a second of each flow, finite.
-            window: most segments that a flow has under way.
-            wanted: numbers of the flows whose passage is asked for; all by default.
-
-        Raises:
-            ConvergenceError: the probabilities of shared frames never settled.
-        """
-        self.piconet, self.window, (data, ack) = piconet, window, sent
-        self.rates = np.asarray(offered, float) * piconet.slot_s
-        answered = piconet.ack is not None
-        self.crossed = tuple(
-            Crossed(number, port, train, answer)
-            for number, sender in enumerate(piconet.senders)
-            for ports, train, answer in ((sender.data, data, False), (sender.back, ack, True))
-            for port in ports
-            if answered or not answer
-        )
-        self._flow = np.array([one.flow for one in self.crossed])
-        self._port = np.array([_place(one.port) for one in self.crossed])
-        self._rate = self.rates[self._flow]
-        self._frames = np.array([one.sent.mean for one in self.crossed])
-        self._slots = self._frames * np.array([one.sent.mean_slots + 1.0 for one in self.crossed])
-        filled = np.array([one.sent.full_visits(piconet.limit) for one in self.crossed])
-        self._work = self._slots - EMPTY_FRAME * filled
-        self._frames_in = self._by_port(self._rate * self._frames)
-        self._filled_in = self._by_port(self._rate * filled)
-        self._work_in = self._by_port(self._rate * self._work)
-        self._solve()
-        self.passages = {
-            number: self._passage(number, data, ack if answered else None)
-            for number in (range(len(piconet.senders)) if wanted is None else wanted)
-        }
-
-    def _by_port(self, values: np.ndarray) -> np.ndarray:
-        """(crossed,) -> (stations, 2) sums by port."""
-        sums = np.bincount(self._port, values, 2 * self.piconet.stations)
-        return sums.reshape(self.piconet.stations, 2)
-
-    def _solve(self) -> None:
-        """Find how often packets of both ports of a station share a frame.
-
-        The port with fewer frames shares as many as find a packet at the other one: a packet is there if the
-        port's queue is busy, or if one came while the port was not visited.
-        """
-        stations = np.arange(self.piconet.stations)
-        fuller = self._frames_in.argmax(axis=1)
-        trains = self._by_port(self._rate)
-        filled = np.divide(
-            self._filled_in, self._frames_in, out=np.zeros_like(trains), where=self._frames_in > 0.0
-        ).mean(axis=1)
-        present = np.zeros_like(trains)
-        for _ in range(MOST_ITERATIONS):
-            shared = self._frames_in.min(axis=1) * present[stations, fuller]
-            self._saved = EMPTY_FRAME * shared * (1.0 - filled)
-            self._work_at = self._work_in.sum(axis=1) - self._saved
-            frames = self._frames_in.sum(axis=1) - shared
-            self._full_visit = self.piconet.limit * np.divide(
-                self._work_at, frames, out=np.zeros_like(frames), where=frames > 0.0
-            )
-            self.used = float(self._work_at.sum())
-            self.cycle = EMPTY_FRAME * self.piconet.stations / (1.0 - min(self.used, FULL))
-            self._service = self._service_times()
-            self._load = self._by_port(self._rate * self._service)
-            came = -np.expm1(-trains * self.cycle / 2.0)
-            found = 1.0 - (1.0 - np.minimum(self._load, 1.0)) * (1.0 - came)
-            self.residual = float(np.abs(found - present).max())
-            if self.residual <= TOLERANCE:
-                return
-            present = 0.5 * (present + found)
-        raise ConvergenceError(
-            f"shared frames: the probabilities still moved by {self.residual:.1g} "
-            f"after {MOST_ITERATIONS} iterations"
-        )
-
-    def _service_times(self) -> np.ndarray:
-        """(crossed,) slots by which a train makes the next one of its port later."""
-        visits = self._frames / self.piconet.limit
-        away = EMPTY_FRAME * (self.piconet.stations - 1) * visits
-        work = np.tile(self._work_at, (len(self.crossed), 1))
-        work[np.arange(len(self.crossed)), self._port // 2] -= self._work_in.ravel()[self._port]
-        return self._stretched(self._slots + away, visits, work)
-
-    def _stretched(self, slots: np.ndarray, visits: np.ndarray, work: np.ndarray) -> np.ndarray:
-        """Return how long waits take while others are served.
-
-        What is served grows ever more slowly with the time that it takes, so Newton's method falls to the
-        solution from above.
-
-        Args:
-            slots: (waits,) that they take alone.
-            visits: (waits,) of each other station meanwhile.
-            work: (waits, stations) slots of work that come for others in a slot.
-        """
-        work = np.maximum(work, 0.0)
-        most = np.multiply.outer(visits, self._full_visit)
-        taken = slots + most.sum(axis=1)
-        for _ in range(MOST_ITERATIONS):
-            served, slope = bounded(taken[:, None] * work, most)
-            excess = slots + served.sum(axis=1) - taken
-            step = excess / (1.0 - (slope * work).sum(axis=1))
-            taken = taken + step
-            if np.all(np.abs(step) <= TOLERANCE * taken):
-                return taken
-        raise ConvergenceError(f"waits still changed after {MOST_ITERATIONS} iterations")
-
-    def _others(self, number: int, port: Port, beside: float) -> np.ndarray:
-        """(stations,) work a slot of the others while a flow waits for a visit of a port.
-
-        The acknowledgements of a flow that begins or ends at the central go with the frames of its own
-        segments, so they are not among the others. A flow between two stations meets its own other segments
-        at the ports that it has crossed or will cross, if they are under way: `beside` of all there would be.
-        """
-        others = self._work_at.copy()
-        others[port.station] -= self._work_in[port]
-        own = self._flow == number
-        if len(self.piconet.senders[number].data) == 1:
-            back = Port(port.station, 1 - port.way)
-            all_back = self._work_in[back]
-            if all_back > 0.0:
-                own_back = float((self._rate * self._work)[own & (self._port == _place(back))].sum())
-                others[port.station] -= (all_back - self._saved[port.station]) * own_back / all_back
-        else:
-            for i in np.flatnonzero(own & (self._port != _place(port))):
-                others[self.crossed[i].port.station] -= (1.0 - beside) * self._rate[i] * self._work[i]
-        return others
-
-    def _passage(self, number: int, data: Transmissions, ack: Transmissions | None) -> Passage:
-        """Return what a flow sees, with as many own segments beside each as window and round trip allow."""
-        net = self.piconet
-        way = crossing(
-            net.senders[number].data, data, ack, stations=net.stations, limit=net.limit, whole=net.whole
-        )
-        there, there_and_back = stretch(way.data), stretch(way.data + way.answer)
-        own = next(i for i, one in enumerate(self.crossed) if one.flow == number and not one.answer)
-        rate, beside = float(self._rate[own]), 1.0
-        for _ in range(MOST_ITERATIONS):
-            seen = self._seen(number, own, there, there_and_back, beside)
-            if np.isinf(self.window):
-                return seen
-            mean = rate * (seen.delay + seen.answer + seen.wait_inside(self.window))
-            found = 1.0 - (mean / (1.0 + mean)) ** (self.window - 1.0)  # the number under way as geometric
-            if abs(found - beside) <= TOLERANCE:
-                return seen
-            beside = found
-        raise ConvergenceError("the number of segments under way never settled")
-
-    def _seen(self, number: int, own: int, data: Stretch, all_of_it: Stretch, beside: float) -> Passage:
-        first = self.piconet.senders[number].port
-        half_cycle = Waits(float(self.piconet.stations), 0.5)
-        waits = [(first, half_cycle), *data.by_port.items(), *all_of_it.by_port.items()]
-        taken = self._stretched(
-            np.array([wait.slots for _, wait in waits]),
-            np.array([wait.visits for _, wait in waits]),
-            np.array([self._others(number, port, beside) for port, _ in waits]),
-        )
-        under_way = self._under_way(number, beside) / 2.0 * taken[0] / half_cycle.slots
-        there = 1 + len(data.by_port)
-        delay = under_way + data.rest + float(taken[1:there].sum())
-        whole = under_way + all_of_it.rest + float(taken[there:].sum())
-        service = float(self._service[own])
-        load = min(float(self._load[first.station, first.way]), FULL)
-        return Passage(
-            delay=delay,
-            answer=whole - delay + self._later_waits(number),
-            wait=self._wait(self._port == _place(first)),
-            service=service,
-            share=float(self._rate[own]) * service / load if load > 0.0 else 1.0,
-            load=load,
-        )
-
-    def _wait(self, trains: np.ndarray) -> float:
-        """Mean wait behind these trains of a port: Pollaczek and Khinchin's formula."""
-        if not trains.any():
-            return 0.0
-        place = self._port[trains][0]
-        load = min(float(self._load.ravel()[place]), FULL)
-        scv = np.array([one.sent.variance / max(one.sent.mean, 1e-300) ** 2 for one in self.crossed])
-        squares = self._rate * self._service**2 * (1.0 + scv)
-        return float(squares[trains].sum()) / (2.0 * (1.0 - load))
-
-    def _later_waits(self, number: int) -> float:
-        """Waits behind other flows at later ports; a flow's own segments come there one by one."""
-        first = _place(self.piconet.senders[number].port)
-        later = {_place(one.port) for one in self.crossed if one.flow == number} - {first}
-        return sum(self._wait((self._port == place) & (self._flow != number)) for place in later)
-
-    def _under_way(self, number: int, beside: float) -> float:
-        """Sum over others' trains of their rates times the squares of their work.
-
-        A station that fills all its visits makes every cycle longer by the same, and none longer than others:
-        each counts by the share of its visits that it does not fill.
-        Data that go down and their acknowledgement are one train unless the visit was full in between.
-        """
-        single = len(self.piconet.senders[number].data) == 1
-        first = self.piconet.senders[number].port
-        total = 0.0
-        in_cycle = self._work_at * self.cycle
-        used = np.divide(
-            in_cycle, self._full_visit, out=np.zeros_like(in_cycle), where=self._full_visit > 0.0
-        )
-        idle = np.clip(1.0 - used, 0.0, 1.0)
-        for i, one in enumerate(self.crossed):
-            if one.port == first or (one.flow == number and single):
-                continue
-            frame = one.sent.mean_slots + 1.0
-            square = self._work[i] ** 2 + one.sent.variance * frame**2
-            before = self.crossed[i - 1] if i else None
-            if (
-                before is not None
-                and one.answer
-                and not before.answer
-                and before.port.station == one.port.station
-                and before.port != first
-                and one.port.way > before.port.way
-                and len(self.piconet.senders[one.flow].data) == 1
-            ):
-                together = 1.0 - before.sent.fills_last_visit(self.piconet.limit)
-                square += 2.0 * self._work[i] * self._work[i - 1] * together
-            total += self._rate[i] * square * idle[one.port.station] * (beside if one.flow == number else 1.0)
-        return float(total)
+    rate: Array
+    sent: tuple[Sent, Sent]
+    by_kind: Array
+    work: Array
+    work_in: Array
+    work_at: Array
+    saved: Array
+    full_visit: Array
+    cycle: Array
+    service: Array
+    load: Array
 
 
-def bounded(work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smaller of work and its bound, rounded off where they meet, and its derivative.
+class Unknown(NamedTuple):
+    """What the iteration finds; times in `UNIT`.
+
+    Attributes:
+        present: (N, 2) probability that a packet is at a port when its visit begins.
+        service: (N, 2, 2) as in `Air`.
+        waits: (7,) half a cycle of the first port; waits on the way to the receiver, and there and back.
+        beside: share of the own segments that are under way beside one.
+    """
+
+    present: Array
+    service: Array
+    waits: Array
+    beside: Array
+
+
+class Question(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        structure: the piconet.
+        sent: transmissions of a segment and of an acknowledgement.
+        offered: (F,) segments a second of each flow.
+        one: the class.
+        ways: of a lone segment of that class to its receiver, and there and back.
+        window: most segments that a flow has under way.
+    """
+
+    structure: Structure
+    sent: tuple[Sent, Sent]
+    offered: Array
+    one: Class
+    ways: tuple[Waits, Waits]
+    window: Array
+
+
+def passage(question: Question) -> tuple[Passage, Array]:
+    """Return what a flow of a class sees, and the mean time from visit to visit (slots)."""
+    (seen, cycle), residual = at_root(_outcome, _iterate, question)
+    largest = jnp.stack([jnp.abs(leaf).max() for leaf in residual])
+    return seen._replace(residual=largest.max()), cycle
+
+
+def _iterate(question: Question) -> Unknown:
+    """Improve all that is unknown until nothing moves."""
+    ports = question.structure.at_port.shape[-1]
+    start = Unknown(jnp.zeros((ports // 2, 2)), jnp.ones((ports // 2, 2, 2)), jnp.ones(7), jnp.ones(()))
+
+    def unfinished(state: tuple[Unknown, Array, Array]) -> Array:
+        _, moved, count = state
+        return (moved > TOLERANCE) & (count < MOST_ITERATIONS)
+
+    def improve(state: tuple[Unknown, Array, Array]) -> tuple[Unknown, Array, Array]:
+        last, _, count = state
+        better = _sweep(question, last)[0]
+        return better, distance(better, last), count + 1
+
+    return jax.lax.while_loop(unfinished, improve, (start, jnp.full((), jnp.inf), jnp.zeros((), int)))[0]
+
+
+def _outcome(unknown: Unknown, question: Question) -> tuple[tuple[Passage, Array], Unknown]:
+    better, seen, air = _sweep(question, unknown)
+    return (seen, air.cycle), Unknown(*(new - last for new, last in zip(better, unknown, strict=True)))
+
+
+def _sweep(question: Question, unknown: Unknown) -> tuple[Unknown, Passage, Air]:
+    """Return better values of the unknown ones, and what these say."""
+    structure, one = question.structure, question.one
+    service, found, air = _air(question, unknown)
+    there, back = question.ways
+    others = _others(structure, air, one, unknown.beside)  # (4, N)
+    waits = UNIT * unknown.waits
+    slots = jnp.concatenate([structure.stations[None], there.slots[:2], back.slots])
+    visits = jnp.concatenate([jnp.full(1, 0.5), there.visits[:2], back.visits])
+    better = _stretched(
+        waits, slots, visits, jnp.concatenate([others[:1], others[:2], others]), air.full_visit
+    )
+    seen = _seen(structure, air, one, (there.rest, back.rest), waits, unknown.beside)
+    beside = unknown.beside
+    if structure.relays:
+        mean = (one.member @ air.rate) * (seen.delay + seen.answer + seen.wait_inside(question.window))
+        # the number under way as geometric
+        open_ended = jnp.isinf(question.window)
+        more = (mean / (1.0 + mean)) ** jnp.where(open_ended, 1.0, question.window - 1.0)
+        beside = jnp.where(open_ended, 1.0, 1.0 - more)
+    return Unknown(found, service / UNIT, better / UNIT, beside), seen, air
+
+
+def _air(question: Question, unknown: Unknown) -> tuple[Array, Array, Air]:
+    """Return better values of services, (N, 2, 2), and of the probabilities of a packet, (N, 2), and the air.
+
+    The port with fewer frames shares as many as find a packet at the other one: a packet is there if the
+    port's queue is busy, or if one came while the port was not visited.
+    """
+    structure, sent = question.structure, question.sent
+    rate = question.offered * structure.slot_s
+    frames = jnp.stack([one.mean for one in sent])
+    filled = jnp.stack([one.full_visits for one in sent])
+    slots = frames * jnp.stack([one.mean_slots + 1.0 for one in sent])
+    work = slots - EMPTY_FRAME * filled
+    by_kind = jnp.einsum("f,fkp->pk", rate, structure.kind_at_port).reshape(-1, 2, 2)  # station, way, kind
+    frames_in, work_in = by_kind @ frames, by_kind @ work  # (N, 2)
+    fuller = jnp.where(frames_in[:, 1] > frames_in[:, 0], unknown.present[:, 1], unknown.present[:, 0])
+    shared = frames_in.min(axis=1) * fuller
+    saved = EMPTY_FRAME * shared * (1.0 - _ratio(by_kind @ filled, frames_in).mean(axis=1))
+    work_at = work_in.sum(axis=1) - saved
+    full_visit = structure.limit * _ratio(work_at, frames_in.sum(axis=1) - shared)
+    cycle = EMPTY_FRAME * structure.stations / (1.0 - jnp.minimum(work_at.sum(), FULL))
+    # a train waits for its frames, and for its share of a cycle of M frames
+    visits = frames / structure.limit
+    alone = slots + EMPTY_FRAME * (structure.stations - 1.0) * visits
+    own = jnp.eye(work_at.size)[:, None, :] * work_in[:, :, None]  # (station, way, station)
+    service = UNIT * unknown.service
+    better = _stretched(service, alone, visits, (work_at - own)[:, :, None, :], full_visit)
+    load = (by_kind * service).sum(-1)
+    while_away = -jnp.expm1(-by_kind.sum(-1) * cycle / 2.0)
+    present = 1.0 - (1.0 - jnp.minimum(load, 1.0)) * (1.0 - while_away)
+    air = Air(rate, sent, by_kind, work, work_in, work_at, saved, full_visit, cycle, service, load)
+    return better, present, air
+
+
+def _stretched(taken: Array, slots: Array, visits: Array, work: Array, full_visit: Array) -> Array:
+    """Return a better value of how long waits take while others are served: a step of Newton's method.
+
+    What is served grows ever more slowly with the time that it takes, so there is one solution.
+
+    Args:
+        taken: (...,) the last value.
+        slots: (...,) that they take alone.
+        visits: (...,) of each other station meanwhile.
+        work: (..., N) slots of work that come for others in a slot.
+        full_visit: (N,) slots of a visit of M frames.
+    """
+    work = jnp.maximum(work, 0.0)
+    served, slope = bounded(taken[..., None] * work, visits[..., None] * full_visit)
+    excess = slots + served.sum(-1) - taken
+    # where the work of others grows faster than time, the bounds of their visits end that
+    bound = slots + (visits[..., None] * full_visit).sum(-1)
+    gain = (slope * work).sum(-1)
+    return jnp.where(gain < 1.0, taken + excess / jnp.where(gain < 1.0, 1.0 - gain, 1.0), bound)
+
+
+def bounded(work: Array, most: Array) -> tuple[Array, Array]:
+    """Return the smaller of work and its bound, if there is one, rounded off where they meet, and its slope.
 
     With the power 4 work of half the bound is 1.5 % less than itself.
     """
-    share = np.divide(work, most, out=np.zeros_like(work), where=most > 0.0)
-    below = (1.0 + share**4) ** -0.25
+    below = (1.0 + _ratio(work, most) ** 4) ** -0.25
     return work * below, below**5
 
 
-def _place(port: Port) -> int:
-    return 2 * port.station + port.way
+def _seen(
+    structure: Structure, air: Air, one: Class, rest: tuple[Array, Array], waits: Array, beside: Array
+) -> Passage:
+    """Return what a flow sees.
+
+    Args:
+        structure: the piconet.
+        air: that it crosses.
+        one: the class of the flow.
+        rest: own frames after the last wait, on the way to the receiver and there and back.
+        waits: see `Unknown`.
+        beside: see `Unknown`.
+    """
+    under_way = _under_way(structure, air, one, beside) / 2.0 * waits[0] / structure.stations
+    delay = under_way + rest[0] + waits[1:3].sum()
+    whole = under_way + rest[1] + waits[3:].sum()
+    port = one.ports[DATA].reshape(-1, 2)
+    service = (port * air.service[..., DATA]).sum()
+    load = jnp.minimum((port * air.load).sum(), FULL)
+    rate = one.member @ air.rate
+    return Passage(
+        delay=delay,
+        answer=whole - delay + _later_waits(air, one),
+        wait=(port * _behind(air)).sum(),
+        service=service,
+        share=jnp.where(load > 0.0, rate * service / jnp.maximum(load, TINY), 1.0),
+        load=load,
+        residual=jnp.zeros(()),
+    )
+
+
+def _others(structure: Structure, air: Air, one: Class, beside: Array) -> Array:
+    """(4, N) work a slot of the others while a flow waits for a visit of the port of a crossing.
+
+    The acknowledgements of a flow that begins or ends at the central go with the frames of its own segments,
+    so they are not among the others. A flow between two stations meets its own other segments at the ports
+    that it has crossed or will cross, if they are under way: `beside` of all there would be.
+    """
+    ports = one.ports.reshape(4, -1, 2)
+    own_work = (one.member @ air.rate) * air.work[KINDS]  # (4,) of the own flow at its crossings
+    there = air.work_at - (ports * air.work_in).sum(-1)
+    opposite = ports[:, :, ::-1]
+    all_back = (opposite * air.work_in).sum((1, 2))
+    own_back = (opposite.reshape(4, -1) @ one.ports.T) @ own_work  # at the other port of the station
+    saved = (ports.sum(-1) * air.saved).sum(-1)
+    single = there - ports.sum(-1) * ((all_back - saved) * _ratio(own_back, all_back))[:, None]
+    if not structure.relays:
+        return single
+    elsewhere = (1.0 - one.ports @ one.ports.T) * own_work  # of the own flow at other ports
+    relayed = there - (1.0 - beside) * (elsewhere @ ports.sum(-1))
+    return jnp.where(one.route.relayed > 0.0, relayed, single)
+
+
+def _squares(air: Air) -> Array:
+    """(N, 2, 2) second moments of the services of a port, by kind."""
+    scv = jnp.stack([_ratio(one.variance, one.mean**2) for one in air.sent])
+    return air.service**2 * (1.0 + scv)
+
+
+def _behind(air: Air) -> Array:
+    """(N, 2) mean waits behind the trains of a port: Pollaczek and Khinchin's formula."""
+    return (air.by_kind * _squares(air)).sum(-1) / (2.0 * (1.0 - jnp.minimum(air.load, FULL)))
+
+
+def _later_waits(air: Air, one: Class) -> Array:
+    """Waits behind other flows at later ports; a flow's own segments come there one by one."""
+    rate = one.member @ air.rate
+    own = rate * jnp.einsum("jp,kp,pk->j", one.ports, one.ports, _squares(air).reshape(-1, 2)[:, KINDS])
+    there = (air.by_kind * _squares(air)).sum(-1).ravel()
+    free = 1.0 - jnp.minimum(one.ports @ air.load.ravel(), FULL)
+    return (one.later * (one.ports @ there - own) / (2.0 * free)).sum()
+
+
+def _under_way(structure: Structure, air: Air, one: Class, beside: Array) -> Array:
+    """Sum over others' trains of their rates times the squares of their work.
+
+    A station that fills all its visits makes every cycle longer by the same, and none longer than others:
+    each counts by the share of its visits that it does not fill.
+    Data that go down and their acknowledgement are one train unless the visit was full in between.
+    """
+    idle = jnp.clip(1.0 - _ratio(air.work_at * air.cycle, air.full_visit), 0.0, 1.0)
+    idle_at = structure.at_port.reshape(*structure.at_port.shape[:2], -1, 2).sum(-1) @ idle  # (F, 4)
+    square = air.work**2 + jnp.stack([sent.variance * (sent.mean_slots + 1.0) ** 2 for sent in air.sent])
+    each = air.rate[:, None] * square[KINDS] * idle_at * one.meets
+    each = each * jnp.where(one.member[:, None] > 0.0, beside, 1.0)
+    together = 2.0 * air.work[0] * air.work[1] * (1.0 - air.sent[0].fills_last)
+    return each.sum() + together * (one.pairs * air.rate * idle_at[:, BACK]).sum()
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    """Return a ratio, 0 where there is nothing."""
+    some = whole > 0.0
+    return jnp.where(some, part, 0.0) / jnp.where(some, whole, 1.0)

@@ -1,23 +1,21 @@
 """The token bucket of a port: missing tokens and waiting packets as an M^X/D/1/K queue.
 
-The same chain as `btqueue.queueing.token_bucket`, but not compiled: there every pair of depth and buffer is a
-program of its own that takes seconds to compile, and here users vary both. Tests hold the two together.
+The same chain as `btqueue.queueing.token_bucket`, for depths and buffers that are arrays. Embedded are the
+ends of token times. Below its limit the chain of a finite queue is that of an infinite one, whose law follows
+level by level from a sum of positive terms: the flow up through a level is the flow down. So one pass over K
+levels serves every depth and buffer.
 """
 
 from typing import NamedTuple
 
-import numpy as np
-from scipy.stats import poisson
+import jax
+import jax.numpy as jnp
+from jax import Array
 
-from btqueue.network.piconet.ports import Piconet
-from btqueue.network.piconet.trains import Transmissions
+from btqueue.network.piconet.trains import Packets
 
-
-class Entering(NamedTuple):
-    """Trains a second that come to a port from a host."""
-
-    data: float = 0.0
-    ack: float = 0.0
+MOST_LOAD = 1.2
+"""Load of a queue at most: more is no answer, and its levels would overflow the numbers."""
 
 
 class Bucket(NamedTuple):
@@ -29,46 +27,82 @@ class Bucket(NamedTuple):
         packets: mean number of packets that wait.
     """
 
-    wait_s: float
-    train_loss: float
-    packets: float
+    wait_s: Array
+    train_loss: Array
+    packets: Array
 
 
-OPEN = Bucket(0.0, 0.0, 0.0)
+class Solution(NamedTuple):
+    """A queue of packets: shares of packets and batches lost, of time with a wait, mean number waiting."""
+
+    packet_loss: Array
+    batch_loss: Array
+    delayed: Array
+    waiting: Array
 
 
-def bucket(piconet: Piconet, entering: Entering) -> Bucket:
+class Control(NamedTuple):
+    """Token rate (bytes/s), depth (bytes), buffer (packets) of every bucket."""
+
+    rate: Array
+    depth: Array
+    buffer: Array
+
+
+def bucket(
+    control: Control, data: Packets, ack: Packets, data_rate: Array, ack_rate: Array, size: int
+) -> Bucket:
     """Solve the bucket of a port.
 
     Packets have their mean price. For a depth between two whole packets losses are interpolated geometrically
     and what waits linearly. The last packet of a segment waits longer than its mean one, by the tokens of
     half a segment, where it waits at all.
+
+    Args:
+        control: the bucket.
+        data: packets of a segment.
+        ack: packets of an acknowledgement.
+        data_rate: segments a second that come to the port from a host.
+        ack_rate: acknowledgements a second that do.
+        size: K, levels that are followed.
     """
-    rate = entering.data + entering.ack
-    if np.isinf(piconet.token_rate) or rate == 0.0:
-        return OPEN
-    trains = [(entering.data, piconet.data), (entering.ack, piconet.ack)]
-    used = [(own, train) for own, train in trains if train is not None and own > 0.0]
-    packets = sum(own * len(train.packets) for own, train in used) / rate
-    price = sum(own * train.tokens for own, train in used) / rate / packets
-    sizes = np.zeros(max(len(train.packets) for _, train in used) + 1)
-    for own, train in used:
-        sizes[len(train.packets)] += own / rate
-    depth, token_time = piconet.bucket_bytes / price, price / piconet.token_rate
-    whole = int(depth)
-    low, high = (solve(rate, sizes, token_time, whole + more, piconet.buffer) for more in (0, 1))
-    share = depth - whole
-    loss = low.packet_loss ** (1.0 - share) * high.packet_loss**share
-    waiting = (1.0 - share) * low.waiting + share * high.waiting
-    behind = (len(piconet.data.packets) - 1) / 2 * token_time * low.delayed if entering.data > 0.0 else 0.0
-    return Bucket(
-        wait_s=waiting / (rate * packets * (1.0 - loss)) + behind,
-        train_loss=low.batch_loss ** (1.0 - share) * high.batch_loss**share,
-        packets=waiting,
-    )
+    rate = data_rate + ack_rate
+    used = rate > 0.0
+    rate = jnp.where(used, rate, 1.0)
+    of_data, of_ack = data_rate / rate, jnp.where(used, ack_rate / rate, 1.0)
+    packets = of_data * data.count + of_ack * ack.count
+    price = (of_data * data.tokens + of_ack * ack.tokens) / packets
+    number = jnp.arange(data.there.size + 1)
+    sizes = of_data * (number == data.count) + of_ack * (number == ack.count)
+    token_time = price / control.rate
+    law = levels(jnp.minimum(rate, MOST_LOAD / (packets * token_time)), sizes, token_time, size)
+    depth = control.depth / price
+    whole = jnp.floor(depth)
+    room = jnp.floor(control.buffer)
+
+    def between(low: Solution, high: Solution, share: Array) -> Solution:
+        def geometric(a: Array, b: Array) -> Array:
+            positive = (a > 0.0) & (b > 0.0)
+            a, b = jnp.where(positive, a, 1.0), jnp.where(positive, b, 1.0)
+            return jnp.where(positive, a ** (1.0 - share) * b**share, 0.0)
+
+        return Solution(
+            geometric(low.packet_loss, high.packet_loss),
+            geometric(low.batch_loss, high.batch_loss),
+            low.delayed,
+            (1.0 - share) * low.waiting + share * high.waiting,
+        )
+
+    def at(depth: Array) -> Solution:
+        return between(queue(law, depth, room), queue(law, depth, room + 1.0), control.buffer - room)
+
+    found = between(at(whole), at(whole + 1.0), depth - whole)
+    behind = (data.count - 1.0) / 2.0 * token_time * found.delayed * (data_rate > 0.0)
+    wait = found.waiting / (rate * packets * (1.0 - found.packet_loss)) + behind
+    return Bucket(*(jnp.where(used, value, 0.0) for value in (wait, found.batch_loss, found.waiting)))
 
 
-def queue_loss(rate: float, train: Transmissions, service_s: float, places: int) -> float:
+def queue_loss(rate: Array, law: Array, service_s: Array, places: Array, size: int) -> Array:
     """Return the share of trains of which a queue refuses a packet.
 
     Every transmission is a packet of its own, and the one under way has a place: the queue of a port is a
@@ -76,59 +110,112 @@ def queue_loss(rate: float, train: Transmissions, service_s: float, places: int)
 
     Args:
         rate: trains a second, Poisson.
-        train: law of their transmissions.
+        law: of their transmissions, on 0, 1, ...
         service_s: time from frame to frame of the port while its queue is busy (s).
         places: packets that it holds.
+        size: K, levels that are followed.
     """
-    if rate == 0.0:
-        return 0.0
-    return solve(rate, train.law, service_s, 1, places - 1).batch_loss
+    used = rate > 0.0
+    mean = law @ jnp.arange(law.size)
+    kept = jnp.minimum(jnp.where(used, rate, 1.0), MOST_LOAD / (mean * service_s))
+    followed = levels(kept, law, service_s, size)
+    low, high = (queue(followed, jnp.ones(()), jnp.floor(places) - 1.0 + more).batch_loss for more in (0, 1))
+    return jnp.where(used, low + (places - jnp.floor(places)) * (high - low), 0.0)
 
 
-class Solution(NamedTuple):
-    """A bucket of whole packets: shares of packets and batches lost, of time with a wait, mean waiting."""
+class Levels(NamedTuple):
+    """The queue without limit, by level 0 to K - 1; not normalised.
 
-    packet_loss: float
-    batch_loss: float
-    delayed: float
-    waiting: float
-
-
-def solve(rate: float, sizes: np.ndarray, token_time: float, depth: int, buffer: int) -> Solution:
-    """Return the losses of Poisson batches at a bucket of whole packets, of which the first ones get in.
-
-    Embedded are the starts of token times. In one of them come k batches with Poisson's probability; the time
-    with k of them is the probability of more than k, over the rate.
+    Attributes:
+        rate, sizes, token_time: of the batches, law of their packets, time of a token.
+        departures: sums of the law at the ends of token times.
+        occupancy: sums of the time at each level, a batch or a token time.
+        passed: batches that find room in so many places, times that time.
+        below: sums of `occupancy`.
     """
-    capacity = depth + buffer
-    content = np.arange(capacity + 1)
-    added = np.zeros((capacity + 1, capacity + 1))
-    for size, share in enumerate(sizes):
-        np.add.at(added, (content, np.minimum(content + size, capacity)), share)
+
+    rate: Array
+    sizes: Array
+    token_time: Array
+    departures: Array
+    occupancy: Array
+    passed: Array
+    below: Array
+
+
+def levels(rate: Array, sizes: Array, token_time: Array, size: int) -> Levels:
+    """Follow the levels of a queue of Poisson batches, served one packet a token time."""
     mean = rate * token_time
-    counts = np.arange(int(mean + 12.0 * mean**0.5) + 20)
-    powers = np.eye(capacity + 1)
-    end, spent = np.zeros((2, capacity + 1, capacity + 1))
-    for exactly, more in zip(poisson.pmf(counts, mean), poisson.sf(counts, mean) / rate, strict=True):
-        end += exactly * powers
-        spent += more * powers
-        powers = powers @ added
-    # a token time begins with what the last one left behind, or with the first batch after an idle time
-    begin = np.eye(capacity + 1)
-    begin[0] = added[0]
-    chain = (end[1:, 1:] @ begin[:-1])[:, 1:]
-    system = np.eye(capacity) - chain.T
-    system[-1] = 1.0
-    law = np.maximum(np.linalg.solve(system, np.eye(capacity)[-1]), 0.0)  # rounding can fall below
-    idle = float(law @ end[1:, 1]) / rate
-    occupancy = law @ spent[1:]
-    occupancy[0] += idle
-    occupancy /= token_time + idle
-    packets = np.arange(sizes.size)
-    excess = np.maximum(packets[None, :] - (capacity - content)[:, None], 0)
-    return Solution(
-        packet_loss=float(occupancy @ excess @ sizes / (packets @ sizes)),
-        batch_loss=float(occupancy @ (excess > 0) @ sizes),
-        delayed=float(occupancy[depth:].sum()),
-        waiting=float(occupancy @ np.clip(content - depth, 0, buffer)),
+    number = jnp.arange(sizes.size)
+    none = jnp.exp(-mean)
+    larger = 1.0 - jnp.cumsum(sizes)  # batches of more than k packets
+
+    def panjer(last: Array, k: Array) -> tuple[Array, Array]:  # H. Panjer, ASTIN Bulletin 12, 1981
+        new = mean / k * (last @ (number * sizes)[1:])
+        return _shifted(last, new), new
+
+    begin = jnp.zeros(sizes.size - 1).at[0].set(none)
+    _, more = jax.lax.scan(panjer, begin, jnp.arange(1.0, size))
+    arrive = jnp.concatenate([none[None], more])  # packets in a token time: (K,)
+    beyond = 1.0 - jnp.cumsum(arrive)  # more than k come
+    # the first batch after an idle time leaves more than m behind
+    first = 1.0 - jnp.cumsum(_window(arrive, sizes))[1:]
+
+    def next_level(
+        state: tuple[Array, Array], at_first: Array
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Level m + 1: as often as the queue comes down from there, it goes up to there.
+
+        pi_(m+1) a_0 = pi_0 P(a first batch leaves more) + sum of pi_j P(more than m + 1 - j come), j = 1..m
+        """
+        seen, last = state
+        new = (seen[:-1] @ beyond[1:] + at_first) / none
+        spent = new / rate - last @ larger[1:]
+        return (_shifted(seen, new), _shifted(last, spent)), (new, spent)
+
+    # the time at a level, and the batches that come from below and pass it, are as often as the ends above it
+    start = (jnp.zeros(size), jnp.zeros(sizes.size - 1).at[0].set(1.0 / rate))
+    _, (after, spent) = jax.lax.scan(next_level, start, first)
+    occupancy = jnp.concatenate([1.0 / rate[None], spent])
+    below = jnp.cumsum(occupancy)
+    return Levels(
+        rate=rate,
+        sizes=sizes,
+        token_time=token_time,
+        departures=jnp.cumsum(jnp.concatenate([jnp.ones(1), after])),
+        occupancy=below,
+        passed=below - _window(occupancy, larger),
+        below=jnp.cumsum(below),
     )
+
+
+def queue(law: Levels, depth: Array, buffer: Array) -> Solution:
+    """Cut the levels off at a capacity, of which the first packets of a batch that do not all fit get in."""
+    most = law.departures.size - 1
+    capacity = jnp.clip(depth + buffer, 1, most).astype(int)
+    depth = jnp.minimum(depth, capacity).astype(int)
+
+    def up_to(sums: Array, level: Array) -> Array:
+        return jnp.where(level >= 0, sums[jnp.maximum(level, 0)], 0.0)
+
+    ended = law.departures[capacity - 1]
+    total = ended * law.token_time + 1.0 / law.rate
+    offered = law.rate * (law.sizes @ jnp.arange(law.sizes.size))
+    waiting = (capacity - depth) - (up_to(law.below, capacity - 1) - up_to(law.below, depth - 1)) / total
+    return Solution(
+        packet_loss=jnp.maximum(1.0 - ended / total / offered, 0.0),
+        batch_loss=jnp.maximum(1.0 - law.passed[capacity] / total, 0.0),
+        delayed=1.0 - up_to(law.occupancy, depth - 1) / total,
+        waiting=jnp.maximum(waiting, 0.0),
+    )
+
+
+def _shifted(last: Array, new: Array) -> Array:
+    return jnp.concatenate([new[None], last[:-1]])
+
+
+def _window(values: Array, weights: Array) -> Array:
+    """Return sums of the last values, weighted by how far back they are: a convolution with a short law."""
+    padded = jnp.concatenate([jnp.zeros(weights.size - 1), values])
+    shifted = [padded[weights.size - 1 - k :][: values.size] for k in range(weights.size)]
+    return weights @ jnp.stack(shifted)

@@ -3,324 +3,398 @@
 Flows that see the same are one class. A class sends its load if its windows allow that; else its windows go
 round as fast as slots and tokens let them (`saturation`), or radio errors hold it back: then it sends at the
 rate at which TCP's law gives the same, at the round trip that this rate makes. That rate falls as the round
-trip grows, so there is one, and a bracketing search finds it. Several classes are solved in turns until none
-moves.
+trip grows, so there is one. The logarithms of the rates of all classes are the unknowns of one system, which
+Newton's method solves. Derivatives are those of the solution, by the implicit function theorem.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import hypot
+from functools import partial
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import root_scalar
+from jax import Array
 
-from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet.air import Air, Passage
-from btqueue.network.piconet.bucket import Bucket, Entering, bucket, queue_loss
-from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender
-from btqueue.network.piconet.saturation import (
-    Window,
-    closed_rate,
-    room_of,
-    saturated_slots,
-    token_capacity,
-    window,
-)
-from btqueue.network.piconet.tcp import LOSSLESS, Timing, tcp_rate
-from btqueue.network.piconet.trains import transmissions
+from btqueue.network.piconet.air import Passage, Question, passage
+from btqueue.network.piconet.bucket import Bucket, Control, bucket, queue_loss
+from btqueue.network.piconet.lone import BACK, DATA, Waits, lone_way
+from btqueue.network.piconet.ports import UP
+from btqueue.network.piconet.saturation import Window, closed_rate, saturated_slots, token_capacity, window
+from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
+from btqueue.network.piconet.tcp import TcpLaw, law_rates
+from btqueue.network.piconet.trains import Sent, failure_rates, transmissions
+from btqueue.queueing.implicit import at_root
+from btqueue.transport.reduced_rates import ReducedRates
 
-LARGEST_QUEUE = 60
-"""Packets of the largest queue whose losses are followed, for cost: a larger one is taken to lose none."""
 LEAST = 1e-3
 """Share of its capacity that a flow sends where its round trip without queueing is asked for."""
 AT_MOST = 0.995
 """Share of its capacity that a flow offers to open queues at most: beyond, they say nothing."""
-TOLERANCE = 1e-9
-MOVED = 1e-7
-MOST_TURNS = 60
-CORRECTED = 1e-5
-MOST_CORRECTIONS = 20
+TOLERANCE = 1e-10
+"""Relative change of a rate in the last iteration."""
+MOST_ITERATIONS = 100
+LONGEST, FURTHER, BACK_AGAIN = 3.0, 1.5, 0.4
+"""Largest change of the logarithm of a rate in a step; its growth from step to step, and after a turn."""
+LOAD, WINDOW, RADIO = 0.0, 1.0, 2.0
+"""What decides the rate of a class."""
+LIMITED = 1e-9
+"""Relative difference of a rate from the load above which the load does not decide."""
+FLATTEST = -0.1
+"""Slope at least, for the first steps."""
+ROUNDING = 1e-12
+"""Change of the logarithm of a rate that says nothing of a slope."""
+LEVELS_OF_QUEUE = LARGEST_QUEUE + 4
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """What a flow of a class sees in open queues.
 
     Attributes:
         rtt_s, delay_s: mean round trip, and time of a segment from sender to receiver.
         overflow, refused: share of its segments that the queue and the token buffer damage.
+        cycle_s: mean time from visit to visit.
+        residual: of the iterations inside.
     """
 
-    rtt_s: float
-    delay_s: float
-    overflow: float
-    refused: float
+    rtt_s: Array
+    delay_s: Array
+    overflow: Array
+    refused: Array
+    cycle_s: Array
+    residual: Array
 
 
-@dataclass(frozen=True)
-class State:
-    """The network at the rates of its classes.
-
-    Attributes:
-        offered: segments a second that a flow of each class sends.
-        air, buckets: what they meet.
-        entering: trains a second that come to each port from a host, by port.
-        seen: by a flow of each class.
-    """
-
-    offered: np.ndarray
-    air: Air
-    entering: dict[Port, Entering]
-    buckets: dict[Port, Bucket]
-    seen: tuple[Seen, ...]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What holds a flow back.
+class Limits(NamedTuple):
+    """What holds a flow of a class back.
 
     Attributes:
         capacity: segments a second that slots and tokens carry of it.
         cycle_s: polling cycle if all flows of the class are saturated (s).
         rate: segments a second that its window lets it send.
         window: see `Window`.
-        by_tokens: whether tokens are scarcer than slots.
+        by_tokens: 1 if tokens are scarcer than slots, else 0.
     """
 
-    capacity: float
-    cycle_s: float
-    rate: float
+    capacity: Array
+    cycle_s: Array
+    rate: Array
     window: Window
-    by_tokens: bool
+    by_tokens: Array
 
 
-class Coupling:
-    """The map from the rates of the classes to what they see.
+class Capacity(NamedTuple):
+    """What a flow of a class could send if it had a window without end.
 
     Attributes:
-        class_of: number of the class of each flow.
-        members: one flow of each class.
+        rate: segments a second.
+        cycle_s: polling cycle if all flows of the class are saturated (s).
+        window: that it has.
+        flows: that share what is scarce.
+        by_tokens: 1 if tokens are scarcer than slots, else 0.
     """
 
-    def __init__(self, piconet: Piconet, timing: Timing) -> None:
-        """Sort the flows into classes."""
-        self.piconet, self.timing = piconet, timing
-        signatures = [_signature(piconet, sender) for sender in piconet.senders]
-        known = list(dict.fromkeys(signatures))
-        self.class_of = tuple(known.index(signature) for signature in signatures)
-        self.members = tuple(piconet.senders[self.class_of.index(k)] for k in range(len(known)))
-        self.data = transmissions(piconet.data, piconet.most_transmissions)
-        self.ack = transmissions(piconet.ack, piconet.most_transmissions)
-        self._known: dict[bytes, State] = {}
+    rate: Array
+    cycle_s: Array
+    window: Window
+    flows: Array
+    by_tokens: Array
 
-    @property
-    def evaluations(self) -> int:
-        """How often the queues were solved."""
-        return len(self._known)
 
-    def at(self, offered: np.ndarray) -> State:
-        """Return what the classes see when they offer so many segments a second."""
-        if (known := self._known.get(offered.tobytes())) is not None:
-            return known
-        net, entering = self.piconet, self._entering(offered)
-        buckets = {port: bucket(net, own) for port, own in entering.items()}
-        window = np.inf if net.ack is None else self.timing.window
-        first = [self.class_of.index(number) for number in range(len(self.members))]
-        air = Air(net, (self.data, self.ack), offered[list(self.class_of)], window, first)
-        seen = tuple(self._seen(number, air, buckets) for number in first)
-        return self._known.setdefault(offered.tobytes(), State(offered, air, entering, buckets, seen))
+class Point(NamedTuple):
+    """The network at some rates; arrays by class (C,).
 
-    def _entering(self, offered: np.ndarray) -> dict[Port, Entering]:
-        found = {Port(s, way): Entering() for s in range(self.piconet.stations) for way in (DOWN, UP)}
-        for sender, number in zip(self.piconet.senders, self.class_of, strict=True):
-            own = found[sender.port]
-            found[sender.port] = own._replace(data=own.data + offered[number])
-            if self.piconet.ack is not None:
-                back = found[sender.back[0]]
-                answers = offered[number] * self.data.success
-                found[sender.back[0]] = back._replace(ack=back.ack + answers)
-        return found
+    Attributes:
+        seen: the open queues.
+        limits: what holds flows back.
+        rates: segments a second that a flow delivers, as far as load, window and radio allow.
+        offered: segments a second that it sends, with what TCP repeats, as far as open queues carry it.
+        limited: what decides.
+    """
 
-    def _seen(self, number: int, air: Air, buckets: dict[Port, Bucket]) -> Seen:
-        """Return what a flow sees.
+    seen: Seen
+    limits: Limits
+    rates: Array
+    offered: Array
+    limited: Array
+
+
+class Network(NamedTuple):
+    """The map from the rates of the classes to what they see, and to what they may send.
+
+    Attributes:
+        structure: the piconet.
+        law: TCP's, where segments can be lost on the radio.
+        inputs: numbers.
+        sent: transmissions of a segment and of an acknowledgement on a hop.
+        success, ack_success: (C,) probability that a segment gets over the radio, or an acknowledgement.
+        success_of_flow: (F,) the same of segments.
+        ways: (C, ...) of lone segments to their receivers, and there and back.
+    """
+
+    structure: Structure
+    law: TcpLaw | None
+    inputs: Inputs
+    sent: tuple[Sent, Sent]
+    success: Array
+    ack_success: Array
+    success_of_flow: Array
+    ways: tuple[Waits, Waits]
+
+    def most(self) -> Array:
+        """Segments a second that a lone flow could send in all slots."""
+        data, ack = self.sent
+        slots = data.mean * data.mean_slots + self.structure.answered * ack.mean * ack.mean_slots
+        return 1.0 / (slots * self.structure.slot_s)
+
+    def seen(self, offered: Array, one: Class, ways: tuple[Waits, Waits]) -> Seen:
+        """Return what a flow of a class sees if (F,) flows offer so many segments a second.
 
         Tokens and the port are two queues in a row: with constant service only the slower one would make a
         segment wait, with random service both would. The waits are added as squares, between the two.
         """
-        sender, passage, net = self.piconet.senders[number], air.passages[number], self.piconet
-        slot_s = net.slot_s
-        tokens = buckets[sender.port]
-        processing_s = net.jitter_s / 2  # uniform from 0
-        before_s = processing_s + passage.delay * slot_s
-        delay = before_s + hypot(tokens.wait_s, passage.wait * slot_s)
-        rtt = np.nan
-        if net.ack is not None:
-            waits = hypot(tokens.wait_s, passage.wait_inside(self.timing.window) * slot_s)
-            rtt = before_s + waits + processing_s + buckets[sender.back[0]].wait_s + passage.answer * slot_s
-        return Seen(rtt, delay, self._overflow(sender, passage, air), tokens.train_loss)
+        structure, inputs = self.structure, self.inputs
+        window = inputs.window if structure.answered else jnp.full((), jnp.inf)
+        found, cycle = passage(Question(structure, self.sent, offered, one, ways, window))
+        buckets = jax.vmap(partial(self._bucket, offered))(one.ports[np.array([DATA, BACK])])
+        tokens = Bucket(*(value[0] for value in buckets))
+        slot_s, processing_s = structure.slot_s, inputs.jitter_s / 2.0  # uniform from 0
+        before_s = processing_s + found.delay * slot_s
+        delay = before_s + _both(tokens.wait_s, found.wait * slot_s)
+        rtt = jnp.full((), jnp.nan)
+        if structure.answered:
+            answered_s = buckets.wait_s[1] + found.answer * slot_s
+            waits = _both(tokens.wait_s, found.wait_inside(window) * slot_s)
+            rtt = before_s + waits + processing_s + answered_s
+        overflow = self._overflow(offered, one, found)
+        return Seen(rtt, delay, overflow, tokens.train_loss, cycle * slot_s, found.residual)
 
-    def _overflow(self, sender: Sender, passage: Passage, air: Air) -> float:
+    def _bucket(self, offered: Array, port: Array) -> Bucket:
+        """Return the bucket of a port."""
+        structure, inputs = self.structure, self.inputs
+        if not structure.tokens:
+            return Bucket(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
+        enter = structure.at_port @ port  # (F, 4)
+        control = Control(inputs.token_rate, inputs.bucket_bytes, inputs.buffer)
+        return bucket(
+            control,
+            structure.data,
+            structure.ack,
+            enter[:, DATA] @ offered,
+            self.sent[0].success * enter[:, BACK] @ offered,
+            structure.levels,
+        )
+
+    def waiting_for_tokens(self, offered: Array) -> Array:
+        """Return the packets that wait for tokens at a station, averaged over the stations."""
+        of_flows, ports = self.structure.class_of @ offered, self.structure.at_port.shape[-1]
+        up = jnp.eye(ports)[UP::2]
+        waiting = jax.vmap(lambda port: self._bucket(of_flows, port).packets)(up)
+        return waiting.sum() / self.structure.stations
+
+    def _overflow(self, offered: Array, one: Class, found: Passage) -> Array:
         """Share of the segments of which the queue of their port refuses a packet.
 
         A queue that windows cannot fill refuses none.
         """
-        net = self.piconet
-        places = net.places[sender.port.way]
-        flows = sum(other.port == sender.port for other in net.senders)
-        most = np.inf if net.ack is None else flows * self.timing.window * len(net.data.packets)
-        if places >= most or places > LARGEST_QUEUE:
-            return 0.0
-        trains = sum(
-            float(air.rates[number]) / net.slot_s
-            for number, other in enumerate(net.senders)
-            if sender.port in other.data
+        structure, inputs = self.structure, self.inputs
+        if not structure.queues:
+            return jnp.zeros(())
+        first = structure.at_port[:, DATA] @ one.ports[DATA]
+        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
+        places = (way > 0.0) @ jnp.where(way > 0.0, inputs.places, 0.0)
+        most = jnp.inf if not structure.answered else first.sum() * inputs.window * structure.data.count
+        short = (places < most) & (places <= LARGEST_QUEUE)
+        crossing = structure.at_port[:, :2].sum(axis=1) @ one.ports[DATA]
+        service_s = found.service * structure.slot_s / self.sent[0].mean
+        lost = queue_loss(
+            crossing @ offered, self.sent[0].law, service_s, jnp.where(short, places, 1.0), LEVELS_OF_QUEUE
         )
-        return queue_loss(trains, self.data, passage.service * net.slot_s / self.data.mean, int(places))
+        return jnp.where(short, lost, 0.0)
 
-    def limits(self, rates: np.ndarray, number: int, load: float, held_back: set[int]) -> Limits:
+    def capacity(self, rates: Array, one: Class, held: Array) -> Capacity:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.
 
-        Classes that are not held back by their load share the rest, each port as much as the next one. The
-        window goes round in the time that a segment takes when its own class sends next to nothing; first it
-        is tried with the longer one at its load, which is solved for anyway, and says enough if the window
-        allows the load even so.
+        Classes that are not held back by their load share the rest, each port as much as the next one.
+
+        Args:
+            rates: (F,) segments a second that the flows deliver.
+            one: the class.
+            held: (F,) whether the load does not decide.
         """
-        net, timing = self.piconet, self.timing
-        own = np.array([k == number for k in self.class_of])
-        others = np.where(own, 0.0, rates[list(self.class_of)])
-        sharing = np.array([k == number or k in held_back for k in self.class_of])
-        ports = Counter(s.port for s, shares in zip(net.senders, sharing, strict=True) if shares)
-        shares = np.array([1.0 / ports[s.port] if s.port in ports else 0.0 for s in net.senders]) * sharing
-        sender = self.members[number]
-        share = 1.0 / ports[sender.port]
-        slots = saturated_slots(net, shares, np.where(sharing, 0.0, others), self.data, self.ack)
-        tokens = token_capacity(net, own, others, sender.port)
-        by_tokens, capacity = tokens < slots.capacity * share, min(slots.capacity * share, tokens)
-        if net.ack is None:
-            return Limits(capacity, slots.cycle_s, capacity, Window(np.inf, 0.0), by_tokens)
-        held = window(timing.window, room_of(net, sender, by_tokens=by_tokens))
-        flows = 1.0 if by_tokens else float(shares.sum()) / share
-        service_s = 1.0 / (flows * capacity)
-        for tried in (load / self.data.success, LEAST * capacity):
-            if tried < AT_MOST * capacity:
-                offered = rates / self.data.success
-                offered[number] = tried
-                elsewhere_s = max(self.at(offered).seen[number].rtt_s - service_s, 0.0)
-                rate = closed_rate(flows * held.mean, service_s, elsewhere_s) / flows
-                if rate * self.data.success >= load:
-                    break
-        return Limits(capacity, slots.cycle_s, rate, held, by_tokens)
-
-
-def _signature(piconet: Piconet, one: Sender) -> tuple:
-    """Return what two flows of one class have in common: themselves, and what their stations carry."""
-    first, last = one.data[0], one.data[-1]
-    ahead = (last.station - first.station) % piconet.stations
-    carried = tuple(
-        tuple(
-            sorted(
-                (p.way, s.rate, p == s.port)
-                for s in piconet.senders
-                for p in s.data
-                if p.station == port.station
-            )
+        structure, inputs = self.structure, self.inputs
+        own = one.flows > 0.0
+        others = jnp.where(own, 0.0, rates)
+        sharing = jnp.where(own | held, 1.0, 0.0)
+        first = structure.at_port[:, DATA]
+        shares = sharing / jnp.maximum(first @ (sharing @ first), 1.0)
+        share = one.member @ shares
+        slots = saturated_slots(structure, self.sent, shares, jnp.where(sharing > 0.0, 0.0, others))
+        tokens = token_capacity(structure, inputs, one, others)
+        by_tokens = tokens < slots.capacity * share
+        rate = jnp.minimum(slots.capacity * share, tokens)
+        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
+        queue = jnp.where(way > 0.0, inputs.places, 0.0).sum()
+        # where tokens are scarce they are not saved
+        room = jnp.where(by_tokens, inputs.buffer, queue) / structure.data.count
+        flows = jnp.where(by_tokens, 1.0, shares.sum() / share)
+        return Capacity(
+            rate, slots.cycle_s, window(inputs.window, room), flows, jnp.where(by_tokens, 1.0, 0.0)
         )
-        for port in one.data
-    )
-    return tuple(port.way for port in one.data), ahead, one.rate, carried
+
+    def at(self, logs: Array) -> Point:
+        """Return the network where classes deliver and offer rates of these logarithms, (2C,).
+
+        A window goes round in the time that a segment takes when its own class sends next to nothing.
+        """
+        structure, inputs = self.structure, self.inputs
+        rates, offered = jnp.exp(logs).reshape(2, -1)
+        of_flows, all_sent = structure.class_of @ rates, structure.class_of @ offered
+        held = jax.lax.stop_gradient(structure.class_of @ (rates < inputs.load * (1.0 - LIMITED))) > 0.0
+        can = jax.vmap(self.capacity, (None, 0, None))(of_flows, structure.classes, held)
+        alone = jnp.where(structure.classes.flows > 0.0, LEAST * can.rate[:, None], all_sent)
+        asked = jnp.stack([jnp.broadcast_to(all_sent, alone.shape), alone])  # (2, C, F)
+        by_class = jax.vmap(self.seen)
+        both = jax.vmap(by_class, (0, None, None))(asked, structure.classes, self.ways)
+        seen, seen_alone = (jax.tree.map(lambda leaf, k=k: leaf[k], both) for k in range(2))
+        limits = self._limits(can, seen_alone)
+        by_window = limits.rate * self.success
+        most = jnp.minimum(inputs.load, by_window)
+        why = jnp.where(inputs.load <= by_window, LOAD, WINDOW)
+        allowed = most
+        if structure.lossy:
+            radio = jax.vmap(self.tcp)(seen.rtt_s, self.success, self.ack_success).goodput
+            allowed, why = jnp.minimum(most, radio), jnp.where(radio < most, RADIO, why)
+        lost = lost_in_buffers(limits, seen) if structure.answered else jnp.zeros_like(most)
+        sent = jnp.minimum(allowed / self.success / (1.0 - lost), AT_MOST * limits.capacity)
+        return Point(seen, limits, allowed, sent, why)
+
+    def _limits(self, can: Capacity, alone: Seen) -> Limits:
+        if not self.structure.answered:
+            endless = Window(jnp.full_like(can.rate, jnp.inf), jnp.zeros_like(can.rate))
+            return Limits(can.rate, can.cycle_s, can.rate, endless, can.by_tokens)
+        service_s = 1.0 / (can.flows * can.rate)
+        elsewhere_s = jnp.maximum(alone.rtt_s - service_s, 0.0)
+        closed = jax.vmap(partial(closed_rate, most=self.structure.customers))
+        rate = closed(can.flows * can.window.mean, service_s, elsewhere_s) / can.flows
+        return Limits(can.rate, can.cycle_s, rate, can.window, can.by_tokens)
+
+    def tcp(self, rtt_s: Array, success: Array, ack_success: Array) -> ReducedRates:
+        """Return what a greedy connection makes of a round trip and the losses of the radio."""
+        inputs, law = self.inputs, self.law
+        assert law is not None  # lossy
+        return law_rates(
+            law,
+            1.0 - success,
+            1.0 - ack_success,
+            rtt_s=rtt_s,
+            min_rto_s=inputs.min_rto_s,
+            max_rto_s=inputs.max_rto_s,
+        )
 
 
-@dataclass(frozen=True)
-class Solved:
+class System(NamedTuple):
+    """What is solved: a piconet, TCP's law where segments can be lost on the radio, and numbers."""
+
+    structure: Structure
+    law: TcpLaw | None
+    inputs: Inputs
+
+
+class Solved(NamedTuple):
     """The fixed point.
 
     Attributes:
-        state: the open queues at the rates found, or just below what they carry.
-        rates: segments a second that a flow of each class delivers.
-        limits: of each class.
-        limited: what decides, for each class: "load", "window" or "radio".
-        residual: largest relative change of a rate by one more turn or correction.
-        evaluations: of the queues.
+        network: that was solved.
+        point: where it stands.
+        residual: largest relative change of a rate by one more iteration.
     """
 
-    state: State
-    rates: np.ndarray
-    limits: tuple[Limits, ...]
-    limited: tuple[str, ...]
-    residual: float
-    evaluations: int
+    network: Network
+    point: Point
+    residual: Array
 
 
-def solve_rates(coupling: Coupling) -> Solved:
-    """Return the network at the rates that loads, windows and radio errors allow.
+def solve_rates(system: System) -> Solved:
+    """Return the network at the rates that loads, windows and radio errors allow."""
+    network = network_of(*system)
+    point, residual = at_root(_point, _search, network)
+    return Solved(network, point, jnp.abs(residual).max())
 
-    Raises:
-        NoConvergence: several classes never settled.
-        ConvergenceError: the queues were not solved.
-    """
-    loads = np.array([sender.rate for sender in coupling.members])
-    rates = np.zeros(len(loads))
-    count = len(loads)
-    held_back = {number for number in range(count) if np.isinf(loads[number])}
-    for _ in range(MOST_TURNS):
-        before, found = rates.copy(), []
-        for number in range(count):
-            rates[number], limit, why = _rate_of(coupling, rates, number, loads[number], held_back)
-            found.append((limit, why))
-            held_back = held_back - {number} if why == "load" else held_back | {number}
-        moved = float(np.max(np.abs(rates - before) / rates))
-        if count == 1 or moved <= MOVED:
-            limits, why = zip(*found, strict=True)
-            state, corrected = _with_repetitions(coupling, rates, limits)
-            residual = max(corrected, 0.0 if count == 1 else moved)
-            return Solved(state, rates.copy(), limits, why, residual, coupling.evaluations)
-    raise NoConvergence(
-        f"the rates of {count} classes of flows still moved by {moved:.1g} in turn {MOST_TURNS}"
+
+def network_of(structure: Structure, law: TcpLaw | None, inputs: Inputs) -> Network:
+    """Say how often trains are sent, and what gets through."""
+    errors = _error_rates(structure, inputs)
+    data, ack = (
+        transmissions(
+            packets, errors[kind], structure.most_transmissions, structure.limit, structure.transmissions
+        )
+        for kind, packets in enumerate((structure.data, structure.ack))
     )
+    hops = 1.0 + structure.classes.route.relayed
+    success = data.success**hops
+    ack_success = ack.success**hops if structure.answered else jnp.ones_like(hops)
+    unused = 1.0 - structure.class_of.sum(axis=1)
+    of_flow = structure.class_of @ success + unused
+    answer = ack if structure.answered else None
+    ways = jax.vmap(lambda route: lone_way(route, data, answer, structure.idle))(structure.classes.route)
+    return Network(structure, law, inputs, (data, ack), success, ack_success, of_flow, ways)
 
 
-def _with_repetitions(coupling: Coupling, rates: np.ndarray, limits: Sequence[Limits]) -> tuple[State, float]:
-    """Return the open queues with what TCP sends again because a buffer was full, as far as they carry it.
+def _point(logs: Array, network: Network) -> tuple[Point, Array]:
+    """Return the network at given logarithms of rates, and by how much they are short, (2C,)."""
+    point = network.at(logs)
+    return point, jnp.log(jnp.concatenate([point.rates, point.offered])) - logs
 
-    Also the relative change that one more correction would make.
+
+def _search(network: Network) -> Array:
+    """Find rates that are what is allowed: the secant method for each, with shorter steps after a turn.
+
+    What is allowed falls with what is delivered: a slope of -1 or below. What is offered grows with losses,
+    which it makes: a slope above -1, but negative, or nothing would be delivered.
     """
-    capacity = np.array([AT_MOST * one.capacity for one in limits])
-    state, change = coupling.at(np.minimum(rates / coupling.data.success, capacity)), 0.0
-    if coupling.piconet.ack is None:
-        return state, change
-    for _ in range(MOST_CORRECTIONS):
-        lost = np.array([overflow(one, seen) for one, seen in zip(limits, state.seen, strict=True)])
-        offered = np.minimum(rates / coupling.data.success / (1.0 - lost), capacity)
-        change = float(np.max(np.abs(offered / state.offered - 1.0)))
-        if change <= CORRECTED:
-            break
-        state = coupling.at(offered)
-    return state, change
+    start = jnp.log(jnp.minimum(network.inputs.load, network.most()))
+    start = jnp.concatenate([start, start])
+
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        _, _, step, _, count = state
+        return (jnp.abs(step).max() > TOLERANCE) & (count < MOST_ITERATIONS)
+
+    def improve(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        logs, last, moved, longest, count = state
+        _, short = _point(logs, network)
+        told = jnp.abs(moved) > ROUNDING
+        slope = jnp.where(told & (count > 0), (short - last) / jnp.where(told, moved, 1.0), -1.0)
+        wanted = -short / jnp.minimum(slope, FLATTEST)
+        turned = (wanted * moved < 0.0) & (count > 0)
+        longest = jnp.where(turned, BACK_AGAIN * longest, jnp.minimum(FURTHER * longest, LONGEST))
+        step = jnp.clip(wanted, -longest, longest)
+        return logs + step, short, step, longest, count + 1
+
+    none = jnp.zeros_like(start)
+    begin = (start, none, none + 1.0, none + LONGEST, jnp.zeros((), int))
+    return jax.lax.while_loop(unfinished, improve, begin)[0]
 
 
-def overflow(limits: Limits, seen: Seen) -> float:
+def lost_in_buffers(limits: Limits, seen: Seen) -> Array:
     """Return the share of its segments that full buffers damage: not more than if they were always full."""
-    return min(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
+    return jnp.minimum(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
 
 
-def _rate_of(
-    coupling: Coupling, rates: np.ndarray, number: int, load: float, held_back: set[int]
-) -> tuple[float, Limits, str]:
-    """Return the rate of one class, the others being given, its limits and which of them decides."""
-    limits, success = coupling.limits(rates, number, load, held_back), coupling.data.success
-    most, why = min((load, "load"), (limits.rate * success, "window"))
-    if success * coupling.ack.success > 1.0 - LOSSLESS or coupling.piconet.ack is None:
-        return most, limits, why
+def _both(first: Array, second: Array) -> Array:
+    """Root of a sum of squares, with a derivative where both are 0."""
+    square = first**2 + second**2
+    none = square == 0.0
+    return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, square)))
 
-    def excess(log_rate: float) -> float:
-        tried = rates / success
-        tried[number] = min(np.exp(log_rate) / success, AT_MOST * limits.capacity)
-        seen = coupling.at(tried).seen[number]
-        tcp = tcp_rate(coupling.timing, seen.rtt_s, 1.0 - success, 1.0 - coupling.ack.success)
-        return np.log(tcp.rate) - log_rate
 
-    if excess(np.log(most)) >= 0.0:
-        return most, limits, why
-    found = root_scalar(excess, bracket=(np.log(most) - 12.0, np.log(most)), method="brentq", xtol=TOLERANCE)
-    return float(np.exp(found.root)), limits, "radio"
+def _error_rates(structure: Structure, inputs: Inputs) -> Array:
+    """(2, K) error rates of packets of data and of acknowledgements on one hop, in the long run."""
+    radio = inputs.radio
+    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), structure.data, structure.ack)
+    if not structure.errors:
+        return jnp.zeros_like(both.slots)
+    ber = jnp.stack([radio.ber_good, radio.ber_bad])[:, None]
+    good, bad = failure_rates(both, ber)
+    mean = (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)
+    given = jnp.isfinite(radio.per)
+    return jnp.where(given, jnp.where(given, radio.per, 0.0), mean)

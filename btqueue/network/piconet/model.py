@@ -5,17 +5,32 @@ token buckets at these rates. Approximations, with their measured errors, are on
 this model.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from btqueue.baseband import SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet.coupling import Coupling, Limits, Solved, overflow, solve_rates
-from btqueue.network.piconet.ports import UP, Port, Train, piconet_of
-from btqueue.network.piconet.tcp import Timing, tcp_rate
-from btqueue.queueing.errors import ConvergenceError
+from btqueue.network.piconet.coupling import LOAD, WINDOW, Solved, System, lost_in_buffers, solve_rates
+from btqueue.network.piconet.lone import DATA
+from btqueue.network.piconet.ports import Piconet, piconet_of
+from btqueue.network.piconet.structure import (
+    LARGEST_QUEUE,
+    Class,
+    Inputs,
+    Radio,
+    Structure,
+    layout_of,
+    structure_of,
+)
+from btqueue.network.piconet.tcp import TcpLaw, law
+from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 
 NEAR = 0.9
@@ -31,183 +46,332 @@ SHORT_FADE_S = 0.005
 """Mean bad state, about a segment's time on the air, that queues do not see either."""
 RARE = 1e-6
 """Loss below which nothing is said of its kind."""
+CONVERGED = 1e-6
+"""Relative change of a rate in the last iteration up to which an answer stands."""
+
+
+class Findings(NamedTuple):
+    """What warnings are about, by class (C,).
+
+    Attributes:
+        limited: what decides the rate.
+        room: share of the rate that slots, tokens and windows would allow.
+        outgrown: whether windows outgrow a buffer.
+        overload: whether more is offered than slots and tokens carry.
+        relayed: whether flows go from station to station.
+        success: probability that a segment gets over the radio.
+        residual: largest relative change of a rate by one more iteration, and of an iteration inside.
+    """
+
+    limited: Array
+    room: Array
+    outgrown: Array
+    overload: Array
+    relayed: Array
+    success: Array
+    residual: Array
+
+
+@jax.jit
+def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
+    """Return metrics, by class (C,) or of the network (), NaN where the model has none, and findings."""
+    structure, _, inputs = system
+    found = solve_rates(system)
+    point = found.point
+    metrics = jax.vmap(partial(_metrics_of_class, structure, inputs, found))(
+        jnp.arange(inputs.load.size), structure.classes
+    )
+    metrics |= _of_the_network(structure, found)
+    limits = point.limits
+    findings = Findings(
+        limited=point.limited,
+        room=point.rates / (limits.rate * found.network.success),
+        outgrown=limits.window.loss > 0.0,
+        overload=inputs.load >= limits.capacity,
+        relayed=structure.classes.route.relayed > 0.0,
+        success=found.network.success,
+        residual=jnp.maximum(found.residual, point.seen.residual.max()),
+    )
+    return metrics, findings
+
+
+def _metrics_of_class(
+    structure: Structure, inputs: Inputs, found: Solved, number: Array, one: Class
+) -> dict[str, Array]:
+    """Return the metrics of a flow of a class."""
+    seen, limits, rate, _, why = jax.tree.map(lambda leaf: leaf[number], found.point)
+    success = found.network.success[number]
+    kilobits = structure.data_kilobits
+    none = jnp.full((), jnp.nan)
+    if not structure.answered:
+        kept = (1.0 - seen.overflow) * (1.0 - seen.refused) * success
+        load = inputs.load[number]
+        goodput = jnp.minimum(load * kept, limits.capacity * success) * kilobits
+        below = load < limits.capacity
+        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
+        places = jnp.where(way > 0.0, inputs.places, 0.0).sum()
+        bounded = jnp.isfinite(load) & (below | jnp.isfinite(places))
+        offered = jnp.where(jnp.isfinite(load), load, 1.0) * kilobits
+        return {
+            "goodput_kbps": goodput,
+            "throughput_kbps": jnp.where(bounded, offered, none),
+            "segment_loss": jnp.where(bounded, jnp.where(below, 1.0 - kept, 1.0 - goodput / offered), none),
+            "delay_s": jnp.where(below, seen.delay_s, none),
+        }
+    lost = jnp.where(why == WINDOW, limits.window.loss, lost_in_buffers(limits, seen))
+    loss = 1.0 - (1.0 - lost) * success
+    longest = limits.window.mean / rate
+    rtt = jnp.where(
+        why == WINDOW, longest, jnp.where(why == LOAD, jnp.minimum(seen.rtt_s, longest), seen.rtt_s)
+    )
+    metrics = {
+        "goodput_kbps": rate * kilobits,
+        "throughput_kbps": rate * kilobits / (1.0 - loss),
+        "rtt_s": rtt,
+        "segment_loss": loss,
+    }
+    known = lost <= RARE
+    if not structure.lossy:
+        zero = jnp.where(known, 0.0, none)
+        window = jnp.where(known, inputs.window, none)
+        return metrics | {"window_segments": window, "timeouts_per_s": zero, "fast_retransmits_per_s": zero}
+    tcp = found.network.tcp(rtt, success, found.network.ack_success[number])
+    share = rate / tcp.goodput
+    return metrics | {
+        "window_segments": jnp.where(known, tcp.mean_window, none),
+        "timeouts_per_s": jnp.where(known, tcp.timeouts * share, none),
+        "fast_retransmits_per_s": jnp.where(known, tcp.fast_retransmits * share, none),
+    }
+
+
+def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:
+    """Return what the air and its queues come to, averaged over the stations."""
+    limits, limited, none = found.point.limits, found.point.limited, jnp.full((), jnp.nan)
+    flows = structure.class_of.sum(axis=0)  # (C,)
+    offered = jnp.where(limited == WINDOW, found.point.rates / found.network.success, found.point.offered)
+    data, ack = found.network.sent
+    slots = data.mean * data.mean_slots + structure.answered * ack.mean * ack.mean_slots
+    full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (found.network.inputs.load >= limits.capacity))
+    real = flows > 0.0
+    lone_class = real.sum() == 1
+    some_full = (full & real).any()
+    cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), found.point.seen.cycle_s[0])
+    metrics = {"slot_utilisation": (flows * offered).sum() * slots * SLOT_S, "cycle_s": cycle}
+    waiting = found.network.waiting_for_tokens(found.point.offered) if structure.tokens else jnp.zeros(())
+    known = ~some_full & ~((limited == WINDOW) & real).any()
+    return metrics | {"token_buffer": jnp.where(known, waiting, none)}
+
+
+class Plan:
+    """A scenario as numbers that may be varied, and a pure function from these to metrics.
+
+    `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
+    `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
+
+    Attributes:
+        scenario: that is answered.
+        parameters: the values of the keys that may be varied.
+    """
+
+    def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
+        """Read a scenario that the model covers.
+
+        Args:
+            scenario: to be answered.
+            apart: whether flows with loads of their own, which may be equal, can be varied one by one.
+        """
+        self.scenario, self.piconet = scenario, piconet_of(scenario)
+        own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
+        self.layout = layout_of(self.piconet, apart=own)
+        self.parameters = _values(scenario, self.piconet)
+        lossy = (
+            self.piconet.ack is not None and self.piconet.worst_error > 0.0 and not _repeated(self.piconet)
+        )
+        self._structure = structure_of(self.piconet, self.layout, lossy=lossy)
+        self._law = _law(scenario, lossy)
+
+    @in_float64
+    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return metrics of all flows, (flows,), or of the network, (); NaN where the model has none.
+
+        Args:
+            parameters: values that differ from those of the scenario, by key.
+
+        Raises:
+            KeyError: a key is not one of `parameters`.
+        """
+        return self.with_findings(parameters)[0]
+
+    @in_float64
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
+        """Return metrics as `metrics` does, and findings by class."""
+        changed = dict(parameters or {})
+        if unknown := sorted(set(changed) - set(self.parameters)):
+            raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
+        metrics, findings = metrics_of(self.system(changed))
+        of_flow = np.array(self.layout.class_of)
+        return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}, findings
+
+    @in_float64
+    def system(self, values: Mapping[str, Any]) -> System:
+        """Return what is solved where the keys that may be varied have these values."""
+        return System(self._structure, self._law, self._inputs({**self.parameters, **values}))
+
+    def _inputs(self, values: Mapping[str, Any]) -> Inputs:
+        scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
+
+        def number(key: str, otherwise: float) -> Any:
+            return jnp.asarray(values.get(key, otherwise), float)
+
+        loads = []
+        for member in (*self.layout.members, *self.layout.members[:1] * self._structure.padding):
+            sender = self.piconet.senders[member]
+            key = own_load(member) if sender.own_load else "traffic.load_kbps"
+            kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
+            loads.append(kbps / self._structure.data_kilobits)
+        constant = radio.model == "constant"
+        perfect = radio.model == "perfect"
+        good, bad = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
+        transport, infinite = scenario.transport, float("inf")
+        down = control.central_buffer_packets
+        return Inputs(
+            load=jnp.stack(loads),
+            token_rate=number("flow_control.token_rate_kbps", infinite) * 125.0,
+            bucket_bytes=number("flow_control.bucket_bytes", infinite),
+            buffer=number("flow_control.buffer_packets", infinite),
+            places=jnp.stack(
+                [
+                    number("flow_control.central_buffer_packets", infinite if down is None else down),
+                    number("flow_control.baseband_packets", control.baseband_packets),
+                ]
+            ),
+            jitter_s=number("run.jitter_s", 0.0),
+            window=number("transport.receive_window_segments", transport.receive_window_segments),
+            min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
+            max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
+            radio=Radio(
+                ber_good=jnp.zeros(()) if perfect else number(good, 0.0),
+                ber_bad=jnp.zeros(()) if perfect else number(bad, 0.0),
+                good_s=number("radio.good_s", 1.0),
+                bad_s=number("radio.bad_s", 1.0),
+                per=number("radio.per", np.nan),
+            ),
+        )
+
+
+def own_load(flow: int) -> str:
+    """Return the key of the load of a flow that has one of its own."""
+    return f"network.flows[{flow}].load_kbps"
+
+
+def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
+    """Return the keys that may be varied, with their values."""
+    control, transport, radio = scenario.flow_control, scenario.transport, scenario.radio
+    found: dict[str, float] = {}
+    for number, sender in enumerate(piconet.senders):
+        if np.isfinite(sender.rate):
+            kbps = sender.rate * scenario.traffic.message_bytes * 8 / 1000
+            found[own_load(number) if sender.own_load else "traffic.load_kbps"] = kbps
+    if control.enabled:
+        for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
+            found[f"flow_control.{name}"] = float(getattr(control, name))
+    for name, places in zip(("central_buffer_packets", "baseband_packets"), piconet.places, strict=True):
+        if places <= LARGEST_QUEUE:
+            found[f"flow_control.{name}"] = places
+    if piconet.ack is not None:
+        for name in ("receive_window_segments", "min_rto_s", "max_rto_s"):
+            found[f"transport.{name}"] = float(getattr(transport, name))
+    found["run.jitter_s"] = scenario.run.jitter_s
+    if radio.per is not None:
+        found["radio.per"] = radio.per
+    elif radio.model != "perfect":
+        keys = ("ber",) if radio.model == "constant" else ("ber_good", "ber_bad", "good_s", "bad_s")
+        found |= {f"radio.{name}": float(getattr(radio, name)) for name in keys}
+    return found
+
+
+def _repeated(piconet: Piconet) -> bool:
+    """Whether the link repeats every packet until it is there."""
+    return bool(np.isinf(piconet.most_transmissions))
+
+
+def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
+    """Return TCP's law, if segments can be lost on the radio."""
+    if not lossy:
+        return None
+    transport = scenario.transport
+    return law(transport.receive_window_segments)
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
-    transport, net = scenario.transport, piconet_of(scenario)
-    timing = Timing(transport.receive_window_segments, transport.min_rto_s, transport.max_rto_s)
-    coupling = Coupling(net, timing)
-    _require_passage(coupling)
-    try:
-        found = solve_rates(coupling)
-    except ConvergenceError as error:
-        raise NoConvergence(f"the queues of this piconet: {error}") from error
-    _require_room(coupling, found)
-    kilobits = scenario.traffic.message_bytes * 8 / 1000
-    of_class = [_metrics(coupling, found, number, kilobits) for number in range(len(coupling.members))]
-    names = [name for name in of_class[0] if all(name in one for one in of_class)]
-    metrics: dict[str, Any] = {
-        name: np.array([of_class[number][name] for number in coupling.class_of]) for name in names
-    }
-    metrics |= _of_the_network(coupling, found)
+    plan = Plan(scenario, apart=False)
+    metrics, findings = solved(plan)
+    queues = {"token_buffer": metrics.pop("token_buffer")} if "token_buffer" in metrics else {}
+    known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
+    if queues and not np.isnan(queues["token_buffer"]):
+        known["queue_packets"] = queues
     notes = {
         "method": "queueing: polled ports, token buckets and TCP's rate in one fixed point",
         "converged": True,
-        "residual": max(found.residual, found.state.air.residual),
-        "iterations": found.evaluations,
-        "warnings": _warnings(coupling, found) + not_modelled(scenario, coupling, found),
+        "residual": float(findings.residual),
+        "warnings": warnings_of(plan, findings),
     }
-    return metrics, notes
+    return known, notes
 
 
-def _require_passage(coupling: Coupling) -> None:
-    """Make sure that segments get through.
+@in_float64
+def solved(plan: Plan) -> tuple[dict[str, np.ndarray], Findings]:
+    """Return the metrics of a plan and its findings, as numbers of numpy.
 
     Raises:
-        NoConvergence: they do not.
+        NoConvergence: nothing gets through, rates never settled, or flows live by a full buffer's losses.
     """
-    if coupling.data.success * coupling.ack.success < NOTHING:
+    metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
+    if (findings.success < NOTHING).any():
         raise NoConvergence("no segment gets through: the flows never move")
+    if not findings.residual <= CONVERGED:
+        raise NoConvergence(
+            f"the queues of this piconet: rates still changed by {float(findings.residual):.1g}"
+        )
+    # there goodput was measured to be 15 % off in the median, and 140 % in the worst of 100 rings:
+    # connections overflow the buffer in a fixed rhythm, which decides between fast retransmits and timeouts
+    if (findings.relayed & (findings.limited == WINDOW) & findings.outgrown).any():
+        raise NoConvergence(
+            "connections through the central are held back by a full buffer, whose losses this model does "
+            "not know: give their windows room (transport.receive_window_segments, "
+            "flow_control.buffer_packets), or lower traffic.load_kbps"
+        )
+    return metrics, findings
 
 
-def _outgrown(coupling: Coupling, limits: Limits, number: int) -> bool:
-    """Whether windows of a class of relayed flows outgrow the buffer in front of their bottleneck."""
-    return len(coupling.members[number].data) > 1 and limits.window.loss > 0.0
-
-
-def _require_room(coupling: Coupling, found: Solved) -> None:
-    """Make sure that no relayed flows live by the losses of a full buffer.
-
-    There goodput was measured to be 15 % off in the median, and 140 % in the worst of 100 rings: connections
-    overflow the buffer in a fixed rhythm, which decides between fast retransmits and timeouts.
-
-    Raises:
-        NoConvergence: some do.
-    """
-    for number, (limits, why) in enumerate(zip(found.limits, found.limited, strict=True)):
-        if why == "window" and _outgrown(coupling, limits, number):
-            raise NoConvergence(
-                "connections through the central are held back by a full buffer, whose losses this model "
-                "does not know: give their windows room (transport.receive_window_segments, "
-                "flow_control.buffer_packets), or lower traffic.load_kbps"
-            )
-
-
-def _metrics(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
-    """Return the metrics of a flow of a class."""
-    rate, limits, why = found.rates[number], found.limits[number], found.limited[number]
-    seen, net = found.state.seen[number], coupling.piconet
-    on_radio = 1.0 - coupling.data.success
-    if net.ack is None:
-        return _without_transport(coupling, found, number, kilobits)
-    lost = limits.window.loss if why == "window" else overflow(limits, seen)
-    loss = 1.0 - (1.0 - lost) * (1.0 - on_radio)
-    longest = limits.window.mean / rate
-    metrics = {
-        "goodput_kbps": rate * kilobits,
-        "throughput_kbps": rate * kilobits / (1.0 - loss),
-        "rtt_s": longest if why == "window" else min(seen.rtt_s, longest) if why == "load" else seen.rtt_s,
-        "segment_loss": loss,
-    }
-    if lost > RARE:
-        return metrics
-    tcp = tcp_rate(coupling.timing, metrics["rtt_s"], on_radio, 1.0 - coupling.ack.success)
-    share = rate / tcp.rate
-    return metrics | {
-        "window_segments": tcp.window,
-        "timeouts_per_s": tcp.timeouts * share,
-        "fast_retransmits_per_s": tcp.fast_retransmits * share,
-    }
-
-
-def _without_transport(coupling: Coupling, found: Solved, number: int, kilobits: float) -> dict[str, float]:
-    """Return the metrics of messages that nobody repeats."""
-    limits, seen = found.limits[number], found.state.seen[number]
-    sender = coupling.members[number]
-    carried = limits.capacity * coupling.data.success
-    kept = (1.0 - seen.overflow) * (1.0 - seen.refused) * coupling.data.success
-    goodput = min(sender.rate * kept, carried) * kilobits
-    metrics = {"goodput_kbps": goodput}
-    if sender.rate < limits.capacity:
-        return metrics | {
-            "throughput_kbps": sender.rate * kilobits,
-            "segment_loss": 1.0 - kept,
-            "delay_s": seen.delay_s,
-        }
-    if np.isfinite(sender.rate) and np.isfinite(coupling.piconet.places[sender.port.way]):
-        offered = sender.rate * kilobits
-        metrics |= {"throughput_kbps": offered, "segment_loss": 1.0 - goodput / offered}
-    return metrics
-
-
-def _of_the_network(coupling: Coupling, found: Solved) -> dict[str, Any]:
-    """Return what the air and its queues come to, averaged over the stations."""
-    air, net = found.state.air, coupling.piconet
-    stations = range(net.stations)
-
-    sent = [
-        rate / coupling.data.success if why == "window" else float(offered)
-        for rate, why, offered in zip(found.rates, found.limited, found.state.offered, strict=True)
-    ]
-    slots = sum(train.mean * train.mean_slots for train in (coupling.data, coupling.ack))
-    metrics: dict[str, Any] = {"slot_utilisation": sum(sent[k] for k in coupling.class_of) * slots * SLOT_S}
-    full = [
-        not limits.by_tokens and (why == "window" or member.rate >= limits.capacity)
-        for limits, why, member in zip(found.limits, found.limited, coupling.members, strict=True)
-    ]
-    if full == [True]:
-        metrics["cycle_s"] = found.limits[0].cycle_s
-    elif not any(full):
-        metrics["cycle_s"] = air.cycle * net.slot_s
-    if not any(full) and "window" not in found.limited:
-        token_buffer = np.mean([found.state.buckets[Port(s, UP)].packets for s in stations])
-        metrics["queue_packets"] = {"token_buffer": float(token_buffer)}
-    return metrics
-
-
-def _warnings(coupling: Coupling, found: Solved) -> list[str]:
-    found_weak = []
-    if coupling.piconet.ack is not None and coupling.data.success < 1.0 - RARE:
-        found_weak.append(
+def warnings_of(plan: Plan, findings: Findings) -> list[str]:
+    """Return a warning for each regime, and for each key, in which the answer is less certain."""
+    scenario, net = plan.scenario, plan.piconet
+    control, weak = scenario.flow_control, []
+    by_load, full = findings.limited == LOAD, findings.limited == WINDOW
+    answered = net.ack is not None
+    if answered and findings.success.min() < 1.0 - RARE:
+        weak.append(
             "segments are lost on the radio: messages wait for repetitions in bursts that are not in the "
             "round trip (too short by 8 % at a loss of 0.07, by 40 % at 0.3)"
         )
-    if coupling.piconet.ack is None and any(
-        member.rate >= limits.capacity for member, limits in zip(coupling.members, found.limits, strict=True)
-    ):
-        found_weak.append("more is offered than the piconet carries: queues grow without end or overflow")
-    if any(
-        why == "load" and _outgrown(coupling, limits, number) and rate > NEAR_RELAYED * limits.rate
-        for number, (rate, limits, why) in enumerate(
-            zip(found.rates, found.limits, found.limited, strict=True)
-        )
-    ):
-        found_weak.append(
+    if not answered and findings.overload.any():
+        weak.append("more is offered than the piconet carries: queues grow without end or overflow")
+    if (by_load & findings.relayed & findings.outgrown & (findings.room > NEAR_RELAYED)).any():
+        weak.append(
             f"the load is above {NEAR_RELAYED} of the rate at which windows overflow a buffer: goodput may "
             "be half of the load, and round trips several times as long"
         )
-    near = any(
-        why == "load" and rate > NEAR * limits.rate * coupling.data.success
-        for rate, limits, why in zip(found.rates, found.limits, found.limited, strict=True)
-    )
-    if near:
-        found_weak.append(
-            "the load is close to what the piconet carries: round trips are least certain there"
-        )
-    return found_weak
-
-
-def not_modelled(scenario: Scenario, coupling: Coupling, found: Solved) -> list[str]:
-    """Return a warning for each key that matters more here than the model knows."""
-    net, control, weak = coupling.piconet, scenario.flow_control, []
-    if "load" in found.limited and (stretch := _stretch(scenario, net.data)) > STRETCHED:
+    if (by_load & (findings.room > NEAR)).any():
+        weak.append("the load is close to what the piconet carries: round trips are least certain there")
+    if by_load.any() and (stretch := _stretch(scenario)) > STRETCHED:
         weak.append(
             f"the radio fades for radio.bad_s = {scenario.radio.bad_s:g} s at a time, in which a segment "
             f"takes {stretch:.3g} times as many transmissions: what piles up meanwhile, and timers that "
             "expire, are not modelled; round trips come out 11 to 60 % short, up to 83 % with long outages"
         )
-    if net.ack is None:
+    if not answered:
         return weak
     if control.enabled and control.bucket_bytes < net.data.tokens:
         weak.append(
@@ -215,8 +379,7 @@ def not_modelled(scenario: Scenario, coupling: Coupling, found: Solved) -> list[
             f"{net.data.tokens} bytes: its packets wait for tokens one by one; round trips come out up to "
             "32 % long"
         )
-    full = [why == "window" for why in found.limited]
-    if any(full) and coupling.timing.window == 1 and net.stations > 1:
+    if full.any() and net.window == 1 and net.stations > 1:
         weak.append(
             "transport.receive_window_segments = 1: greedy flows leave slots unused; goodput comes out up to "
             "13 % off, and round trips of other flows up to 39 % long"
@@ -224,17 +387,18 @@ def not_modelled(scenario: Scenario, coupling: Coupling, found: Solved) -> list[
     return weak
 
 
-def _stretch(scenario: Scenario, train: Train) -> float:
+def _stretch(scenario: Scenario) -> float:
     """Return how many times as many transmissions a segment takes in the radio's bad state as in the good."""
     radio, link = scenario.radio, scenario.link
     if radio.model != "gilbert-elliott" or radio.per is not None or link.arq == "none":
         return 1.0
     if radio.bad_s <= SHORT_FADE_S:
         return 1.0
+    packets = piconet_of(scenario).data.packets
     good, bad = (
         sum(
             1.0 / max(1.0 - float(packet_error_rate(packet, ber, bits=radio.bits)), 1e-3)
-            for packet in train.packets
+            for packet in packets
         )
         for ber in (radio.ber_good, radio.ber_bad)
     )

@@ -6,10 +6,7 @@ between two stations; its acknowledgements cross the opposite ports on their way
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
-
-import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
@@ -36,17 +33,10 @@ class Train:
     Attributes:
         packets: their types.
         tokens: bytes that a token bucket charges for them.
-        error_rates: of each packet.
     """
 
     packets: tuple[PacketType, ...]
     tokens: int
-    error_rates: np.ndarray
-
-    @cached_property
-    def slots(self) -> np.ndarray:
-        """Slots of each packet."""
-        return np.array([packet.slots for packet in self.packets], float)
 
 
 class Sender(NamedTuple):
@@ -55,10 +45,12 @@ class Sender(NamedTuple):
     Attributes:
         data: ports that its data cross, in turn.
         rate: messages a second; infinite for a greedy source.
+        own_load: whether the load is given for this flow alone.
     """
 
     data: tuple[Port, ...]
     rate: float
+    own_load: bool = False
 
     @property
     def port(self) -> Port:
@@ -79,6 +71,7 @@ class Piconet:
         stations: number n.
         limit: most frames of a visit (M).
         most_transmissions: of a packet; 1 without ARQ, infinite if it is repeated for ever.
+        message_bytes: of a segment, without headers.
         data, ack: trains of a segment and of its acknowledgement; no `ack` without a transport protocol.
         senders: the flows.
         places: packets that may wait in the queue of a port, by way; infinite without limit.
@@ -86,6 +79,9 @@ class Piconet:
         bucket_bytes: depth of a token bucket.
         token_rate: bytes a second; infinite without flow control.
         jitter_s: largest random processing delay of a segment at its sender (s).
+        window: receive window (segments).
+        on_air: whether errors can hit all bits on the air, or payloads only.
+        worst_error: largest error rate of a packet.
         whole: whether the central puts a segment together before it passes it on.
         slot_s: mean time from one slot that voice links leave to the next (s).
     """
@@ -93,6 +89,7 @@ class Piconet:
     stations: int
     limit: int
     most_transmissions: float
+    message_bytes: int
     data: Train
     ack: Train | None
     senders: tuple[Sender, ...]
@@ -101,6 +98,9 @@ class Piconet:
     bucket_bytes: int
     token_rate: float
     jitter_s: float
+    window: int
+    on_air: bool
+    worst_error: float
     whole: bool
     slot_s: float
 
@@ -119,7 +119,6 @@ def piconet_of(scenario: Scenario) -> Piconet:
         return Train(
             tuple(piece.packet for piece in pieces),
             sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
-            np.array([error_rate(scenario, piece.packet) for piece in pieces]),
         )
 
     plan = topology(scenario)
@@ -129,6 +128,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         stations=len(piconet.members),
         limit=_limit(scenario.polling.discipline, scenario.polling.limit),
         most_transmissions=_most_transmissions(link.arq),
+        message_bytes=traffic.message_bytes,
         data=train(traffic.message_bytes + headers),
         ack=train(headers) if transport.protocol == "tcp" else None,
         senders=tuple(_sender(scenario, piconet, flow) for flow in plan.flows),
@@ -137,6 +137,9 @@ def piconet_of(scenario: Scenario) -> Piconet:
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
         jitter_s=scenario.run.jitter_s,
+        window=transport.receive_window_segments,
+        on_air=scenario.radio.bits == "on-air",
+        worst_error=max(error_rate(scenario, packet) for packet in types),
         whole=scenario.network.relay == "segment",
         slot_s=_slot_s(scenario),
     )
@@ -170,7 +173,7 @@ def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
     if own is not None:
         source, load = own.law or source, own.load_kbps or load
     rate = float("inf") if source == "greedy" else load * 1000 / (8 * traffic.message_bytes)
-    return Sender(data, rate)
+    return Sender(data, rate, own is not None and own.load_kbps is not None)
 
 
 def _most_transmissions(arq: str | int) -> float:

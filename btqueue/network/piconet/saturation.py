@@ -7,17 +7,19 @@ window that is bounded by a full buffer goes up and down between half of what fi
 
 from typing import NamedTuple
 
-import numpy as np
-from scipy.optimize import root_scalar
+import jax
+import jax.numpy as jnp
+from jax import Array
 
 from btqueue.network.piconet.lone import EMPTY_FRAME
-from btqueue.network.piconet.ports import Piconet, Port, Sender
-from btqueue.network.piconet.trains import Transmissions
+from btqueue.network.piconet.structure import Class, Inputs, Structure
+from btqueue.network.piconet.trains import Sent
 
 LEAST_LEFT = 1e-3
 """Share of the slots, or of the tokens, that the others leave at least."""
 ALIKE = 1e-9
 """Relative difference of the frames of two stations that are equally busy."""
+HALVINGS = 50
 
 
 class Window(NamedTuple):
@@ -28,124 +30,124 @@ class Window(NamedTuple):
         loss: share of the segments that a full buffer damages; 0 if the window fits into it.
     """
 
-    mean: float
-    loss: float
+    mean: Array
+    loss: Array
 
 
-def window(receive_window: int, room: float) -> Window:
+def window(receive_window: Array, room: Array) -> Window:
     """Return the window of a greedy flow with room for so many segments.
 
     Between two losses it grows by one a round trip, from half to all of what fits (M. Mathis et al., 1997);
     one segment more is lost, and a window of segments passes while that is found and repaired.
     """
-    if receive_window <= room:
-        return Window(float(receive_window), 0.0)
-    room = max(room, 1.0)
+    fits = receive_window <= room
+    room = jnp.maximum(jnp.where(fits, receive_window, room), 1.0)
     largest = room + 1.0
-    return Window(max(0.75 * room, 1.0), 1.0 / (0.375 * largest**2 + largest))
-
-
-def room_of(piconet: Piconet, sender: Sender, *, by_tokens: bool) -> float:
-    """Return the segments for which there is room where they pile up: before the tokens, or in the queue."""
-    places = piconet.buffer if by_tokens else piconet.places[sender.port.way]  # scarce tokens are not saved
-    return places / len(piconet.data.packets)
+    mean, loss = jnp.maximum(0.75 * room, 1.0), 1.0 / (0.375 * largest**2 + largest)
+    return Window(jnp.where(fits, receive_window, mean), jnp.where(fits, 0.0, loss))
 
 
 class Slots(NamedTuple):
     """A piconet with some saturated flows.
 
     Attributes:
-        capacity: segments a second of each of them.
+        capacity: segments a second of a flow with share 1.
         cycle_s: mean polling cycle (s).
     """
 
-    capacity: float
-    cycle_s: float
+    capacity: Array
+    cycle_s: Array
 
 
-def saturated_slots(
-    piconet: Piconet,
-    shares: np.ndarray,
-    others: np.ndarray,
-    data: Transmissions,
-    ack: Transmissions,
-) -> Slots:
+class _Use(NamedTuple):
+    """(N, 2) frames and slots, in a slot."""
+
+    frames: Array
+    slots: Array
+
+
+def saturated_slots(structure: Structure, sent: tuple[Sent, Sent], shares: Array, others: Array) -> Slots:
     """Return what the slots carry of a flow with share 1 when all flows that have a share are saturated.
 
     The fullest station uses all M frames of its visits; packets of its two ports share frames. The other
     stations have an empty frame in every cycle in which the limit does not end their visit.
 
     Args:
-        piconet: whose slots they are.
-        shares: (flows,) of what a saturated port sends; 0 for flows that are not saturated.
-        others: (flows,) segments a second of those.
-        data: transmissions of a segment.
-        ack: transmissions of an acknowledgement.
+        structure: the piconet.
+        sent: transmissions of a segment and of an acknowledgement.
+        shares: (F,) of what a saturated port sends; 0 for flows that are not saturated.
+        others: (F,) segments a second of those.
     """
+    frames = jnp.stack([one.mean for one in sent])
+    slots = frames * jnp.stack([one.mean_slots for one in sent])
+    there = jnp.arange(structure.at_port.shape[-1] // 2) < structure.stations
 
-    def excess(rate: float) -> tuple[float, float]:
+    def used(rates: Array) -> _Use:
+        by_kind = jnp.einsum("f,fkp->pk", rates * structure.slot_s, structure.kind_at_port).reshape(-1, 2, 2)
+        return _Use(by_kind @ frames, by_kind @ slots)
+
+    of_saturated, of_others = used(shares), used(others)
+
+    def excess(rate: Array, saturated: _Use, rest: _Use) -> tuple[Array, Array]:
         """Return the slots wanted in a slot, less one, and the cycle in slots."""
-        frames, slots = _carried(piconet, (rate * shares + others) * piconet.slot_s, data, ack)
-        busiest = frames.max()
-        cycle = piconet.limit / busiest
-        empty = EMPTY_FRAME * int((frames < busiest * (1.0 - ALIKE)).sum())
-        return float(slots.sum()) + empty / cycle - 1.0, cycle
+        both = _Use(*(rate * one + other for one, other in zip(saturated, rest, strict=True)))
+        station = both.frames.max(axis=1)
+        taken = both.slots.sum(axis=1) + jnp.abs(both.frames[:, 0] - both.frames[:, 1])
+        cycle = structure.limit / station.max()
+        empty = EMPTY_FRAME * (there & (station < station.max() * (1.0 - ALIKE))).sum()
+        return taken.sum() + empty / cycle - 1.0, cycle
 
-    _, slots = _carried(piconet, shares, data, ack)
-    most = 1.0 / float(slots.sum()) / piconet.slot_s
-    if excess(LEAST_LEFT * most)[0] >= 0.0:  # the others leave nothing
-        return Slots(LEAST_LEFT * most, excess(LEAST_LEFT * most)[1] * piconet.slot_s)
-    found = root_scalar(
-        lambda tried: excess(tried)[0], bracket=(LEAST_LEFT * most, most * (1.0 + ALIKE)), xtol=1e-12 * most
-    )
-    rate = float(found.root)
-    return Slots(rate, excess(rate)[1] * piconet.slot_s)
+    least = LEAST_LEFT / of_saturated.slots.sum()
+    fixed = jax.lax.stop_gradient((of_saturated, of_others))
 
+    def halve(_: int, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        above = excess(middle, *fixed)[0] >= 0.0
+        return jnp.where(above, low, middle), jnp.where(above, middle, high)
 
-def _carried(
-    piconet: Piconet, rates: np.ndarray, data: Transmissions, ack: Transmissions
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return frames and slots of each station, (stations,), for (flows,) segments: packets share frames."""
-    frames, slots = np.zeros((2, piconet.stations, 2))
-    for sender, rate in zip(piconet.senders, rates.tolist(), strict=True):
-        answers = sender.back if piconet.ack is not None else ()
-        for ports, train in ((sender.data, data), (answers, ack)):
-            for port in ports:
-                frames[port] += rate * train.mean
-                slots[port] += rate * train.mean * train.mean_slots
-    return frames.max(axis=1), slots.sum(axis=1) + np.abs(frames[:, 0] - frames[:, 1])
+    bracket = jax.lax.stop_gradient((least, least * (1.0 + ALIKE) / LEAST_LEFT))
+    low, high = jax.lax.fori_loop(0, HALVINGS, halve, bracket)
+    rate = 0.5 * (low + high)
+    # between two kinks the slots are linear in the rate: one step of Newton's method has the derivatives
+    _, slope = jax.jvp(lambda tried: excess(tried, *fixed)[0], (rate,), (jnp.ones_like(rate),))
+    rate = rate - excess(rate, of_saturated, of_others)[0] / slope
+    nothing_left = excess(least, *fixed)[0] >= 0.0
+    rate = jnp.where(nothing_left, least, rate)
+    return Slots(rate, excess(rate, of_saturated, of_others)[1] * structure.slot_s)
 
 
-def token_capacity(piconet: Piconet, own: np.ndarray, others: np.ndarray, port: Port) -> float:
+def token_capacity(structure: Structure, inputs: Inputs, one: Class, others: Array) -> Array:
     """Return the segments a second of each flow of a class that the tokens of its port pay for.
 
     Args:
-        piconet: whose tokens they are.
-        own: (flows,) which flows are of the class.
-        others: (flows,) segments a second of the others.
-        port: first port of a flow of the class.
+        structure: the piconet.
+        inputs: its numbers.
+        one: the class.
+        others: (F,) segments a second of the others.
     """
-    if np.isinf(piconet.token_rate):
-        return np.inf
-    data = np.array([sender.port == port for sender in piconet.senders])
-    tokens = data * float(piconet.data.tokens)
-    if piconet.ack is not None:
-        answers = np.array([sender.back[0] == port for sender in piconet.senders])
-        tokens += answers * float(piconet.ack.tokens)
-    left = max(piconet.token_rate - float(tokens @ others), LEAST_LEFT * piconet.token_rate)
-    return left / float(tokens @ own)
+    if not structure.tokens:
+        return jnp.full((), jnp.inf)
+    data, ack = structure.at_port[:, 0] @ one.ports[0], structure.at_port[:, 2] @ one.ports[0]
+    price = data * structure.data.tokens + ack * structure.ack.tokens
+    left = jnp.maximum(inputs.token_rate - price @ others, LEAST_LEFT * inputs.token_rate)
+    return left / (price @ one.flows)
 
 
-def closed_rate(population: float, bottleneck_s: float, elsewhere_s: float) -> float:
+def closed_rate(population: Array, bottleneck_s: Array, elsewhere_s: Array, most: int) -> Array:
     """Return the throughput of so many customers, one station and a delay, by mean value analysis.
 
     Not whole numbers are interpolated (Reiser and Lavenberg, J. ACM 27, 1980; exact for exponential service,
-    a lower bound for more regular service).
+    a lower bound for more regular service). More than `most` customers keep the station busy all the time.
     """
-    queue, last, rate = 0.0, 0.0, 0.0
-    for customers in range(1, int(np.ceil(population)) + 1):
-        last = rate
+    population = jnp.minimum(population, most)
+
+    def add(queue: Array, customers: Array) -> tuple[Array, Array]:
         rate = customers / (elsewhere_s + bottleneck_s * (1.0 + queue))
-        queue = customers - rate * elsewhere_s
-    share = population - np.floor(population)
-    return float(rate if share == 0.0 else (1.0 - share) * last + share * rate)
+        return customers - rate * elsewhere_s, rate
+
+    _, rates = jax.lax.scan(add, jnp.zeros_like(elsewhere_s), jnp.arange(1.0, most + 1.0))
+    rates = jnp.concatenate([jnp.zeros(1), rates])
+    whole = jnp.floor(population)
+    share, low = population - whole, whole.astype(int)
+    return (1.0 - share) * rates[low] + share * rates[jnp.minimum(low + 1, most)]

@@ -6,82 +6,125 @@ a train is one batch of as many as there are transmissions: the convolution of t
 
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.scipy.special import betainc
 
-from btqueue.network.piconet.ports import Train
-
-NEGLIGIBLE = 1e-9
-MOST = 100
-"""Transmissions of a packet that are followed."""
-SLOTS = 6
-"""Numbers of slots that a packet may have, and 0."""
+from btqueue.baseband.packets import FEC_BLOCK_BITS, HEADER_BITS, SYNC_WORD_BITS
+from btqueue.channel.error_rates import SYNC_THRESHOLD
 
 
-class Transmissions(NamedTuple):
-    """The transmissions of a train on one hop.
+class Packets(NamedTuple):
+    """The packets of a train, padded to K places; bits and blocks are those that an error can hit.
 
     Attributes:
-        law: of their number, on 0, 1, ...
-        slots: law of the slots of one of them, on 0, 1, ...
+        there: (K,) 1 for a packet, 0 for an empty place.
+        slots: (K,) of each packet.
+        bits: (K,) uncoded bits.
+        blocks: (K,) blocks of the 2/3-rate code.
+        on_air: (K,) 1 if sync word and header count too.
+        tokens: bytes that a token bucket charges for the train.
+    """
+
+    there: Array
+    slots: Array
+    bits: Array
+    blocks: Array
+    on_air: Array
+    tokens: Array
+
+    @property
+    def count(self) -> Array:
+        """Packets of the train."""
+        return self.there.sum()
+
+
+class Sent(NamedTuple):
+    """The transmissions of a train on one hop, in visits of at most M frames.
+
+    Attributes:
+        law: (L,) of their number, on 0, 1, ...
+        mean, variance: of their number.
+        mean_slots: mean slots of one.
+        visits: mean visits that a lone train takes.
+        full_visits: mean visits that it fills.
+        fills_last: probability that it fills the last of its visits.
         success: probability that every packet gets through in the end.
     """
 
-    law: np.ndarray
-    slots: np.ndarray
-    success: float
-
-    @property
-    def mean(self) -> float:
-        """Mean number."""
-        return float(self.law @ np.arange(self.law.size))
-
-    @property
-    def variance(self) -> float:
-        """Variance of their number."""
-        return float(self.law @ (np.arange(self.law.size) - self.mean) ** 2)
-
-    @property
-    def mean_slots(self) -> float:
-        """Mean slots of one."""
-        return float(self.slots @ np.arange(self.slots.size))
-
-    def visits(self, limit: int) -> float:
-        """Mean visits of at most *limit* frames that a lone train takes."""
-        return float(self.law @ np.ceil(np.arange(self.law.size) / limit))
-
-    def full_visits(self, limit: int) -> float:
-        """Mean visits that a lone train fills."""
-        return float(self.law @ (np.arange(self.law.size) // limit))
-
-    def fills_last_visit(self, limit: int) -> float:
-        """Probability that a lone train fills the last of its visits."""
-        number = np.arange(self.law.size)
-        return float(self.law @ ((number > 0) & (number % limit == 0)))
+    law: Array
+    mean: Array
+    variance: Array
+    mean_slots: Array
+    visits: Array
+    full_visits: Array
+    fills_last: Array
+    success: Array
 
 
-NONE = Transmissions(np.ones(1), np.eye(SLOTS)[1], 1.0)
+ALLOWED = np.array([1.0, 1.0, SYNC_THRESHOLD])
+"""Wrong bits that a coded block, a bit of the header, and the sync word bear."""
+BITS = np.array([FEC_BLOCK_BITS, 3.0, SYNC_WORD_BITS])
+"""Bits of each."""
 
 
-def transmissions(train: Train | None, most: float) -> Transmissions:
-    """Return the transmissions of a train of which a packet gets at most so many."""
-    if train is None:
-        return NONE
-    law, slots, success = np.ones(1), np.zeros(SLOTS), 1.0
-    for packet, error_rate in zip(train.packets, train.error_rates.tolist(), strict=True):
-        own = attempts(error_rate, most)
-        law = np.convolve(law, own)
-        slots[packet.slots] += own @ np.arange(own.size)
-        success *= 1.0 - error_rate**most
-    kept = law[: np.searchsorted(np.cumsum(law), 1.0 - NEGLIGIBLE) + 1]
-    return Transmissions(kept / kept.sum(), slots / slots.sum(), success)
+def failure_rates(packets: Packets, ber: Array) -> Array:
+    """Return the probability that a transmission fails: that of `btqueue.channel`, differentiable.
+
+    Args:
+        packets: of trains, (..., K).
+        ber: (S, ...) bit error rates.
+
+    Returns:
+        (S, ..., K).
+    """
+    worse = betainc(ALLOWED + 1.0, BITS - ALLOWED, ber[..., None])  # more wrong bits than allowed
+    block, header, access = jnp.moveaxis(jnp.log1p(-worse), -1, 0)[..., None]
+    log_success = packets.bits * jnp.log1p(-ber)[..., None] + packets.blocks * block
+    return -jnp.expm1(log_success + packets.on_air[..., None] * (HEADER_BITS * header + access))
 
 
-def attempts(error_rate: float, most: float) -> np.ndarray:
-    """Return the law of a packet's transmissions: geometric, cut at the last one allowed."""
-    if error_rate <= 0.0 or most == 1:
-        return np.array([0.0, 1.0])
-    needed = MOST if error_rate >= 1.0 else int(np.ceil(np.log(NEGLIGIBLE) / np.log(error_rate)))
-    last = int(min(most, MOST, max(needed, 1)))
-    law = np.append(0.0, (1.0 - error_rate) * error_rate ** np.arange(last))
-    law[-1] = error_rate ** (last - 1)
-    return law
+def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Array, size: int) -> Sent:
+    """Return the transmissions of a train of which a packet gets at most so many.
+
+    Args:
+        packets: of the train.
+        error_rates: (K,) of a transmission of each packet.
+        most: transmissions of a packet; infinite without limit.
+        limit: most frames M of a visit.
+        size: of the law; what lies beyond is left out.
+    """
+
+    def with_one_more(law: Array, packet: tuple[Array, Array]) -> tuple[Array, Array]:
+        there, error_rate = packet
+        own = attempts(error_rate, most, size)
+        own = jnp.where(there > 0.0, own, jnp.zeros(size).at[0].set(1.0))
+        return jnp.convolve(law, own)[:size], own @ jnp.arange(size)
+
+    law, means = jax.lax.scan(with_one_more, jnp.zeros(size).at[0].set(1.0), (packets.there, error_rates))
+    law, number = law / law.sum(), jnp.arange(size)
+    mean = law @ number
+    never = jnp.where(jnp.isinf(most), 0.0, error_rates ** jnp.where(jnp.isinf(most), 1.0, most))
+    return Sent(
+        law=law,
+        mean=mean,
+        variance=law @ (number - mean) ** 2,
+        mean_slots=(means @ packets.slots) / jnp.maximum(means.sum(), 1.0),
+        visits=law @ jnp.ceil(number / limit),
+        full_visits=law @ jnp.floor(number / limit),
+        fills_last=law @ ((number > 0) & (number % limit == 0)),
+        success=jnp.prod(1.0 - packets.there * never),
+    )
+
+
+def attempts(error_rate: Array, most: Array, size: int) -> Array:
+    """(size,) law of a packet's transmissions: geometric, cut at the last one allowed."""
+    number = jnp.arange(size)
+    some = error_rate > 0.0
+    powers = jnp.where(some, error_rate, 0.5) ** (number - 1.0)
+    first = jnp.where(number == 1, 1.0, jnp.where(number == 2, error_rate, 0.0))  # to first order
+    before = jnp.where(some, powers, first)  # e^(k - 1) at k
+    law = jnp.where((number >= 1) & (number < most), (1.0 - error_rate) * before, 0.0)
+    return jnp.where(number == most, before, law)
