@@ -12,6 +12,8 @@ from btqueue.cli.engines import Answer
 from btqueue.scenario import Scenario
 from btqueue.study import Estimate, MetricSummary, provenance, summarise
 
+ABOUT_THE_MODEL = ("solver", "solver_reason", "model", "measured_errors", "errors")
+
 
 def document(
     scenario: Scenario,
@@ -39,7 +41,7 @@ def _solution(dataset: xr.Dataset) -> dict[str, Any]:
         "iterations": int(attrs["iterations"]),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
-        **{key: str(attrs[key]) for key in ("model", "measured_errors", "errors") if key in attrs},
+        **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
         "metrics": _metrics(dataset, interval=False),
     }
 

@@ -203,6 +203,7 @@ def _model_line(solved: Answer) -> str:
     state = "converged" if attrs["converged"] else "NOT converged"
     steps = f"{state} in {attrs['iterations']} iterations, residual {attrs['residual']:.1g}"
     line = f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
+    line += f"\nsolver: {attrs['solver']}, {attrs['solver_reason']}"
     errors = [f"measured errors {attrs['measured_errors']}"] if "measured_errors" in attrs else []
     errors += [f"of this kind: {attrs['errors']}"] if "errors" in attrs else []
     return "\n".join([line, "; ".join(errors)]) if errors else line

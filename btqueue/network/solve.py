@@ -1,55 +1,110 @@
-"""`solve`: a scenario is answered by the first model that covers it."""
+"""`solve`: a scenario is answered by queues and chains where that stands, else by following its connections."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import xarray as xr
 
-from btqueue.network.answers import label
-from btqueue.network.certificates import certify
+from btqueue.network.answers import NoConvergence, label
+from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import in_words
 from btqueue.network.overload import mark_overload
-from btqueue.scenario import Scenario
-from btqueue.scenario.capability import model_of
-from btqueue.scenario.errors import NotBuiltYet
+from btqueue.network.regime import doubts
+from btqueue.scenario import NotBuiltYet, Scenario, require_built
+from btqueue.scenario.capability import Solver, candidates, lacking, models_of
+from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.model_scopes import MODELS, SAMPLED
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
     from btqueue.network.piconet.model import Plan
 
+STANDS = "the analytic answer stands"
+IN_DOUBT = "the analytic answer is in doubt (see its warnings)"
+
+
+class Solved(NamedTuple):
+    """The answer of one solver, and why it does not stand: empty if it does."""
+
+    dataset: xr.Dataset
+    doubts: tuple[str, ...]
+
+    def because(self, reason: str) -> xr.Dataset:
+        """Return the answer with the reason for its solver."""
+        return self.dataset.assign_attrs(solver_reason=reason)
+
 
 def solve(scenario: Scenario) -> xr.Dataset:
     """Solve the scenario's models and return its metrics in the long run.
 
+    By `run.solver`: "analytic" solves queues and chains, "followed" follows connections from event to event.
+    With "auto" it is the analytic answer where that stands (`btqueue.network.regime`), else the followed one
+    where there is one, else the analytic one with its warnings.
+
     Returns:
         Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
-        dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, model,
-        method, sampled (whether connections are followed by sampling), converged, residual (relative),
-        iterations, warnings, measured_errors (in words) and, where the regime has a class of its own, errors.
+        dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, solver
+        ("analytic" or "followed"), solver_reason (why that one, in words), model, method, sampled (whether
+        connections are followed by sampling), converged, residual (relative), iterations, warnings,
+        measured_errors (in words) and, where the regime has a class of its own, errors.
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
-    name = model_of(scenario)
+    require_built(scenario)
+    models = candidates(scenario)
+    if scenario.run.solver != "auto":
+        (chosen,) = models.items()
+        return _solved(scenario, *chosen).because("as run.solver says")
+    if "analytic" not in models:
+        lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
+        uncovered = f"no analytic model covers {bracketed(lacks.key)} = {shown(lacks.value)}"
+        return _solved(scenario, "followed", models["followed"]).because(uncovered)
+    if "followed" not in models:
+        found = _solved(scenario, "analytic", models["analytic"])
+        return found.because(f"{IN_DOUBT}, but nothing follows such connections" if found.doubts else STANDS)
+    try:
+        found = _solved(scenario, "analytic", models["analytic"])
+    except (NoConvergence, ImpossibleAnswer) as error:
+        failed = f"the analytic model has no answer: {error}"
+        return _solved(scenario, "followed", models["followed"]).because(failed)
+    if not found.doubts:
+        return found.because(STANDS)
+    in_doubt = f"the analytic answer is in doubt: {'; '.join(found.doubts)}"
+    try:
+        return _solved(scenario, "followed", models["followed"]).because(in_doubt)
+    except (NoConvergence, ImpossibleAnswer) as error:
+        return found.because(f"{IN_DOUBT}, but following the connections failed: {error}")
+
+
+def _solved(scenario: Scenario, solver: Solver, name: str) -> Solved:
+    """Return the answer of a model."""
     model = import_module(f"btqueue.network.{name}.model")
+    found: list[str] = []
 
     def answer(of: Scenario) -> Answer:
-        return mark_overload(of, *model.answer(of))
+        metrics, notes = model.answer(of)
+        if solver == "analytic":
+            notes = {**notes, "warnings": doubts(of, metrics, notes)}
+            found.extend(notes["warnings"])
+        return mark_overload(of, metrics, notes)
 
     if scenario.traffic.load_schedule:
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    about = {"model": name, "sampled": name in SAMPLED, "measured_errors": in_words(name)}
+    about = {
+        "solver": solver, "solver_reason": "", "model": name, "sampled": name in SAMPLED,
+        "measured_errors": in_words(name),
+    }  # fmt: skip
     solved = label(scenario, metrics, {**about, **notes})
     certify(scenario, solved)
-    return solved
+    return Solved(solved, tuple(dict.fromkeys(found)))
 
 
 def plan(scenario: Scenario) -> Plan:

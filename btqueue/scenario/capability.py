@@ -1,23 +1,24 @@
 """What the engines can run. The vocabulary of scenarios is larger; the rest is refused by name.
 
-The simulator is one engine. The solver is several models (`model_scopes`), and a scenario is solved by the
-first of them that covers it.
+The simulator is one engine. `solve` has two solvers, one that solves and one that follows, each of several
+models (`model_scopes`); of those of a solver the first that covers a scenario is asked.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from btqueue.scenario.errors import NotBuiltYet, Problem
-from btqueue.scenario.model_scopes import MODELS, SAMPLED
+from btqueue.scenario.errors import NotBuiltYet, Problem, shown
+from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope, problems_of
 
 Engine = Literal["solve", "simulate"]
+Solver = Literal["analytic", "followed"]
 
 SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {"polling.bridge_schedule": ("walk-in", "sniff", "pcss")}
@@ -58,13 +59,31 @@ def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
     """
     if engine == "simulate":
         return problems_of(SIMULATOR, scenario)
-    return min((problems_of(scope, scenario) for scope in scopes_for(scenario).values()), key=distance)
+    wanted = scenario.run.solver
+    if wanted == "auto":
+        return lacking(scenario, MODELS)
+    problems = lacking(scenario, models_of(scenario, wanted))
+    other = "followed" if wanted == "analytic" else "analytic"
+    if problems and covering(scenario, other):
+        available = f'"auto" or "{other}"'
+        message = f"[run] solver = {shown(wanted)}: does not cover this; available today: {available}"
+        return [Problem(message, key="run.solver", value=wanted, allowed=available), *problems]
+    return problems
 
 
-def scopes_for(scenario: Scenario) -> dict[str, Scope]:
-    """Return the models that may solve *scenario*, in turn; without those that sample, if asked for."""
-    analytic = scenario.run.solver == "analytic"
-    return {name: scope for name, scope in MODELS.items() if not (analytic and name in SAMPLED)}
+def lacking(scenario: Scenario, models: Iterable[str]) -> list[Problem]:
+    """Return what the model that comes closest does not cover; nothing if one covers all."""
+    return min((problems_of(MODELS[name], scenario) for name in models), key=distance)
+
+
+def models_of(scenario: Scenario, solver: Solver) -> list[str]:
+    """Return the models of a solver, in turn; what some do with a scenario depends on the scenario."""
+    return [name for name, scope in MODELS.items() if scope.follows(scenario) == (solver == "followed")]
+
+
+def covering(scenario: Scenario, solver: Solver) -> str | None:
+    """Return the model by which a solver answers *scenario*, if any does."""
+    return next((n for n in models_of(scenario, solver) if not problems_of(MODELS[n], scenario)), None)
 
 
 def distance(problems: list[Problem]) -> int:
@@ -84,13 +103,20 @@ def _between_sessions(problem: Problem) -> bool:
 
 
 def model_of(scenario: Scenario) -> str:
-    """Return the name of the model that solves *scenario*, a key of `MODELS`.
+    """Return the name of the model that is asked first about *scenario*, a key of `MODELS`.
 
     Raises:
-        NotBuiltYet: none does; the message is about the one that comes closest.
+        NotBuiltYet: there is none; the message is about the one that comes closest.
     """
     require_built(scenario)
-    return next(name for name, scope in scopes_for(scenario).items() if not problems_of(scope, scenario))
+    return next(iter(candidates(scenario).values()))
+
+
+def candidates(scenario: Scenario) -> dict[Solver, str]:
+    """Return the models that may answer *scenario* by `run.solver`, by solver, the analytic one first."""
+    solvers: tuple[Solver, ...] = ("analytic", "followed")
+    found = {solver: covering(scenario, solver) for solver in solvers if scenario.run.solver in ("auto", solver)}
+    return {solver: name for solver, name in found.items() if name is not None}
 
 
 def _unsimulated(s: Scenario) -> Iterator[Limit]:

@@ -27,6 +27,9 @@ SYNONYMS = {
 }
 """Symbols and words of the papers for keys of the scenario."""
 
+FORMER_WORDS = {"best": "auto"}
+"""Words that a key accepted once, and what they are called today."""
+
 
 def closest(word: str, options: Iterable[str]) -> str | None:
     """Return the option that *word* was probably meant to be, or ``None``."""
@@ -224,7 +227,9 @@ def _wrong_value(key: str, field: FieldInfo | None, path: Sequence[str | int], v
     else:
         allowed = allowed_values(annotation, field.metadata)
     words = _literals(annotation)
-    guess = closest(value, words) if isinstance(value, str) and words else None
+    guess = None
+    if isinstance(value, str) and words:
+        guess = renamed if (renamed := FORMER_WORDS.get(value)) in words else closest(value, words)
     problem = bad_value(key, value, allowed, guess=guess)
     note = f" ({field.description})" if field.description else ""
     if isinstance(value, str) and "number" in allowed and not words:

@@ -1,4 +1,4 @@
-"""How long and how often a scenario is simulated, and by what kind of model it is solved: ``[run]``."""
+"""How long and how often a scenario is simulated, and how it is solved: ``[run]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from btqueue.scenario.fields import PositiveSeconds, Seconds, Table
 
 
 class Run(Table):
-    """Length, repetition and randomness of the simulation, which the models ignore; the choice of model."""
+    """Length, repetition and randomness of the simulation, which the models ignore; the choice of solver."""
 
     duration_s: PositiveSeconds = Field(
         default=480.0, description="simulated time that is measured, after the warm-up"
@@ -32,10 +32,10 @@ class Run(Table):
         lt=1,
         description="repeat until the interval of the mean goodput is this narrow (relative)",
     )
-    solver: Literal["best", "analytic"] = Field(
-        default="best",
-        description="the model that came closest to the simulator, or one that is solved without following "
-        "connections by sampling",
+    solver: Literal["auto", "analytic", "followed"] = Field(
+        default="auto",
+        description="queues and chains are solved (analytic), or connections are followed from event to event "
+        "(followed); auto: analytic where its answer stands, else followed where that is possible",
     )
     jitter_s: float = Field(
         default=0.0, ge=0, le=1, description="largest random processing delay at each sender (uniform from 0)"

@@ -17,6 +17,16 @@ class Limit(NamedTuple):
     available: str
 
 
+def never(scenario: Scenario) -> bool:
+    """Return False, whatever the scenario."""
+    return False
+
+
+def always(scenario: Scenario) -> bool:
+    """Return True, whatever the scenario."""
+    return True
+
+
 class Scope(NamedTuple):
     """What is covered.
 
@@ -24,11 +34,14 @@ class Scope(NamedTuple):
         name: as it appears in messages.
         values: for each key of which not all values are covered: those that are.
         further: yields what is not covered and no list of values can say.
+        follows: whether the answer for a scenario is found by following packets or connections, in whole or
+            in part, and not by solving queues and chains.
     """
 
     name: str
     values: Mapping[str, tuple[object, ...]]
     further: Callable[[Scenario], Iterator[Limit]]
+    follows: Callable[[Scenario], bool] = never
 
 
 def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:

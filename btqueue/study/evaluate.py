@@ -87,7 +87,7 @@ class Answer:
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
         names: of the flows, links and queues, by part.
-        notes: how it was found (converged, residual, iterations, method, warnings; or events, replications,
+        notes: how it was found (solver, solver_reason, model, method, converged, residual, iterations, warnings; or events, replications,
             warmup_s, warnings).
         failure: why there is no answer, or None.
     """
@@ -251,6 +251,8 @@ def _notes(dataset: xr.Dataset) -> dict[str, Any]:
         "iterations": int,
         "method": str,
         "model": str,
+        "solver": str,
+        "solver_reason": str,
         "sampled": bool,
     }
     kinds |= {"events": int, "warmup_s": float, "intervals": str}

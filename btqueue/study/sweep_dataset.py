@@ -24,6 +24,9 @@ NOTES: dict[str, tuple[type, Any]] = {
 }
 """Notes that become variables, with type and the value where there is none."""
 
+OF_THE_SOLVER = ("solver", "solver_reason", "method")
+"""Words that only the solver has."""
+
 
 @dataclass
 class Labels:
@@ -76,8 +79,8 @@ def assemble(
     - `<metric>_ci95`: half-width of its 95 % interval over replications, from the simulator;
     - `<metric>_per_flow` (`_per_link`, `_per_queue`) and `<metric>_per_flow_ci95`: the same for each flow, if
       all points have equally many flows, and more than one;
-    - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `method` of the
-      solver, and numbers that say how an answer was found (converged, residual, iterations; events,
+    - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `solver`,
+      `solver_reason` and `method` of the solver, and numbers that say how an answer was found (converged, residual, iterations; events,
       replications, warmup_s).
 
     With both engines there is a first dimension "engine".
@@ -94,7 +97,7 @@ def assemble(
     places = {part: {name: place for place, name in enumerate(names)} for part, names in parts.items()}
     rows, columns = len(engines), len(points)
     numbers = _empty_numbers(labels, parts, rows, columns)
-    texts = {name: np.full((rows, columns), "", object) for name in ("failure", "warnings", "method")}
+    texts = {name: np.full((rows, columns), "", object) for name in ("failure", "warnings", *OF_THE_SOLVER)}
     texts["failure"][:] = "not evaluated"
     for result in results():
         for row, engine in enumerate(engines):
@@ -103,9 +106,11 @@ def assemble(
             _fill(numbers, where, answer, parts, places)
             texts["failure"][where] = "" if answer.failure is None else str(answer.failure)
             texts["warnings"][where] = "; ".join(answer.notes.get("warnings", ()))
-            texts["method"][where] = answer.notes.get("method", "")
-    if not any(text for text in texts["method"].flat):
-        del texts["method"]
+            for name in OF_THE_SOLVER:
+                texts[name][where] = answer.notes.get(name, "")
+    for name in OF_THE_SOLVER:
+        if not any(text for text in texts[name].flat):
+            del texts[name]
     return _labelled(points, engines, labels, parts, numbers | {k: v.astype(str) for k, v in texts.items()})
 
 

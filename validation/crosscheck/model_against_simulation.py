@@ -11,9 +11,7 @@ again and keeps what was simulated, after a change of a model; `--afresh` forget
 
 import csv
 import hashlib
-import importlib
 import json
-import pkgutil
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -21,8 +19,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import grids
 import numpy as np
+from grids import modules, points_of
 
 from btqueue.scenario import METRICS, Scenario
 
@@ -231,16 +229,11 @@ point stand in [a file of their own](model-against-simulation.csv).
 """
 
 
-def modules() -> dict[str, Any]:
-    """Return the grids by the name of their model."""
-    return {m.name: importlib.import_module(f"grids.{m.name}") for m in pkgutil.iter_modules(grids.__path__)}
-
-
 def main(arguments: list[str]) -> None:
     """Answer what is not answered yet and write the page."""
     afresh, solve_again = "--afresh" in arguments, "--solve-again" in arguments
     names = [name for name in arguments if not name.startswith("--")] or list(modules())
-    tasks = [Task(name, *point) for name in names for point in modules()[name].points()]
+    tasks = [Task(name, *point) for name in names for point in points_of(name)]
     rows = kept()
     if afresh:
         rows = [row for row in rows if row.model not in names]

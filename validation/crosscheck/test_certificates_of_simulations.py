@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from model_against_simulation import modules
+from grids import points_of
 
 import btqueue as bt
 from btqueue.network.certificates import certificates
@@ -53,5 +53,5 @@ def test_simulated_answers_keep_the_certificates_of_solved_ones(name):
 @pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_the_points_at_which_a_model_was_measured_are_answered_and_not_refused(model):
-    for point, scenario in modules()[model].points():
-        assert bt.solve(scenario).attrs["model"], point
+    for point, scenario in points_of(model):
+        assert bt.solve(scenario).attrs["model"] == model, point

@@ -4,9 +4,8 @@ Bounds are 95th percentiles of the model's errors over such points of the grid, 
 simulator's interval.
 """
 
-import importlib
-
 import pytest
+from grids import points_of
 
 import btqueue as bt
 from btqueue.study.evaluate import answer_of
@@ -23,7 +22,7 @@ POINTS = (
 
 @pytest.mark.parametrize("name", POINTS)
 def test_a_point_of_the_grid(name):
-    compare(dict(importlib.import_module("grids.piconet").points())[name])
+    compare(dict(points_of("piconet"))[name])
 
 
 def test_a_point_beside_the_grid():

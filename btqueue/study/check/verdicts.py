@@ -257,7 +257,12 @@ def _modelled(
         errors = measured_errors(name)
     error_class = solved.attrs.get("errors")
     text = "the model is approximate; its answers are beside theirs for what its measured errors allow"
-    return model_values(solved, results.flow), errors, [f"{text} ({error_class})" if error_class else text]
+    chosen = f"solver: {solved.attrs.get('solver')}, {solved.attrs.get('solver_reason')}"
+    return (
+        model_values(solved, results.flow),
+        errors,
+        [f"{text} ({error_class})" if error_class else text, chosen],
+    )
 
 
 def _simulator() -> Engine:

@@ -144,6 +144,9 @@ class _Solved:
         self._unit = factor.unit
         self._places = list(self._ends)
         self._answers = [evaluate(scenario.changed({factor.key: end})) for end in self._ends]
+        if len({answer.notes.get("solver") for answer in self._answers}) > 1:  # a slope is one solver's
+            scenario = scenario.changed({"run.solver": "followed"})
+            self._answers = [evaluate(scenario.changed({factor.key: end})) for end in self._ends]
         if not factor.whole and any(answer.notes.get("sampled") for answer in self._answers):
             self._places = nodes(*self._ends)
             self._answers = [evaluate(scenario.changed({factor.key: place})) for place in self._places]

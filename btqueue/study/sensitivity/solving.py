@@ -26,8 +26,19 @@ Progress = Callable[[int, int], None]
 Changes = Mapping[str, Any]
 
 
+def pinned(scenario: Scenario, answer: Answer) -> Scenario:
+    """Return the scenario with the solver that gave an answer of it.
+
+    A difference between two answers is a slope only if the same solver gave both.
+    """
+    return scenario.changed({"run.solver": answer.notes.get("solver", scenario.run.solver)})
+
+
 class Solver:
-    """Answers of the solver for a scenario with some keys changed, kept by change."""
+    """Answers of the solver for a scenario with some keys changed, kept by change.
+
+    All are of the solver that answers the scenario itself.
+    """
 
     def __init__(self, scenario: Scenario, workers: int | None, progress: Progress | None) -> None:
         """Solve the scenario itself.
@@ -36,8 +47,8 @@ class Solver:
             NotBuiltYet: the solver has no model for it.
             NoConvergence: the model found no operating point.
         """
-        self.scenario = scenario
         self.answer = answer_of(solve(scenario))
+        self.scenario = pinned(scenario, self.answer)
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = 0
