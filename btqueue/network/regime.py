@@ -1,8 +1,9 @@
 """The regime test: reasons why the answer of an analytic model does not stand.
 
-Three things spoil such an answer (`docs/explanation/how-solve-works.md`): a doubt that the model has itself,
-a resource that is nearly busy and yet not saturated, where round trips depend on how flows meet, and windows
-that overflow a buffer again and again, where connections fall into a rhythm that no stationary law knows.
+Three things spoil such an answer: a doubt that the model has itself; a resource that is nearly busy and yet
+not saturated, where round trips depend on how flows meet; and windows that overflow a buffer again and again,
+where connections fall into a rhythm that no stationary law knows. A window is a resource as a server is: the
+share of it that is under way is its utilisation.
 """
 
 from typing import Any
@@ -10,21 +11,32 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.bounds import window_of
+from btqueue.scenario.topology import topology
 
-BUSY = 0.7
-"""Share of the busiest resource's capacity up to which round trips are accurate; beyond all of it a window
-or the capacity itself decides, and they are accurate again."""
+BUSY, SATURATED = 0.7, 0.999
+"""Shares of a resource's capacity between which round trips are uncertain; above, it alone decides on them."""
 FREQUENT = 0.02
 """Overflows a second of a flow up to which the rhythm in which they come does not matter."""
 
+AT_ANY_LOAD = frozenset({"chain", "two_way_link"})
+"""Models of one bottleneck that holds at any load, overflows included: their warnings are the whole test."""
 
-def doubts(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> list[str]:
+
+def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> list[str]:
     """Return in words why an analytic answer (`btqueue.network.answers`) does not stand; empty if it does."""
     found = list(notes["warnings"])
-    busy = notes.get("utilisation", 0.0)
-    if BUSY < busy < 1.0:
-        found.append(f"the busiest resource is {busy:.0%} busy: above {BUSY:.0%} round trips are less certain")
-    if (overflows := _overflows_per_s(scenario, metrics)) > FREQUENT:
+    if model in AT_ANY_LOAD:
+        return found
+    segments_per_s = _segments_per_s(scenario, metrics)
+    resources = {
+        "the busiest resource is in use": notes.get("utilisation", 0.0),
+        "windows are under way": _window_use(scenario, metrics, segments_per_s),
+    }
+    for words, use in resources.items():
+        if BUSY < use < SATURATED:
+            found.append(f"{words} to {use:.0%}: between {BUSY:.0%} and all of it round trips are uncertain")
+    if (overflows := _overflows_per_s(scenario, metrics, segments_per_s)) > FREQUENT:
         found.append(
             f"{overflows:.2g} segments a second of a flow overflow a buffer: connections fall into a rhythm "
             "of losses that is not in the model"
@@ -32,16 +44,28 @@ def doubts(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -
     return found
 
 
-def _overflows_per_s(scenario: Scenario, metrics: dict[str, Any]) -> float:
+def _segments_per_s(scenario: Scenario, metrics: dict[str, Any]) -> np.ndarray:
+    """Return the segments a second that are delivered of each flow, shape (flows,) or (), by TCP; else 0."""
+    if scenario.transport.protocol != "tcp":
+        return np.array(0.0)
+    size_bytes = min(scenario.transport.mss_bytes, scenario.traffic.message_bytes)
+    return np.asarray(metrics.get("goodput_kbps", 0.0)) / (size_bytes * 8e-3)
+
+
+def _window_use(scenario: Scenario, metrics: dict[str, Any], segments_per_s: np.ndarray) -> float:
+    """Return the share of the fullest window that is under way, by Little's law."""
+    windows = np.array([window_of(scenario, flow) for flow in topology(scenario).flows])
+    return float(np.max(segments_per_s * metrics.get("rtt_s", 0.0) / windows))
+
+
+def _overflows_per_s(scenario: Scenario, metrics: dict[str, Any], segments_per_s: np.ndarray) -> float:
     """Return the segments a second that the worst flow loses to buffers; 0 where something else loses any.
 
     TCP answers random losses by a law that is in the models; it is the rhythm of overflows that is not.
     """
     radio, links = scenario.radio, scenario.network.outside_links
-    random = (radio.model != "perfect" and scenario.link.arq != "unlimited") or any(
-        link.loss or link.loss_back for link in links
-    )
-    if random or scenario.transport.protocol != "tcp" or "throughput_kbps" not in metrics:
+    random = radio.model != "perfect" and scenario.link.arq != "unlimited"
+    if random or any(link.loss or link.loss_back for link in links):
         return 0.0
-    segments = metrics["throughput_kbps"] / (min(scenario.transport.mss_bytes, scenario.traffic.message_bytes) * 8e-3)
-    return float(np.max(segments * metrics.get("segment_loss", 0.0)))
+    lost = np.asarray(metrics.get("segment_loss", 0.0))
+    return float(np.max(segments_per_s * lost / np.maximum(1.0 - lost, 1e-9)))

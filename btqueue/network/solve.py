@@ -1,4 +1,4 @@
-"""`solve`: a scenario is answered by queues and chains where that stands, else by following its connections."""
+"""`solve`: queues and chains answer a scenario where that stands, else connections are followed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _solved(scenario: Scenario, solver: Solver, name: str) -> Solved:
     def answer(of: Scenario) -> Answer:
         metrics, notes = model.answer(of)
         if solver == "analytic":
-            notes = {**notes, "warnings": doubts(of, metrics, notes)}
+            notes = {**notes, "warnings": doubts(name, of, metrics, notes)}
             found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
 

@@ -19,6 +19,7 @@ from btqueue.scenario.scope import Limit, Scope, problems_of
 
 Engine = Literal["solve", "simulate"]
 Solver = Literal["analytic", "followed"]
+SOLVERS: tuple[Solver, ...] = ("analytic", "followed")
 
 SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {"polling.bridge_schedule": ("walk-in", "sniff", "pcss")}
@@ -114,9 +115,8 @@ def model_of(scenario: Scenario) -> str:
 
 def candidates(scenario: Scenario) -> dict[Solver, str]:
     """Return the models that may answer *scenario* by `run.solver`, by solver, the analytic one first."""
-    solvers: tuple[Solver, ...] = ("analytic", "followed")
-    found = {solver: covering(scenario, solver) for solver in solvers if scenario.run.solver in ("auto", solver)}
-    return {solver: name for solver, name in found.items() if name is not None}
+    wanted = SOLVERS if scenario.run.solver == "auto" else (scenario.run.solver,)
+    return {solver: name for solver in wanted if (name := covering(scenario, solver)) is not None}
 
 
 def _unsimulated(s: Scenario) -> Iterator[Limit]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LARGEST_RECEIVE_WINDOW = 8
 """Beyond it the exact chain has too many states."""
 
+LEAST_STAY_S = 1e-9
+"""Mean stay of the radio in a state, far below the time of a bit."""
+
 SEGMENTS_IN_UPLINK = 2
 """Segments for which the queue behind the token bucket must have places: the model never finds it full."""
 
@@ -38,6 +41,9 @@ def not_coupled(s: Scenario) -> Iterator[Limit]:
         yield Limit("network.active_flows", network.active_flows, '"all"')
     if radio.model == "constant" and radio.ber == 0:
         yield Limit("radio.ber", radio.ber, "a bit error rate above 0")
+    for key in ("good_s", "bad_s") if radio.model == "gilbert-elliott" else ():
+        if getattr(radio, key) < LEAST_STAY_S:
+            yield Limit(f"radio.{key}", getattr(radio, key), f"at least {LEAST_STAY_S:g}")
     if s.transport.receive_window_segments > LARGEST_RECEIVE_WINDOW:
         available = f"at most {LARGEST_RECEIVE_WINDOW}"
         yield Limit("transport.receive_window_segments", s.transport.receive_window_segments, available)

@@ -34,6 +34,10 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """An access point and its clients, a master and its sensors, peripherals that send to each other."""
 
+LEAST_KBPS = 1e-6
+"""Rate that counts as one."""
+MOST_PLACES = 1000
+"""Packets that bucket and token buffer hold together: their chain has as many states, and takes seconds."""
 LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
@@ -59,7 +63,26 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
         available = "another one: a flow that always has data keeps the central from all others"
         yield Limit("polling.discipline", "exhaustive", available)
     yield from own_keys(network)
+    yield from _ends(s)
     yield from _room(s)
+
+
+def _ends(s: Scenario) -> Iterator[Limit]:
+    """Yield rates and buffers beyond what the chains of the model hold."""
+    control, poisson = (
+        s.flow_control,
+        "poisson" in {f.law or s.traffic.source for f in active_flows(s.network)},
+    )
+    rates = {"traffic.load_kbps": (poisson, s.traffic.load_kbps)}
+    rates["flow_control.token_rate_kbps"] = (control.enabled, control.token_rate_kbps)
+    for key, (used, rate) in rates.items():
+        if used and rate < LEAST_KBPS:
+            yield Limit(key, rate, f"at least {LEAST_KBPS:g}")
+    saved = control.bucket_bytes / min(packet.payload_bytes for packet in packet_types(s.link.packets))
+    if control.enabled and saved + control.buffer_packets > MOST_PLACES:
+        key = "bucket_bytes" if saved > control.buffer_packets else "buffer_packets"
+        available = f"a bucket and a buffer of at most {MOST_PLACES} packets together"
+        yield Limit(f"flow_control.{key}", getattr(control, key), available)
 
 
 def _room(s: Scenario) -> Iterator[Limit]:

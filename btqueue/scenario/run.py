@@ -34,8 +34,8 @@ class Run(Table):
     )
     solver: Literal["auto", "analytic", "followed"] = Field(
         default="auto",
-        description="queues and chains are solved (analytic), or connections are followed from event to event "
-        "(followed); auto: analytic where its answer stands, else followed where that is possible",
+        description="queues and chains are solved (analytic), or connections are followed from event to "
+        "event (followed); auto: analytic where its answer stands, else followed where that is possible",
     )
     jitter_s: float = Field(
         default=0.0, ge=0, le=1, description="largest random processing delay at each sender (uniform from 0)"

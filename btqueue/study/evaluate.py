@@ -87,8 +87,8 @@ class Answer:
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
         names: of the flows, links and queues, by part.
-        notes: how it was found (solver, solver_reason, model, method, converged, residual, iterations, warnings; or events, replications,
-            warmup_s, warnings).
+        notes: how it was found (solver, solver_reason, model, method, converged, residual, iterations,
+            warnings; or events, replications, warmup_s, warnings).
         failure: why there is no answer, or None.
     """
 

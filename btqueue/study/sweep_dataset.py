@@ -80,8 +80,8 @@ def assemble(
     - `<metric>_per_flow` (`_per_link`, `_per_queue`) and `<metric>_per_flow_ci95`: the same for each flow, if
       all points have equally many flows, and more than one;
     - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `solver`,
-      `solver_reason` and `method` of the solver, and numbers that say how an answer was found (converged, residual, iterations; events,
-      replications, warmup_s).
+      `solver_reason` and `method` of the solver, and numbers that say how an answer was found (converged,
+      residual, iterations; events, replications, warmup_s).
 
     With both engines there is a first dimension "engine".
 

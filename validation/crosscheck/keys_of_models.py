@@ -17,6 +17,7 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.capability import model_of
+from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.traffic import LoadStep
 
@@ -301,6 +302,8 @@ def base(name: str) -> Scenario:
     """Return a scenario with its changes."""
     model, shipped, changes = BASES[name]
     scenario = bt.load(shipped).changed(changes)
+    solver = "followed" if MODELS[model].follows(scenario) else "analytic"
+    scenario = scenario.with_(run__solver=solver)  # else the other one may answer after a change
     assert model_of(scenario) == model
     return scenario
 

@@ -118,11 +118,12 @@ def test_solve_refuses_an_impossible_answer_of_any_model(monkeypatch):
         return metrics | {"goodput_kbps": 1.05 * metrics["throughput_kbps"]}, notes
 
     monkeypatch.setattr(model, "answer", wrong)
+    followed = PICONET.with_(run__solver="followed")
     with pytest.raises(ImpossibleAnswer, match=r"ring_piconet: the goodput of p1\.1>p1\.2 is"):
-        bt.solve(PICONET)
+        bt.solve(followed)
     from btqueue.study.evaluate import evaluate
 
-    failure = evaluate(PICONET).failure
+    failure = evaluate(followed).failure
     assert failure is not None and failure.kind == "impossible answer"
 
 
