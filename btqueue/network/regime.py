@@ -15,7 +15,7 @@ from btqueue.scenario.bounds import window_of
 from btqueue.scenario.topology import topology
 
 BUSY, SATURATED = 0.7, 0.999
-"""Shares of a resource's capacity between which round trips are uncertain; above, it alone decides on them."""
+"""Shares of a resource between which round trips are uncertain; above, it alone decides on them."""
 FREQUENT = 0.02
 """Overflows a second of a flow up to which the rhythm in which they come does not matter."""
 
