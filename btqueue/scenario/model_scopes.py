@@ -8,19 +8,19 @@ from types import MappingProxyType
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
 from btqueue.scenario.coupled_scope import COUPLED, not_coupled
+from btqueue.scenario.flow_patterns import flows_of, ring
 from btqueue.scenario.piconet_scope import PICONET, not_a_piconet
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope, always
 from btqueue.scenario.two_way_link_scope import TWO_WAY_LINK, not_two_way_link
-from btqueue.scenario.unrepeated_scope import UNREPEATED, not_plain_segments
+from btqueue.scenario.unrepeated_scope import COMMON, UNREPEATED, not_plain_segments, own_keys
 
 RING_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         **UNREPEATED,
         "network.topology": ("piconet",),
-        "network.flows": ("ring",),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),
     }
 )
@@ -30,9 +30,15 @@ RING_PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
 def _not_a_ring(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of the ring does not cover, and no list of values can say."""
     network = s.network
-    if network.active_flows not in ("all", network.peripherals) and network.topology == "piconet":
+    if network.topology != "piconet":
+        return
+    flows, around = flows_of(network), ring(network)
+    if sorted((flow.source, flow.target) for flow in flows) != sorted(around):
+        yield Limit("network.flows", network.flows, '"ring"')
+    elif network.active_flows not in ("all", len(around)):
         yield Limit("network.active_flows", network.active_flows, '"all"')
     yield from not_plain_segments(s)
+    yield from own_keys(s, (*COMMON, "traffic.source", "traffic.load_kbps"))
 
 
 def _in_one_piconet(s: Scenario) -> bool:

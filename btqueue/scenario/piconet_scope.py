@@ -62,7 +62,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     if s.polling.discipline == "exhaustive" and len(network.piconet_names[0].members) > 1 and "greedy" in own:
         available = "another one: a flow that always has data keeps the central from all others"
         yield Limit("polling.discipline", "exhaustive", available)
-    yield from own_keys(network)
+    yield from own_keys(s)
     yield from _ends(s)
     yield from _room(s)
 

@@ -32,7 +32,7 @@ def not_a_scatternet(s: Scenario) -> Iterator[Limit]:
         return
     yield from not_plain_segments(s)
     yield from _ends(network)
-    yield from own_keys(network)
+    yield from own_keys(s)
 
 
 def _ends(network: Network) -> Iterator[Limit]:

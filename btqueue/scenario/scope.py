@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from btqueue.scenario.description import description, given, is_trait
 from btqueue.scenario.errors import Problem, bracketed, shown
 from btqueue.scenario.scenario import Scenario
 
 
 class Limit(NamedTuple):
-    """A part of a scenario that is not covered: the key, its value, and in words what is available."""
+    """A part of a scenario that is not covered: the key, its value, and in words what is available.
+
+    `lacks` is the kind of station, or the law, that has this property, if one has.
+    """
 
     key: str
     value: object
     available: str
+    lacks: str = ""
 
 
 def never(scenario: Scenario) -> bool:
@@ -45,14 +50,25 @@ class Scope(NamedTuple):
 
 
 def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
-    """Return a problem for each part of *scenario* outside *scope*."""
-    found = []
-    for key, available in scope.values.items():
-        table, _, name = key.partition(".")
-        value = getattr(getattr(scenario, table), name)
-        if value not in available:
-            found.append(_problem(scope, Limit(key, value, _listed(available))))
-    return found + [_problem(scope, limit) for limit in scope.further(scenario)]
+    """Return a problem for each trait of *scenario* (`btqueue.scenario.description`) outside *scope*.
+
+    Each is about the key that brought the trait in. Keys that make no difference are no problem.
+    """
+    traits = description(scenario).traits()
+    found = [
+        Limit(one.key, one.value, _listed(allowed), traits.get(one, ""))
+        for kind, allowed in scope.values.items()
+        for one in (traits if is_trait(kind) else given(scenario, kind))
+        if one.kind == kind and one.value not in allowed
+    ]
+    for limit in scope.further(scenario):
+        there = [one for one in traits if one.kind == limit.key]
+        culprits = [one for one in there if one.value == limit.value] or there[:1]
+        found += [limit._replace(key=one.key, lacks=traits[one]) for one in culprits]
+        if not (there or is_trait(limit.key)):
+            found.append(limit)
+    first = {limit.key: limit for limit in reversed(found)}
+    return [_problem(scope, limit) for limit in reversed(first.values())]
 
 
 def _listed(values: tuple[object, ...]) -> str:
@@ -60,7 +76,8 @@ def _listed(values: tuple[object, ...]) -> str:
 
 
 def _problem(scope: Scope, limit: Limit) -> Problem:
-    key, value, available = limit
-    given = f"a list of {len(value)}" if isinstance(value, tuple) else shown(value)
-    message = f"{bracketed(key)} = {given}: valid, but not built yet in {scope.name}; "
+    key, value, available, lacks = limit
+    shown_value = f"a list of {len(value)}" if isinstance(value, tuple) else shown(value)
+    such = f", which has no {lacks} of this kind" if lacks else ""
+    message = f"{bracketed(key)} = {shown_value}: valid, but not built yet in {scope.name}{such}; "
     return Problem(f"{message}available today: {available}", key=key, value=value, allowed=available)

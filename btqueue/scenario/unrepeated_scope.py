@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from btqueue.scenario.description import description, given
+from btqueue.scenario.errors import shown
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.scope import Limit
 
@@ -87,7 +89,10 @@ def not_plain_segments(s: Scenario) -> Iterator[Limit]:
             )
 
 
-NOT_OF_A_FLOW = ("message_bytes", "variant", "receive_window_segments", "start_s")
+COMMON = (
+    *("traffic.message_bytes", "traffic.start_s"),
+    *("transport.variant", "transport.receive_window_segments"),
+)
 """What every flow must have in common."""
 
 
@@ -97,12 +102,10 @@ def active_flows(network: Network) -> tuple[Flow, ...]:
     return flows if network.active_flows == "all" else flows[: network.active_flows]
 
 
-def own_keys(network: Network) -> Iterator[Limit]:
-    """Yield what single flows must not have of their own."""
-    for number, flow in enumerate(active_flows(network), start=1):
-        key = f"network.flows[{number}]"
-        if flow.law not in (None, "poisson", "greedy"):
-            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
-        for name in NOT_OF_A_FLOW:
-            if (value := getattr(flow, name)) is not None:
-                yield Limit(f"{key}.{name}", value, "leaving it out, the same for all flows")
+def own_keys(s: Scenario, kinds: Iterable[str] = COMMON) -> Iterator[Limit]:
+    """Yield what single flows have of their own, other than all."""
+    for one in description(s).traits():
+        if one.kind in kinds and one.key != one.kind:
+            (common,) = given(s, one.kind)
+            if one.value != common.value:
+                yield Limit(one.key, one.value, f"{shown(common.value)}, the same for all flows")

@@ -44,8 +44,11 @@ def satellite(**link: object) -> Scenario:
 REFUSED = {
     "Karn's rule, goodput +196 %": (satellite(loss=0.3), "transport.timestamps"),
     "losses by block, Karn's rule": (satellite(loss=0.02, loss_block_bytes=200), "transport.timestamps"),
-    "acknowledgements lost, goodput +16 %": (satellite(loss_back=0.3), "network.outside_links.loss_back"),
-    "a single place, goodput +690 %": (satellite(buffer_packets=1), "network.outside_links.buffer_packets"),
+    "acknowledgements lost, goodput +16 %": (satellite(loss_back=0.3), "network.outside_links[1].loss_back"),
+    "a single place, goodput +690 %": (
+        satellite(buffer_packets=1),
+        "network.outside_links[1].buffer_packets",
+    ),
     "a lossy window of one, goodput +98 %": (
         SATELLITE.with_(transport__receive_window_segments=1),
         "transport.receive_window_segments",

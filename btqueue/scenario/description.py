@@ -1,0 +1,358 @@
+"""The network of a scenario as queueing theory sees it: stations on routes, flows with two laws each.
+
+Made once for all solvers, from the scenario alone, and whole: also of what no solver can do yet. A *station*
+is where segments wait or are lost (a host, a token bucket, a queue, a radio link, a polled piconet, a bridge,
+an outside link). A *flow* goes over a route of stations and back, and has a law of its arrivals and a law of
+its transport. Every property of a station or law is a *trait*, which names the key that brought it in: a
+key of a single flow or link where that has one, else that of the table.
+
+Only traits that can make a difference are here: no `relay` where nothing is passed on, no repetition on a
+radio without errors, nothing of TCP without it. A solver's scope (`btqueue.scenario.scope`) is held against
+them, so a refusal is about a key that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+
+
+class Trait(NamedTuple):
+    """A property: of what kind, named by the key of the table; its value; and the key that gives it."""
+
+    kind: str
+    value: Any
+    key: str
+
+
+Traits = tuple[Trait, ...]
+
+
+def is_trait(key: str) -> bool:
+    """Whether a key brings in traits, where it makes a difference; else it says who is in the network."""
+    table = key.partition(".")[0]
+    return table not in ("network", "run") or key in (
+        "network.relay",
+        "network.outside_links",
+        "run.jitter_s",
+    )
+
+
+StationKind = Literal["host", "token bucket", "queue", "radio link", "polled air", "bridge", "outside link"]
+
+
+@dataclass(frozen=True)
+class Station:
+    """Where segments wait, are served or are lost; its name is unique among those of its kind."""
+
+    kind: StationKind
+    name: str
+    traits: Traits
+
+
+class Law(NamedTuple):
+    """How messages of a flow arrive, or how its transport answers the network."""
+
+    name: str
+    traits: Traits
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Data from one node to another, and the way of what answers them: numbers of stations, in order."""
+
+    source: str
+    target: str
+    forth: tuple[int, ...]
+    back: tuple[int, ...]
+    arrivals: Law
+    transport: Law
+
+
+@dataclass(frozen=True)
+class Description:
+    """Stations and flows; `network` has the traits of no single one of them."""
+
+    stations: tuple[Station, ...]
+    flows: tuple[Flow, ...]
+    network: Traits
+
+    def traits(self) -> dict[Trait, str]:
+        """Return all traits, each once, with what has it: the network, a kind of station, a law."""
+        found = dict.fromkeys(self.network, "network")
+        for station in self.stations:
+            found |= dict.fromkeys(station.traits, station.kind)
+        for flow in self.flows:
+            found |= dict.fromkeys(flow.arrivals.traits, "law of arrivals")
+            found |= dict.fromkeys(flow.transport.traits, "law of transport")
+        return found
+
+
+@lru_cache(maxsize=16)
+def description(scenario: Scenario) -> Description:
+    """Return the queueing network of *scenario*.
+
+    Raises:
+        ScenarioError: the ends of a flow are not connected.
+    """
+    plan = topology(scenario)
+    stations: dict[tuple[StationKind, str], Station] = {}
+    numbers: dict[tuple[StationKind, str], int] = {}
+    flows = []
+    for flow in plan.flows:
+        ways = []
+        for start, end in ((flow.source, flow.target), (flow.target, flow.source)):
+            way = []
+            for station in _on_the_way(scenario, plan, start, plan.route(start, end)):
+                name = station.kind, station.name
+                stations.setdefault(name, station)
+                way.append(numbers.setdefault(name, len(numbers)))
+            ways.append(tuple(way))
+        own = _own(scenario, flow)
+        flows.append(
+            Flow(
+                plan.nodes[flow.source],
+                plan.nodes[flow.target],
+                *ways,
+                _arrivals(scenario, own),
+                _transport(scenario, flow, own),
+            )
+        )
+    return Description(tuple(stations.values()), tuple(flows), _of_the_network(scenario, plan))
+
+
+def given(scenario: Scenario, *keys: str) -> Iterator[Trait]:
+    """Yield the traits that keys of tables give, whether they make a difference or not."""
+    for key in keys:
+        table, _, name = key.partition(".")
+        yield Trait(key, getattr(getattr(scenario, table), name), key)
+
+
+def _of_the_network(s: Scenario, plan: Topology) -> Traits:
+    routes = [plan.route(flow.source, flow.target) for flow in plan.flows]
+    found = list(given(s, "network.topology"))
+    if any(len(route) > 1 for route in routes):
+        # outside links, used or not, and adaptation have whole segments passed on: they are the cause then
+        if s.network.outside_links:
+            names = ", ".join(link.name for link in s.network.outside_links)
+            found.append(Trait("network.outside_links", names, "network.outside_links"))
+        elif s.link.adaptation == "fixed":
+            found += given(s, "network.relay")
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------------- stations
+
+
+def _on_the_way(s: Scenario, plan: Topology, start: int, route: tuple[Hop, ...]) -> Iterator[Station]:
+    """Yield the stations that a segment passes on a route."""
+    yield _host(s, plan.nodes[start])
+    bridges = {bridge.node for bridge in plan.bridges}
+    for place, hop in enumerate(route):
+        source, target = plan.nodes[hop.source], plan.nodes[hop.target]
+        if hop.kind == "outside":
+            yield _outside(s, plan, hop)
+            continue
+        if place == 0 or route[place - 1].kind == "outside":
+            yield Station("token bucket", source, tuple(_bucket(s)))
+        if hop.source in bridges and place > 0 and route[place - 1].kind == "bluetooth":
+            yield Station("bridge", source, tuple(_bridge(s)))
+        up = hop.target == plan.piconets[hop.index].central
+        places = "flow_control.baseband_packets" if up else "flow_control.central_buffer_packets"
+        room = given(s, places, "link.node_buffer_bytes", "flow_control.drop")
+        yield Station("queue", f"{source} to {target}", tuple(room))
+        yield Station("radio link", f"{source} to {target}", tuple(_radio(s, plan, hop)))
+        yield Station("polled air", plan.piconets[hop.index].name, tuple(_air(s, plan, hop.index)))
+    yield _host(s, plan.nodes[route[-1].target])
+
+
+def _host(s: Scenario, name: str) -> Station:
+    layers = ("transport.tcp_delay_s", "transport.ip_delay_s", "link.l2cap_delay_s", "link.baseband_delay_s")
+    return Station("host", name, tuple(given(s, *layers, "run.jitter_s")))
+
+
+def _bucket(s: Scenario) -> Iterator[Trait]:
+    yield from given(s, "flow_control.enabled")
+    if s.flow_control.enabled:
+        keys = ("token_rate_kbps", "bucket_bytes", "buffer_packets", "charge")
+        yield from given(s, *(f"flow_control.{key}" for key in keys))
+
+
+def _bridge(s: Scenario) -> Iterator[Trait]:
+    keys = ["bridge_schedule", "bridge_patience_s", "bridge_limit", "bridge_buffer_packets", "switch_delay"]
+    if s.polling.bridge_schedule == "walk-in":
+        keys.append("residence")
+        if s.polling.residence == "cycle":
+            keys.append("residence_cycles")
+    else:
+        keys.append("rendezvous_s")
+    yield from given(s, *(f"polling.{key}" for key in keys))
+
+
+def _air(s: Scenario, plan: Topology, index: int) -> Iterator[Trait]:
+    yield from given(s, "polling.discipline", "polling.limit", "voice.packet")
+    if s.polling.discipline in ("lwrr", "prc-lwrr"):
+        yield from given(s, "polling.max_weight")
+    if s.voice.packet != "none":
+        yield from given(s, "voice.links")
+    members = {plan.piconets[index].central, *plan.piconets[index].members}
+    if any(bridge.node in members for bridge in plan.bridges):
+        yield from _bridge(s)
+
+
+def _radio(s: Scenario, plan: Topology, hop: Hop) -> Iterator[Trait]:
+    """Yield the properties of one direction of a link: packets, errors, repetition."""
+    link, radio = s.link, s.radio
+    up = hop.target == plan.piconets[hop.index].central
+    member = plan.nodes[hop.source if up else hop.target]
+    for own in s.radio.links:
+        if own.node == member and own.direction in ("both", "up" if up else "down"):
+            radio = own.applied_to(s.radio)
+    common = radio.model_copy(update={"links": s.radio.links}) == s.radio
+    if not common:
+        yield Trait("radio.links", s.radio.links, "radio.links")
+    for name in ("model", *sorted(KEYS_OF_MODEL[radio.model])):
+        yield Trait(f"radio.{name}", getattr(radio, name), f"radio.{name}" if common else "radio.links")
+    yield from given(s, "radio.fading", "radio.interferers")
+    if len(plan.piconets) > 1:
+        yield from given(s, "radio.colocated")
+    yield from given(s, "link.l2cap_header_bytes", "link.packets", "link.segmentation", "link.adaptation")
+    if link.adaptation != "fixed":
+        yield from given(s, "link.adaptation_estimate", "link.quality_memory_s", "link.adaptation_packets")
+    if link.adaptation == "thresholds":
+        yield from given(s, "link.adaptation_thresholds")
+    # a packet whose acknowledgement waits for a packet to carry it keeps its place, on any radio
+    repeated = link.arq != "none" and link.arq_feedback == "lossy"
+    if has_errors(radio) or s.radio.interferers or (s.radio.colocated and len(plan.piconets) > 1):
+        yield from given(s, "radio.bits", "link.flush_timeout_s")
+        repeated = True
+    if repeated:
+        yield from given(s, "link.arq")
+    if link.arq != "none":
+        yield from given(s, "link.arq_feedback")
+
+
+def has_errors(radio: Radio) -> bool:
+    """Whether a radio can damage a packet, neighbours apart."""
+    if radio.model == "perfect":
+        return False
+    if radio.per is not None:
+        return radio.per > 0
+    rates = [getattr(radio, name) for name in KEYS_OF_MODEL[radio.model] if name.startswith("ber")]
+    return radio.model == "trace" or any(rates)
+
+
+def _outside(s: Scenario, plan: Topology, hop: Hop) -> Station:
+    outside = plan.outside[hop.index]
+    key = f"network.outside_links[{hop.index + 1}]"
+    forth = hop.source == outside.source
+    names = (
+        *("rate_kbps", "medium", "half_duplex", "delay_s", "jitter_s", "buffer_packets", "header_bytes"),
+        *("up_s", "down_s", "loss_block_bytes"),
+        "loss" if forth or outside.link.loss_back is None else "loss_back",
+    )
+    traits = (
+        Trait("network.outside_links", outside.link.name, "network.outside_links"),
+        *(Trait(f"network.outside_links.{n}", getattr(outside.link, n), f"{key}.{n}") for n in names),
+    )
+    return Station("outside link", f"{outside.link.name} to {plan.nodes[hop.target]}", traits)
+
+
+# ----------------------------------------------------------------------------------------------------- laws
+
+OWN = {
+    "traffic.source": "law",
+    "traffic.load_kbps": "load_kbps",
+    "traffic.message_bytes": "message_bytes",
+    "traffic.start_s": "start_s",
+    "transport.variant": "variant",
+    "transport.receive_window_segments": "receive_window_segments",
+}
+"""Keys of which a flow of a list may have its own."""
+
+
+def _own(s: Scenario, flow: FlowPlan) -> dict[str, Trait]:
+    """Return the traits that a flow has of its own."""
+    if flow.spec is None or isinstance(s.network.flows, str):
+        return {}
+    number = s.network.flows.index(flow.spec) + 1
+    values = {kind: getattr(flow.spec, name) for kind, name in OWN.items()}
+    return {
+        kind: Trait(kind, value, f"network.flows[{number}].{OWN[kind]}")
+        for kind, value in values.items()
+        if value is not None
+    }
+
+
+def _with_own(s: Scenario, own: dict[str, Trait], *keys: str) -> Iterator[Trait]:
+    for key in keys:
+        yield own[key] if key in own else next(given(s, key))
+
+
+def _arrivals(s: Scenario, own: dict[str, Trait]) -> Law:
+    """Return the law of the messages of a flow."""
+    (source,) = _with_own(s, own, "traffic.source")
+    keys = {
+        "poisson": ("traffic.load_kbps", "traffic.message_bytes"),
+        "ibp": ("traffic.load_kbps", "traffic.message_bytes", "traffic.scv"),
+        "periodic": ("traffic.load_kbps", "traffic.message_bytes", "traffic.phase"),
+        "greedy": ("traffic.message_bytes",),
+        "file": ("traffic.arrival_file", "traffic.file_period_s"),
+        "request-reply": (
+            *("traffic.request_bytes", "traffic.reply_bytes", "traffic.goodbye_bytes", "traffic.pause_s"),
+            "traffic.application_timeout_s",
+        ),
+    }[source.value]
+    found = [source, *_with_own(s, own, *keys, "traffic.start_s")]
+    if "traffic.load_kbps" in keys:
+        found += given(s, "traffic.load_schedule")
+    if source.value != "request-reply":
+        found += given(s, "traffic.two_way")
+    return Law(str(source.value), tuple(found))
+
+
+def _transport(s: Scenario, flow: FlowPlan, own: dict[str, Trait]) -> Law:
+    """Return the law of a flow's transport."""
+    protocol = s.transport.protocol
+    found = list(given(s, "transport.protocol", "transport.header_bytes"))
+    if protocol == "tcp":
+        variant, window = _with_own(s, own, "transport.variant", "transport.receive_window_segments")
+        found += [variant, window, *_tcp(s, flow, str(variant.value), own)]
+        return Law(str(variant.value), tuple(found))
+    if protocol == "centaurus":
+        names = ("packet", "header", "control")
+        found += given(s, *(f"transport.centaurus_{name}_bytes" for name in names))
+        names = ("watchdog_s", "early_data", "start", "worker_s")
+        found += given(s, *(f"transport.centaurus_{name}" for name in names))
+    else:
+        found += given(s, "transport.mss_bytes")
+    return Law(protocol, tuple(found))
+
+
+def _tcp(s: Scenario, flow: FlowPlan, variant: str, own: dict[str, Trait]) -> Iterator[Trait]:
+    """Yield what matters of TCP beside variant and window."""
+    always = (
+        *("mss_bytes", "initial_window_segments", "initial_ssthresh_segments"),
+        *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timestamps"),
+        *("limited_transmit", "rate_reduction", "window_limited_growth", "hold_ssthresh"),
+        *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
+    )
+    yield from given(s, *(f"transport.{name}" for name in always))
+    if variant == "sack":
+        yield from given(s, "transport.sack_blocks")
+    if variant == "vegas":
+        names = ("alpha", "beta", "gamma", "vegas_adjustment")
+        yield from given(s, *(f"transport.{name}" for name in names))
+    if s.transport.delayed_ack:
+        yield from given(s, "transport.ack_every_segments", "transport.ack_clock", "transport.ack_delay_s")
+    if flow.reverse is not None:
+        yield from given(s, "transport.piggyback")
+    (source,) = _with_own(s, own, "traffic.source")
+    if source.value == "request-reply":
+        yield from given(s, "transport.connection_per_session")

@@ -1,0 +1,74 @@
+"""The description of a network, held against the simulator: what it leaves out changes no simulation.
+
+A key without a trait must make no difference. Each example changes such a key of a random network and
+simulates both with the same seeds: every number has to be the same to the last bit.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from keys_of_models import Key, keys, value_of, values_of, with_value
+from scenario_strategy import scenarios
+
+import btqueue as bt
+from btqueue.scenario import Scenario, ScenarioError, list_models
+from btqueue.scenario.description import description, is_trait
+
+TRAITS = [key for key in keys() if is_trait(key.name) and "[]" not in key.name and key.name != "title"]
+"""Keys that bring in traits, if anything."""
+SHORT = {"run.duration_s": 3.0, "run.warmup_s": 0.0, "run.replications": 2, "run.precision": None}
+
+
+def left_out(scenario: Scenario) -> list[Key]:
+    """Return the keys that make no difference to the scenario, by its description."""
+    there = {one.kind for one in description(scenario).traits()}
+    return [key for key in TRAITS if key.name not in there]
+
+
+def changed(scenario: Scenario, key: Key) -> list[Scenario]:
+    """Return the scenario with other values of a key, where they are valid and make no difference either."""
+    found = []
+    for value in values_of(key, value_of(scenario, key.name)):
+        try:
+            other = with_value(scenario, key.name, value)
+        except (ScenarioError, KeyError):
+            continue
+        if other != scenario and description(other) == description(scenario):
+            found.append(other)
+    return found
+
+
+def assert_same(one: Scenario, other: Scenario) -> None:
+    """Simulate both; every number has to be the same, and what only one side gives has to be nothing."""
+    first, second = (bt.simulate(scenario, threads=1) for scenario in (one, other))
+    for name in sorted({*map(str, first.data_vars), *map(str, second.data_vars)}):
+        here, there = (
+            np.nan_to_num(found[name].values) if name in found else 0.0 for found in (first, second)
+        )
+        np.testing.assert_array_equal(here, there, name)
+
+
+def hold(data, scenario: Scenario) -> None:
+    """Change a key that is left out, and compare."""
+    scenario = scenario.changed(SHORT)
+    pairs = [(key.name, other) for key in left_out(scenario) for other in changed(scenario, key)]
+    assume(pairs)
+    key, other = data.draw(st.sampled_from(pairs))
+    try:
+        assert_same(scenario, other)
+    except AssertionError as error:
+        raise AssertionError(f"{key} = {value_of(other, key)}: {error}") from None
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.data(), scenarios())
+def test_what_is_left_out_makes_no_difference(data, scenario: Scenario):
+    hold(data, scenario)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+def test_what_is_left_out_makes_no_difference_to_many_networks(data, scenario: Scenario):
+    hold(data, scenario)
