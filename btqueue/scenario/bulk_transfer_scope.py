@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from btqueue.scenario.flow_patterns import flows_of
@@ -35,17 +35,22 @@ BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "network.topology": ("custom", "piconet"),
         "radio.interferers": (0,),
         "radio.colocated": (False,),
-        "link.arq": ("none", "unlimited"),
+        "network.relay": ("segment",),
+        "radio.model": ("perfect", "constant"),
+        "link.arq": ("unlimited",),
         "link.arq_feedback": ("reliable",),
         "link.flush_timeout_s": (None,),
         "link.adaptation": ("fixed",),
         "link.l2cap_delay_s": (0,),
         "link.baseband_delay_s": (0,),
         "polling.discipline": ("round-robin", "1-limited", "e-limited", "exhaustive", "fep"),
+        "flow_control.enabled": (False,),
         "voice.packet": ("none",),
+        "traffic.source": ("greedy", "request-reply"),
         "traffic.two_way": (False,),
         "traffic.application_timeout_s": (None,),
         "transport.protocol": ("tcp",),
+        "transport.variant": VARIANTS,
         "transport.clock_granularity_s": (0,),
         "transport.limited_transmit": (False,),
         "transport.rate_reduction": (False,),
@@ -66,21 +71,11 @@ BULK_TRANSFER: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 def not_bulk_transfer(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of bulk transfers does not cover, and no list of values can say."""
-    own = [flow for flow in flows_of(s.network) if not isinstance(s.network.flows, str)]
-    for name, common, available in (
-        ("law", "traffic.source", ("greedy", "request-reply")),
-        ("variant", "transport.variant", VARIANTS),
-    ):
-        table, _, key = common.partition(".")
-        usual = getattr(getattr(s, table), key)
-        for value in {getattr(flow, name) or usual for flow in own} or {usual}:
-            if value not in available:
-                yield Limit(common, value, " or ".join(available))
-    if ({flow.law or s.traffic.source for flow in own} or {s.traffic.source}) == {"request-reply"}:
-        yield Limit("traffic.source", s.traffic.source, '"greedy" for at least one flow')
+    flows = flows_of(s.network)
+    if {flow.law or s.traffic.source for flow in flows} == {"request-reply"}:
+        yield Limit("traffic.source", "request-reply", '"greedy" for at least one flow')
     yield from _long_messages(s)
-    windows = {flow.receive_window_segments or s.transport.receive_window_segments for flow in own}
-    for window in windows or {s.transport.receive_window_segments}:
+    for window in {flow.receive_window_segments or s.transport.receive_window_segments for flow in flows}:
         if window > LARGEST_WINDOW:
             yield Limit("transport.receive_window_segments", window, f"at most {LARGEST_WINDOW}")
     for link in s.network.outside_links:
@@ -123,17 +118,8 @@ def _ways(s: Scenario) -> Iterator[Limit]:
         yield Limit("network.piconet_list", s.network.piconet_list, "a piconet without bridges")
     crossed = {hop.index for way in ways for hop in way if hop.kind == "outside"}
     lossy = any(plan.outside[i].link.loss or plan.outside[i].link.loss_back for i in crossed)
-    if used:
-        yield from _radio(s)
-    yield from relayed_packets(s, ways)
     if lossy:
         yield from _losses(s, plan)
-
-
-def relayed_packets(s: Scenario, ways: Iterable[tuple[Hop, ...]]) -> Iterator[Limit]:
-    """Yield packets that are passed on one by one, if any way takes more than one hop."""
-    if s.network.relay != "segment" and any(len(way) > 1 for way in ways):
-        yield Limit("network.relay", s.network.relay, '"segment" where a node passes segments on')
 
 
 def _losses(s: Scenario, plan: Topology) -> Iterator[Limit]:
@@ -196,15 +182,3 @@ def _window_with_loss(s: Scenario) -> Iterator[Limit]:
         if t.delayed_ack:
             available += ", so that no acknowledgement has to wait for its timer"
         yield Limit("transport.receive_window_segments", window, available)
-
-
-def _radio(s: Scenario) -> Iterator[Limit]:
-    """Yield what is wrong with the piconet that flows cross."""
-    if s.flow_control.enabled:
-        yield Limit("flow_control.enabled", True, "false where flows cross a piconet")
-    radios = [s.radio, *(link.applied_to(s.radio) for link in s.radio.links)]
-    for model in {radio.model for radio in radios} - {"perfect", "constant"}:
-        yield Limit("radio.model", model, '"perfect" or "constant"')
-    errors = any(radio.model != "perfect" and (radio.ber or radio.per) for radio in radios)
-    if errors and s.link.arq != "unlimited":
-        yield Limit("link.arq", s.link.arq, '"unlimited" where the radio has errors')

@@ -62,7 +62,7 @@ def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
         return problems_of(SIMULATOR, scenario)
     wanted = scenario.run.solver
     if wanted == "auto":
-        return lacking(scenario, MODELS)
+        return lacking(scenario, [name for solver in SOLVERS for name in models_of(scenario, solver)])
     problems = lacking(scenario, models_of(scenario, wanted))
     other = "followed" if wanted == "analytic" else "analytic"
     if problems and covering(scenario, other):

@@ -233,9 +233,7 @@ def _radio(s: Scenario, plan: Topology, hop: Hop) -> Iterator[Trait]:
         yield from given(s, "radio.bits", "link.flush_timeout_s")
         repeated = True
     if repeated:
-        yield from given(s, "link.arq")
-    if link.arq != "none":
-        yield from given(s, "link.arq_feedback")
+        yield from given(s, "link.arq", *(("link.arq_feedback",) if link.arq != "none" else ()))
 
 
 def has_errors(radio: Radio) -> bool:

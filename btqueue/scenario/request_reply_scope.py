@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from btqueue.scenario.bulk_transfer_scope import relayed_packets
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 from btqueue.scenario.topology import Hop, Topology, topology
@@ -29,11 +28,7 @@ REQUEST_REPLY: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.send_buffer_segments": (None,),
         "link.l2cap_delay_s": (0,),
         "link.baseband_delay_s": (0,),
-    }
-)
-
-ON_BLUETOOTH: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {
+        "network.relay": ("segment",),
         "radio.model": ("perfect", "constant"),
         "radio.links": ((),),
         "radio.interferers": (0,),
@@ -49,7 +44,7 @@ ON_BLUETOOTH: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "voice.packet": ("none",),
     }
 )
-"""What matters only if the connection takes a Bluetooth hop."""
+"""Request-reply sessions, with at most one Bluetooth hop."""
 
 MOST_SEGMENTS = 1000
 MOST_LOSSY_SEGMENTS = 64
@@ -75,7 +70,6 @@ def not_request_reply(s: Scenario) -> Iterator[Limit]:
     if len(on_air) > 1:
         yield Limit("network.flows", s.network.flows, "a way over at most one Bluetooth hop")
         return
-    yield from relayed_packets(s, [route])
     if on_air:
         yield from _uncovered_piconet(s, plan, on_air[0])
     yield from _uncovered_links(s, plan, route)
@@ -83,11 +77,6 @@ def not_request_reply(s: Scenario) -> Iterator[Limit]:
 
 
 def _uncovered_piconet(s: Scenario, plan: Topology, hop: Hop) -> Iterator[Limit]:
-    for key, available in ON_BLUETOOTH.items():
-        table, _, name = key.partition(".")
-        value = getattr(getattr(s, table), name)
-        if value not in available and not (key == "link.arq" and s.radio.model == "perfect"):
-            yield Limit(key, value, f"on the way of a session {' or '.join(map(str, available))}")
     piconet = plan.piconets[hop.index]
     members = {piconet.central, *piconet.members}
     if any(bridge.node in members for bridge in plan.bridges):
