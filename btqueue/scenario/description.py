@@ -94,37 +94,36 @@ class Description:
         return found
 
 
-@lru_cache(maxsize=16)
 def description(scenario: Scenario) -> Description:
     """Return the queueing network of *scenario*.
 
     Raises:
         ScenarioError: the ends of a flow are not connected.
     """
+    frozen: Any = scenario  # and so hashable
+    return _description(frozen)
+
+
+@lru_cache(maxsize=16)
+def _description(scenario: Scenario) -> Description:
     plan = topology(scenario)
-    stations: dict[tuple[StationKind, str], Station] = {}
-    numbers: dict[tuple[StationKind, str], int] = {}
+    stations: dict[tuple[StationKind, str], tuple[int, Station]] = {}
+
+    def way(start: int, end: int) -> tuple[int, ...]:
+        numbers = []
+        for kind, name, traits in _on_the_way(scenario, plan, start, plan.route(start, end)):
+            if (kind, name) not in stations:
+                stations[kind, name] = len(stations), Station(kind, name, tuple(traits))
+            numbers.append(stations[kind, name][0])
+        return tuple(numbers)
+
     flows = []
     for flow in plan.flows:
-        ways = []
-        for start, end in ((flow.source, flow.target), (flow.target, flow.source)):
-            way = []
-            for station in _on_the_way(scenario, plan, start, plan.route(start, end)):
-                name = station.kind, station.name
-                stations.setdefault(name, station)
-                way.append(numbers.setdefault(name, len(numbers)))
-            ways.append(tuple(way))
-        own = _own(scenario, flow)
-        flows.append(
-            Flow(
-                plan.nodes[flow.source],
-                plan.nodes[flow.target],
-                *ways,
-                _arrivals(scenario, own),
-                _transport(scenario, flow, own),
-            )
-        )
-    return Description(tuple(stations.values()), tuple(flows), _of_the_network(scenario, plan))
+        forth, back, own = way(flow.source, flow.target), way(flow.target, flow.source), _own(scenario, flow)
+        laws = _arrivals(scenario, own), _transport(scenario, flow, own)
+        flows.append(Flow(plan.nodes[flow.source], plan.nodes[flow.target], forth, back, *laws))
+    every = tuple(station for _, station in stations.values())
+    return Description(every, tuple(flows), _of_the_network(scenario, plan))
 
 
 def given(scenario: Scenario, *keys: str) -> Iterator[Trait]:
@@ -150,31 +149,32 @@ def _of_the_network(s: Scenario, plan: Topology) -> Traits:
 # ------------------------------------------------------------------------------------------------- stations
 
 
-def _on_the_way(s: Scenario, plan: Topology, start: int, route: tuple[Hop, ...]) -> Iterator[Station]:
-    """Yield the stations that a segment passes on a route."""
-    yield _host(s, plan.nodes[start])
-    bridges = {bridge.node for bridge in plan.bridges}
+def _on_the_way(
+    s: Scenario, plan: Topology, start: int, route: tuple[Hop, ...]
+) -> Iterator[tuple[StationKind, str, Iterator[Trait]]]:
+    """Yield the stations that a segment passes on a route: kind, name, and traits for who wants them."""
+    yield "host", plan.nodes[start], _host(s)
     for place, hop in enumerate(route):
         source, target = plan.nodes[hop.source], plan.nodes[hop.target]
         if hop.kind == "outside":
-            yield _outside(s, plan, hop)
+            yield "outside link", f"{plan.outside[hop.index].link.name} to {target}", _outside(plan, hop)
             continue
         if place == 0 or route[place - 1].kind == "outside":
-            yield Station("token bucket", source, tuple(_bucket(s)))
-        if hop.source in bridges and place > 0 and route[place - 1].kind == "bluetooth":
-            yield Station("bridge", source, tuple(_bridge(s)))
+            yield "token bucket", source, _bucket(s)
+        if hop.source in plan.bridge_nodes and place > 0 and route[place - 1].kind == "bluetooth":
+            yield "bridge", source, _bridge(s)
         up = hop.target == plan.piconets[hop.index].central
         places = "flow_control.baseband_packets" if up else "flow_control.central_buffer_packets"
         room = given(s, places, "link.node_buffer_bytes", "flow_control.drop")
-        yield Station("queue", f"{source} to {target}", tuple(room))
-        yield Station("radio link", f"{source} to {target}", tuple(_radio(s, plan, hop)))
-        yield Station("polled air", plan.piconets[hop.index].name, tuple(_air(s, plan, hop.index)))
-    yield _host(s, plan.nodes[route[-1].target])
+        yield "queue", f"{source} to {target}", room
+        yield "radio link", f"{source} to {target}", _radio(s, plan, hop)
+        yield "polled air", plan.piconets[hop.index].name, _air(s, plan, hop.index)
+    yield "host", plan.nodes[route[-1].target], _host(s)
 
 
-def _host(s: Scenario, name: str) -> Station:
+def _host(s: Scenario) -> Iterator[Trait]:
     layers = ("transport.tcp_delay_s", "transport.ip_delay_s", "link.l2cap_delay_s", "link.baseband_delay_s")
-    return Station("host", name, tuple(given(s, *layers, "run.jitter_s")))
+    yield from given(s, *layers, "run.jitter_s")
 
 
 def _bucket(s: Scenario) -> Iterator[Trait]:
@@ -202,7 +202,7 @@ def _air(s: Scenario, plan: Topology, index: int) -> Iterator[Trait]:
     if s.voice.packet != "none":
         yield from given(s, "voice.links")
     members = {plan.piconets[index].central, *plan.piconets[index].members}
-    if any(bridge.node in members for bridge in plan.bridges):
+    if members & plan.bridge_nodes:
         yield from _bridge(s)
 
 
@@ -246,7 +246,7 @@ def has_errors(radio: Radio) -> bool:
     return radio.model == "trace" or any(rates)
 
 
-def _outside(s: Scenario, plan: Topology, hop: Hop) -> Station:
+def _outside(plan: Topology, hop: Hop) -> Iterator[Trait]:
     outside = plan.outside[hop.index]
     key = f"network.outside_links[{hop.index + 1}]"
     forth = hop.source == outside.source
@@ -255,11 +255,9 @@ def _outside(s: Scenario, plan: Topology, hop: Hop) -> Station:
         *("up_s", "down_s", "loss_block_bytes"),
         "loss" if forth or outside.link.loss_back is None else "loss_back",
     )
-    traits = (
-        Trait("network.outside_links", outside.link.name, "network.outside_links"),
-        *(Trait(f"network.outside_links.{n}", getattr(outside.link, n), f"{key}.{n}") for n in names),
-    )
-    return Station("outside link", f"{outside.link.name} to {plan.nodes[hop.target]}", traits)
+    yield Trait("network.outside_links", outside.link.name, "network.outside_links")
+    for name in names:
+        yield Trait(f"network.outside_links.{name}", getattr(outside.link, name), f"{key}.{name}")
 
 
 # ----------------------------------------------------------------------------------------------------- laws

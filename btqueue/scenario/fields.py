@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,9 +22,6 @@ class Table(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
     )
-    if TYPE_CHECKING:  # pydantic gives every frozen table one
-
-        def __hash__(self) -> int: ...
 
 
 def listed(default: Any, description: str, *, least: int = 0, most: int = 1000, **options: Any) -> Any:

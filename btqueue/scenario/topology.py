@@ -155,6 +155,11 @@ class Topology:
         return tuple(Hop(*self._edges[min(a, b), max(a, b)], a, b) for a, b in steps)
 
     @cached_property
+    def bridge_nodes(self) -> frozenset[int]:
+        """The nodes that are bridges."""
+        return frozenset(bridge.node for bridge in self.bridges)
+
+    @cached_property
     def _routes(self) -> dict[tuple[int, int], tuple[Hop, ...]]:
         return {}
 

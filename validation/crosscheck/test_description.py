@@ -17,6 +17,7 @@ from btqueue.scenario.description import description, is_trait
 
 TRAITS = [key for key in keys() if is_trait(key.name) and "[]" not in key.name and key.name != "title"]
 """Keys that bring in traits, if anything."""
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 SHORT = {"run.duration_s": 3.0, "run.warmup_s": 0.0, "run.replications": 2, "run.precision": None}
 
 
@@ -61,14 +62,14 @@ def hold(data, scenario: Scenario) -> None:
         raise AssertionError(f"{key} = {value_of(other, key)}: {error}") from None
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(st.data(), scenarios())
 def test_what_is_left_out_makes_no_difference(data, scenario: Scenario):
     hold(data, scenario)
 
 
 @pytest.mark.long
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=SLOW)
 @given(st.data(), st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
 def test_what_is_left_out_makes_no_difference_to_many_networks(data, scenario: Scenario):
     hold(data, scenario)

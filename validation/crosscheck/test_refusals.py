@@ -17,6 +17,7 @@ from btqueue.scenario.description import OWN, description
 from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scope import Scope, problems_of
 
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 TYPES = {key.name: key for key in keys()}
 NUMBERS = (0, 1, 2, 4, 8, 20, 64, 500, 2000, 10**6, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 1.5, 3.0)
 OTHERS: tuple[Any, ...] = (None, (), ("DH5", "DH3"), ("DH1",), ("DM3", "DM1"))
@@ -104,14 +105,14 @@ def any_network(draw):
         return scenario
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(any_network())
 def test_a_refusal_is_about_the_cause(scenario: Scenario):
     assert_about_the_cause(scenario)
 
 
 @pytest.mark.long
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3000, deadline=None, suppress_health_check=SLOW)
 @given(any_network())
 def test_many_refusals_are_about_the_cause(scenario: Scenario):
     assert_about_the_cause(scenario)
