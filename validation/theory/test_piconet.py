@@ -54,13 +54,13 @@ def passages(scenario: bt.Scenario, **changes) -> tuple[list[Passage], float]:
     return [seen for seen, _ in found], float(found[0][1])
 
 
+@in_float64
 def sent(scenario: bt.Scenario, most: float) -> tuple[Sent, jax.Array]:
     """The transmissions of a segment, and the error rates of its packets."""
     system = Plan(scenario).system(Plan(scenario).parameters)
     data, radio = system.structure.data, system.inputs.radio
-    with jax.enable_x64(True):
-        rates = failure_rates(data, jnp.asarray([radio.ber_good]))[0]
-        return transmissions(data, rates, jnp.asarray(most), jnp.asarray(5.0), 64), rates
+    rates = failure_rates(data, jnp.asarray([radio.ber_good]))[0]
+    return transmissions(data, rates, jnp.asarray(most), jnp.asarray(5.0), 64), rates
 
 
 def goodput(scenario: bt.Scenario) -> float:
@@ -393,3 +393,53 @@ def test_variants_are_alike_where_nothing_is_lost():
 def test_processing_takes_its_mean_at_both_ends():
     plain, slow = (float(bt.solve(star(run__jitter_s=jitter))["rtt_s"].mean()) for jitter in (0.0, 0.006))
     assert slow - plain == pytest.approx(0.006, rel=1e-9)
+
+
+def plan_of(kind: str) -> Plan:
+    """Three kinds of piconet: a ring with tokens, loads of their own, losses on the radio."""
+    own = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
+    scenarios = {
+        "ring": bt.load("venugopal-2006/piconet").with_(network__peripherals=4, traffic__load_kbps=40.0),
+        "unlike": star(network__flows=own, network__peripherals=2, polling__limit=15),
+        "lossy": star(link__arq="none", radio__model="constant", radio__ber=3e-5),
+    }
+    return bt.network.plan(scenarios[kind])
+
+
+@pytest.mark.parametrize("kind", ["ring", "unlike", "lossy"])
+def test_derivatives_are_those_of_the_answers(kind):
+    """Implicit against central differences; a whole number of packets is where two slopes meet."""
+    plan = plan_of(kind)
+    values = plan.parameters | {"flow_control.buffer_packets": 25.5, "flow_control.baseband_packets": 20.5}
+    values = {key: values[key] for key in plan.parameters}
+
+    def wanted(numbers):
+        metrics = plan.metrics(numbers)
+        return jnp.stack([metrics["goodput_kbps"][0], metrics["rtt_s"][0]])
+
+    with jax.enable_x64(True):
+        known = {key: jnp.asarray(float(value)) for key, value in values.items()}
+        slopes = jax.jit(jax.jacfwd(wanted))(known)
+        at = jax.jit(wanted)
+        for key, value in known.items():
+            step = 1e-5 * max(abs(float(value)), 1e-3)
+            up, down = (np.asarray(at(known | {key: value + sign * step})) for sign in (1, -1))
+            scale = np.abs(np.asarray(at(known))) / max(abs(float(value)), 1e-3)
+            assert np.asarray(slopes[key]) / scale == pytest.approx(
+                (up - down) / (2 * step) / scale, abs=1e-5
+            )
+
+
+def test_a_batch_is_many_single_answers():
+    plan = plan_of("ring")
+    loads = np.array([5.0, 30.0, 60.0])
+    with jax.enable_x64(True):
+        batch = jax.jit(jax.vmap(lambda load: plan.metrics({"traffic.load_kbps": load})["rtt_s"]))(loads)
+    for load, found in zip(loads, np.asarray(batch), strict=True):
+        alone = bt.solve(plan.scenario.with_(traffic__load_kbps=load, run__solver="analytic"))
+        assert found == pytest.approx(alone["rtt_s"].values, rel=1e-9)
+
+
+def test_a_plan_names_what_may_be_varied():
+    with pytest.raises(KeyError, match=r"traffic\.load_kbps"):
+        plan_of("ring").metrics({"traffic.laod_kbps": 3.0})
