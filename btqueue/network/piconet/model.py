@@ -30,6 +30,7 @@ from btqueue.network.piconet.structure import (
     structure_of,
 )
 from btqueue.network.piconet.tcp import TcpLaw, law
+from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 
@@ -72,9 +73,14 @@ class Findings(NamedTuple):
     residual: Array
 
 
-@jax.jit
 def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
     """Return metrics, by class (C,) or of the network (), NaN where the model has none, and findings."""
+    metrics, findings = _metrics_of(system)
+    return metrics, Findings(*findings)
+
+
+@Kept
+def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
     structure, _, inputs = system
     found = solve_rates(system)
     point = found.point
@@ -92,7 +98,7 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
         success=found.network.success,
         residual=jnp.maximum(found.residual, point.seen.residual.max()),
     )
-    return metrics, findings
+    return metrics, tuple(findings)
 
 
 def _metrics_of_class(

@@ -1,0 +1,79 @@
+"""Programs of JAX that are compiled once: later processes load them and trace nothing.
+
+Tracing and compiling take longer than thousands of answers. So what XLA made of a function, for arrays of
+given shapes, is kept in a cache folder. The folder is named after a digest of all sources that the function
+can reach, of the versions of JAX and of the processor: any change starts an empty one.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, update_wrapper
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from llvmlite import binding as llvm
+
+from btqueue.caches import cache_folder, keep
+
+PACKAGE = Path(__file__).parents[1]
+REACHED = ("baseband", "channel", "network/piconet", "queueing", "transport")
+"""Folders of the package that a program can depend on, beside this file."""
+DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, AttributeError, RuntimeError)
+"""What a file that is not whole, or that another version wrote, makes of loading it."""
+
+Tree = Any
+
+
+class Kept:
+    """A function of one tree of arrays that is compiled for the shapes of its leaves, once for all processes.
+
+    Its result must be made of dictionaries, tuples and arrays. JAX traces it like any other function.
+    """
+
+    def __init__(self, function: Callable[[Tree], Tree]) -> None:
+        """Wrap a function."""
+        self._function, self._programs = jax.jit(function), dict[str, Any]()
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        update_wrapper(self, function)
+
+    def __call__(self, argument: Tree) -> Tree:
+        """Return the function's value."""
+        leaves, tree = jax.tree.flatten(argument)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return self._function(argument)
+        leaves = [np.asarray(leaf) for leaf in leaves]
+        key = f"{tree} {[(leaf.shape, leaf.dtype.str) for leaf in leaves]}"
+        if key not in self._programs:
+            self._programs[key] = self._loaded(key, tree, leaves)
+        return self._programs[key](leaves)
+
+    def _loaded(self, key: str, tree: Any, leaves: list[np.ndarray]) -> Callable[[list[np.ndarray]], Tree]:
+        name = hashlib.sha256(f"{self._name} {key}".encode()).hexdigest()[:32]
+        file = cache_folder("programs", digest()) / name
+        # a file that is not there, or not whole, is written again
+        with suppress(OSError, *DAMAGED):
+            return deserialize_and_load(*pickle.loads(file.read_bytes()))
+        program = jax.jit(lambda flat: self._function(jax.tree.unflatten(tree, flat))).lower(leaves).compile()
+        keep(file, pickle.dumps(serialize(program)))
+        return program
+
+
+@cache
+def digest() -> str:
+    """Return a short digest of the sources, of the versions of JAX and of the processor."""
+    machine = (llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    found = hashlib.sha256(
+        repr((version("jax"), version("jaxlib"), jax.default_backend(), *machine)).encode()
+    )
+    reached = (path for name in REACHED for path in sorted((PACKAGE / name).rglob("*.py")))
+    for source in (Path(__file__), *reached):
+        found.update(source.relative_to(PACKAGE).as_posix().encode())
+        found.update(source.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,0 +1,63 @@
+"""Compiled programs that are kept between processes."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from btqueue.network import programs
+from btqueue.network.programs import Kept
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch) -> tuple[Callable[[], Kept], list[int]]:
+    """Wraps a function anew, as another process does, and counts how often it is traced."""
+    monkeypatch.setattr(programs, "cache_folder", lambda *names: tmp_path)
+    traced: list[int] = []
+
+    def again() -> Kept:
+        def double(tree):  # another function each time, of which JAX remembers nothing
+            traced.append(1)
+            return {"sum": sum(jax.tree.leaves(tree)) * 2.0}, (tree["b"],)
+
+        return Kept(double)
+
+    return again, traced
+
+
+def test_a_later_process_traces_nothing(kept):
+    again, traced = kept
+    tree = {"a": np.float32(1.5), "b": np.float32(2.0)}
+    first, second = again()(tree), again()(tree)
+    assert traced == [1]
+    assert float(first[0]["sum"]) == float(second[0]["sum"]) == 7.0
+
+
+def test_shapes_have_programs_of_their_own_and_values_do_not(kept):
+    again, traced = kept
+    function = again()
+    for values in (np.zeros(3, np.float32), np.ones(3, np.float32), np.zeros(4, np.float32)):
+        function({"a": values, "b": values})
+    assert traced == [1, 1]
+
+
+def test_a_damaged_file_is_written_again(kept, tmp_path):
+    again, traced = kept
+    tree = {"a": np.float32(1.0), "b": np.float32(2.0)}
+    again()(tree)
+    (file,) = tmp_path.iterdir()
+    for content in (b"", b"nonsense", file.read_bytes()[:1000]):
+        file.write_bytes(content)
+        assert float(again()(tree)[0]["sum"]) == 6.0
+    assert traced == [1, 1, 1, 1]
+    again()(tree)
+    assert traced == [1, 1, 1, 1]
+
+
+def test_where_jax_traces_it_has_derivatives(kept):
+    again, _ = kept
+    function = again()
+    slope = jax.grad(lambda value: function({"a": value, "b": jnp.float32(1.0)})[0]["sum"])(1.0)
+    assert float(slope) == 2.0
