@@ -44,7 +44,7 @@ class Kept:
         update_wrapper(self, function)
 
     def __call__(self, argument: Tree) -> Tree:
-        """Return the function's value."""
+        """Return the function's value, in arrays of numpy unless JAX traces it."""
         leaves, tree = jax.tree.flatten(argument)
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             return self._function(argument)
@@ -52,7 +52,7 @@ class Kept:
         key = f"{tree} {[(leaf.shape, leaf.dtype.str) for leaf in leaves]}"
         if key not in self._programs:
             self._programs[key] = self._loaded(key, tree, leaves)
-        return self._programs[key](leaves)
+        return jax.tree.map(np.asarray, self._programs[key](leaves))
 
     def _loaded(self, key: str, tree: Any, leaves: list[np.ndarray]) -> Callable[[list[np.ndarray]], Tree]:
         name = hashlib.sha256(f"{self._name} {key}".encode()).hexdigest()[:32]

@@ -226,14 +226,17 @@ class Plan:
     def _inputs(self, values: Mapping[str, Any]) -> Inputs:
         scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
 
+        # outside of JAX's transformations numpy is faster
+        numbers: Any = jnp if any(isinstance(value, Array) for value in values.values()) else np
+
         def number(key: str, otherwise: float) -> Any:
-            return jnp.asarray(values.get(key, otherwise), float)
+            return numbers.asarray(values.get(key, otherwise), float)
 
         loads = []
         for member in (*self.layout.members, *self.layout.members[:1] * self._structure.padding):
             sender = self.piconet.senders[member]
             key = own_load(member) if sender.own_load else "traffic.load_kbps"
-            kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
+            kbps = numbers.asarray(np.inf) if np.isinf(sender.rate) else number(key, np.nan)
             loads.append(kbps / self._structure.data_kilobits)
         constant = radio.model == "constant"
         perfect = radio.model == "perfect"
@@ -241,11 +244,11 @@ class Plan:
         transport, infinite = scenario.transport, float("inf")
         down = control.central_buffer_packets
         return Inputs(
-            load=jnp.stack(loads),
+            load=numbers.stack(loads),
             token_rate=number("flow_control.token_rate_kbps", infinite) * 125.0,
             bucket_bytes=number("flow_control.bucket_bytes", infinite),
             buffer=number("flow_control.buffer_packets", infinite),
-            places=jnp.stack(
+            places=numbers.stack(
                 [
                     number("flow_control.central_buffer_packets", infinite if down is None else down),
                     number("flow_control.baseband_packets", control.baseband_packets),
@@ -256,8 +259,8 @@ class Plan:
             min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
             max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
             radio=Radio(
-                ber_good=jnp.zeros(()) if perfect else number(good, 0.0),
-                ber_bad=jnp.zeros(()) if perfect else number(bad, 0.0),
+                ber_good=numbers.zeros(()) if perfect else number(good, 0.0),
+                ber_bad=numbers.zeros(()) if perfect else number(bad, 0.0),
                 good_s=number("radio.good_s", 1.0),
                 bad_s=number("radio.bad_s", 1.0),
                 per=number("radio.per", np.nan),
