@@ -21,6 +21,7 @@ from typing import Any
 from btqueue.baseband import PACKET_TYPES
 from btqueue.baseband import closed_forms as baseband
 from btqueue.channel import closed_forms as channel
+from btqueue.network import closed_forms as piconet
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
 from btqueue.study import notation
@@ -259,6 +260,28 @@ def _baseband_entries() -> list[ClosedForm]:
     ]
 
 
+def _piconet_entries() -> list[ClosedForm]:
+    here = "btqueue.network.piconet."
+    lone, capacity = here + "lone.lone_way", here + "saturation.saturated_slots"
+    return [
+        ClosedForm(name, unit, notation=notation.PICONET, build=build, twin=twin)
+        for name, unit, build, twin in (
+            ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up, lone),
+            ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down, lone),
+            ("delay up a star", "s", piconet.delay_up, here + "air.passage"),
+            ("capacity of a star, each flow", "segments/s", piconet.star_capacity, capacity),
+            ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity, capacity),
+            ("window at the knee of a star", "segments", piconet.window_at_knee, capacity),
+            (
+                "goodput, window of 4",
+                "segments/s",
+                partial(piconet.window_goodput, 4),
+                here + "saturation.closed_rate",
+            ),
+        )
+    ]
+
+
 def _tcp_entries() -> list[ClosedForm]:
     def law(name: str) -> Callable[[], Any]:
         def build() -> Any:
@@ -280,7 +303,9 @@ def _tcp_entries() -> list[ClosedForm]:
 @cache
 def closed_forms() -> Mapping[str, ClosedForm]:
     """All closed forms by name."""
-    entries = [*_queueing_entries(), *_baseband_entries(), *_radio_entries(), *_tcp_entries()]
+    entries = [
+        *_queueing_entries(), *_baseband_entries(), *_radio_entries(), *_piconet_entries(), *_tcp_entries(),
+    ]  # fmt: skip
     return MappingProxyType({entry.name: entry for entry in entries})
 
 

@@ -77,3 +77,16 @@ TCP: Notation = {
     "T_0": ("s", "first timeout"),
     "W_m": ("segments", "receive window"),
 }
+
+PICONET: Notation = {
+    "N": ("1", "stations"),
+    "D": ("slots", "frames of a segment"),
+    "A": ("slots", "frames of an acknowledgement"),
+    "K": ("packets", "packets of an acknowledgement"),
+    "T_s": ("s", "length of a slot"),
+    "lambda": ("segments/s", "load of each flow"),
+    "b": ("s", "time of the bottleneck for a segment"),
+    "e": ("s", "time elsewhere"),
+    "h": ("1", "hops"),
+    "p": ("1", "error rate of a packet"),
+}

@@ -5,16 +5,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 import sympy
 from scipy import integrate
 
+import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
 from btqueue.channel import TwoStateChannel, best_packet_type, error_rates
 from btqueue.channel.packet_trains import train_success
 from btqueue.network.answers import jain_index
+from btqueue.network.piconet.coupling import network_of
+from btqueue.network.piconet.model import Plan
+from btqueue.network.piconet.saturation import closed_rate, saturated_slots
+from btqueue.queueing._precision import in_float64
 from btqueue.queueing.chains import birth_death
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.links import arq
@@ -258,6 +264,63 @@ TWINS = {
     "send rate, PFTK short": Twin(TCP, lambda: pftk_short_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
     "send rate, PFTK": Twin(TCP, lambda: pftk_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
 }
+
+
+STAR = {"N": 3, "D": 28, "A": 4, "K": 1, "T_s": SLOT_S}
+
+
+def piconet(flows: str, **changes) -> Plan:
+    """Three stations, segments of 28 slots of frames, acknowledgements of 4, no token buckets."""
+    common = {
+        "network.flows": flows, "network.peripherals": 3, "link.arq": "unlimited", "polling.limit": 15,
+        "flow_control.enabled": False, "flow_control.baseband_packets": 200, "traffic.load_kbps": 40.0,
+    }  # fmt: skip
+    return Plan(bt.load("venugopal-2006/piconet").changed(common | changes), apart=False)
+
+
+@in_float64
+def lone_round_trip(flows: str) -> float:
+    _, back = network_of(*piconet(flows).system({})).ways
+    return float(back.slots.sum() + back.rest.sum()) * SLOT_S
+
+
+@in_float64
+def delay_up() -> float:
+    plan = piconet("uplink", **{"transport.protocol": "none", "polling.discipline": "exhaustive"})
+    return float(plan.metrics()["delay_s"][0])
+
+
+@in_float64
+def saturated_rate(flows: str, **changes) -> float:
+    """Segments a second of a flow where all are saturated."""
+    network = network_of(*piconet(flows, **changes).system({}))
+    flows_there = network.structure.class_of.sum(axis=1)
+    found = saturated_slots(network.structure, network.sent, flows_there, 0.0 * flows_there)
+    return float(found.capacity)
+
+
+@in_float64
+def four_customers() -> float:
+    return float(closed_rate(jnp.asarray(4.0), jnp.asarray(0.05), jnp.asarray(0.12), 64))
+
+
+PICONETS = {
+    "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), TIGHT),
+    "round trip, lone segment down a star": Twin(STAR, lambda: lone_round_trip("downlink"), TIGHT),
+    "capacity of a star, each flow": Twin(STAR, lambda: saturated_rate("uplink"), TIGHT),
+    "window at the knee of a star": Twin(
+        STAR, lambda: lone_round_trip("uplink") * saturated_rate("uplink"), TIGHT
+    ),
+    "capacity of a ring under ARQ": Twin(
+        {"N": 3, "D": 23, "A": 3, "T_s": SLOT_S, "h": 2, "p": 0.2},
+        lambda: saturated_rate("ring", **{"radio.model": "constant", "radio.per": 0.2}),
+        1e-7,  # laws of repetitions are cut at 1e-9
+    ),
+    "goodput, window of 4": Twin({"b": 0.05, "e": 0.12}, four_customers, TIGHT),
+    # visits of 1,000 frames stand for no limit
+    "delay up a star": Twin(STAR | {"lambda": 40 / 11.68}, delay_up, 1e-3),
+}
+TWINS |= PICONETS
 
 
 def arq_link():
