@@ -1,7 +1,8 @@
 """Couples queueing and transport on a network into one operating point: `solve`."""
 
+from btqueue.network.ahead import answers_ahead
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import plan, solve
 
-__all__ = ["ImpossibleAnswer", "NoConvergence", "plan", "solve"]
+__all__ = ["ImpossibleAnswer", "NoConvergence", "answers_ahead", "plan", "solve"]

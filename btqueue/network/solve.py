@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
+from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -22,6 +24,7 @@ from btqueue.scenario.scope import problems_of
 if TYPE_CHECKING:
     from btqueue.network.piconet.model import Plan
 
+NOTHING_AHEAD: Ahead = MappingProxyType({})
 STANDS = "the analytic answer stands"
 IN_DOUBT = "the analytic answer is in doubt (see its warnings)"
 
@@ -37,12 +40,16 @@ class Solved(NamedTuple):
         return self.dataset.assign_attrs(solver_reason=reason)
 
 
-def solve(scenario: Scenario) -> xr.Dataset:
+def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
     """Solve the scenario's models and return its metrics in the long run.
 
     By `run.solver`: "analytic" solves queues and chains, "followed" follows connections from event to event.
     With "auto" it is the analytic answer where that stands (`btqueue.network.regime`), else the followed one
     where there is one, else the analytic one with its warnings.
+
+    Args:
+        scenario: to be answered.
+        ahead: analytic answers that are known already (`btqueue.network.ahead`).
 
     Returns:
         Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
@@ -60,16 +67,16 @@ def solve(scenario: Scenario) -> xr.Dataset:
     models = candidates(scenario)
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
-        return _solved(scenario, *chosen).because("as run.solver says")
+        return _solved(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
         lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
         uncovered = f"no analytic model covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
-        found = _solved(scenario, "analytic", models["analytic"])
+        found = _solved(scenario, "analytic", models["analytic"], ahead)
         return found.because(f"{IN_DOUBT}, but nothing follows such connections" if found.doubts else STANDS)
     try:
-        found = _solved(scenario, "analytic", models["analytic"])
+        found = _solved(scenario, "analytic", models["analytic"], ahead)
     except (NoConvergence, ImpossibleAnswer) as error:
         failed = f"the analytic model has no answer: {error}"
         return _solved(scenario, "followed", models["followed"]).because(failed)
@@ -82,13 +89,16 @@ def solve(scenario: Scenario) -> xr.Dataset:
         return found.because(f"{IN_DOUBT}, but following the connections failed: {error}")
 
 
-def _solved(scenario: Scenario, solver: Solver, name: str) -> Solved:
+def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHING_AHEAD) -> Solved:
     """Return the answer of a model."""
     model = import_module(f"btqueue.network.{name}.model")
     found: list[str] = []
 
     def answer(of: Scenario) -> Answer:
-        metrics, notes = model.answer(of)
+        known: Any = ahead.get(of)
+        if isinstance(known, NoConvergence):
+            raise known
+        metrics, notes = model.answer(of) if known is None else known
         if solver == "analytic":
             notes = {**notes, "warnings": doubts(name, of, metrics, notes)}
             found.extend(notes["warnings"])

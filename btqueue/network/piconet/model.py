@@ -5,7 +5,7 @@ token buckets at these rates. Approximations, with their measured errors, are on
 this model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -99,6 +99,9 @@ def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
         residual=jnp.maximum(found.residual, point.seen.residual.max()),
     )
     return metrics, tuple(findings)
+
+
+_metrics_of_many = jax.jit(jax.vmap(metrics_of))
 
 
 def _metrics_of_class(
@@ -215,8 +218,12 @@ class Plan:
         if unknown := sorted(set(changed) - set(self.parameters)):
             raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
         metrics, findings = metrics_of(self.system(changed))
+        return self.of_flows(metrics), findings
+
+    def of_flows(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Return metrics by flow from those by class; of the network as they are."""
         of_flow = np.array(self.layout.class_of)
-        return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}, findings
+        return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
 
     @in_float64
     def system(self, values: Mapping[str, Any]) -> System:
@@ -313,30 +320,54 @@ def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
-    """Return metrics and notes, as `btqueue.network.answers` describes them."""
-    plan = Plan(scenario, apart=False)
-    metrics, findings = solved(plan)
-    queues = {"token_buffer": metrics.pop("token_buffer")} if "token_buffer" in metrics else {}
-    known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
-    if queues and not np.isnan(queues["token_buffer"]):
-        known["queue_packets"] = queues
-    notes = {
-        "method": "queueing: polled ports, token buckets and TCP's rate in one fixed point",
-        "converged": True,
-        "residual": float(findings.residual),
-        "warnings": warnings_of(plan, findings),
-    }
-    return known, notes
-
-
-@in_float64
-def solved(plan: Plan) -> tuple[dict[str, np.ndarray], Findings]:
-    """Return the metrics of a plan and its findings, as numbers of numpy.
+    """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
         NoConvergence: nothing gets through, rates never settled, or flows live by a full buffer's losses.
     """
-    metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
+    plan = Plan(scenario, apart=False)
+    return _answer(plan, *jax.tree.map(np.asarray, plan.with_findings()))
+
+
+AT_ONCE = 32
+"""Scenarios that are solved together: always as many, so that a single program is compiled for a structure."""
+
+
+def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConvergence]:
+    """Return what `answer` returns, or raises, for each scenario; those of one structure are solved together."""
+    plans = [Plan(scenario, apart=False) for scenario in scenarios]
+    alike: dict[Any, list[int]] = {}
+    for number, plan in enumerate(plans):
+        leaves, tree = jax.tree.flatten(plan.system({}))
+        alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
+    found: dict[int, tuple[dict, dict] | NoConvergence] = {}
+    for numbers in alike.values():
+        for begin in range(0, len(numbers), AT_ONCE):
+            some = numbers[begin : begin + AT_ONCE]
+            for number, values in zip(some, _together([plans[k] for k in some]), strict=True):
+                try:
+                    found[number] = _answer(plans[number], *values)
+                except NoConvergence as error:
+                    found[number] = error
+    return [found[number] for number in range(len(plans))]
+
+
+@in_float64
+def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, np.ndarray], Findings]]:
+    """Return metrics and findings of plans with arrays of the same shapes."""
+    systems = [plan.system({}) for plan in [*plans, *plans[-1:] * (AT_ONCE - len(plans))]]
+    stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)
+    every = jax.tree.map(np.asarray, _metrics_of_many(stacked))
+    of_each = [jax.tree.map(lambda leaf, k=k: leaf[k], every) for k in range(len(plans))]
+    return [(plan.of_flows(metrics), findings) for plan, (metrics, findings) in zip(plans, of_each, strict=True)]
+
+
+def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> tuple[dict, dict]:
+    """Return metrics and notes of what was found.
+
+    Raises:
+        NoConvergence: nothing gets through, rates never settled, or flows live by a full buffer's losses.
+    """
     if (findings.success < NOTHING).any():
         raise NoConvergence("no segment gets through: the flows never move")
     if not findings.residual <= CONVERGED:
@@ -351,7 +382,17 @@ def solved(plan: Plan) -> tuple[dict[str, np.ndarray], Findings]:
             "not know: give their windows room (transport.receive_window_segments, "
             "flow_control.buffer_packets), or lower traffic.load_kbps"
         )
-    return metrics, findings
+    known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
+    if "token_buffer" in known:
+        known["queue_packets"] = {"token_buffer": known.pop("token_buffer")}
+    notes = {
+        "method": "queueing: polled ports, token buckets and TCP's rate in one fixed point",
+        "converged": True,
+        "residual": float(findings.residual),
+        "utilisation": float(findings.room.max()),
+        "warnings": warnings_of(plan, findings),
+    }
+    return known, notes
 
 
 def warnings_of(plan: Plan, findings: Findings) -> list[str]:

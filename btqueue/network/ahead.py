@@ -1,0 +1,37 @@
+"""Analytic answers of many scenarios, found together before they are asked for one by one."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from btqueue.network.answers import NoConvergence
+from btqueue.network.load_steps import Answer, in_step, steps_of
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.capability import candidates
+
+FEW = 8
+"""So many scenarios or fewer are answered one by one: a batch is a program of its own."""
+
+Ahead = Mapping[Any, Answer | NoConvergence]
+"""What the analytic model has to say, by scenario."""
+
+
+def answers_ahead(scenarios: Iterable[Scenario]) -> Ahead:
+    """Return the answers of the model of a piconet, where a scenario asks it first; others are left out.
+
+    The same as one by one up to rounding, for a tenth of the time.
+    """
+    wanted: dict[Any, None] = {}
+    for scenario in scenarios:
+        try:
+            covered = candidates(scenario).get("analytic") == "piconet"
+        except ScenarioError:
+            continue
+        if covered and scenario.traffic.load_schedule:
+            wanted |= dict.fromkeys(in_step(scenario, step) for step in steps_of(scenario))
+        elif covered:
+            wanted[scenario] = None
+    if len(wanted) <= FEW:
+        return {}
+    from btqueue.network.piconet.model import answers
+
+    return dict(zip(wanted, answers(list(wanted)), strict=True))
