@@ -100,6 +100,7 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
 
     network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
     vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
+    vars(network).update(answers_ahead=lambda scenarios: {})
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
     monkeypatch.setitem(sys.modules, "btqueue.network", network)
     monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)

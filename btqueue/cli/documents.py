@@ -38,7 +38,7 @@ def _solution(dataset: xr.Dataset) -> dict[str, Any]:
     return {
         "converged": bool(attrs["converged"]),
         "residual": _number(attrs["residual"]),
-        "iterations": int(attrs["iterations"]),
+        **({"iterations": int(attrs["iterations"])} if "iterations" in attrs else {}),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},

@@ -201,7 +201,8 @@ def _order(metric: str) -> int:
 def _model_line(solved: Answer) -> str:
     attrs = solved.dataset.attrs
     state = "converged" if attrs["converged"] else "NOT converged"
-    steps = f"{state} in {attrs['iterations']} iterations, residual {attrs['residual']:.1g}"
+    count = f" in {attrs['iterations']} iterations" if "iterations" in attrs else ""
+    steps = f"{state}{count}, residual {attrs['residual']:.1g}"
     line = f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
     line += f"\nsolver: {attrs['solver']}, {attrs['solver_reason']}"
     errors = [f"measured errors {attrs['measured_errors']}"] if "measured_errors" in attrs else []

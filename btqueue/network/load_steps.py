@@ -147,12 +147,17 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
                 "the next step is left out"
             )
     methods = dict.fromkeys(note["method"] for note in notes)
+    counts = [note["iterations"] for note in notes if "iterations" in note]
     loads = ", ".join(f"{step.load_kbps:g} for {step.seconds:g} s" for step in steps)
     return {
         **notes[-1],
         "method": f"quasi-stationary, loads {loads}: " + "; ".join(methods),
         "converged": all(note["converged"] for note in notes),
         "residual": max(note["residual"] for note in notes),
-        "iterations": sum(note["iterations"] for note in notes),
+        **(
+            {"iterations": sum(counts)}
+            if (counts := [n["iterations"] for n in notes if "iterations" in n])
+            else {}
+        ),
         "warnings": warnings,
     }

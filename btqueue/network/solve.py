@@ -55,8 +55,8 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, solver
         ("analytic" or "followed"), solver_reason (why that one, in words), model, method, sampled (whether
-        connections are followed by sampling), converged, residual (relative), iterations, warnings,
-        measured_errors (in words) and, where the regime has a class of its own, errors.
+        connections are followed by sampling), converged, residual (relative), warnings, iterations (where
+        they were counted), measured_errors (in words) and, where the regime has a class of its own, errors.
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.

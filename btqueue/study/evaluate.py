@@ -10,7 +10,8 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -23,9 +24,14 @@ from btqueue.study.summary import student_half_width
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.network.ahead import Ahead
+
 Engine = Literal["solve", "simulate"]
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
+
+AT_ONCE = 64
+"""Points of which analytic answers are found together."""
 
 FEW, ALONE_S = 200, 3.0
 """So many points or fewer are evaluated in one process, until that has taken so long (s)."""
@@ -121,13 +127,16 @@ class PointResult:
         return any(answer.failure is None for answer in self.answers.values())
 
 
-def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1) -> Answer:
+def evaluate(
+    scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1, ahead: Ahead | None = None
+) -> Answer:
     """Solve or simulate a scenario; whatever goes wrong becomes the answer's failure.
 
     Args:
         scenario: the point.
         engine: "solve" or "simulate".
         threads: replications simulated at once, all cores if None; the answer does not depend on it.
+        ahead: analytic answers that are known already.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
@@ -136,7 +145,7 @@ def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | Non
         if engine == "solve":
             from btqueue.network import solve
 
-            return answer_of(solve(scenario))
+            return answer_of(solve(scenario, ahead) if ahead else solve(scenario))
         from btqueue.simulator import simulate
 
         return answer_of(simulate(scenario, threads=threads))
@@ -151,6 +160,7 @@ def evaluate_point(
     engines: Sequence[Engine] = ("solve",),
     *,
     threads: int | None = 1,
+    ahead: Ahead | None = None,
 ) -> PointResult:
     """Return the answers of the engines for *base* with some keys changed; see `evaluate`."""
     try:
@@ -158,7 +168,10 @@ def evaluate_point(
     except ScenarioError as error:
         failed = Answer(failure=failure_of(error))
         return PointResult(number, dict.fromkeys(engines, failed))
-    return PointResult(number, {engine: evaluate(scenario, engine, threads=threads) for engine in engines})
+    found: dict[Engine, Answer] = {
+        engine: evaluate(scenario, engine, threads=threads, ahead=ahead) for engine in engines
+    }
+    return PointResult(number, found)
 
 
 def map_points(
@@ -198,7 +211,7 @@ def map_points(
 
     workers = useful_workers(len(wanted), workers)
     if workers == 1:
-        return (evaluate_point(base, number, points[number], engines, threads=None) for number in wanted)
+        return _here(base, points, engines, wanted)
     return map_in_processes(base, points, engines, wanted, workers)
 
 
@@ -207,14 +220,42 @@ def _at_first_here(
 ) -> Generator[PointResult]:
     """Yield points of this process for a while, then those of several: starting them takes seconds."""
     began = math.inf
-    for place, number in enumerate(numbers):
-        if time.monotonic() - began > ALONE_S:
+    for place, result in enumerate(_here(base, points, engines, numbers), start=1):
+        yield result
+        began = min(began, time.monotonic())  # the first point is spent on imports and compilation
+        if time.monotonic() - began > ALONE_S and place < len(numbers):
             yield from map_points(
                 base, points, engines=engines, workers=available_cores(), numbers=numbers[place:]
             )
             return
-        yield evaluate_point(base, number, points[number], engines, threads=None)
-        began = min(began, time.monotonic())  # the first point is spent on imports and compilation
+
+
+def _here(
+    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
+) -> Generator[PointResult]:
+    """Yield points of this process; analytic answers of many are found together beforehand."""
+    for begin in range(0, len(numbers), AT_ONCE):
+        some = numbers[begin : begin + AT_ONCE]
+        ahead = _ahead(base, [points[number] for number in some]) if "solve" in engines else None
+        for number in some:
+            yield evaluate_point(base, number, points[number], engines, threads=None, ahead=ahead)
+
+
+def _ahead(base: Scenario, changes: Iterable[Mapping[str, Any]]) -> Ahead | None:
+    """Return what is known of these points beforehand; nothing of those that are no scenarios.
+
+    Where a point lets the whole batch fail nothing is: each is asked alone then, and that one says so.
+    """
+    from btqueue.network import answers_ahead
+
+    scenarios = []
+    for change in changes:
+        with suppress(ScenarioError):
+            scenarios.append(base.changed(change) if change else base)
+    try:
+        return answers_ahead(scenarios)
+    except Exception:
+        return None
 
 
 def available_cores() -> int:

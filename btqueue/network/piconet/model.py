@@ -330,11 +330,11 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 
 AT_ONCE = 32
-"""Scenarios that are solved together: always as many, so that a single program is compiled for a structure."""
+"""Scenarios that are solved together: always as many, so that one program is compiled for a structure."""
 
 
 def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConvergence]:
-    """Return what `answer` returns, or raises, for each scenario; those of one structure are solved together."""
+    """Return what `answer` returns, or raises, for each scenario; those alike are solved together."""
     plans = [Plan(scenario, apart=False) for scenario in scenarios]
     alike: dict[Any, list[int]] = {}
     for number, plan in enumerate(plans):
@@ -355,11 +355,13 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
 @in_float64
 def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, np.ndarray], Findings]]:
     """Return metrics and findings of plans with arrays of the same shapes."""
-    systems = [plan.system({}) for plan in [*plans, *plans[-1:] * (AT_ONCE - len(plans))]]
+    systems = [plan.system({}) for plan in [*plans, *[plans[-1]] * (AT_ONCE - len(plans))]]
     stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)
     every = jax.tree.map(np.asarray, _metrics_of_many(stacked))
     of_each = [jax.tree.map(lambda leaf, k=k: leaf[k], every) for k in range(len(plans))]
-    return [(plan.of_flows(metrics), findings) for plan, (metrics, findings) in zip(plans, of_each, strict=True)]
+    return [
+        (plan.of_flows(metrics), findings) for plan, (metrics, findings) in zip(plans, of_each, strict=True)
+    ]
 
 
 def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> tuple[dict, dict]:
