@@ -101,7 +101,12 @@ def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
     return metrics, tuple(findings)
 
 
-_metrics_of_many = jax.jit(jax.vmap(metrics_of))
+def _metrics_of_many(systems: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
+    """Return the same for systems of one structure, stacked."""
+    return jax.vmap(_metrics_of)(systems)
+
+
+_together_at_once = Kept(_metrics_of_many)
 
 
 def _metrics_of_class(
@@ -357,10 +362,13 @@ def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, np.ndarray], Findin
     """Return metrics and findings of plans with arrays of the same shapes."""
     systems = [plan.system({}) for plan in [*plans, *[plans[-1]] * (AT_ONCE - len(plans))]]
     stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)
-    every = jax.tree.map(np.asarray, _metrics_of_many(stacked))
-    of_each = [jax.tree.map(lambda leaf, k=k: leaf[k], every) for k in range(len(plans))]
+    metrics, findings = _together_at_once(stacked)
     return [
-        (plan.of_flows(metrics), findings) for plan, (metrics, findings) in zip(plans, of_each, strict=True)
+        (
+            plan.of_flows({name: value[k] for name, value in metrics.items()}),
+            Findings(*(one[k] for one in findings)),
+        )
+        for k, plan in enumerate(plans)
     ]
 
 
