@@ -14,7 +14,7 @@ POINTS = [
     for number in range(FEW + 4)
 ]
 """From light loads to overload, where the analytic model has no answer."""
-CLOSE = {"rtol": 1e-9, "atol": 1e-13}
+CLOSE = 1e-9, 1e-13
 """Rounding: losses are a difference of numbers close to 1."""
 
 
@@ -34,9 +34,7 @@ def test_together_is_one_by_one(ahead):
             continue
         alone, (metrics, notes) = bt.solve(scenario), known
         for name in ("goodput_kbps", "rtt_s", "segment_loss", "slot_utilisation"):
-            np.testing.assert_allclose(
-                np.broadcast_to(metrics[name], alone[name].shape), alone[name], **CLOSE
-            )
+            np.testing.assert_allclose(np.broadcast_to(metrics[name], alone[name].shape), alone[name], *CLOSE)
         assert set(notes["warnings"]) <= set(alone.attrs["warnings"])
     assert any(isinstance(known, NoConvergence) for known in ahead.values())
 
@@ -66,7 +64,7 @@ def test_steps_of_a_load_are_found_together_too():
     found = answers_ahead(many)
     assert len(found) == FEW + 1  # a first step each, and the second one of all
     alone, together = bt.solve(many[0]), bt.solve(many[0], found)
-    np.testing.assert_allclose(together["rtt_s"], alone["rtt_s"], **CLOSE)
+    np.testing.assert_allclose(together["rtt_s"], alone["rtt_s"], *CLOSE)
 
 
 def test_a_point_that_breaks_a_batch_fails_alone(monkeypatch):
