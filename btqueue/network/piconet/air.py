@@ -191,7 +191,7 @@ def _sweep(question: Question, unknown: Unknown) -> tuple[Unknown, Passage, Air]
         waits, slots, visits, jnp.concatenate([others[:1], others[:2], others]), air.full_visit
     )
     seen = _seen(structure, air, one, (there.rest, back.rest), waits, unknown.beside)
-    beside = unknown.beside
+    beside = jnp.ones(())  # all others, which do not come in the way of flows of one hop
     if structure.relays:
         mean = (one.member @ air.rate) * (seen.delay + seen.answer + seen.wait_inside(question.window))
         # the number under way as geometric
