@@ -426,7 +426,7 @@ def test_derivatives_are_those_of_the_answers(kind):
             up, down = (np.asarray(at(known | {key: value + sign * step})) for sign in (1, -1))
             scale = np.abs(np.asarray(at(known))) / max(abs(float(value)), 1e-3)
             assert np.asarray(slopes[key]) / scale == pytest.approx(
-                (up - down) / (2 * step) / scale, abs=1e-5
+                (up - down) / (2 * step) / scale, rel=1e-5, abs=1e-5
             )
 
 
