@@ -3,6 +3,6 @@
 from btqueue.network.ahead import answers_ahead
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.solve import plan, solve
+from btqueue.network.solve import plan, slopes, solve
 
-__all__ = ["ImpossibleAnswer", "NoConvergence", "answers_ahead", "plan", "solve"]
+__all__ = ["ImpossibleAnswer", "NoConvergence", "answers_ahead", "plan", "slopes", "solve"]

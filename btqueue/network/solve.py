@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,3 +131,15 @@ def plan(scenario: Scenario) -> Plan:
     from btqueue.network.piconet.model import Plan
 
     return Plan(scenario)
+
+
+def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
+
+    Empty where another model than that of a piconet answers, or a load that changes.
+    """
+    if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
+        return {}
+    from btqueue.network.piconet.model import Plan
+
+    return Plan(scenario, apart=False).slopes(names)

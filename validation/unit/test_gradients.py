@@ -135,3 +135,17 @@ def test_the_figure_shows_keys_at_a_kink_too():
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["elasticity", "below a kink", "above a kink"]
+
+
+def test_derivatives_of_the_analytic_model_are_its_own_and_those_of_differences():
+    ring = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=60.0, run__solver="analytic")
+    keys = ["traffic.load_kbps", "flow_control.token_rate_kbps"]
+    exact = gradient(ring, ["rtt_s", "goodput_kbps"], [*keys, "radio.ber"])
+    assert exact.solved == 1 and exact.without_effect == ("radio.ber",)
+    for row in exact.rows:
+        step = 1e-3 * row.factor.value
+        low, high = (
+            float(bt.solve(ring.changed({row.factor.key: row.factor.value + sign * step}))[row.metric].mean())
+            for sign in (-1, 1)
+        )
+        assert row.derivative.value == pytest.approx((high - low) / (2 * step), rel=1e-5, abs=1e-9)

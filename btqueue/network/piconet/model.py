@@ -109,6 +109,22 @@ def _metrics_of_many(systems: System) -> tuple[dict[str, Array], tuple[Array, ..
 _together_at_once = Kept(_metrics_of_many)
 
 
+@Kept
+def _slopes_of(system: System) -> dict[str, tuple[Array, ...]]:
+    """Return the derivatives of all metrics by all numbers, in the order of the leaves of `Inputs`."""
+
+    def metrics(inputs: Inputs) -> dict[str, Array]:
+        return _metrics_of(system._replace(inputs=inputs))[0]
+
+    return {name: tuple(jax.tree.leaves(by)) for name, by in jax.jacrev(metrics)(system.inputs).items()}
+
+
+def _difference(new: Any, old: Any) -> np.ndarray:
+    """Return how far apart numbers are; those without end are the same."""
+    same = np.asarray((new == old) | (np.isnan(new) & np.isnan(old)))
+    return np.where(same, 0.0, new) - np.where(same, 0.0, old)
+
+
 def _metrics_of_class(
     structure: Structure, inputs: Inputs, found: Solved, number: Array, one: Class
 ) -> dict[str, Array]:
@@ -229,6 +245,28 @@ class Plan:
         """Return metrics by flow from those by class; of the network as they are."""
         of_flow = np.array(self.layout.class_of)
         return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
+
+    @in_float64
+    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Return the derivatives of means over flows, by metric and by key of `parameters`.
+
+        Implicit, backwards: all keys cost as much as a few answers.
+        """
+        here = self.system({})
+        slopes, of_flow = _slopes_of(here), np.array(self.layout.class_of)
+        found: dict[str, dict[str, float]] = {name: {} for name in names}
+        for key, value in self.parameters.items():
+            further = jax.tree.leaves(self.system({key: value + 1.0}).inputs)  # which the keys enter linearly
+            steps = [
+                _difference(new, old) for new, old in zip(further, jax.tree.leaves(here.inputs), strict=True)
+            ]
+            for name in names:
+                each = sum(
+                    np.tensordot(by, step, step.ndim) if step.any() else 0.0
+                    for by, step in zip(slopes[name], steps, strict=True)
+                )
+                found[name][key] = float(np.mean(np.asarray(each)[of_flow] if np.ndim(each) else each))
+        return found
 
     @in_float64
     def system(self, values: Mapping[str, Any]) -> System:
@@ -358,7 +396,7 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
 
 
 @in_float64
-def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, np.ndarray], Findings]]:
+def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, Any], Findings]]:
     """Return metrics and findings of plans with arrays of the same shapes."""
     systems = [plan.system({}) for plan in [*plans, *[plans[-1]] * (AT_ONCE - len(plans))]]
     stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)

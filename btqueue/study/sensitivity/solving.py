@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from btqueue.network import solve
+from btqueue.network import slopes, solve
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
 from btqueue.study.evaluate import Answer, answer_of, map_points
@@ -62,6 +62,10 @@ class Solver:
     def solved(self) -> int:
         """How many points were solved, the scenario itself included."""
         return len(self._known)
+
+    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Return the derivatives that the solver gives of its answer, by metric and key."""
+        return slopes(self.scenario, names)
 
     def at(self, changes: Changes) -> Answer:
         """Return the answer at changes that `solve_all` was given."""
