@@ -59,8 +59,16 @@ class Kept:
         file = cache_folder("programs", digest()) / name
         # a file that is not there, or not whole, is written again
         with suppress(OSError, *DAMAGED):
-            return deserialize_and_load(*pickle.loads(file.read_bytes()))
-        program = jax.jit(lambda flat: self._function(jax.tree.unflatten(tree, flat))).lower(leaves).compile()
+            program = deserialize_and_load(*pickle.loads(file.read_bytes()))
+            jax.tree.map(np.asarray, program(leaves))  # one that lacks a part fails only when it runs
+            return program
+
+        def flat(leaves: list[np.ndarray]) -> Tree:
+            return self._function(jax.tree.unflatten(tree, leaves))
+
+        # a program that JAX takes from its own cache is not whole when it is written again: a name of its own
+        flat.__name__ = f"kept_{digest()}_{name}"
+        program = jax.jit(flat).lower(leaves).compile()
         keep(file, pickle.dumps(serialize(program)))
         return program
 

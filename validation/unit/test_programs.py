@@ -56,6 +56,22 @@ def test_a_damaged_file_is_written_again(kept, tmp_path):
     assert traced == [1, 1, 1, 1]
 
 
+def test_a_program_that_fails_when_it_runs_is_written_again(kept, monkeypatch):
+    """So does one that JAX had taken from its own cache: it is written without its parts."""
+    again, traced = kept
+    tree = {"a": np.float32(1.0), "b": np.float32(2.0)}
+    again()(tree)
+
+    def without_parts(*stored):
+        def program(leaves):
+            raise jax.errors.JaxRuntimeError("NOT_FOUND: Function wrapped_floor not found")
+
+        return program
+
+    monkeypatch.setattr(programs, "deserialize_and_load", without_parts)
+    assert float(again()(tree)[0]["sum"]) == 6.0 and traced == [1, 1]
+
+
 def test_where_jax_traces_it_has_derivatives(kept):
     again, _ = kept
     function = again()
