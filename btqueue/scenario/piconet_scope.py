@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import packet_types, segment
+from btqueue.scenario.errors import shown
 from btqueue.scenario.scope import Limit
 from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
@@ -29,7 +30,8 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "polling.discipline": ("e-limited", "1-limited", "round-robin", "exhaustive"),
         "transport.protocol": ("tcp", "none"),
         "transport.variant": ("tahoe", "reno", "newreno", "sack"),
-        "transport.rto_backoff": (True,),
+        "transport.rto_backoff": (True, False),
+        "transport.timestamps": (True, False),
     }
 )
 """An access point and its clients, a master and its sensors, peripherals that send to each other."""
@@ -38,6 +40,8 @@ LEAST_KBPS = 1e-6
 """Rate that counts as one."""
 MOST_PLACES = 1000
 """Packets that bucket and token buffer hold together: their chain has as many states, and takes seconds."""
+LARGEST_WINDOW = 10
+"""Segments, for the TCP senders other than NewReno where segments are lost on the radio."""
 LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
@@ -101,7 +105,7 @@ def _room(s: Scenario) -> Iterator[Limit]:
         if s.flow_control.buffer_packets < needed:
             available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
             yield Limit("flow_control.buffer_packets", s.flow_control.buffer_packets, available)
-    loses = s.flow_control.enabled or (_is_lossy(s) and s.link.arq != "unlimited")
+    overflows = s.flow_control.enabled
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
         used = any((flow.target if down else flow.source) != central for flow in active_flows(s.network))
@@ -111,9 +115,27 @@ def _room(s: Scenario) -> Iterator[Limit]:
         if places < needed:
             available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
             yield Limit(f"flow_control.{name}", places, available)
-        loses |= places < window * packets
-    if tcp and s.transport.variant != "newreno" and loses:
-        yield Limit("transport.variant", s.transport.variant, '"newreno" where segments can be lost')
+        overflows |= places < window * packets
+    if tcp:
+        yield from _senders(s, overflows)
+
+
+def _senders(s: Scenario, overflows: bool) -> Iterator[Limit]:
+    """Yield what TCP's law does not know: it has losses on the radio, which are independent of windows."""
+    transport = s.transport
+    if overflows:
+        for key, usual in (("variant", "newreno"), ("timestamps", True), ("rto_backoff", True)):
+            if (value := getattr(transport, key)) != usual:
+                yield Limit(f"transport.{key}", value, f"{shown(usual)} where a buffer can overflow")
+    window = transport.receive_window_segments
+    if (
+        transport.variant != "newreno"
+        and window > LARGEST_WINDOW
+        and _is_lossy(s)
+        and s.link.arq != "unlimited"
+    ):
+        available = f'at most {LARGEST_WINDOW} on a lossy radio, or transport.variant = "newreno"'
+        yield Limit("transport.receive_window_segments", window, available)
 
 
 def _is_lossy(s: Scenario) -> bool:

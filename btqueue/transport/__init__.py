@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from btqueue.transport.loss_process import LossProcess, NothingPasses, in_series
     from btqueue.transport.newreno_chain import Growth, Variant
     from btqueue.transport.round_map import NotConvergedError
+    from btqueue.transport.tcp_law import LawRates, NoLaw, TcpLaw, law, law_rates
 
 __all__ = [
     "Growth",
+    "LawRates",
     "LockstepRates",
     "LossProcess",
+    "NoLaw",
     "NotConvergedError",
     "NothingPasses",
+    "TcpLaw",
     "TransitionStructure",
     "Variant",
     "compile_chain",
     "in_series",
+    "law",
+    "law_rates",
     "lockstep_rates",
     "pftk_rate",
     "pftk_short_rate",
@@ -40,6 +46,7 @@ _HOME = {
     "loss_process": ("LossProcess", "NothingPasses", "in_series"),
     "newreno_chain": ("Growth", "Variant"),
     "round_map": ("NotConvergedError",),
+    "tcp_law": ("LawRates", "NoLaw", "TcpLaw", "law", "law_rates"),
 }
 
 

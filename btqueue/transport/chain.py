@@ -18,6 +18,7 @@ from btqueue.transport.newreno_chain import (
     Fate,
     Growth,
     Outcome,
+    Receiver,
     SenderRules,
     State,
     Variant,
@@ -48,6 +49,8 @@ class TransitionStructure:
         timeout_kinds: (K, 2) doublings of the timer and its age in rounds, for every kind of timeout.
         delivered: (N, F) segments delivered in order.
         fast_retransmit: (N, F) whether a fast retransmit starts.
+        acks: (N, F) ACKs that arrive.
+        held_up: (N, F) whether the round ends with the delay of an ACK that nothing else replaces.
         cwnd: (N, F) congestion window afterwards, in segments, before any timeout.
         overflows: (N,) whether the segment is refused by a full buffer, whatever its fate would have been.
     """
@@ -61,6 +64,8 @@ class TransitionStructure:
     timeout_kinds: NDArray[np.int64]
     delivered: NDArray[np.int64]
     fast_retransmit: NDArray[np.bool_]
+    acks: NDArray[np.int64]
+    held_up: NDArray[np.bool_]
     cwnd: NDArray[np.float64]
     overflows: NDArray[np.bool_]
 
@@ -83,6 +88,8 @@ def compile_chain(
     growth: Growth = Growth.REAL,
     ack_loss: bool = True,
     room: int = UNLIMITED,
+    timestamps: bool = True,
+    receiver: Receiver = Receiver.AT_ONCE,
 ) -> TransitionStructure:
     """Enumerate the recurrent states of one TCP connection.
 
@@ -92,6 +99,8 @@ def compile_chain(
         growth: law of congestion avoidance.
         ack_loss: whether ACKs may be lost; without, the structure is about a third of the size.
         room: segments that may be in flight before a buffer on the path refuses one.
+        timestamps: whether every new ACK ends a backoff, or (Karn) only one of segments sent but once.
+        receiver: when it acknowledges.
 
     Returns:
         The structure, cached in memory; treat it as read-only.
@@ -103,8 +112,15 @@ def compile_chain(
         raise ValueError(f"window must be 1 to {LARGEST_WINDOW} segments, got {window}")
     if room < 1:
         raise ValueError(f"room must be at least one segment, got {room}")
-    variant, growth = Variant(variant), Growth(growth)
-    rules = SenderRules(window=window, variant=variant, lattice=window_lattice(window, growth), room=room)
+    variant, growth, receiver = Variant(variant), Growth(growth), Receiver(receiver)
+    rules = SenderRules(
+        window=window,
+        variant=variant,
+        lattice=window_lattice(window, growth),
+        room=room,
+        timestamps=timestamps,
+        receiver=receiver,
+    )
     states, outcomes = _search(rules, tuple(Fate) if ack_loss else (Fate.LOST, Fate.ACKNOWLEDGED))
     open_segments = np.array([len(state[-2]) for state in states])
     order = np.argsort(-open_segments, kind="stable")
@@ -131,6 +147,8 @@ def compile_chain(
         timeout_kinds=np.array(kinds, dtype=np.int64).reshape(-1, 2),
         delivered=np.array([[o.delivered for o in row] for row in rows]),
         fast_retransmit=np.array([[o.fast_retransmit for o in row] for row in rows]),
+        acks=np.array([[o.acks for o in row] for row in rows]),
+        held_up=np.array([[o.held_up for o in row] for row in rows]),
         cwnd=np.array([[o.window for o in row] for row in rows]),
         overflows=np.array([row[0].overflows for row in rows]),
     )

@@ -5,6 +5,7 @@ Exact for its assumptions: lock-step rounds of constant length, one retransmissi
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from btqueue.transport.chain import ROUND_END, TransitionStructure, compile_chain
 from btqueue.transport.loss_process import LossProcess
 from btqueue.transport.lumping import lump, window_found
-from btqueue.transport.newreno_chain import UNLIMITED, Fate, Growth, Variant
+from btqueue.transport.newreno_chain import MAX_BACKOFF, UNLIMITED, Fate, Growth, Variant
 from btqueue.transport.round_map import RoundMap, stationary_law
 
 Array = NDArray[np.float64]
@@ -181,3 +182,75 @@ def _mean_window_found(
     acks = flow[:, Fate.ACKNOWLEDGED]
     at_acks, at_expiries = float(acks @ window_found(structure)), float((flow * used)[timeout].sum())
     return (at_acks + at_expiries) / float(acks.sum() + flow[timeout].sum())
+
+
+class SegmentCost(NamedTuple):
+    """What TCP spends on a delivered segment, whatever the round trip and the timeout are.
+
+    With a round-trip time R, a timeout RTO and a cap, a segment takes, exactly as long as no timer is older
+    than itself (RTO >= age R),
+
+        R rounds + sum_k stages[k] min(2^k RTO, cap) + delays * (delay of an ACK that is held back).
+
+    Attributes:
+        rounds: round trips, less the part of them in which a timer that expires has already run.
+        stages: (MAX_BACKOFF + 1,) timeouts by the doublings before them; the last counts all later ones, too.
+        fast_retransmits: fast retransmits.
+        sends: transmissions.
+        delays: waits for the timer of a delayed ACK.
+        window: mean of the lesser of cwnd and receive window, as ACKs and expiries find it (segments).
+    """
+
+    rounds: float
+    stages: Array
+    fast_retransmits: float
+    sends: float
+    delays: float
+    window: float
+
+
+def segment_cost(
+    structure: TransitionStructure,
+    loss: LossProcess,
+    between_segments: float = 0.0,
+    between_rounds: float = 1.0,
+    *,
+    tolerance: float = 1e-12,
+) -> SegmentCost:
+    """Solve the exact chain free of times.
+
+    A hidden channel is forgotten during a timeout: exact where that is long against the channel's memory.
+
+    Args:
+        structure: of the sender, lumped with its windows.
+        loss: losses of data segments and ACKs.
+        between_segments: what passes for a hidden channel from one segment of a round to the next, in the
+            unit of `loss.transition`.
+        between_rounds: the same, from the last segment of a round to the first of the next.
+        tolerance: largest residual of the stationary law.
+
+    Raises:
+        NotConvergedError: the stationary law was not found.
+    """
+    states = loss.channel_states
+    endings = ROUND_END + 1 + len(structure.timeout_kinds)
+    forgotten = loss.transition(np.inf) if states > 1 else np.ones((1, 1))
+    within, onwards = loss.transition(between_segments), loss.transition(between_rounds)
+    to_rounds = np.stack([within, onwards, *[forgotten] * (endings - 2)])
+    round_map = RoundMap(structure, fate_probabilities(loss)[: structure.fates], within, to_rounds)
+    flow = stationary_law(round_map, tolerance=tolerance).visits @ round_map.fate_probability.T
+    flow = flow / (flow * structure.delivered).sum()
+    backoff, age = structure.timeout_kinds.T
+    kinds = np.bincount(structure.ending.ravel(), flow.ravel(), minlength=endings)[ROUND_END + 1 :]
+    timeout = structure.ending > ROUND_END
+    acks = flow * structure.acks
+    used = np.minimum(structure.cwnd, structure.window)
+    found = float(acks.sum(axis=1) @ window_found(structure) + (flow * used)[timeout].sum())
+    return SegmentCost(
+        rounds=float(flow[structure.ending >= ROUND_END].sum() - kinds @ age),
+        stages=np.bincount(backoff, kinds, minlength=MAX_BACKOFF + 1).astype(float),
+        fast_retransmits=float(flow[structure.fast_retransmit].sum()),
+        sends=float(flow.sum()),
+        delays=float(flow[structure.held_up].sum()),
+        window=found / float(acks.sum() + kinds.sum()),
+    )

@@ -28,6 +28,7 @@ def lump(structure: TransitionStructure, *, windows: bool) -> TransitionStructur
             `cwnd` of the answer means nothing: it is nan.
     """
     effects: list[ArrayLike] = [structure.ending.T, structure.delivered.T, structure.fast_retransmit.T]
+    effects += [structure.acks.T, structure.held_up.T]
     effects.append(structure.overflows[None, :])
     if windows:
         effects += [structure.cwnd.T, window_found(structure)[None, :]]
@@ -51,6 +52,8 @@ def lump(structure: TransitionStructure, *, windows: bool) -> TransitionStructur
         ending=structure.ending[kept],
         delivered=structure.delivered[kept],
         fast_retransmit=structure.fast_retransmit[kept],
+        acks=structure.acks[kept],
+        held_up=structure.held_up[kept],
         overflows=structure.overflows[kept],
         cwnd=structure.cwnd[kept] if windows else np.full((kept.size, structure.fates), np.nan),
     )

@@ -10,9 +10,14 @@ of one segment: lost, delivered and acknowledged, or delivered with its ACK lost
 * RFC 6298 (one retransmission timer, restarted by every new ACK, doubled by every expiry),
 
 with half the flight rounded down to whole segments for a threshold (with half segments goodput is up to 2 %
-and fast retransmits up to 4 % higher, measured), a greedy source, no delayed ACK, timestamps (so the first
-new ACK after a timeout ends the backoff), and the retransmission timer firing at the end of a round in which
-nothing is left in flight.
+and fast retransmits up to 4 % higher, measured), a greedy source, and the retransmission timer firing at the
+end of a round in which nothing is left in flight. With timestamps the first new ACK after a timeout ends the
+backoff; without, the first that covers no segment sent twice (Karn's algorithm, RFC 6298 section 3).
+
+A receiver may hold back the ACK of every other segment in order (RFC 5681, section 4.2) until the next
+segment comes, or its timer. A timer longer than a round sees the next round first and matters only where
+nothing else is in flight; a shorter one ends before the next round. The fate of an ACK that waits is drawn
+with its segment: an ACK that leaves later, with another segment, has the fate drawn with that one.
 
 Sequence numbers are counted in segments and kept relative to `snd_una`, so that the reachable states are
 finite. `btqueue.transport.chain` enumerates them.
@@ -38,6 +43,14 @@ class Variant(StrEnum):
     RENO = "reno"
     NEWRENO = "newreno"
     SACK = "sack"
+
+
+class Receiver(StrEnum):
+    """When a segment in order is acknowledged: at once, or every other one, with a timer for the rest."""
+
+    AT_ONCE = "at once"
+    LONG_TIMER = "delayed, a timer longer than a round"
+    SHORT_TIMER = "delayed, a timer shorter than a round"
 
 
 class Growth(StrEnum):
@@ -103,6 +116,8 @@ def window_lattice(window: int, growth: Growth) -> WindowLattice:
 
 State = tuple
 
+NOTHING_WAITS, ACK_WAITS, LOST_ACK_WAITS = range(3)  # `waiting`: the ACK held back, by its fate once sent
+
 
 @dataclass(slots=True)
 class Connection:
@@ -122,6 +137,7 @@ class Connection:
         sacked: bit k is set when an ACK has reported segment k (0 but for SACK, as the next).
         high_rxt: one past the highest segment sent again in this recovery.
         rescued: RescueRxt of RFC 6675: no rescue retransmission until it is acknowledged.
+        waiting: the ACK that the receiver holds back.
         burst: segments of this round whose fate is still open, in order.
         released: segments that leave in the next round.
     """
@@ -139,6 +155,7 @@ class Connection:
     sacked: int
     high_rxt: int
     rescued: int
+    waiting: int
     burst: tuple[int, ...]
     released: tuple[int, ...]
 
@@ -147,7 +164,7 @@ class Connection:
         return (
             self.received, self.snd_nxt, self.snd_max, self.cwnd, self.ssthresh, self.duplicates,
             self.in_recovery, self.recover, self.backoff, self.age, self.sacked, self.high_rxt, self.rescued,
-            self.burst, self.released,
+            self.waiting, self.burst, self.released,
         )  # fmt: skip
 
 
@@ -161,7 +178,7 @@ def first_state(window: int, room: int = UNLIMITED) -> State:
     return Connection(
         received=0, snd_nxt=1, snd_max=window, cwnd=1, ssthresh=max(window // 2, 2), duplicates=0,
         in_recovery=False, recover=window, backoff=1, age=0, sacked=0, high_rxt=0,
-        rescued=sack_recovery.RESCUE_ALLOWED, burst=(0,), released=(),
+        rescued=sack_recovery.RESCUE_ALLOWED, waiting=NOTHING_WAITS, burst=(0,), released=(),
     ).freeze()  # fmt: skip
 
 
@@ -173,8 +190,10 @@ class Outcome:
         state: the state after it.
         delivered: segments that the receiver handed to its application, in order.
         fast_retransmit: the third duplicate ACK arrived.
+        acks: ACKs that reached the sender.
         window: cwnd in segments once the fate of the segment, but no timeout, was acted on.
         round_ended: it was the last segment of its round; one round-trip time passes.
+        held_up: nothing but the delayed ACK that arrived released the next round: its delay passes, too.
         timeout: None, or (backoff, age) of the timer that then expired.
         overflows: the segment was refused by a full buffer, whatever its fate would have been.
     """
@@ -182,8 +201,10 @@ class Outcome:
     state: State
     delivered: int
     fast_retransmit: bool
+    acks: int
     window: float
     round_ended: bool
+    held_up: bool
     timeout: tuple[int, int] | None
     overflows: bool
 
@@ -197,31 +218,53 @@ class SenderRules:
         variant: TCP variant.
         lattice: the values of cwnd.
         room: segments that may be in flight before a buffer on the path refuses one.
+        timestamps: whether every new ACK ends a backoff.
+        receiver: when it acknowledges.
     """
 
     window: int
     variant: Variant
     lattice: WindowLattice
     room: int = UNLIMITED
+    timestamps: bool = True
+    receiver: Receiver = Receiver.AT_ONCE
 
     def step(self, state: State, fate: Fate) -> Outcome:
         """Decide the fate of the first segment of the burst under way."""
         conn = Connection(*state)
         segment, conn.burst = conn.burst[0], conn.burst[1:]
-        delivered, fast_retransmit, overflows = 0, False, segment == OVERFLOWING
+        delivered, acks, fast_retransmit, overflows = 0, 0, False, segment == OVERFLOWING
         if not overflows and fate is not Fate.LOST:
+            waits = self._may_wait(conn, segment)
             delivered = _receive(conn, segment)
-            if fate is Fate.ACKNOWLEDGED:
-                fast_retransmit = self._on_ack(conn)
+            if waits:
+                conn.waiting = ACK_WAITS if fate is Fate.ACKNOWLEDGED else LOST_ACK_WAITS
+            else:
+                conn.waiting = NOTHING_WAITS
+                if fate is Fate.ACKNOWLEDGED:
+                    acks, fast_retransmit = 1, self._on_ack(conn)
+        round_ended, held_up, timeout = not conn.burst, False, None
+        if round_ended and (not conn.released or self.receiver is Receiver.SHORT_TIMER):
+            waiting, conn.waiting = conn.waiting, NOTHING_WAITS
+            if waiting == ACK_WAITS:
+                held_up, acks = not conn.released, acks + 1
+                self._on_ack(conn)
         window = self.lattice.value[conn.cwnd]
-        round_ended, timeout = not conn.burst, None
         if round_ended:
             conn.age += 1
             if not conn.released:
                 timeout = (conn.backoff, conn.age)
                 self._on_timeout(conn)
             conn.burst, conn.released = conn.released, ()
-        return Outcome(conn.freeze(), delivered, fast_retransmit, window, round_ended, timeout, overflows)
+        return Outcome(
+            conn.freeze(), delivered, fast_retransmit, acks, window, round_ended, held_up, timeout, overflows
+        )
+
+    def _may_wait(self, conn: Connection, segment: int) -> bool:
+        """Tell whether the ACK of this segment waits: it comes in order, behind no gap and no other such."""
+        if self.receiver is Receiver.AT_ONCE or conn.waiting != NOTHING_WAITS or segment < 0:
+            return False
+        return conn.received == (1 << segment) - 1
 
     def _on_ack(self, conn: Connection) -> bool:
         """Take a cumulative ACK; tell whether it started a fast retransmit."""
@@ -241,8 +284,11 @@ class SenderRules:
 
     def _on_new_ack(self, conn: Connection, acknowledged: int) -> None:
         full_ack = acknowledged >= conn.recover
+        # what is outstanding below `recover`, or first in recovery, is acknowledged after it was sent again
+        if self.timestamps or not (conn.recover > 0 or conn.in_recovery):
+            conn.backoff = 0
         _advance(conn, acknowledged)
-        conn.duplicates, conn.backoff, conn.age = 0, 0, TIMER_RESTARTED
+        conn.duplicates, conn.age = 0, TIMER_RESTARTED
         if not conn.in_recovery:
             self._open_window(conn)
         elif self.variant is Variant.SACK:

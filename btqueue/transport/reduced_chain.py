@@ -7,7 +7,7 @@ round in which fast recovery ends; and the retransmission after k timeouts. A lo
 place of the first loss and the number of duplicate ACKs that follow it; the holes are then filled one a round
 (RFC 6582). Events are kept as monomials in the loss probability, so that the rates are smooth in it.
 
-The solution and its measured errors are in `btqueue.transport.reduced_rates`.
+The solution and its measured errors are in `btqueue.transport.reduced_cost`.
 """
 
 from dataclasses import dataclass
@@ -78,6 +78,7 @@ class LossEvent(NamedTuple):
         delivered: segments delivered by the end of the duplicates, on average.
         rounds: rounds until the third duplicate ACK is in, on average.
         timed_rounds: rounds after which the timer starts, where no fast retransmit comes.
+        late: segments that the ACKs before the first loss release.
         refill: new segments released in each round of recovery.
         recovered: state after recovery.
         first_failed: state after a timeout of the first retransmission.
@@ -93,6 +94,7 @@ class LossEvent(NamedTuple):
     delivered: Entry
     rounds: Entry
     timed_rounds: Entry
+    late: Entry
     refill: Entry
     recovered: Entry
     first_failed: Entry
@@ -242,6 +244,7 @@ class _Enumeration:
             delivered=in_round + next_round * share * late,
             rounds=1.0 + next_round,
             timed_rounds=1 if first + filled > 1 else 0,
+            late=late,
             refill=refill,
             recovered=self.place(RECOVERY_END, min(threshold, self.window)),
             first_failed=self.after_timeout(min(outstanding + refill, self.window)),

@@ -24,6 +24,10 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.uint32]
 
 
+REFINING = 8
+"""Plain passes at the end: what is rare gets its digits from what is not."""
+
+
 class NotConvergedError(RuntimeError):
     """The stationary law was not found to the tolerance asked for."""
 
@@ -210,8 +214,10 @@ def stationary_law(
         operator, near, x0=near, rtol=0.0, atol=1e-2 * tolerance * float(np.linalg.norm(near)),
         restart=restart, maxiter=max_iterations // restart, callback=count, callback_type="pr_norm",
     )  # fmt: skip
-    law = np.maximum(solution, 0.0)
-    law = (law / law.sum()).reshape(shape)
+    law = np.maximum(solution, 0.0).reshape(shape)
+    for _ in range(REFINING):
+        law = round_map(law)
+    law = law / law.sum()
     rows = round_map.rows(law)
     residual = float(np.abs(round_map.returns(rows) - law).sum())
     if not residual <= tolerance:

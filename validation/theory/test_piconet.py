@@ -26,6 +26,7 @@ from btqueue.scenario import NotBuiltYet
 from btqueue.scenario.capability import model_of
 from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scope import problems_of
+from btqueue.transport import law, law_rates
 
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 
@@ -309,6 +310,32 @@ def test_a_window_that_fits_loses_nothing():
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"transport__variant": "tahoe"},
+        {"transport__variant": "sack", "transport__receive_window_segments": 3},
+        {"transport__timestamps": False},
+        {"transport__rto_backoff": False},
+    ],
+)
+def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes):
+    lossy = {"link__arq": "none", "radio__model": "constant", "radio__per": 0.05, "traffic__source": "greedy"}
+    scenario = star(**lossy, **changes)
+    found, tcp = Plan(scenario).metrics(), scenario.transport
+    tables = law(tcp.variant, tcp.receive_window_segments, timestamps=tcp.timestamps)
+    with jax.enable_x64(True):
+        rates = law_rates(
+            tables, 1.0 - 0.95**PACKETS, 0.05, rtt_s=float(found["rtt_s"][0]),
+            min_rto_s=tcp.min_rto_s, max_rto_s=tcp.max_rto_s, backoff=2.0 if tcp.rto_backoff else 1.0,
+        )  # fmt: skip
+    kilobits = scenario.traffic.message_bytes * 8 / 1000
+    assert found["goodput_kbps"][0] == pytest.approx(float(rates.goodput) * kilobits, rel=1e-6)
+    assert found["timeouts_per_s"][0] == pytest.approx(float(rates.timeouts), rel=1e-6)
+    assert found["window_segments"][0] == pytest.approx(float(rates.window), rel=1e-6)
+
+
+@pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"flow_control__baseband_packets": 10}, "flow_control.baseband_packets"),
@@ -320,6 +347,12 @@ def test_a_window_that_fits_loses_nothing():
         ({"link__arq": "none", "radio__model": "gilbert-elliott"}, "radio.model"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "link.packets"),
         ({"transport__variant": "sack", "flow_control__baseband_packets": 20}, "transport.variant"),
+        ({"transport__timestamps": False, "flow_control__baseband_packets": 20}, "transport.timestamps"),
+        (
+            {"link__arq": "none", "radio__model": "constant", "transport__variant": "tahoe"}
+            | {"transport__receive_window_segments": 11},
+            "transport.receive_window_segments",
+        ),
     ],
 )
 def test_what_is_not_covered_is_named(changes, key):

@@ -130,7 +130,7 @@ def test_no_file_names_a_package_registry_or_a_place_on_one_machine():
     top = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".txt")]
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     skipped = {"_build", "__pycache__"}
-    binary = {".png", ".webp", ".pdf", ".nc", ".xz"}
+    binary = {".png", ".webp", ".pdf", ".nc", ".npz", ".xz"}
     texts = [path for path in [*top, *inside] if not skipped & set(path.parts) and path.suffix not in binary]
     assert len(texts) > 100
     assert words(REGISTRY_OR_MACHINE, texts) == []

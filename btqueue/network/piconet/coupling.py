@@ -21,10 +21,9 @@ from btqueue.network.piconet.lone import BACK, DATA, Waits, lone_way
 from btqueue.network.piconet.ports import UP
 from btqueue.network.piconet.saturation import Window, closed_rate, saturated_slots, token_capacity, window
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
-from btqueue.network.piconet.tcp import TcpLaw, law_rates
 from btqueue.network.piconet.trains import Sent, failure_rates, transmissions
 from btqueue.queueing.implicit import at_root
-from btqueue.transport.reduced_rates import ReducedRates
+from btqueue.transport.tcp_law import LawRates, TcpLaw, law_rates
 
 LEAST = 1e-3
 """Share of its capacity that a flow sends where its round trip without queueing is asked for."""
@@ -278,7 +277,7 @@ class Network(NamedTuple):
         rate = closed(can.flows * can.window.mean, service_s, elsewhere_s) / can.flows
         return Limits(can.rate, can.cycle_s, rate, can.window, can.by_tokens)
 
-    def tcp(self, rtt_s: Array, success: Array, ack_success: Array) -> ReducedRates:
+    def tcp(self, rtt_s: Array, success: Array, ack_success: Array) -> LawRates:
         """Return what a greedy connection makes of a round trip and the losses of the radio."""
         inputs, law = self.inputs, self.law
         assert law is not None  # lossy
@@ -289,6 +288,7 @@ class Network(NamedTuple):
             rtt_s=rtt_s,
             min_rto_s=inputs.min_rto_s,
             max_rto_s=inputs.max_rto_s,
+            backoff=inputs.backoff,
         )
 
 

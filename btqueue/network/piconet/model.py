@@ -29,10 +29,10 @@ from btqueue.network.piconet.structure import (
     layout_of,
     structure_of,
 )
-from btqueue.network.piconet.tcp import TcpLaw, law
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
+from btqueue.transport.tcp_law import TcpLaw, law
 
 NEAR = 0.9
 """Share of the carried load above which a flow's round trip is least certain."""
@@ -168,7 +168,7 @@ def _metrics_of_class(
     tcp = found.network.tcp(rtt, success, found.network.ack_success[number])
     share = rate / tcp.goodput
     return metrics | {
-        "window_segments": jnp.where(known, tcp.mean_window, none),
+        "window_segments": jnp.where(known, tcp.window, none),
         "timeouts_per_s": jnp.where(known, tcp.timeouts * share, none),
         "fast_retransmits_per_s": jnp.where(known, tcp.fast_retransmits * share, none),
     }
@@ -308,6 +308,7 @@ class Plan:
             window=number("transport.receive_window_segments", transport.receive_window_segments),
             min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
             max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
+            backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
             radio=Radio(
                 ber_good=numbers.zeros(()) if perfect else number(good, 0.0),
                 ber_bad=numbers.zeros(()) if perfect else number(bad, 0.0),
@@ -359,7 +360,7 @@ def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
     if not lossy:
         return None
     transport = scenario.transport
-    return law(transport.receive_window_segments)
+    return law(transport.variant, transport.receive_window_segments, timestamps=transport.timestamps)
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:

@@ -147,6 +147,7 @@ class Inputs(NamedTuple):
         jitter_s: largest random processing delay of a segment at its sender.
         window: receive window (segments).
         min_rto_s, max_rto_s: least and largest timeout.
+        backoff: factor of a timeout at each expiry.
         radio: of all links.
     """
 
@@ -159,6 +160,7 @@ class Inputs(NamedTuple):
     window: Array
     min_rto_s: Array
     max_rto_s: Array
+    backoff: Array
     radio: Radio
 
 
