@@ -214,11 +214,11 @@ CAUSES = {
     "each flow has its own": (
         ACCESS_POINT.with_(
             network__flows=[
-                {"from": "c1", "to": f"p1.{i}", "variant": variant}
-                for i, variant in enumerate(("reno", "vegas", "sack"), start=1)
+                {"from": "c1", "to": f"p1.{i}", "message_bytes": size}
+                for i, size in enumerate((500, 1000, 1460), start=1)
             ]
         ),
-        "network.flows[1].variant",
+        "network.flows[1].message_bytes",
     ),
     "voice beside downloads": (
         ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3"),

@@ -230,7 +230,7 @@ def test_node_names(network, names):
 
 # Each value that is not built yet, with what else the scenario needs to be valid.
 NOT_BUILT = [
-    {"network.flows": "downlink", "polling.discipline": "gated"},
+    {"network.flows": "downlink", "polling.discipline": "fep", "traffic.source": "greedy"},
     {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
     {"radio.model": "alternating"},
     {"radio.model": "trace", "radio.trace_file": "t.txt"},
@@ -242,9 +242,9 @@ NOT_BUILT = [
     {"link.node_buffer_bytes": 9000},
     {"link.baseband_delay_s": 0.001},
     {"flow_control.central_buffer_packets": 10},
-    {"polling.discipline": "gated"},
-    {"traffic.two_way": True},
-    {"traffic.start_s": 2},
+    {"polling.discipline": "fep"},
+    {"traffic.two_way": True, "transport.piggyback": True},
+    {"traffic.start_s": 200},
     {"traffic.message_bytes": 1461},
     {"transport.variant": "sack"},
     {"transport.limited_transmit": True},

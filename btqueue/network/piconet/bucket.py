@@ -11,9 +11,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.scipy.special import gammainc
 
 from btqueue.network.piconet.trains import Packets
 
+DOUBLINGS = 10
+"""Of the cycles after which a queue that was full has forgotten that."""
+TURNS = 16
+"""Of the mean visit of polled queues: each halves its error, or better."""
 MOST_LOAD = 1.2
 """Load of a queue at most: more is no answer, and its levels would overflow the numbers."""
 
@@ -121,6 +126,92 @@ def queue_loss(rate: Array, law: Array, service_s: Array, places: Array, size: i
     followed = levels(kept, law, service_s, size)
     low, high = (queue(followed, jnp.ones(()), jnp.floor(places) - 1.0 + more).batch_loss for more in (0, 1))
     return jnp.where(used, low + (places - jnp.floor(places)) * (high - low), 0.0)
+
+
+class Polled(NamedTuple):
+    """A queue that is polled as others like it are; times in slots.
+
+    Attributes:
+        rate: batches a slot, Poisson.
+        law: of their packets, on 0, 1, ...
+        frame: of a packet.
+        empty: frame that ends a visit before its limit.
+        limit: most packets of a visit.
+        places: packets that it holds.
+        away: from the end of a visit to the next, but for visits to queues like this one.
+        alike: number of those.
+    """
+
+    rate: Array
+    law: Array
+    frame: Array
+    empty: Array
+    limit: Array
+    places: Array
+    away: Array
+    alike: Array
+
+
+def polled_loss(queue: Polled, *, size: int, frames: int) -> Array:
+    """Return the share of batches of which a polled queue refuses a packet; the first ones get in.
+
+    Embedded are the starts of frames. The time away is taken as constant: its mean, which the visits to the
+    other queues make.
+
+    Args:
+        queue: that is polled.
+        size: places that are followed.
+        frames: of a visit that are followed.
+    """
+    number = jnp.arange(size + 1)
+    most = jnp.minimum(queue.places, size)
+    after = jnp.minimum(number[:, None] + jnp.arange(queue.law.size), most.astype(int))
+    comes = jax.vmap(lambda to: jnp.zeros(size + 1).at[to].add(queue.law))(after)
+    _, after_batches = jax.lax.scan(
+        lambda now, _: (now @ comes, now), jnp.eye(size + 1), None, length=size + 2
+    )
+    batches = jnp.arange(size + 2.0)  # after so many every queue is full
+
+    def lasting(slots: Array) -> Array:
+        """Return what becomes of each content in such a time, and how long there is how much."""
+        more = gammainc(batches + 1.0, queue.rate * slots)  # than so many batches
+        exactly = -jnp.diff(more, prepend=1.0).at[-1].add(-more[-1])
+        time = (more / queue.rate).at[-1].set(slots - more[:-1].sum() / queue.rate)
+        return jnp.einsum("bij,tb->itj", after_batches, jnp.stack([exactly, time]))
+
+    frame, empty = lasting(queue.frame), lasting(queue.empty)
+    served = jnp.eye(size + 1)[jnp.maximum(number - 1, 0)]
+    busy = (number > 0)[:, None, None]
+
+    def play(state: tuple[Array, Array, Array], k: Array) -> tuple[tuple[Array, Array, Array], None]:
+        here, left, spent = state  # (from, to)
+        on = k < queue.limit
+        sent, ended = (
+            jnp.einsum("ij,jtk->tik", here, frame * busy),
+            jnp.einsum("ij,jtk->tik", here, empty * ~busy),
+        )
+        spent = spent + jnp.where(on, sent[1] + ended[1], 0.0)
+        return (jnp.where(on, sent[0] @ served, here), left + jnp.where(on, ended[0], 0.0), spent), None
+
+    begin = (jnp.eye(size + 1), jnp.zeros_like(comes), jnp.zeros_like(comes))
+    (here, left, spent), _ = jax.lax.scan(play, begin, jnp.arange(frames))
+    visit = here + left
+
+    def law_at(mean_visit: Array) -> tuple[Array, Array]:
+        """Return contents at the starts of visits, and the shares of time with each."""
+        gone = lasting(queue.away + queue.alike * mean_visit)
+        cycles = jax.lax.fori_loop(0, DOUBLINGS, lambda _, step: step @ step, visit @ gone[:, 0])
+        start = cycles[-1] / cycles[-1].sum()  # a kept program can hold no call of LAPACK
+        time = start @ (spent + visit @ gone[:, 1])
+        return start, time / time.sum()
+
+    def again(mean_visit: Array, _: None) -> tuple[Array, None]:
+        return 0.5 * (mean_visit + (law_at(mean_visit)[0] @ spent).sum()), None
+
+    mean_visit, _ = jax.lax.scan(again, queue.frame * queue.limit, None, length=TURNS)
+    _, time = law_at(mean_visit)
+    refused = number[:, None] + jnp.arange(queue.law.size) > most
+    return time @ refused @ queue.law
 
 
 class Levels(NamedTuple):

@@ -15,11 +15,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.air import Passage, Question, passage
-from btqueue.network.piconet.bucket import Bucket, Control, bucket, queue_loss
-from btqueue.network.piconet.lone import BACK, DATA, Waits, lone_way
+from btqueue.network.piconet.bucket import Bucket, Control, Polled, bucket, polled_loss, queue_loss
+from btqueue.network.piconet.lone import BACK, DATA, DATA_ON, EMPTY_FRAME, Ways, lone_ways
 from btqueue.network.piconet.ports import UP
-from btqueue.network.piconet.saturation import Window, closed_rate, saturated_slots, token_capacity, window
+from btqueue.network.piconet.saturation import (
+    Window,
+    closed_rate,
+    saturated_slots,
+    token_capacity,
+    vegas_window,
+    window,
+)
+from btqueue.network.piconet.sources import Answers, Batch, answers_of, batches
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
 from btqueue.network.piconet.trains import Sent, failure_rates, transmissions
 from btqueue.queueing.implicit import at_root
@@ -42,6 +51,8 @@ FLATTEST = -0.1
 """Slope at least, for the first steps."""
 ROUNDING = 1e-12
 """Change of the logarithm of a rate that says nothing of a slope."""
+MOST_FRAMES = 32
+"""Frames of a visit to a short queue that are followed."""
 LEVELS_OF_QUEUE = LARGEST_QUEUE + 4
 
 
@@ -49,7 +60,9 @@ class Seen(NamedTuple):
     """What a flow of a class sees in open queues.
 
     Attributes:
-        rtt_s, delay_s: mean round trip, and time of a segment from sender to receiver.
+        rtt_s, delay_s: mean round trip, and time of a message from sender to receiver.
+        held_s: of the round trip, for which the receiver holds the acknowledgement back.
+        service_s: by how much each segment of its own before it makes a segment later.
         overflow, refused: share of its segments that the queue and the token buffer damage.
         cycle_s: mean time from visit to visit.
         residual: of the iterations inside.
@@ -57,6 +70,8 @@ class Seen(NamedTuple):
 
     rtt_s: Array
     delay_s: Array
+    held_s: Array
+    service_s: Array
     overflow: Array
     refused: Array
     cycle_s: Array
@@ -127,7 +142,7 @@ class Network(NamedTuple):
         sent: transmissions of a segment and of an acknowledgement on a hop.
         success, ack_success: (C,) probability that a segment gets over the radio, or an acknowledgement.
         success_of_flow: (F,) the same of segments.
-        ways: (C, ...) of lone segments to their receivers, and there and back.
+        ways: (C, ...) of lone segments.
     """
 
     structure: Structure
@@ -137,7 +152,7 @@ class Network(NamedTuple):
     success: Array
     ack_success: Array
     success_of_flow: Array
-    ways: tuple[Waits, Waits]
+    ways: Ways
 
     def most(self) -> Array:
         """Segments a second that a lone flow could send in all slots."""
@@ -145,27 +160,66 @@ class Network(NamedTuple):
         slots = data.mean * data.mean_slots + self.structure.answered * ack.mean * ack.mean_slots
         return 1.0 / (slots * self.structure.slot_s)
 
-    def seen(self, offered: Array, one: Class, ways: tuple[Waits, Waits]) -> Seen:
+    def seen(self, offered: Array, one: Class, ways: Ways) -> Seen:
         """Return what a flow of a class sees if (F,) flows offer so many segments a second.
 
         Tokens and the port are two queues in a row: with constant service only the slower one would make a
         segment wait, with random service both would. The waits are added as squares, between the two.
         """
         structure, inputs = self.structure, self.inputs
-        window = inputs.window if structure.answered else jnp.full((), jnp.inf)
-        found, cycle = passage(Question(structure, self.sent, offered, one, ways, window))
+        window = self._of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
+        held = self.answers(offered)
+        found, cycle = passage(self.question(offered, one, ways, window))
         buckets = jax.vmap(partial(self._bucket, offered))(one.ports[np.array([DATA, BACK])])
         tokens = Bucket(*(value[0] for value in buckets))
         slot_s, processing_s = structure.slot_s, inputs.jitter_s / 2.0  # uniform from 0
         before_s = processing_s + found.delay * slot_s
-        delay = before_s + _both(tokens.wait_s, found.wait * slot_s)
+        behind = found.wait + self._of(self.batch.fixed, one) * found.service  # the last one of a message
+        delay = before_s + _both(tokens.wait_s, behind * slot_s)
+        held_s = one.member @ held.wait_s
         rtt = jnp.full((), jnp.nan)
         if structure.answered:
             answered_s = buckets.wait_s[1] + found.answer * slot_s
             waits = _both(tokens.wait_s, found.wait_inside(window) * slot_s)
-            rtt = before_s + waits + processing_s + answered_s
+            rtt = before_s + waits + processing_s + answered_s + held_s
         overflow = self._overflow(offered, one, found)
-        return Seen(rtt, delay, overflow, tokens.train_loss, cycle * slot_s, found.residual)
+        service_s = found.service * slot_s
+        return Seen(
+            rtt, delay, held_s, service_s, overflow, tokens.train_loss, cycle * slot_s, found.residual
+        )
+
+    def question(self, offered: Array, one: Class, ways: Ways, window: Array) -> Question:
+        """Ask what a flow of a class sees if (F,) flows offer so many segments a second."""
+        structure, held = self.structure, self.answers(offered)
+        return Question(
+            structure,
+            self.sent,
+            offered,
+            acks=held.share,
+            batch=jax.tree.map(lambda of_class: structure.class_of @ of_class, self.batch),
+            regular=structure.class_of @ structure.source.regular,
+            one=one,
+            ways=ways,
+            clocked=one.member @ held.clocked,
+            window=window,
+        )
+
+    @property
+    def batch(self) -> Batch:
+        """In which the segments of each class come, (C,)."""
+        source = self.structure.source
+        return batches(source, self.inputs.scv, self.inputs.load / source.segments * SLOT_S)
+
+    def answers(self, offered: Array) -> Answers:
+        """Return what receivers make of the segments of (F,) flows that offer so many a second."""
+        delivered = offered * self.success_of_flow
+        return answers_of(
+            delivered, self.structure.ack_every, self.inputs.ack_delay_s, self.structure.ack_clock
+        )
+
+    def _of(self, values: Array, one: Class) -> Array:
+        """Return the value of a class among those of all, (C,)."""
+        return one.member @ (self.structure.class_of @ values)
 
     def _bucket(self, offered: Array, port: Array) -> Bucket:
         """Return the bucket of a port."""
@@ -179,7 +233,7 @@ class Network(NamedTuple):
             structure.data,
             structure.ack,
             enter[:, DATA] @ offered,
-            self.sent[0].success * enter[:, BACK] @ offered,
+            self.sent[0].success * enter[:, BACK] @ (offered * self.answers(offered).share),
             structure.levels,
         )
 
@@ -199,9 +253,12 @@ class Network(NamedTuple):
         if not structure.queues:
             return jnp.zeros(())
         first = structure.at_port[:, DATA] @ one.ports[DATA]
-        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
-        places = (way > 0.0) @ jnp.where(way > 0.0, inputs.places, 0.0)
-        most = jnp.inf if not structure.answered else first.sum() * inputs.window * structure.data.count
+        places = self.places(one)
+        most = (
+            jnp.inf
+            if not structure.answered
+            else (first @ (structure.class_of @ inputs.window)) * structure.data.count
+        )
         short = (places < most) & (places <= LARGEST_QUEUE)
         crossing = structure.at_port[:, :2].sum(axis=1) @ one.ports[DATA]
         service_s = found.service * structure.slot_s / self.sent[0].mean
@@ -209,6 +266,31 @@ class Network(NamedTuple):
             crossing @ offered, self.sent[0].law, service_s, jnp.where(short, places, 1.0), LEVELS_OF_QUEUE
         )
         return jnp.where(short, lost, 0.0)
+
+    def refused(self, one: Class, limits: Limits) -> Array:
+        """Return the share of segments without transport that a short queue of a saturated class refuses."""
+        structure, data = self.structure, self.sent[0]
+        frame, turn = data.mean_slots + 1.0, limits.cycle_s / structure.slot_s
+        limit, alike = jnp.minimum(structure.limit, MOST_FRAMES), one.flows.sum() - 1.0
+        at_port = structure.at_port[:, DATA] @ one.ports[DATA]
+        loads = jnp.where(jnp.isfinite(self.inputs.load), self.inputs.load, 0.0)
+        places = jnp.minimum(self.places(one), LARGEST_QUEUE)
+        queue = Polled(
+            rate=at_port @ (structure.class_of @ loads) * structure.slot_s,
+            law=data.law,
+            frame=frame,
+            empty=jnp.full((), EMPTY_FRAME),
+            limit=limit,
+            places=places,
+            away=jnp.maximum(turn - limit * frame * (1.0 + alike), 0.0),
+            alike=alike,
+        )
+        return polled_loss(queue, size=LARGEST_QUEUE, frames=MOST_FRAMES)
+
+    def places(self, one: Class) -> Array:
+        """Return the packets that the first queue of a class holds."""
+        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
+        return jnp.where(way > 0.0, self.inputs.places, 0.0).sum()
 
     def capacity(self, rates: Array, one: Class, held: Array) -> Capacity:
         """Return what slots, tokens and windows allow a class, beside the others at their rates.
@@ -227,17 +309,31 @@ class Network(NamedTuple):
         first = structure.at_port[:, DATA]
         shares = sharing / jnp.maximum(first @ (sharing @ first), 1.0)
         share = one.member @ shares
-        slots = saturated_slots(structure, self.sent, shares, jnp.where(sharing > 0.0, 0.0, others))
-        tokens = token_capacity(structure, inputs, one, others)
+        windows = structure.class_of @ inputs.window
+        answered = jnp.clip(
+            windows, 1.0, structure.ack_every
+        )  # by one acknowledgement, where windows are full
+        acks = jnp.where(sharing > 0.0, 1.0 / answered, self.answers(others).share)
+        relayed = structure.at_port[:, DATA_ON].sum(-1) > 0.0
+        turns = jnp.where(
+            structure.answered & (windows <= structure.ack_every) & ~relayed, 1.0 / answered, 0.0
+        )
+        slots = saturated_slots(
+            structure, self.sent, shares, jnp.where(sharing > 0.0, 0.0, others), acks, turns * sharing
+        )
+        tokens = token_capacity(structure, inputs, one, others, acks)
         by_tokens = tokens < slots.capacity * share
         rate = jnp.minimum(slots.capacity * share, tokens)
-        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
-        queue = jnp.where(way > 0.0, inputs.places, 0.0).sum()
+        queue = self.places(one)
         # where tokens are scarce they are not saved
         room = jnp.where(by_tokens, inputs.buffer, queue) / structure.data.count
         flows = jnp.where(by_tokens, 1.0, shares.sum() / share)
         return Capacity(
-            rate, slots.cycle_s, window(inputs.window, room), flows, jnp.where(by_tokens, 1.0, 0.0)
+            rate,
+            slots.cycle_s,
+            window(self._of(inputs.window, one), room),
+            flows,
+            jnp.where(by_tokens, 1.0, 0.0),
         )
 
     def at(self, logs: Array) -> Point:
@@ -271,11 +367,29 @@ class Network(NamedTuple):
         if not self.structure.answered:
             endless = Window(jnp.full_like(can.rate, jnp.inf), jnp.zeros_like(can.rate))
             return Limits(can.rate, can.cycle_s, can.rate, endless, can.by_tokens)
+        structure, inputs = self.structure, self.inputs
+        lone_s = alone.rtt_s - alone.held_s
+        # an acknowledgement that cannot go on in the visit of its segment waits for all others' visits
+        waits = (structure.classes.route.up == 0.0) | (self.sent[0].fills_last > 0.5)
+        idle_s = (self.ways.back.slots.sum(-1) + self.ways.back.rest) * structure.slot_s
+        base_s = jnp.where(waits, jnp.maximum(lone_s, 1.0 / can.rate), idle_s)
+        held = vegas_window(base_s, 1.0 / can.rate, inputs.alpha, inputs.beta, inputs.gamma)
+        mean = jnp.where(structure.vegas > 0.0, jnp.minimum(can.window.mean, held), can.window.mean)
         service_s = 1.0 / (can.flows * can.rate)
-        elsewhere_s = jnp.maximum(alone.rtt_s - service_s, 0.0)
-        closed = jax.vmap(partial(closed_rate, most=self.structure.customers))
-        rate = closed(can.flows * can.window.mean, service_s, elsewhere_s) / can.flows
-        return Limits(can.rate, can.cycle_s, rate, can.window, can.by_tokens)
+        elsewhere_s = jnp.maximum(lone_s - service_s, 0.0)
+        closed = jax.vmap(partial(closed_rate, most=structure.customers))
+        rate = closed(can.flows * mean, service_s, elsewhere_s) / can.flows
+        # a window that is answered as a whole goes back and forth
+        answered = jnp.minimum(mean, structure.ack_every)
+        turn_s = lone_s + (answered - 1.0) * alone.service_s
+        if structure.ack_clock:
+            waits = jnp.ceil(turn_s / inputs.ack_delay_s) * inputs.ack_delay_s
+            waits = waits if structure.ack_clock == "tick" else turn_s + inputs.ack_delay_s
+            turn_s = jnp.where(mean < structure.ack_every, waits, turn_s)
+        alternates = (inputs.window <= structure.ack_every) & (can.window.loss == 0.0)
+        alternates = alternates & (structure.classes.route.relayed == 0.0)
+        rate = jnp.where(alternates, jnp.minimum(answered / turn_s, can.rate), rate)
+        return Limits(can.rate, can.cycle_s, rate, can.window._replace(mean=mean), can.by_tokens)
 
     def tcp(self, rtt_s: Array, success: Array, ack_success: Array) -> LawRates:
         """Return what a greedy connection makes of a round trip and the losses of the radio."""
@@ -336,7 +450,7 @@ def network_of(structure: Structure, law: TcpLaw | None, inputs: Inputs) -> Netw
     unused = 1.0 - structure.class_of.sum(axis=1)
     of_flow = structure.class_of @ success + unused
     answer = ack if structure.answered else None
-    ways = jax.vmap(lambda route: lone_way(route, data, answer, structure.idle))(structure.classes.route)
+    ways = jax.vmap(lambda route: lone_ways(route, data, answer, structure.idle))(structure.classes.route)
     return Network(structure, law, inputs, (data, ack), success, ack_success, of_flow, ways)
 
 

@@ -11,6 +11,7 @@ A segment crosses up to four ports: one or two with the data, one or two with th
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -50,11 +51,35 @@ class Route(NamedTuple):
     between: Array
 
 
+class Visits(NamedTuple):
+    """The numbers of a polling discipline (`disciplines`).
+
+    Attributes:
+        first: (2,) mean slots until the first packet of an idle link is sent, POLL included; down, up.
+        polls: (2,) visits of each idle station between two of a busy one, by way.
+        closes: whether a visit ends with the last packet that it found (0 or 1).
+        missed_up: slots until an acknowledgement goes up, if the data ended their visit.
+        missed_down: slots until one goes down, if the data did not end their visit, and if they did.
+        passed: (3,) visits of another station during the first wait, and during those of acknowledgements
+            that go up and down; large where other queues go first.
+        interleaved: whether busy stations take turns frame by frame (0 or 1).
+    """
+
+    first: Array
+    polls: Array
+    closes: Array
+    missed_up: Array
+    missed_down: Array
+    passed: Array
+    interleaved: Array
+
+
 class Idle(NamedTuple):
-    """An idle piconet: stations, and whether the central puts trains together (0 or 1)."""
+    """An idle piconet: stations, whether the central puts trains together (0 or 1), and its polling."""
 
     stations: Array
     whole: Array
+    polling: Visits
 
 
 class _Way:
@@ -85,43 +110,79 @@ class _Way:
         self.wait(at, waits * away, waits, happens * jnp.minimum(more, 1.0))
         self.send(happens * (frames / visits - 1.0))
 
-    def train(self, at: int, sent: Sent, relayed: Array, between: Array) -> None:
-        """Go from the first frame of a train on its first port to its end on the last."""
+    def train(self, at: int, sent: Sent, relayed: Array, between: Array, up: Array) -> None:
+        """Go from the first frame of a train on its first port to its end on the last.
+
+        Args:
+            at: crossing of the first port.
+            sent: transmissions.
+            relayed: whether there is a second port.
+            between: stations visited between the two.
+            up: whether the first port goes up.
+        """
         n, whole = self.idle.stations, self.idle.whole
         alone = relayed * (n == 1)  # up and down on one link: each packet goes down while the next comes up
         on = relayed * (n > 1)
         packets = on * (1.0 - whole)  # go up in a visit, and down later in the same cycle
-        away = self.away - EMPTY_FRAME * packets
+        polls = jnp.stack([1.0 - up, up]) @ self.idle.polling.polls
+        away = self.away * polls - EMPTY_FRAME * packets
         self.hop(at, sent, 1.0 + packets, away, 1.0 - alone)
         self.send(alone * (2.0 * sent.mean * sent.mean_slots - 1.0))
-        closing = EMPTY_FRAME * (1.0 - sent.fills_last)
+        closing = EMPTY_FRAME * (1.0 - self.ends(sent))
         self.wait(at + 1, EMPTY_FRAME * between + closing, between / jnp.maximum(n - 1.0, 1.0), on)
-        self.hop(at + 1, sent, jnp.ones(()), self.away, on * whole)
+        self.hop(at + 1, sent, jnp.ones(()), self.away * polls, on * whole)
         visits = sent.visits
         self.send(packets * (sent.mean * (sent.mean_slots + 1.0) / visits - 1.0))
 
     def turn(self, data: Sent, up: Array) -> None:
         """Wait from the end of the data for the first chance of the acknowledgement."""
-        n, full = self.idle.stations, data.fills_last
-        cycle = EMPTY_FRAME * n
+        polling, several, full = self.idle.polling, self.idle.stations > 1, self.ends(data)
         # down: the frame that follows is empty, and ends the visit unless the limit did
-        next_visit = full * jnp.where(n > 1, self.away, EMPTY_FRAME) + (1.0 - full) * cycle
-        self.wait(BACK, next_visit, jnp.ones(()), 1.0 - up)
-        self.send(up * EMPTY_FRAME * jnp.where(n > 1, 1.0 - full, 1.0))
-        self.wait(BACK, cycle, jnp.ones(()), up * full * (n > 1))
+        next_visit = jnp.stack([1.0 - full, full]) @ polling.missed_down
+        self.send((1.0 - up) * polling.interleaved * next_visit)
+        self.wait(BACK, next_visit, polling.passed[2], (1.0 - up) * (1.0 - polling.interleaved))
+        self.send(up * EMPTY_FRAME * jnp.where(several, 1.0 - full, 1.0))
+        self.wait(BACK, polling.missed_up, polling.passed[1], up * full * several)
+
+    def ends(self, sent: Sent) -> Array:
+        """Return the probability that a visit ends with the last packet of a train, not an empty frame."""
+        return jnp.maximum(sent.fills_last, self.idle.polling.closes)
 
     @property
     def waits(self) -> Waits:
         return Waits(self.slots, self.visits, self.pending)
 
 
-def lone_way(route: Route, data: Sent, ack: Sent | None, idle: Idle) -> tuple[Waits, Waits]:
-    """Return the way of a lone segment to its receiver, and with that of its acknowledgement."""
+class Ways(NamedTuple):
+    """The ways of a lone segment.
+
+    Attributes:
+        there: to its receiver.
+        back: there and back, the acknowledgement coming at once.
+        later: the same, the acknowledgement coming at any time; its own wait for that is left out.
+    """
+
+    there: Waits
+    back: Waits
+    later: Waits
+
+
+def lone_ways(route: Route, data: Sent, ack: Sent | None, idle: Idle) -> Ways:
+    """Return the ways of a lone segment and of its acknowledgement, if there is one."""
     way = _Way(idle)
-    way.wait(DATA, idle.stations, jnp.full((), 0.5), jnp.ones(()))  # half a cycle of empty frames
-    way.train(DATA, data, route.relayed, route.between[0])
+    down = route.up * (1.0 - route.relayed)
+    by_way = jnp.stack([down, 1.0 - down])
+    # half a cycle of empty frames where it is cyclic
+    way.wait(DATA, by_way @ idle.polling.first, idle.polling.passed[0], jnp.ones(()))
+    way.train(DATA, data, route.relayed, route.between[0], 1.0 - down)
     there = way.waits
-    if ack is not None:
-        way.turn(data, route.up)
-        way.train(BACK, ack, route.relayed, route.between[1])
-    return there, way.waits
+    if ack is None:
+        return Ways(there, there, there)
+    later = _Way(idle)
+    first = jnp.stack([1.0 - route.up, route.up]) @ idle.polling.first
+    later.wait(BACK, first, idle.polling.passed[0], jnp.ones(()))
+    for one in (way, later):
+        if one is way:
+            one.turn(data, route.up)
+        one.train(BACK, ack, route.relayed, route.between[1], route.up)
+    return Ways(there, way.waits, jax.tree.map(jnp.add, there, later.waits))

@@ -17,8 +17,16 @@ from jax import Array
 from btqueue.baseband import SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet.coupling import LOAD, WINDOW, Solved, System, lost_in_buffers, solve_rates
-from btqueue.network.piconet.lone import DATA
+from btqueue.network.piconet.coupling import (
+    AT_MOST,
+    LOAD,
+    WINDOW,
+    Solved,
+    System,
+    lost_in_buffers,
+    solve_rates,
+)
+from btqueue.network.piconet.disciplines import CYCLIC
 from btqueue.network.piconet.ports import Piconet, piconet_of
 from btqueue.network.piconet.structure import (
     LARGEST_QUEUE,
@@ -45,6 +53,15 @@ STRETCHED = 2.0
 queues see the mean of both: round trips are up to 8 % short."""
 SHORT_FADE_S = 0.005
 """Mean bad state, about a segment's time on the air, that queues do not see either."""
+ROUNDING = 1e-9
+"""Segments of a window that are no segment."""
+UNEVEN = ("lwrr", "prc-lwrr", "slq", "ldq")
+"""Disciplines of which the way of the data alone is too short, and that of the acknowledgement too long."""
+HALF = 0.5
+SHORT = {"slq": (0.3, "25 %"), "ldq": (0.5, "12 %"), "lwrr": (0.6, "8 %"), "prc-lwrr": (0.5, "9 %")}
+"""Largest measured errors of round trips of disciplines above a share of the capacity."""
+SELDOM = 0.02
+"""Loss in a short queue above which the delay of what gets through is not known."""
 RARE = 1e-6
 """Loss below which nothing is said of its kind."""
 CONVERGED = 1e-6
@@ -138,19 +155,25 @@ def _metrics_of_class(
         load = inputs.load[number]
         goodput = jnp.minimum(load * kept, limits.capacity * success) * kilobits
         below = load < limits.capacity
-        way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
-        places = jnp.where(way > 0.0, inputs.places, 0.0).sum()
+        places = found.network.places(one)
+        if structure.queues:
+            full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & (places <= LARGEST_QUEUE)
+            kept_then = (1.0 - found.network.refused(one, limits)) * success
+            goodput = jnp.where(full, jnp.where(full, load, 0.0) * kept_then * kilobits, goodput)
         bounded = jnp.isfinite(load) & (below | jnp.isfinite(places))
         offered = jnp.where(jnp.isfinite(load), load, 1.0) * kilobits
         return {
             "goodput_kbps": goodput,
             "throughput_kbps": jnp.where(bounded, offered, none),
             "segment_loss": jnp.where(bounded, jnp.where(below, 1.0 - kept, 1.0 - goodput / offered), none),
-            "delay_s": jnp.where(below, seen.delay_s, none),
+            "delay_s": jnp.where(below & (seen.overflow < SELDOM), seen.delay_s, none),
         }
     lost = jnp.where(why == WINDOW, limits.window.loss, lost_in_buffers(limits, seen))
     loss = 1.0 - (1.0 - lost) * success
-    longest = limits.window.mean / rate
+    every = structure.ack_every  # sampled is the first segment of an acknowledgement
+    mean = limits.window.mean
+    whole = jnp.where(mean <= every, mean, every * jnp.ceil(mean / every - ROUNDING))
+    longest = whole / rate + jnp.where(why == LOAD, seen.held_s, 0.0)
     rtt = jnp.where(
         why == WINDOW, longest, jnp.where(why == LOAD, jnp.minimum(seen.rtt_s, longest), seen.rtt_s)
     )
@@ -159,11 +182,12 @@ def _metrics_of_class(
         "throughput_kbps": rate * kilobits / (1.0 - loss),
         "rtt_s": rtt,
         "segment_loss": loss,
+        "delay_s": jnp.where(why == LOAD, seen.delay_s, none),
     }
     known = lost <= RARE
     if not structure.lossy:
         zero = jnp.where(known, 0.0, none)
-        window = jnp.where(known, inputs.window, none)
+        window = jnp.where(known, inputs.window[number], none)
         return metrics | {"window_segments": window, "timeouts_per_s": zero, "fast_retransmits_per_s": zero}
     tcp = found.network.tcp(rtt, success, found.network.ack_success[number])
     share = rate / tcp.goodput
@@ -282,12 +306,15 @@ class Plan:
         def number(key: str, otherwise: float) -> Any:
             return numbers.asarray(values.get(key, otherwise), float)
 
-        loads = []
+        loads, windows = [], []
+        shared = scenario.transport.receive_window_segments
         for member in (*self.layout.members, *self.layout.members[:1] * self._structure.padding):
             sender = self.piconet.senders[member]
             key = own_load(member) if sender.own_load else "traffic.load_kbps"
             kbps = numbers.asarray(np.inf) if np.isinf(sender.rate) else number(key, np.nan)
             loads.append(kbps / self._structure.data_kilobits)
+            key = "transport.receive_window_segments" if sender.window == shared else ""
+            windows.append(number(key, sender.window))
         constant = radio.model == "constant"
         perfect = radio.model == "perfect"
         good, bad = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
@@ -305,7 +332,12 @@ class Plan:
                 ]
             ),
             jitter_s=number("run.jitter_s", 0.0),
-            window=number("transport.receive_window_segments", transport.receive_window_segments),
+            window=numbers.stack(windows),
+            scv=number("traffic.scv", scenario.traffic.scv),
+            ack_delay_s=number("transport.ack_delay_s", transport.ack_delay_s),
+            alpha=number("transport.alpha", transport.alpha),
+            beta=number("transport.beta", transport.beta),
+            gamma=number("transport.gamma", transport.gamma),
             min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
             max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
             backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
@@ -432,6 +464,8 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
             "flow_control.buffer_packets), or lower traffic.load_kbps"
         )
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
+    if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
+        known.pop("delay_s", None)
     if "token_buffer" in known:
         known["queue_packets"] = {"token_buffer": known.pop("token_buffer")}
     notes = {
@@ -455,8 +489,10 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             "segments are lost on the radio: messages wait for repetitions in bursts that are not in the "
             "round trip (too short by 8 % at a loss of 0.07, by 40 % at 0.3)"
         )
-    if not answered and findings.overload.any():
+    lasting = [net.places[sender.port.way] > LARGEST_QUEUE for sender in net.senders]
+    if not answered and findings.overload.any() and any(lasting):
         weak.append("more is offered than the piconet carries: queues grow without end or overflow")
+    weak += _of_sources(plan, findings) + _of_polling(plan, findings)
     if (by_load & findings.relayed & findings.outgrown & (findings.room > NEAR_RELAYED)).any():
         weak.append(
             f"the load is above {NEAR_RELAYED} of the rate at which windows overflow a buffer: goodput may "
@@ -478,12 +514,56 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             f"{net.data.tokens} bytes: its packets wait for tokens one by one; round trips come out up to "
             "32 % long"
         )
-    if full.any() and net.window == 1 and net.stations > 1:
+    small = min(sender.window for sender in net.senders) <= net.ack_every
+    if (
+        small
+        and net.stations > 1
+        and full.any()
+        and (by_load.any() or findings.relayed.any() or net.ack_clock)
+    ):
         weak.append(
-            "transport.receive_window_segments = 1: greedy flows leave slots unused; goodput comes out up to "
-            "13 % off, and round trips of other flows up to 39 % long"
+            "transport.receive_window_segments: a window that is answered as a whole leaves slots unused; "
+            "goodput comes out up to 16 % off, and round trips of other flows up to 39 % long"
         )
     return weak
+
+
+def _of_sources(plan: Plan, findings: Findings) -> list[str]:
+    """Return warnings about laws of sources."""
+    net, weak = plan.piconet, []
+    laws = [sender.law for sender in net.senders]
+    if laws.count("periodic") > 1:
+        weak.append(
+            "traffic.phase: round trips depend on the phases that periodic sources happen to have, which "
+            "stay as they are in a run; this is their mean, and single runs differ by up to half of it"
+        )
+    if "ibp" in laws and findings.relayed.any():
+        weak.append(
+            "bursts that go from station to station pile up at both: round trips come out up to 33 % short"
+        )
+    windows = min(sender.window for sender in net.senders)
+    if net.segments > max(1, windows // 2) and findings.room.max() > HALF:
+        weak.append("messages of half a window or more: round trips come out up to 11 % long")
+    return weak
+
+
+def _of_polling(plan: Plan, findings: Findings) -> list[str]:
+    """Return warnings about the polling discipline."""
+    name = plan.scenario.polling.discipline
+    if plan.piconet.stations == 1 or name in CYCLIC:
+        return []
+    if findings.relayed.any():
+        return [f'polling.discipline = "{name}": round trips through the central come out up to 13 % short']
+    if name in ("lwrr", "prc-lwrr") and plan.piconet.limit < len(plan.piconet.data.packets):
+        return [
+            f'polling.discipline = "{name}" with fewer frames a visit than packets a segment: up to 16 % off'
+        ]
+    share, most = SHORT.get(name, (1.0, ""))
+    if findings.room.max() > share:
+        return [
+            f'polling.discipline = "{name}": above {share} of the capacity round trips are up to {most} off'
+        ]
+    return []
 
 
 def _stretch(scenario: Scenario) -> float:

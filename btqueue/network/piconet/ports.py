@@ -11,12 +11,12 @@ from typing import NamedTuple
 from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.channel import packet_error_rate
+from btqueue.network.piconet.disciplines import limit_of, visits_of
+from btqueue.network.piconet.lone import Visits
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
 DOWN, UP = range(2)
-ENDLESS = 1000
-"""Frames of a visit that stand for no limit."""
 
 
 class Port(NamedTuple):
@@ -46,11 +46,17 @@ class Sender(NamedTuple):
         data: ports that its data cross, in turn.
         rate: messages a second; infinite for a greedy source.
         own_load: whether the load is given for this flow alone.
+        law: of the source.
+        window: receive window (segments).
+        vegas: whether TCP Vegas holds the window.
     """
 
     data: tuple[Port, ...]
     rate: float
     own_load: bool = False
+    law: str = "poisson"
+    window: int = 8
+    vegas: bool = False
 
     @property
     def port(self) -> Port:
@@ -71,7 +77,8 @@ class Piconet:
         stations: number n.
         limit: most frames of a visit (M).
         most_transmissions: of a packet; 1 without ARQ, infinite if it is repeated for ever.
-        message_bytes: of a segment, without headers.
+        segment_bytes: of a segment, without headers.
+        segments: of a message.
         data, ack: trains of a segment and of its acknowledgement; no `ack` without a transport protocol.
         senders: the flows.
         places: packets that may wait in the queue of a port, by way; infinite without limit.
@@ -79,17 +86,20 @@ class Piconet:
         bucket_bytes: depth of a token bucket.
         token_rate: bytes a second; infinite without flow control.
         jitter_s: largest random processing delay of a segment at its sender (s).
-        window: receive window (segments).
+        ack_clock: what ends the wait of a delayed acknowledgement; empty if there is none.
+        ack_every: segments of an acknowledgement.
         on_air: whether errors can hit all bits on the air, or payloads only.
         worst_error: largest error rate of a packet.
         whole: whether the central puts a segment together before it passes it on.
         slot_s: mean time from one slot that voice links leave to the next (s).
+        visits: what the polling discipline makes of an idle piconet.
     """
 
     stations: int
     limit: int
     most_transmissions: float
-    message_bytes: int
+    segment_bytes: float
+    segments: int
     data: Train
     ack: Train | None
     senders: tuple[Sender, ...]
@@ -98,11 +108,13 @@ class Piconet:
     bucket_bytes: int
     token_rate: float
     jitter_s: float
-    window: int
+    ack_clock: str
+    ack_every: int
     on_air: bool
     worst_error: float
     whole: bool
     slot_s: float
+    visits: Visits
 
 
 def piconet_of(scenario: Scenario) -> Piconet:
@@ -123,13 +135,18 @@ def piconet_of(scenario: Scenario) -> Piconet:
 
     plan = topology(scenario)
     (piconet,) = plan.piconets
+    stations, limit = len(piconet.members), limit_of(scenario.polling)
+    segments = -(-traffic.message_bytes // transport.mss_bytes) if transport.protocol == "tcp" else 1
+    data = train(-(-traffic.message_bytes // segments) + headers)
+    frames = sum(packet.slots + 1.0 for packet in data.packets)
     down = control.central_buffer_packets
     return Piconet(
-        stations=len(piconet.members),
-        limit=_limit(scenario.polling.discipline, scenario.polling.limit),
+        stations=stations,
+        limit=limit,
         most_transmissions=_most_transmissions(link.arq),
-        message_bytes=traffic.message_bytes,
-        data=train(traffic.message_bytes + headers),
+        segment_bytes=traffic.message_bytes / segments,
+        segments=segments,
+        data=data,
         ack=train(headers) if transport.protocol == "tcp" else None,
         senders=tuple(_sender(scenario, piconet, flow) for flow in plan.flows),
         places=(float("inf") if down is None else float(down), float(control.baseband_packets)),
@@ -137,11 +154,13 @@ def piconet_of(scenario: Scenario) -> Piconet:
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
         jitter_s=scenario.run.jitter_s,
-        window=transport.receive_window_segments,
+        ack_clock=transport.ack_clock if transport.delayed_ack else "",
+        ack_every=transport.ack_every_segments if transport.delayed_ack else 1,
         on_air=scenario.radio.bits == "on-air",
         worst_error=max(error_rate(scenario, packet) for packet in types),
         whole=scenario.network.relay == "segment",
         slot_s=_slot_s(scenario),
+        visits=visits_of(scenario.polling, stations, len(plan.flows), frames),
     )
 
 
@@ -159,21 +178,19 @@ def _slot_s(scenario: Scenario) -> float:
     return SLOT_S * links.period / links.gap
 
 
-def _limit(discipline: str, limit: int) -> int:
-    if discipline == "exhaustive":
-        return ENDLESS
-    return min(limit, ENDLESS) if discipline == "e-limited" else 1
-
-
 def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
     own, traffic = flow.spec, scenario.traffic
     ends = ((flow.source, UP), (flow.target, DOWN))
     data = tuple(Port(piconet.members.index(node), way) for node, way in ends if node != piconet.central)
-    source, load = traffic.source, traffic.load_kbps
+    source, load, transport = traffic.source, traffic.load_kbps, scenario.transport
+    window, variant = transport.receive_window_segments, transport.variant
     if own is not None:
         source, load = own.law or source, own.load_kbps or load
+        window, variant = own.receive_window_segments or window, own.variant or variant
     rate = float("inf") if source == "greedy" else load * 1000 / (8 * traffic.message_bytes)
-    return Sender(data, rate, own is not None and own.load_kbps is not None)
+    return Sender(
+        data, rate, own is not None and own.load_kbps is not None, source, window, variant == "vegas"
+    )
 
 
 def _most_transmissions(arq: str | int) -> float:

@@ -47,6 +47,24 @@ def window(receive_window: Array, room: Array) -> Window:
     return Window(jnp.where(fits, receive_window, mean), jnp.where(fits, 0.0, loss))
 
 
+def vegas_window(base_s: Array, service_s: Array, alpha: Array, beta: Array, gamma: Array) -> Array:
+    """Return the window that TCP Vegas holds where it alone decides (L. Brakmo and L. Peterson, 1995).
+
+    In a full pipe a window w has w - base / service segments waiting. Slow start doubles it until more than
+    gamma wait; then alpha to beta of them are let be.
+
+    Args:
+        base_s: round trip without queueing.
+        service_s: time from segment to segment of the flow.
+        alpha: least segments that wait.
+        beta: most.
+        gamma: most in slow start.
+    """
+    pipe = base_s / service_s
+    doubled = jnp.exp2(jnp.maximum(jnp.floor(jnp.log2(pipe + gamma) + ALIKE) + 1.0, 0.0))
+    return jnp.clip(doubled, pipe + alpha, pipe + beta)
+
+
 class Slots(NamedTuple):
     """A piconet with some saturated flows.
 
@@ -66,35 +84,48 @@ class _Use(NamedTuple):
     slots: Array
 
 
-def saturated_slots(structure: Structure, sent: tuple[Sent, Sent], shares: Array, others: Array) -> Slots:
+def saturated_slots(
+    structure: Structure, sent: tuple[Sent, Sent], shares: Array, others: Array, acks: Array, turns: Array
+) -> Slots:
     """Return what the slots carry of a flow with share 1 when all flows that have a share are saturated.
 
     The fullest station uses all M frames of its visits; packets of its two ports share frames. The other
     stations have an empty frame in every cycle in which the limit does not end their visit.
+
+    A flow whose window is answered as a whole sends nothing until it hears of that. Then no packets share
+    frames, and each exchange ends with an empty one.
 
     Args:
         structure: the piconet.
         sent: transmissions of a segment and of an acknowledgement.
         shares: (F,) of what a saturated port sends; 0 for flows that are not saturated.
         others: (F,) segments a second of those.
+        acks: (F,) acknowledgements a segment.
+        turns: (F,) exchanges a segment of flows that wait for the answer to a whole window; 0 for others.
     """
     frames = jnp.stack([one.mean for one in sent])
     slots = frames * jnp.stack([one.mean_slots for one in sent])
     there = jnp.arange(structure.at_port.shape[-1] // 2) < structure.stations
 
     def used(rates: Array) -> _Use:
-        by_kind = jnp.einsum("f,fkp->pk", rates * structure.slot_s, structure.kind_at_port).reshape(-1, 2, 2)
+        of_kind = rates[:, None] * structure.slot_s * jnp.stack([jnp.ones_like(acks), acks], axis=1)
+        by_kind = jnp.einsum("fk,fkp->pk", of_kind, structure.kind_at_port).reshape(-1, 2, 2)
         return _Use(by_kind @ frames, by_kind @ slots)
 
     of_saturated, of_others = used(shares), used(others)
+    at_station = structure.at_port[:, 0].reshape(shares.size, -1, 2).sum(-1)
+    turned = (shares * turns * structure.slot_s) @ at_station  # (N,)
 
     def excess(rate: Array, saturated: _Use, rest: _Use) -> tuple[Array, Array]:
         """Return the slots wanted in a slot, less one, and the cycle in slots."""
         both = _Use(*(rate * one + other for one, other in zip(saturated, rest, strict=True)))
         station = both.frames.max(axis=1)
-        taken = both.slots.sum(axis=1) + jnp.abs(both.frames[:, 0] - both.frames[:, 1])
+        apart = jnp.abs(both.frames[:, 0] - both.frames[:, 1])
+        waits = turned > 0.0
+        apart = jnp.where(waits, both.frames.sum(axis=1) + EMPTY_FRAME * rate * turned, apart)
+        taken = both.slots.sum(axis=1) + apart
         cycle = structure.limit / station.max()
-        empty = EMPTY_FRAME * (there & (station < station.max() * (1.0 - ALIKE))).sum()
+        empty = EMPTY_FRAME * (there & ~waits & (station < station.max() * (1.0 - ALIKE))).sum()
         return taken.sum() + empty / cycle - 1.0, cycle
 
     least = LEAST_LEFT / of_saturated.slots.sum()
@@ -117,7 +148,7 @@ def saturated_slots(structure: Structure, sent: tuple[Sent, Sent], shares: Array
     return Slots(rate, excess(rate, of_saturated, of_others)[1] * structure.slot_s)
 
 
-def token_capacity(structure: Structure, inputs: Inputs, one: Class, others: Array) -> Array:
+def token_capacity(structure: Structure, inputs: Inputs, one: Class, others: Array, acks: Array) -> Array:
     """Return the segments a second of each flow of a class that the tokens of its port pay for.
 
     Args:
@@ -125,11 +156,12 @@ def token_capacity(structure: Structure, inputs: Inputs, one: Class, others: Arr
         inputs: its numbers.
         one: the class.
         others: (F,) segments a second of the others.
+        acks: (F,) acknowledgements a segment.
     """
     if not structure.tokens:
         return jnp.full((), jnp.inf)
     data, ack = structure.at_port[:, 0] @ one.ports[0], structure.at_port[:, 2] @ one.ports[0]
-    price = data * structure.data.tokens + ack * structure.ack.tokens
+    price = data * structure.data.tokens + ack * acks * structure.ack.tokens
     left = jnp.maximum(inputs.token_rate - price @ others, LEAST_LEFT * inputs.token_rate)
     return left / (price @ one.flows)
 

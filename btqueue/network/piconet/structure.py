@@ -7,15 +7,16 @@ crosses, and how many stations there are, is data. Flows that see the same are o
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
-from numpy.typing import ArrayLike
 
+from btqueue.network.piconet.disciplines import numbers
 from btqueue.network.piconet.lone import BACK, DATA, DATA_ON, Idle, Route
 from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender, Train
+from btqueue.network.piconet.sources import Source
 from btqueue.network.piconet.trains import Packets
 
 STATIONS = 8
@@ -58,10 +59,11 @@ class Class(NamedTuple):
     jax.tree_util.register_dataclass,
     data_fields=[
         "idle", "limit", "slot_s", "most_transmissions", "data_kilobits", "data", "ack", "at_port",
-        "class_of", "classes",
+        "class_of", "classes", "source", "vegas", "ack_every",
     ],
     meta_fields=[
-        "answered", "relays", "errors", "lossy", "tokens", "queues", "transmissions", "levels", "customers",
+        "answered", "ack_clock", "regular", "closes", "interleaved", "relays", "errors", "lossy", "tokens",
+        "queues", "transmissions", "levels", "customers",
     ],
 )  # fmt: skip
 @dataclass(frozen=True)
@@ -78,7 +80,14 @@ class Structure:
         at_port: (F, 4, P) 1 at the port of each crossing.
         class_of: (F, C) 1 at the class of each flow.
         classes: stacked, (C, ...).
+        source: laws of the sources of the classes.
+        vegas: (C,) 1 for classes whose windows TCP Vegas holds.
+        ack_every: segments of an acknowledgement.
         answered: whether there are acknowledgements.
+        ack_clock: what ends the wait of a delayed acknowledgement: a timer, a tick; empty if there is none.
+        regular: whether some sources are periodic.
+        closes: whether a visit ends with the last packet that it found.
+        interleaved: whether busy stations take turns frame by frame.
         relays: whether flows go from station to station.
         errors: whether packets can be lost on the radio.
         lossy: whether segments can.
@@ -99,7 +108,14 @@ class Structure:
     at_port: Array
     class_of: Array
     classes: Class
+    source: Source
+    vegas: Array
+    ack_every: Array
     answered: bool
+    ack_clock: str
+    regular: bool
+    closes: bool
+    interleaved: bool
     relays: bool
     errors: bool
     lossy: bool
@@ -145,7 +161,10 @@ class Inputs(NamedTuple):
         buffer: packets that may wait for tokens (S).
         places: (2,) packets that may wait in the queue of a port, by way; infinite without limit.
         jitter_s: largest random processing delay of a segment at its sender.
-        window: receive window (segments).
+        window: (C,) receive windows (segments).
+        scv: squared coefficient of variation of the gaps of an interrupted Bernoulli process.
+        ack_delay_s: longest wait of a delayed acknowledgement, or from tick to tick.
+        alpha, beta, gamma: TCP Vegas's bounds of the segments that wait (in slow start the last one).
         min_rto_s, max_rto_s: least and largest timeout.
         backoff: factor of a timeout at each expiry.
         radio: of all links.
@@ -158,6 +177,11 @@ class Inputs(NamedTuple):
     places: Array
     jitter_s: Array
     window: Array
+    scv: Array
+    ack_delay_s: Array
+    alpha: Array
+    beta: Array
+    gamma: Array
     min_rto_s: Array
     max_rto_s: Array
     backoff: Array
@@ -188,7 +212,7 @@ def _signature(piconet: Piconet, one: Sender, names: Sequence[int]) -> tuple:
     carried = tuple(
         tuple(
             sorted(
-                (p.way, s.rate, p == s.port, name)
+                (p.way, s.rate, s.law, s.window, s.vegas, p == s.port, name)
                 for s, name in named
                 for p in s.data
                 if p.station == port.station
@@ -197,7 +221,7 @@ def _signature(piconet: Piconet, one: Sender, names: Sequence[int]) -> tuple:
         for port in one.data
     )
     own = next(name for sender, name in named if sender is one)
-    return tuple(port.way for port in one.data), ahead, one.rate, carried, own
+    return tuple(port.way for port in one.data), ahead, one[1:], carried, own
 
 
 def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
@@ -217,19 +241,31 @@ def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
     tokens = bool(np.isfinite(piconet.token_rate))
     prices = [t.tokens / len(t.packets) for t in (piconet.data, piconet.ack) if t is not None]
     wanted = piconet.buffer + piconet.bucket_bytes / min(prices) + 2.0 if tokens else 0.0
-    window = piconet.window if piconet.ack is not None else 1
+    window = max(sender.window for sender in piconet.senders) if piconet.ack is not None else 1
+    of_class = [piconet.senders[number] for number in members]
     return Structure(
-        idle=Idle(_numbers(piconet.stations), _numbers(piconet.whole)),
-        limit=_numbers(piconet.limit),
-        slot_s=_numbers(piconet.slot_s),
-        most_transmissions=_numbers(piconet.most_transmissions),
-        data_kilobits=_numbers(piconet.message_bytes * 8 / 1000),
+        idle=Idle(numbers(piconet.stations), numbers(piconet.whole), piconet.visits),
+        limit=numbers(piconet.limit),
+        slot_s=numbers(piconet.slot_s),
+        most_transmissions=numbers(piconet.most_transmissions),
+        data_kilobits=numbers(piconet.segment_bytes * 8 / 1000),
         data=_packets(piconet.data, size, piconet.on_air),
         ack=_packets(piconet.ack, size, piconet.on_air),
-        at_port=_numbers(at_port.reshape(flows, 4, -1)),
-        class_of=_numbers(class_of),
+        at_port=numbers(at_port.reshape(flows, 4, -1)),
+        class_of=numbers(class_of),
         classes=jax.tree.map(lambda *leaves: np.stack(leaves), *classes),
+        source=Source(
+            bursty=numbers([sender.law == "ibp" for sender in of_class]),
+            regular=numbers([sender.law == "periodic" for sender in of_class]),
+            segments=numbers([piconet.segments for _ in of_class]),
+        ),
+        vegas=numbers([sender.vegas for sender in of_class]),
+        ack_every=numbers(piconet.ack_every),
         answered=piconet.ack is not None,
+        ack_clock=piconet.ack_clock if piconet.ack is not None else "",
+        regular=any(sender.law == "periodic" for sender in piconet.senders),
+        closes=bool(piconet.visits.closes > 0.0),
+        interleaved=bool(piconet.visits.interleaved > 0.0),
         relays=any(len(sender.data) > 1 for sender in piconet.senders),
         errors=piconet.worst_error > 0.0,
         lossy=lossy and piconet.ack is not None,
@@ -288,9 +324,9 @@ def _class(
     first, last, n = sender.data[0].station, sender.data[-1].station, piconet.stations
     between = np.array([(last - first) % n - 1.0, (first - last) % n - 1.0])
     up = float(sender.back[0].way == UP)
-    route = Route(_numbers(not single), _numbers(up), _numbers(between))
+    route = Route(numbers(not single), numbers(up), numbers(between))
     ports = at_port[number].reshape(4, -1)
-    return Class(route, *map(_numbers, (ports, member, of_class, meets, pairs, later)))
+    return Class(route, *map(numbers, (ports, member, of_class, meets, pairs, later)))
 
 
 def _packets(train: Train | None, size: int, on_air: bool) -> Packets:
@@ -300,9 +336,4 @@ def _packets(train: Train | None, size: int, on_air: bool) -> Packets:
         blocks[place] = packet.body_fec_blocks if on_air else packet.payload_fec_blocks
         bits[place] = 0.0 if packet.coded else packet.body_bits if on_air else packet.payload_bits
     tokens = float(train.tokens) if train is not None else 0.0
-    return Packets(*map(_numbers, (there, slots, bits, blocks, on_air, tokens)))
-
-
-def _numbers(values: ArrayLike) -> Array:
-    """Return an array of numpy in double precision: JAX would round one of its own outside of its scope."""
-    return cast(Array, np.asarray(values, np.float64))
+    return Packets(*map(numbers, (there, slots, bits, blocks, on_air, tokens)))

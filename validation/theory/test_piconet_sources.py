@@ -1,0 +1,253 @@
+"""Sources, delayed acknowledgements and polling of a piconet of queues: exact values, limits, scope."""
+
+from itertools import combinations
+from math import factorial, inf, prod
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import poisson
+
+import btqueue as bt
+from btqueue.baseband import SLOT_S
+from btqueue.network.piconet.bucket import Polled, polled_loss, queue_loss
+from btqueue.network.piconet.disciplines import visits_of
+from btqueue.network.piconet.saturation import vegas_window
+from btqueue.network.piconet.sources import Source, answers, batches, growth, within
+from btqueue.network.piconet.structure import LARGEST_QUEUE
+from btqueue.scenario.model_scopes import MODELS
+from btqueue.scenario.polling import Polling
+from btqueue.scenario.scope import problems_of
+
+LOSSY = {"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-5}
+SHARES = st.lists(st.floats(0.0, 0.3), min_size=1, max_size=7)
+SLOTS, ACK = 23 + 5, 3 + 1
+"""Of a segment of five packets in frames of their own, and of its acknowledgement."""
+
+
+@pytest.fixture(autouse=True)
+def in_float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def star(**changes) -> bt.Scenario:
+    """Clients that send to their access point, with repetition and room for everything."""
+    common = {
+        "network.flows": "uplink", "link.arq": "unlimited", "flow_control.enabled": False,
+        "flow_control.baseband_packets": 400, "traffic.load_kbps": 50.0, "run.solver": "analytic",
+    }  # fmt: skip
+    dotted = {key.replace("__", "."): value for key, value in changes.items()}
+    return bt.load("venugopal-2006/piconet").changed(common | dotted)
+
+
+def mean(scenario: bt.Scenario, metric: str) -> float:
+    found = bt.solve(scenario)
+    assert found.attrs["model"] == "piconet"
+    return float(found[metric].mean())
+
+
+# ------------------------------------------------------------------------------------------ delayed answers
+
+
+@given(st.floats(0.01, 60.0), st.integers(1, 9), st.booleans())
+def test_delayed_answers_count_segments(rate, every, tick):
+    """From the law of the segments in a timer, or since a tick."""
+    delay = 0.2
+    number = np.arange(200)
+    law, beyond = poisson.pmf(number, rate * delay), poisson.sf(number, rate * delay)
+    if tick:
+        sent, waiting = law @ np.ceil(number / every), beyond[number % every != 0].sum() / rate
+        share, wait = sent / (rate * delay), waiting / sent
+    else:
+        more = law @ np.minimum(number, every - 1)
+        share, wait = 1.0 / (1.0 + more), more / rate
+    found = answers(jnp.asarray(rate), jnp.asarray(float(every)), jnp.asarray(delay), tick=tick)
+    assert float(found.share) == pytest.approx(share, rel=1e-8)
+    assert float(found.wait_s) == pytest.approx(wait, rel=1e-8, abs=1e-12)
+
+
+@pytest.mark.parametrize("tick", [False, True])
+def test_a_rare_segment_waits_for_the_clock_alone(tick):
+    found = answers(jnp.asarray(1e-4), jnp.asarray(2.0), jnp.asarray(0.2), tick=tick)
+    assert float(found.share) == pytest.approx(1.0, rel=1e-4)
+    assert float(found.wait_s) == pytest.approx(0.1 if tick else 0.2, rel=1e-4)
+
+
+# ---------------------------------------------------------------------------------------------------- sources
+
+
+@given(SHARES)
+def test_periodic_streams_beget_falling_factorials_of_work(shares):
+    expected = sum(
+        factorial(j) * sum(prod(c) for c in combinations(shares, j)) for j in range(len(shares) + 1)
+    )
+    found = growth(jnp.array(shares), jnp.ones(len(shares)))
+    assert float(found) == pytest.approx(expected, rel=1e-9)
+    if (total := sum(shares)) < 0.9:
+        assert float(found) <= 1.0 / (1.0 - total) * (1.0 + 1e-9)  # Poisson streams are never more regular
+        assert float(growth(jnp.array(shares), jnp.zeros(len(shares)))) == pytest.approx(1.0 / (1.0 - total))
+
+
+def test_two_periodic_streams_before_a_third():
+    """The wait that a message finds, over all phases of two others: (s / 2) (growth - 1)."""
+    service, steps = 0.3, 600
+    phases = (np.arange(steps) + 0.5) / steps  # time since they came, of a period 1
+    first, second = np.meshgrid(phases, phases)
+    late, early = np.minimum(first, second), np.maximum(first, second)
+    work = np.maximum(np.maximum(service - (early - late), 0.0) + service - late, 0.0)
+    found = growth(jnp.full(2, service), jnp.ones(2))
+    assert work.mean() == pytest.approx(service / 2 * (float(found) - 1.0), rel=1e-4)
+
+
+def test_a_batch_of_one_is_a_poisson_source():
+    rate = 0.01
+    source = Source(jnp.ones(1), jnp.zeros(1), jnp.ones(1))
+    alone = batches(source, jnp.asarray(2.0 * (1.0 - rate) ** 2 - 1.0 + rate), jnp.full(1, rate))
+    assert alone.ahead == pytest.approx(0.0, abs=1e-12)
+    bursts = batches(source, jnp.asarray(20.0), jnp.full(1, rate))
+    assert float(bursts.ahead[0]) == pytest.approx(21.0 / 2.0 - 1.0, rel=0.05)  # (scv - 1) / 2, nearly
+
+
+@given(st.integers(1, 30), st.integers(1, 40))
+def test_a_window_lets_segments_of_a_message_out(size, window):
+    ahead = np.minimum(np.arange(size), window - 1).mean()
+    assert float(within(jnp.asarray((size - 1) / 2), jnp.asarray(float(window)))) == pytest.approx(ahead)
+    assert float(within(jnp.asarray((size - 1) / 2), jnp.asarray(inf))) == pytest.approx((size - 1) / 2)
+
+
+def test_a_lone_periodic_flow_never_waits():
+    lone = star(network__peripherals=1, traffic__source="periodic", run__jitter_s=0.001)
+    times = [mean(lone.with_(traffic__load_kbps=load), "rtt_s") for load in (20, 200, 400)]
+    assert times[1:] == pytest.approx(times[:1] * 2, rel=1e-6)
+
+
+def test_bursts_of_bursty_sources_wait_behind_themselves():
+    # an acknowledged window of 8: in long bursts each segment waits for seven others
+    long = star(traffic__source="ibp", traffic__scv=2000.0, traffic__load_kbps=5.0)
+    alone = mean(star(traffic__load_kbps=0.01), "rtt_s")
+    seconds = mean(long, "rtt_s")
+    assert 0.9 * 8 * (SLOTS + 2) * SLOT_S < seconds < 8 * (SLOTS + ACK) * SLOT_S + alone
+    poisson_like = mean(long.with_(traffic__scv=1.0), "rtt_s")
+    assert poisson_like == pytest.approx(mean(star(traffic__load_kbps=5.0), "rtt_s"), rel=0.01)
+
+
+# ---------------------------------------------------------------------------------------------- stop and wait
+
+
+@pytest.mark.parametrize("flows", ["uplink", "downlink"])
+@pytest.mark.parametrize(("window", "delayed"), [(1, False), (2, True)])
+def test_a_window_that_is_answered_as_a_whole(flows, window, delayed):
+    """No frames are shared, and each exchange ends with an empty frame: played by hand."""
+    found = bt.solve(
+        star(network__flows=flows, traffic__source="greedy", transport__receive_window_segments=window,
+             transport__delayed_ack=delayed)
+    )  # fmt: skip
+    slots = 2 * (window * SLOTS + ACK + 2)
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(window * 11.68 / (slots * SLOT_S), rel=1e-6)
+    assert float(found["rtt_s"].mean()) == pytest.approx(slots * SLOT_S, rel=1e-6)
+
+
+def test_odd_windows_wait_for_their_pair():
+    found = bt.solve(star(traffic__source="greedy", transport__receive_window_segments=3,
+                          transport__delayed_ack=True))  # fmt: skip
+    assert float((found["rtt_s"] * found["goodput_kbps"]).mean()) == pytest.approx(4 * 11.68, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------------ Vegas
+
+
+@given(st.floats(0.05, 20.0))
+def test_vegas_lets_alpha_to_beta_segments_wait(pipe):
+    window = float(vegas_window(jnp.asarray(pipe), jnp.ones(()), *map(jnp.asarray, (1.0, 3.0, 1.0))))
+    assert 1.0 - 1e-9 <= window - pipe <= 3.0 + 1e-9
+
+
+# --------------------------------------------------------------------------------------------------- polling
+
+
+def test_gated_service_lies_between_exhaustive_and_limited_to_one():
+    delays = [
+        mean(star(network__peripherals=4, traffic__load_kbps=60.0, polling__discipline=name), "delay_s")
+        for name in ("exhaustive", "gated", "1-limited")
+    ]
+    assert delays == sorted(delays)
+
+
+@pytest.mark.parametrize("name", ["gated", "fep", "lwrr", "prc-lwrr", "slq", "ldq"])
+def test_one_station_is_polled_the_same_by_all(name):
+    one, other = (visits_of(Polling(discipline=d), 1, 1, 30.0) for d in (name, "exhaustive"))
+    for field in one._fields:
+        assert np.all(getattr(one, field) == getattr(other, field)), field
+
+
+def test_weights_of_one_are_cyclic_order():
+    weighted = visits_of(Polling(discipline="lwrr", max_weight=1), 4, 4, 30.0)
+    cyclic = visits_of(Polling(discipline="e-limited"), 4, 4, 30.0)
+    assert np.all(weighted.polls == cyclic.polls)
+    assert weighted.missed_up == cyclic.missed_up
+    assert weighted.missed_down == pytest.approx(cyclic.missed_down)
+
+
+# ---------------------------------------------------------------------------------------------- short queues
+
+
+@pytest.mark.parametrize("places", [10, 23])
+@pytest.mark.parametrize("load", [0.7, 1.0])
+def test_a_queue_that_is_always_polled_is_a_queue(places, load):
+    # but for the thousandth of a slot that an empty frame takes here
+    law = np.array([0.0, 0.0, 0.25, 0.0, 0.0, 0.75])
+    rate = load / (law @ np.arange(6)) / 6.0
+    queue = Polled(*map(jnp.asarray, (rate, law, 6.0, 1e-3, 4.0, float(places), 0.0, 0.0)))
+    alone = polled_loss(queue, size=LARGEST_QUEUE, frames=8)
+    same = queue_loss(jnp.asarray(rate), jnp.asarray(law), jnp.asarray(6.0), jnp.asarray(places), 64)
+    assert float(alone) == pytest.approx(float(same), rel=1e-3)
+
+
+def test_what_is_offered_beyond_the_slots_is_refused():
+    """Packets leave as fast as slots carry them, and of a segment only if all of it got in."""
+    found = bt.solve(
+        star(transport__protocol="none", traffic__load_kbps=3000.0, flow_control__baseband_packets=20)
+    )
+    packets = 1.0 / (2 * 6.0 * SLOT_S)  # about, of the longest
+    assert 0.0 < float(found["goodput_kbps"].mean()) < packets / 5 * 11.68 * 1.2
+    assert float(found["segment_loss"].mean()) > 0.9
+
+
+# ---------------------------------------------------------------------------------------------------- scope
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        (LOSSY | {"transport__delayed_ack": True}, "transport.delayed_ack"),
+        (LOSSY | {"transport__variant": "vegas"}, "transport.variant"),
+        ({"traffic__source": "periodic", "traffic__phase": "aligned"}, "traffic.phase"),
+        ({"traffic__message_bytes": 3000}, "traffic.message_bytes"),
+        ({"polling__discipline": "fep", "network__flows": "ring"}, "polling.discipline"),
+        ({"polling__discipline": "slq", "traffic__source": "greedy"}, "polling.discipline"),
+        ({"traffic__start_s": 100.0, "run__warmup_s": 50.0}, "traffic.start_s"),
+    ],
+)  # fmt: skip
+def test_not_covered(changes, key):
+    assert [problem.key for problem in problems_of(MODELS["piconet"], star(**changes))] == [key]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transport__delayed_ack": True, "transport__ack_clock": "tick"},
+        {"transport__variant": "vegas"},
+        {"traffic__source": "periodic"},
+        {"traffic__source": "ibp", "traffic__two_way": True},
+        {"traffic__message_bytes": 2920},
+        {"polling__discipline": "ldq"},
+        {"traffic__start_s": 5.0, "run__warmup_s": 50.0},
+        {"transport__limited_transmit": True},
+    ],
+)
+def test_covered(changes):
+    assert not problems_of(MODELS["piconet"], star(**changes))
