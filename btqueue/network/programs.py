@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
@@ -57,6 +58,7 @@ class Kept:
     def _loaded(self, key: str, tree: Any, leaves: list[np.ndarray]) -> Callable[[list[np.ndarray]], Tree]:
         name = hashlib.sha256(f"{self._name} {key}".encode()).hexdigest()[:32]
         file = cache_folder("programs", digest()) / name
+        _know_linear_algebra()
         # a file that is not there, or not whole, is written again
         with suppress(OSError, *DAMAGED):
             program = deserialize_and_load(*pickle.loads(file.read_bytes()))
@@ -71,6 +73,12 @@ class Kept:
         program = jax.jit(flat).lower(leaves).compile()
         keep(file, pickle.dumps(serialize(program)))
         return program
+
+
+@cache
+def _know_linear_algebra() -> None:
+    """Let JAX find LAPACK: it does so where it first compiles a call, and a program from a file has been."""
+    jax.jit(jnp.linalg.solve).lower(np.eye(1), np.ones(1))
 
 
 @cache

@@ -1,5 +1,8 @@
 """Compiled programs that are kept between processes."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import jax
@@ -77,3 +80,21 @@ def test_where_jax_traces_it_has_derivatives(kept):
     function = again()
     slope = jax.grad(lambda value: function({"a": value, "b": jnp.float32(1.0)})[0]["sum"])(1.0)
     assert float(slope) == 2.0
+
+
+SOLVES = """
+import numpy as np, jax.numpy as jnp
+from btqueue.network.programs import Kept
+
+solve = Kept(lambda tree: {"x": jnp.linalg.solve(tree["a"], tree["b"])})
+print(solve({"a": np.eye(3, dtype=np.float32) * 2.0, "b": np.ones(3, np.float32)})["x"][0])
+"""
+
+
+def test_a_later_process_finds_linear_algebra(tmp_path):
+    environment = {**os.environ, "BTQUEUE_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-c", SOLVES], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (run.returncode, run.stdout.strip()) == (0, "0.5"), run.stderr
