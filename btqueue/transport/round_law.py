@@ -29,6 +29,7 @@ class Channel(NamedTuple):
     Attributes:
         inside: (3, S, W, C, C) probability of each fate, and move to the beginning of the next segment.
         closing: (3, S, W, C, C) the same to the end of the segment, the last of its round.
+        behind, closing_behind: the same behind a loss.
         late: (3, S, W, C, C) the same for the segments of the next round, if this one has a loss.
         again: (3, S, C, C) the same for a retransmission after duplicate ACKs.
         move: (...) times (s) -> (..., C, C) transition matrices.
@@ -36,6 +37,8 @@ class Channel(NamedTuple):
 
     inside: jax.Array
     closing: jax.Array
+    behind: jax.Array
+    closing_behind: jax.Array
     late: jax.Array
     again: jax.Array
     move: Callable[[jax.Array], jax.Array]
@@ -70,6 +73,7 @@ class Moves(NamedTuple):
         flow: how often each comes about, in a round.
         elapsed: time that it takes (s).
         sent, late: segments sent of this round, and of the next.
+        lossy: whether one of them was lost.
     """
 
     source: np.ndarray
@@ -78,6 +82,7 @@ class Moves(NamedTuple):
     elapsed: jax.Array
     sent: np.ndarray
     late: jax.Array
+    lossy: np.ndarray
 
 
 class RoundLaw(NamedTuple):
@@ -146,7 +151,8 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     begun = (before[source, at] @ lost[source, at])
     late_through = channel.late[ACKNOWLEDGED] + channel.late[ACK_LOST]
     late_through, late_lost = late_through * (1 - unheard), channel.late[LOST] + late_through * unheard
-    in_round = jnp.stack([through, lost])
+    further = jnp.where(last, channel.closing_behind, channel.behind)
+    in_round = jnp.stack([further[ACKNOWLEDGED] + further[ACK_LOST], further[LOST]])
     in_next = jnp.stack([late_through, late_lost])
     entering = (waited[None, :, None] @ in_next)
     neither = jnp.stack([identity, 0.0 * identity])[:, None]
@@ -184,10 +190,10 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     spent = jnp.where(losses.late > 0, period[source], 0.0)
     on = channel.move(jnp.maximum(lasted - spent - times.sent[source], 0.0))
     # a segment before the loss whose ACK was lost is sent again for nothing
-    after = _running(jnp.where(here, lost, identity)[:, ::-1].swapaxes(-1, -2)).swapaxes(-1, -2)[:, ::-1]
+    after = _running(jnp.where(here, further[LOST], identity)[:, ::-1].swapaxes(-1, -2)).swapaxes(-1, -2)[:, ::-1]
     quiet = (before[source, heard] @ silent[source, heard])
     quiet = jnp.where((at > own.filled[source])[:, None, None], quiet, identity)
-    none_behind = (quiet @ after[source, at]) * losses.unheard[:, None, None]
+    none_behind = (quiet @ lost[source, at] @ after[source, at + 1]) * losses.unheard[:, None, None]
 
     # recoveries
     event, holes = found.event, found.holes
@@ -205,7 +211,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     first_failed = (current @ repeat[LOST][of])
     recovered = jnp.zeros_like(current)
     lap_rounds, released = jnp.zeros(current.shape[:2]), jnp.zeros(current.shape[:2])
-    chance = again_through.sum(axis=(1, 2))[of] / again_through.shape[-1]
+    chance = (again_through.sum(axis=2) @ likely)[of]
     for hole in range(int(holes.max(initial=0))):
         going, ends = (holes > hole)[:, None, None], (holes == hole + 1)[:, None, None]
         sent_again = sent_again + jnp.where(going[..., 0], current.sum(axis=2), 0.0)
@@ -273,7 +279,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
         again=again / seconds,
         samples=samples / seconds,
         law=law,
-        moves=Moves(sources, targets, flow, elapsed, sent, late * (1 - unheard)),
+        moves=Moves(sources, targets, flow, elapsed, sent, late * (1 - unheard), np.arange(sent.size) >= 3 * own.states),
         defect=defect,
     )
 

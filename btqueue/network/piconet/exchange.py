@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
+import numpy as np
+
 from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.ports import DOWN, Piconet, Sender, Train
 
@@ -18,10 +20,12 @@ EMPTY = 2
 
 
 class Exchange(NamedTuple):
-    """Times of a segment and its acknowledgement, in slots; W is the way over all hops.
+    """Times of a segment and its acknowledgement, in slots.
 
     Attributes:
-        lone: whether both hops are on one link, of the only station.
+        lone: 1 if both hops are on one link, of the only station.
+        hops: 1 or 2.
+        stations: of the piconet.
         round_trip: of a lone segment, but for the wait of its acknowledgement for a chance to be sent.
         answer: mean of that wait, less what the receiver's processing takes.
         head: by how much the last packet alone would be faster than all of a segment.
@@ -33,12 +37,15 @@ class Exchange(NamedTuple):
         ack_hops: from the end of the acknowledgement on its first link to its beginning on the second.
         ack_own: from the end of the data on the sender's link to the acknowledgement there, less the wait for
             the answer.
-        gaps, ack_gaps: between the packets of data and of acknowledgements on a link.
-        busy: slots of packets of data and of acknowledgements on all hops.
-        beside: empty slots that these add to the visits in which they are sent.
+        gaps, ack_gaps: (N - 1,) between the packets of data and of acknowledgements on a link.
+        busy: (2,) slots of packets of data and of acknowledgements on all hops; on one hop acknowledgements go
+            beside data, in the place of an empty slot.
+        beside: (2,) empty slots that these add to the visits in which they are sent.
     """
 
-    lone: bool
+    lone: float
+    hops: float
+    stations: float
     round_trip: float
     answer: float
     head: float
@@ -49,10 +56,10 @@ class Exchange(NamedTuple):
     way: float
     ack_hops: float
     ack_own: float
-    gaps: tuple[float, ...]
-    ack_gaps: tuple[float, ...]
-    busy: tuple[float, float]
-    beside: tuple[float, float]
+    gaps: np.ndarray
+    ack_gaps: np.ndarray
+    busy: np.ndarray
+    beside: np.ndarray
 
 
 def exchange_of(piconet: Piconet, sender: Sender) -> Exchange:
@@ -71,7 +78,9 @@ def exchange_of(piconet: Piconet, sender: Sender) -> Exchange:
     apart = way if lone else train + 1.0
     share = piconet.limit < 2 * len(data) and not lone
     return Exchange(
-        lone=lone,
+        lone=float(lone),
+        hops=float(hops),
+        stations=float(n),
         round_trip=EMPTY * n / 2 + way + ack_way,
         answer=turns.answer(piconet.jitter_s / SLOT_S, len(data)) - piconet.jitter_s / SLOT_S / 2,
         head=hops * sum(size + (not lone) for size in data[:-1]),
@@ -82,10 +91,12 @@ def exchange_of(piconet: Piconet, sender: Sender) -> Exchange:
         way=way,
         ack_hops=max(ack_way - 2 * turns.train(ack), 0.0) if hops > 1 else 0.0,
         ack_own=way - train + ack_way - turns.train(ack),
-        gaps=tuple(turns.gaps(data)),
-        ack_gaps=tuple(turns.gaps(ack)),
-        busy=(hops * sum(data), hops * sum(ack)),
-        beside=tuple(0.0 if lone else hops * turns.beside(len(one)) for one in (data, ack)),
+        gaps=np.array(turns.gaps(data), float),
+        ack_gaps=np.array(turns.gaps(ack), float),
+        busy=np.array([hops * sum(data), hops * sum(ack) - (hops == 1) * len(ack)], float),
+        beside=np.array(
+            [0.0 if lone else hops * turns.beside(len(data)), hops * turns.beside(len(ack)) if hops > 1 and not lone else 0.0]
+        ),
     )
 
 

@@ -7,8 +7,9 @@ that radio and buffers could carry twice, a connection works half of the time: e
 proportion.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +18,12 @@ from jax import Array
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.exchange import Exchange
-from btqueue.network.piconet.rounds import Rounds, Tokens, Turns, rounds
+from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, rounds
 from btqueue.queueing.fixed_point import implicit_fixed_point
-from btqueue.transport.round_law import FORGOTTEN
-from btqueue.transport.round_structure import round_structure
+from btqueue.transport.round_law import FORGOTTEN, RoundLaw
+from btqueue.transport.round_structure import RoundStructure, round_structure
 
-TOLERANCE = 1e-7
+TOLERANCE = 1e-6
 MOST_ITERATIONS = 80
 MOST_BUSY = 0.95
 """Share of the air up to which the others may use it."""
@@ -39,10 +40,9 @@ for both hops with a visit after each packet, one for both hops at once."""
 
 
 class Path(NamedTuple):
-    """What is discrete about a class of flows.
+    """A class of flows.
 
     Attributes:
-        kind: channels that a segment meets, see `CONSTANT`.
         flows: number of flows of the class.
         exchange: its turns on the air.
         acks_before: (K,) flows of each class whose acknowledgements take tokens where its data do.
@@ -50,12 +50,11 @@ class Path(NamedTuple):
         tokens_of_acks: (K,) flows of each class whose data take tokens where its acknowledgements do.
     """
 
-    kind: int
-    flows: int
+    flows: Array
     exchange: Exchange
-    acks_before: tuple[float, ...]
-    data_before: tuple[float, ...]
-    tokens_of_acks: tuple[float, ...]
+    acks_before: Array
+    data_before: Array
+    tokens_of_acks: Array
 
 
 class Network(NamedTuple):
@@ -113,30 +112,51 @@ class Given(NamedTuple):
     before: Array
 
 
+class Calm(NamedTuple):
+    """What becomes of a load that is carried.
+
+    Attributes:
+        busy: share of the messages that find the connection busy with earlier ones.
+        timeouts, fast_retransmits: a second.
+        cleared: segments sent from one timeout to the next while it is busy.
+    """
+
+    busy: Array
+    timeouts: Array
+    fast_retransmits: Array
+    cleared: Array
+
+
 class Found(NamedTuple):
     """A class of flows at the solution.
 
     Attributes:
         rounds: of a flow that always has data.
         duty: share of the time that it needs for its load.
-        busy: share of the messages that find it busy with others.
-        rtt_s: mean round trip of a busy flow.
+        calm: what becomes of its load.
+        rtt_s: mean round trip of a flow that always has data.
+        busy_rtt_s: the same of messages that find it busy.
         sends, on_air, received: segments a second of a busy flow that it sends, that its bucket lets through, and
             that its receiver gets.
         backlog_s, full: mean wait of a packet that comes to its bucket, and share of the time without a place.
+        waiting: mean packets that wait for tokens.
+        timeout: without doublings.
         others: share of the air that others use.
         turns: on the air.
     """
 
     rounds: Rounds
     duty: Array
-    busy: Array
+    calm: Calm
     rtt_s: Array
+    busy_rtt_s: Array
     sends: Array
     on_air: Array
     received: Array
     backlog_s: Array
     full: Array
+    waiting: Array
+    timeout: Array
     others: Array
     turns: Turns
 
@@ -161,33 +181,25 @@ def paired(one: Array, other: Array) -> Array:
     return jnp.stack([by_start[..., 0, 0], by_start[..., 0, 1] + by_start[..., 1, 0], by_start[..., 1, 1]], axis=-1)
 
 
-class Radio(NamedTuple):
-    """What the segments of a class meet: `move` and `fates` as `rounds.rounds` wants them."""
-
-    move: Any
-    fates: Any
-
-
-def radio_of(path: Path, net: Network, turns: Turns, stretch: Array, refused: Array) -> Radio:
+def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, refused: Array) -> Radio:
     """Return the channels of a class.
 
     Data go over one hop or two, the acknowledgement back over the same. A segment's fate and the state after it
     are taken jointly; its acknowledgement meets the channels as they are likely to be then, but its own fate
     tells nothing more of them.
     """
-    exchange, kind = path.exchange, path.kind
+    exchange = path.exchange
     move = partial(transition, net.good_s, net.bad_s)
     slot = net.slot_s
     if kind == CONSTANT:
-        hops = 1 if exchange.ack_hops == 0.0 and exchange.behind == 0.0 and not exchange.lone else 2
-        through = jnp.prod(net.data_through[:, 0]) ** hops
-        back = jnp.prod(net.ack_through[:, 0]) ** hops * (1.0 - refused)
+        through = jnp.prod(net.data_through[:, 0]) ** exchange.hops
+        back = jnp.prod(net.ack_through[:, 0]) ** exchange.hops * (1.0 - refused)
 
         def constant(later: Array) -> Array:
             fates = jnp.stack([1.0 - through, through * back, through * (1.0 - back)])
             return jnp.broadcast_to(fates.reshape(3, *(1,) * (later.ndim + 1)), (3, *later.shape[:-1], 1, 1))
 
-        return Radio(lambda time: jnp.ones((*jnp.shape(time), 1, 1)), constant)
+        return Radio(lambda time: jnp.ones((*jnp.shape(time), 1, 1)), constant, 1.0 - through)
 
     def hop(slots: Array, through: Array) -> Array:
         return move(slots * slot) * through[:, None, :]
@@ -195,10 +207,10 @@ def radio_of(path: Path, net: Network, turns: Turns, stretch: Array, refused: Ar
     data, ack = hop(net.data_slots, net.data_through), hop(net.ack_slots, net.ack_through)
     gaps = jnp.asarray(exchange.gaps) * slot
     back = ack[0]
-    for place, gap in enumerate(exchange.ack_gaps):
-        back = back @ move(jnp.asarray(gap * slot)) @ ack[place + 1]
+    for place in range(ack.shape[0] - 1):
+        back = back @ move(exchange.ack_gaps[place] * slot) @ ack[place + 1]
     if kind in (SAME, SHORT_VISITS, LONE):
-        back = back @ move(jnp.asarray(exchange.ack_hops * slot)) @ back
+        back = back @ move(exchange.ack_hops * slot) @ back
     own = move(turns.answer + exchange.ack_own * slot * stretch) @ back
     following = move(turns.answer) @ back
     between = jnp.maximum(exchange.way - 2.0 * exchange.train, 0.0) * slot
@@ -221,16 +233,31 @@ def radio_of(path: Path, net: Network, turns: Turns, stretch: Array, refused: Ar
             through, along = paired(through, through), paired(along, along)
         return jnp.stack([along - through, answered, through - answered])
 
-    return Radio((lambda time: paired(move(time), move(time))) if kind == PAIR else move, fates)
+    def both(time: Array) -> Array:
+        return paired(moved := move(time), moved)
+
+    onward = both if kind == PAIR else move
+    likely = onward(jnp.asarray(FORGOTTEN))[0]
+    return Radio(onward, fates, likely @ fates(jnp.zeros(gaps.shape))[0].sum(axis=1))
 
 
-def share_of_air(busy: Array, beside: Array) -> Array:
+def share_of_air(paths: tuple[Path, ...], net: Network, sent: Array, flows: Array) -> Array:
     """Return the share of the air that packets use, with the empty slots beside them.
 
     A packet replaces an empty slot of POLL or NULL; its answer is an empty slot, too, as long as nothing goes
-    the other way, which the share itself says how often it does.
+    the other way. Flows between stations go both ways, as often as the share itself says.
+
+    Args:
+        paths: classes.
+        net: network.
+        sent: (K, 2) segments and acknowledgements a second of a flow.
+        flows: (K,) that count.
     """
-    return (busy + beside) / (1.0 + beside)
+    each = flows * net.slot_s
+    busy = each @ jnp.stack([sent[k] @ path.exchange.busy for k, path in enumerate(paths)])
+    beside = jnp.stack([sent[k] @ path.exchange.beside for k, path in enumerate(paths)])
+    both_ways = jnp.stack([path.exchange.hops - 1.0 for path in paths])
+    return (busy + each @ beside) / (1.0 + each @ (beside * both_ways))
 
 
 def turns_of(exchange: Exchange, net: Network, others: Array) -> tuple[Turns, Array]:
@@ -239,16 +266,16 @@ def turns_of(exchange: Exchange, net: Network, others: Array) -> tuple[Turns, Ar
     slot = net.slot_s * stretch
     answer = net.jitter_s / 2.0 + exchange.answer * slot
     sizes = net.data_slots[1:]
-    steps = (jnp.asarray(exchange.gaps) + sizes * (2.0 if exchange.lone else 1.0)) * net.slot_s
+    steps = (jnp.asarray(exchange.gaps) + sizes * (1.0 + exchange.lone)) * net.slot_s
     spacing = exchange.spacing * slot
     return Turns(
-        lone=jnp.asarray(float(exchange.lone)),
+        lone=exchange.lone,
         alone=net.jitter_s / 2.0 + exchange.round_trip * slot + answer,
         head=exchange.head * slot,
         behind=exchange.behind * slot,
         spacing=spacing,
-        apart=exchange.apart * net.slot_s if exchange.apart else spacing,
-        train=jnp.asarray(exchange.train * net.slot_s),
+        apart=jnp.where(exchange.apart > 0.0, exchange.apart * net.slot_s, spacing),
+        train=exchange.train * net.slot_s,
         answer=answer,
         steps=steps,
     ), stretch
@@ -269,55 +296,87 @@ def expected_timeout(rtt: Array, deviation: Array, least: Array, most: Array) ->
     return jnp.minimum(jnp.where(some, least + spread * above, jnp.maximum(mean, least)), most)
 
 
-def busy_share(duty: Array, silent: Array) -> Array:
-    """Return the share of the messages that find the connection busy with earlier ones.
+def carried(law: RoundLaw, load: Array, lost: Array, timeout: Array) -> Calm:
+    """Return how a connection carries a load.
 
-    A timeout of length t lets the load times t messages pile up, which the connection clears away at the rate
-    that it has between timeouts; those who come meanwhile find it busy. At full load these are all.
+    A message that finds it idle goes alone. If it, or its acknowledgement, is lost, three further messages
+    within the timeout send duplicates, as often as the window allows them; else the load of a timeout piles
+    up. The connection clears that away at the rate that it has when it is busy, and those who come meanwhile
+    find it busy: with timeouts of length t for a share e of the idle ones, and a rate X when busy, busy is the
+    share b = l b / X + l (1 - b) e t of the time. At full load these are all.
 
     Args:
-        duty: share of the time that the connection needs.
-        silent: share of the time that it waits for timeouts when it always has data.
+        law: of the connection if it always has data.
+        load: messages a second.
+        lost: chance that a lone message, or its acknowledgement, is lost.
+        timeout: without doublings.
     """
-    silent = jnp.minimum(silent, 1.0)
-    return jnp.where(duty >= 1.0, 1.0, duty * silent / jnp.maximum(1.0 - duty * (1.0 - silent), 1e-12))
+    load = jnp.minimum(load, law.goodput)
+    duty = load / law.goodput
+    coming = load * timeout
+    three = 1.0 - jnp.exp(-coming) * (1.0 + coming + coming**2 / 2.0)
+    events = law.timeouts + law.fast_retransmits
+    repaired = lost * three * law.fast_retransmits / jnp.maximum(events, 1e-100)
+    stalled = (lost - repaired) * coming
+    busy = jnp.where(duty >= 1.0, 1.0, stalled / jnp.maximum(1.0 - duty + stalled, 1e-12))
+    timeouts = load * (1.0 - busy) * (lost - repaired) + busy * duty * law.timeouts
+    fast = load * (1.0 - busy) * repaired + busy * duty * law.fast_retransmits
+    return Calm(busy, timeouts, fast, load * busy / jnp.maximum(timeouts, 1e-100))
+
+
+def busy_round_trip(structure: RoundStructure, seen: Rounds, calm: Calm) -> Array:
+    """Return the mean round trip of messages that find the connection busy.
+
+    Rounds after a timeout have 1, 2, 2, 3, 4, ... segments. Their number until the backlog is cleared away is
+    taken as geometric, with the right mean. A connection that is always busy meets all of its rounds.
+    """
+    window = np.arange(1, structure.window + 1)
+    ahead = np.concatenate([[0, 1], 3 + np.cumsum(window[1:])])[: window.size]  # segments before this window
+    number = jnp.zeros(window.size).at[structure.size - 1].add(seen.law.samples.sum(axis=1))
+    trips = jnp.zeros(window.size).at[structure.size - 1].add((seen.law.samples * seen.own.trip).sum(axis=1))
+    reached = (calm.cleared / (1.0 + calm.cleared)) ** ahead * window * np.where(window == 2, 2, 1)
+    weights = jnp.where(number > 0.0, reached, 0.0)
+    clearing = (weights * trips / jnp.maximum(number, 1e-100)).sum() / weights.sum()
+    return calm.busy * trips.sum() / number.sum() + (1.0 - calm.busy) * clearing
 
 
 def scale_of(net: Network, path: Path) -> Array:
     """Return the segments a second that the air carries of a lone flow of a class."""
-    return 1.0 / (sum(path.exchange.busy) * net.slot_s)
+    return 1.0 / (path.exchange.busy.sum() * net.slot_s)
 
 
-def respond(paths: tuple[Path, ...], window: int, net: Network, given: Given) -> tuple[Given, tuple[Found, ...]]:
+@partial(jax.jit, static_argnums=(0, 1))
+def respond(
+    kinds: tuple[int, ...], window: int, paths: tuple[Path, ...], net: Network, given: Given
+) -> tuple[Given, tuple[Found, ...]]:
     """Return what the classes give to each other, given that."""
     structure = round_structure(window)
     most = jnp.stack([scale_of(net, path) for path in paths])
     data, acks = given.data * most, given.acks * most
-    busy = jnp.stack([d * p.exchange.busy[0] + a * p.exchange.busy[1] for p, d, a in zip(paths, data, acks, strict=True)])
-    beside = jnp.stack(
-        [d * p.exchange.beside[0] + a * p.exchange.beside[1] for p, d, a in zip(paths, data, acks, strict=True)]
-    )
-    flows = np.array([path.flows for path in paths], float)
+    sent = jnp.stack([data, acks], axis=1)
+    flows = jnp.stack([path.flows for path in paths])
     price = net.prices.sum()
     found = []
-    for k, path in enumerate(paths):
+    for k, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
         count = flows - (np.arange(len(paths)) == k)
-        others = share_of_air((count @ busy) * net.slot_s, (count @ beside) * net.slot_s)
+        others = share_of_air(paths, net, sent, count)
         turns, stretch = turns_of(path.exchange, net, others)
-        taken = np.array(path.acks_before) @ acks * net.ack_price + np.array(path.data_before) @ data * price
+        taken = path.acks_before @ acks * net.ack_price + path.data_before @ data * price
         rate = jnp.maximum(net.token_rate - taken, net.token_rate / 2)  # while the fixed point is sought
         tokens = Tokens(rate, net.prices, net.depth, net.places)
         turns = turns._replace(alone=turns.alone + given.wait[k] * net.min_rto)
-        radio = radio_of(path, net, turns, stretch, given.refused[k])
+        radio = radio_of(kind, path, net, turns, stretch, given.refused[k])
         rto = given.rto[k] * net.min_rto
         timer = rto, jnp.maximum(net.max_rto, rto), net.backoff
-        seen = rounds(structure, tokens, turns, radio.fates, radio.move, given.level[k] * price, given.before[k], timer)
-        found.append(_found(seen, tokens, net, turns, others, net.load[k], rto))
+        likely = radio.move(jnp.asarray(FORGOTTEN))[0]
+        lone = 1.0 - likely @ radio.fates(jnp.zeros(net.prices.size - 1))[1].sum(axis=1)
+        seen = rounds(structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer)
+        found.append(_found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto))
     answer = Given(
         data=jnp.stack([one.duty * one.on_air for one in found]) / most,
         acks=jnp.stack([one.duty * one.received for one in found]) / most,
-        wait=jnp.stack([_met(p.tokens_of_acks, [f.busy * f.backlog_s for f in found]) for p in paths]) / net.min_rto,
-        refused=jnp.stack([_met(p.tokens_of_acks, [f.busy * f.full for f in found]) for p in paths]),
+        wait=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.backlog_s for f in found]) for p in paths]) / net.min_rto,
+        refused=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.full for f in found]) for p in paths]),
         rto=jnp.stack([_timeout(f, net) for f in found]) / net.min_rto,
         level=jnp.stack([one.rounds.level for one in found]) / price,
         before=jnp.stack([one.rounds.before for one in found]),
@@ -325,70 +384,109 @@ def respond(paths: tuple[Path, ...], window: int, net: Network, given: Given) ->
     return answer, tuple(found)
 
 
-def _met(flows: tuple[float, ...], values: list[Array]) -> Array:
-    return jnp.asarray(np.array(flows)) @ jnp.stack(values)
+def _met(flows: Array, values: list[Array]) -> Array:
+    return flows @ jnp.stack(values)
 
 
 def _timeout(found: Found, net: Network) -> Array:
     weights = found.rounds.law.samples / found.rounds.law.samples.sum()
+    busy, alone = found.calm.busy, found.turns.alone
+    mean = busy * found.busy_rtt_s + (1.0 - busy) * alone
     deviation = (weights * jnp.abs(found.rounds.own.trip - found.rtt_s)).sum()
+    deviation = busy * (deviation + jnp.abs(found.busy_rtt_s - mean)) + (1.0 - busy) * jnp.abs(alone - mean)
     by_others = OF_EXPONENTIAL * found.others * found.turns.alone
     return expected_timeout(
-        found.rtt_s, jnp.sqrt(deviation**2 + by_others**2), net.min_rto, net.max_rto
+        mean, jnp.sqrt(deviation**2 + by_others**2 + 1e-24), net.min_rto, net.max_rto
     )
 
 
 def _found(
-    seen: Rounds, tokens: Tokens, net: Network, turns: Turns, others: Array, load: Array, rto: Array
+    structure: RoundStructure, lone_loss: Array, seen: Rounds, tokens: Tokens, radio: Radio, net: Network, turns: Turns, others: Array, load: Array, rto: Array
 ) -> Found:
     law = seen.law
     # segments by the level that they find: those of rounds, late ones, and those sent again after duplicates
     number = jnp.concatenate([law.sent.ravel(), law.late, law.again])
     level = jnp.concatenate([seen.own.level.ravel(), seen.late.level[:, 0], seen.again_level])
-    part = tokens.taken(level) / tokens.price
-    whole = number * (1.0 - tokens.refuses(level))
+    refused = jnp.concatenate([seen.own.refused.ravel(), tokens.refuses(level[seen.own.level.size :])])
+    whole = number * (1.0 - refused)
     wait = tokens.wait(level + tokens.price)
     own = jnp.minimum(wait, tokens.price / tokens.rate)  # for so long its own tokens are what all wait for
     no_place = tokens.wait(level + tokens.price + tokens.packet - tokens.top)
-    lost_share = law.lost.sum() / law.sent.sum()
+    through = (1.0 - radio.lost) * (1.0 - tokens.refuses(level[seen.own.level.size :]))
+    received = (law.sent - law.lost).sum() + number[seen.own.level.size :] @ through
     sends = number.sum()
     duty = jnp.minimum(1.0, load / law.goodput)
-    weights = law.samples / law.samples.sum()
+    calm = carried(law, load, lone_loss, rto)
     return Found(
         rounds=seen,
         duty=duty,
-        busy=busy_share(duty, law.timeouts * rto),
-        rtt_s=(weights * seen.own.trip).sum(),
+        calm=calm,
+        rtt_s=(law.samples * seen.own.trip).sum() / law.samples.sum(),
+        busy_rtt_s=busy_round_trip(structure, seen, calm),
         sends=sends,
-        on_air=(number * part).sum(),
-        received=sends * (1.0 - lost_share),
-        backlog_s=(whole * own * (wait - own / 2)).sum(),
+        on_air=whole.sum(),
+        received=received,
+        backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),
+        waiting=backlog * tokens.rate / tokens.packet,
+        timeout=rto,
         others=others,
         turns=turns,
     )
 
 
-@partial(jax.jit, static_argnames=("paths", "window"))
-def solve(paths: tuple[Path, ...], window: int, net: Network) -> tuple[Given, tuple[Found, ...], Array, Array]:
+@partial(jax.jit, static_argnums=(0, 1))
+def solve(
+    kinds: tuple[int, ...], window: int, paths: tuple[Path, ...], net: Network
+) -> tuple[Given, tuple[Found, ...], Array, Array]:
     """Return the fixed point, the classes there, its residual and the iterations."""
-    structure = round_structure(window)
-    kinds = len(paths)
-    ones = jnp.ones(kinds)
-    level = jnp.full((kinds, structure.states), -1.0) * net.depth / net.prices.sum()
+    structure, price = round_structure(window), net.prices.sum()
+    ones = jnp.ones(len(kinds))
+    level = jnp.broadcast_to(-net.depth / price, (ones.size, structure.states))
     before = jnp.broadcast_to(jnp.maximum(jnp.asarray(structure.size, float) - 0.5, 1.0), level.shape)
-    flows = np.array([path.flows for path in paths], float).sum()
-    start = Given(0.1 * ones / flows, 0.1 * ones / flows, 0.0 * ones, 0.0 * ones, ones, level, before)
+    some = 0.1 * ones / sum(path.flows for path in paths)
+    start = Given(some, some, 0.0 * ones, 0.0 * ones, ones, level, before)
 
     def improve(given: Given) -> Given:
         given = given._replace(
+            level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] + window),
             data=jnp.clip(given.data, 0.0, 1.0), acks=jnp.clip(given.acks, 0.0, 1.0),
-            wait=jnp.maximum(given.wait, 0.0), refused=jnp.clip(given.refused, 0.0, 1.0),
-            rto=jnp.maximum(given.rto, 1.0), before=jnp.maximum(given.before, 1.0),
+            wait=jnp.clip(given.wait, 0.0, 10.0), refused=jnp.clip(given.refused, 0.0, MOST_BUSY),
+            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto), before=jnp.clip(given.before, 1.0, window),
         )  # fmt: skip
-        return respond(paths, window, net, given)[0]
+        better = respond(kinds, window, paths, net, given)[0]
+        return better._replace(level=0.5 * (given.level + better.level))
 
     given, residual, iterations = implicit_fixed_point(
         improve, start, tolerance=TOLERANCE, max_iterations=MOST_ITERATIONS
     )
-    return given, respond(paths, window, net, given)[1], residual, iterations
+    return given, respond(kinds, window, paths, net, given)[1], residual, iterations
+
+
+def metrics_of(
+    paths: tuple[Path, ...], net: Network, given: Given, found: tuple[Found, ...]
+) -> dict[str, Array]:
+    """Return metrics by class (K,), rates in segments a second, and of the network ()."""
+    most = jnp.stack([scale_of(net, path) for path in paths])
+    sent = jnp.stack([given.data, given.acks], axis=1) * most[:, None]
+    flows = jnp.stack([path.flows for path in paths])
+    used = share_of_air(paths, net, sent, flows)
+    busy = jnp.stack([path.exchange.busy for path in paths])
+
+    def each(value: Callable[[Found], Array]) -> Array:
+        return jnp.stack([value(one) for one in found])
+
+    alone = jnp.stack([turns_of(path.exchange, net, used)[0].alone for path in paths])
+    shared = each(lambda one: one.calm.busy)
+    duty = each(lambda one: one.duty)
+    return {
+        "goodput_kbps": jnp.minimum(net.load, each(lambda one: one.rounds.law.goodput)),
+        "throughput_kbps": duty * each(lambda one: one.sends),
+        "rtt_s": shared * each(lambda one: one.busy_rtt_s) + (1.0 - shared) * alone,
+        "timeouts_per_s": each(lambda one: one.calm.timeouts),
+        "fast_retransmits_per_s": each(lambda one: one.calm.fast_retransmits),
+        "segment_loss": 1.0 - each(lambda one: one.received) / each(lambda one: one.sends),
+        "waiting": duty * each(lambda one: one.waiting),
+        "cycle_s": 2.0 * paths[0].exchange.stations * net.slot_s / jnp.maximum(1.0 - used, 1e-3),
+        "slot_utilisation": flows @ (sent * busy).sum(axis=1) * net.slot_s,
+    }

@@ -12,9 +12,11 @@ without chance, and a timeout fills the bucket. A segment that waits for tokens 
 they come, and its packets meet a channel that has changed in between.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from btqueue.transport.round_law import Channel, RoundLaw, Times, round_law
@@ -26,7 +28,8 @@ SOFT = 0.1
 """Width of the join of two limits, as a share of a segment's time on the air."""
 ORDER = 8
 """Order of the norm that stands for a maximum."""
-TINY = 1e-300
+NEVER = 1e-6
+"""Rounds of a kind, as a share of all, about which nothing has to be known."""
 
 
 def positive(x: Array, width: Array | float) -> Array:
@@ -103,11 +106,20 @@ class Tokens(NamedTuple):
         """
         return step((level - self.top) / self.packet + self.prices.shape[0] + 0.5)
 
-    def taken(self, level: Array) -> Array:
-        """Return the tokens that a segment takes: those of packets that are refused are left."""
-        over = positive(level + self.price - self.top, self.packet / 2)
-        left = shorter(over, self.price, 2 * ROUNDED * self.price)
-        return self.price - self.refuses(level) * left
+
+class Radio(NamedTuple):
+    """What segments meet on C channel states.
+
+    Attributes:
+        move: (...) times (s) -> (..., C, C) transition matrices.
+        fates: (..., N - 1) by how much the gaps between packets are longer than the least (s) -> (3, ..., C, C)
+            probability of each fate, with the channel's move to the end of the segment.
+        lost: probability that the radio loses a segment.
+    """
+
+    move: Callable[[Array], Array]
+    fates: Callable[[Array], Array]
+    lost: Array
 
 
 class Turns(NamedTuple):
@@ -133,10 +145,16 @@ class Turns(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """Segments by state and place, (S, W): missing tokens when they come, tokens taken, round trip."""
+    """Segments by state and place, (S, W).
+
+    Attributes:
+        level: missing tokens when they come.
+        refused: probability that a packet of them finds no place.
+        trip: round trip.
+    """
 
     level: Array
-    taken: Array
+    refused: Array
     trip: Array
 
 
@@ -162,59 +180,84 @@ def rounds(
     structure: RoundStructure,
     tokens: Tokens,
     turns: Turns,
-    fates,
-    move,
+    radio: Radio,
     level: Array,
     before: Array,
     timer: tuple[Array, Array, Array],
 ) -> Rounds:
     """Return the rounds of a connection, given the levels at which they begin.
 
+    Of a round a full buffer refuses one segment, for that leaves room for the next ones: behind a loss that it
+    may have caused, as often as it is the cause of one, the level is lower by a segment.
+
     Args:
         structure: of TCP.
         tokens: of its sender.
         turns: on the air.
-        fates: (..., N - 1) by how much the gaps between packets are longer than the least (s) -> (3, ..., C, C).
-        move: (...) times (s) -> (..., C, C).
+        radio: what segments meet.
         level: (S,) missing tokens at the starts of rounds.
         before: (S,) segments of the round before.
         timer: timeout and its cap (s), and factor of each expiry.
     """
-    size = jnp.asarray(structure.size, float)
-    places = structure.window
+    size, places = jnp.asarray(structure.size, float), structure.window
+    state, price = np.arange(size.shape[0]), tokens.price
     gap = _gap(tokens, turns, level, before, size)
-    own = _flight(tokens, turns, level, gap, size, places)
-    used = jnp.concatenate([jnp.zeros((size.shape[0], 1)), jnp.cumsum(own.taken, axis=1)], axis=1)
-    state = jnp.arange(size.shape[0])
+    own = _flight(tokens, turns, level, gap, size, before, places)
     period = own.trip[:, 0]
-    full = -tokens.depth
-    next_level = _refilled(tokens, level + used[state, structure.size] - tokens.rate * period)
-    late = _flight(tokens, turns, next_level, gap, size, places)
+    by_buffer = _share_of_buffer(own.refused, radio.lost)
+    own_behind = tokens.refuses(own.level - price) * by_buffer[:, :-1] + own.refused * (1.0 - by_buffer[:, :-1])
+    left = by_buffer[state, structure.size] * price  # by a segment that was refused, where one was lost
+    next_level = _refilled(tokens, level + size * price - left - tokens.rate * period)
+    # late ones come as the ACKs of a round do that has just gone out
+    late_gap = _gap(tokens, turns, next_level, size, size)
+    late = _flight(tokens, turns, next_level, late_gap, size, size, places)
     # the third duplicate ACK comes three segments after the ACK that let out the last late one
-    again_level = _refilled(tokens, next_level - 3.0 * tokens.rate * gap)
-    again = _flight(tokens, turns, again_level, gap, size, 1)
-    closing, inside = _fates(tokens, turns, fates, move, own.level, gap)
-    _, late_inside = _fates(tokens, turns, fates, move, late.level, gap)
-    _, repeated = _fates(tokens, turns, fates, move, again.level, gap)
+    again_level = _refilled(tokens, next_level - 3.0 * tokens.rate * late_gap)
+    levels = jnp.concatenate([own.level, late.level, again_level[:, None]], axis=1)
+    gaps = jnp.concatenate([jnp.broadcast_to(each[:, None], own.level.shape) for each in (gap, late_gap)], axis=1)
+    gaps = jnp.concatenate([gaps, late_gap[:, None]], axis=1)
+    closing, inside = _on_air(tokens, turns, radio, levels, gaps)
     spread = (size - 1.0) * gap
     turn = jnp.where(before > 1.0, 0.0, (size - 1.0) * turns.apart)
-    last = level + (size - 1.0) * (tokens.price - tokens.rate * gap) + tokens.price
+    last = level + (size - 1.0) * (price - tokens.rate * gap) + price
     sent = spread + greater(tokens.wait(last), turn) + turns.train
+    passing = radio.move(gap)[:, None]
     law = round_law(
         structure,
-        Channel(inside, closing, late_inside, repeated[:, :, 0], move),
-        Times(gap, own.trip, again.trip[:, 0], sent, *timer),
+        Channel(
+            inside=_with_refusals(inside[:, :, :places], own.refused, passing),
+            closing=_with_refusals(closing[:, :, :places], own.refused, jnp.eye(passing.shape[-1])),
+            behind=_with_refusals(inside[:, :, :places], own_behind, passing),
+            closing_behind=_with_refusals(closing[:, :, :places], own_behind, jnp.eye(passing.shape[-1])),
+            late=_with_refusals(inside[:, :, places:-1], late.refused, passing),
+            again=_with_refusals(inside[:, :, -1], tokens.refuses(again_level), passing[:, 0]),
+            move=radio.move,
+        ),
+        Times(gap, own.trip, period, sent, *timer),
     )
     moves = law.moves
-    took = used[moves.source, moves.sent] + moves.late * late.taken[moves.source, 0]
+    took = moves.sent * price - jnp.where(moves.lossy, left[moves.source], 0.0) + moves.late * price
     reached = _refilled(tokens, level[moves.source] + took - tokens.rate * moves.elapsed)
-    reached = jnp.maximum(reached, full)
-    flow = jnp.maximum(moves.flow, TINY)
-    into = jnp.zeros_like(size).at[moves.target].add(flow)
-    level = jnp.zeros_like(size).at[moves.target].add(flow * reached) / into
-    before = jnp.zeros_like(size).at[moves.target].add(flow * size[moves.source]) / into
+    # what is never reached begins with a full bucket
+    into = jnp.full_like(size, NEVER).at[moves.target].add(moves.flow)
+    level = (-NEVER * tokens.depth + jnp.zeros_like(size).at[moves.target].add(moves.flow * reached)) / into
+    before = (NEVER * size).at[moves.target].add(moves.flow * size[moves.source]) / into
     before = jnp.where(size == 1.0, 1.0, jnp.clip(before, 1.0, size))
     return Rounds(law, own, late, level, before, again_level)
+
+
+def _share_of_buffer(refused: Array, lost: Array) -> Array:
+    """(S, W) -> (S, W + 1) probability that the buffer was the cause, if one before a place was lost."""
+    kept = jnp.cumprod(1.0 - refused, axis=1)
+    by_buffer = 1.0 - jnp.concatenate([jnp.ones((kept.shape[0], 1)), kept], axis=1)
+    by_radio = 1.0 - (1.0 - lost) ** np.arange(kept.shape[1] + 1)
+    return by_buffer / jnp.maximum(by_buffer + by_radio, 1e-100)
+
+
+def _with_refusals(fates: Array, refused: Array, passing: Array) -> Array:
+    """Return the fates of segments of which some are refused."""
+    refused = refused[..., None, None]
+    return (fates * (1.0 - refused)).at[0].add(refused * passing)
 
 
 def _refilled(tokens: Tokens, level: Array) -> Array:
@@ -235,15 +278,15 @@ def _gap(tokens: Tokens, turns: Turns, level: Array, before: Array, size: Array)
     return spread / jnp.maximum(size - 1.0, 1.0)
 
 
-def _flight(tokens: Tokens, turns: Turns, level: Array, gap: Array, size: Array, places: int) -> Flight:
-    """Return the segments of rounds that begin at these levels."""
-    levels, taken = [], []
-    for _ in range(places):
-        levels.append(level)
-        taken.append(tokens.taken(level))
-        level = level + taken[-1] - tokens.rate * gap
-    level = jnp.stack(levels, axis=1)
-    place, gap, size = jnp.arange(places), gap[:, None], size[:, None]
+def _flight(
+    tokens: Tokens, turns: Turns, level: Array, gap: Array, size: Array, before: Array, places: int
+) -> Flight:
+    """Return the segments of rounds that begin at these levels, if none is refused.
+
+    Rounds follow each other no faster than the air carries their segments.
+    """
+    place, gap, size = np.arange(places), gap[:, None], size[:, None]
+    level = level[:, None] + place * (tokens.price - tokens.rate * gap)
     close = 1.0 - step((gap - turns.spacing) / turns.answer)
     queue = place * positive(turns.spacing - gap, SOFT * turns.spacing)
     queue = queue + (place + 1 < size) * turns.behind * close
@@ -252,19 +295,16 @@ def _flight(tokens: Tokens, turns: Turns, level: Array, gap: Array, size: Array,
     first, last = tokens.wait(level + tokens.prices[0]), tokens.wait(level + tokens.price)
     in_turn = turns.head + greater(first, queue)
     trip = turns.alone - turns.head + longer(last, in_turn, SOFT * turns.spacing)
-    return Flight(level, jnp.stack(taken, axis=1), trip)
+    trip = longer(trip, jnp.minimum(before[:, None], size) * turns.spacing, SOFT * turns.spacing)
+    return Flight(level, tokens.refuses(level), trip)
 
 
-def _fates(tokens: Tokens, turns: Turns, fates, move, level: Array, gap: Array) -> tuple[Array, Array]:
+def _on_air(tokens: Tokens, turns: Turns, radio: Radio, level: Array, gap: Array) -> tuple[Array, Array]:
     """Return the fates of segments at these levels, to their ends and to the beginnings of the next ones."""
     waits = tokens.packet_waits(level)
     later = positive(jnp.diff(waits, axis=-1) - turns.steps, SOFT * turns.steps)
-    refused = tokens.refuses(level)[..., None, None]
     end = waits[..., 0] + turns.train + later.sum(axis=-1)
-    gap = jnp.broadcast_to(gap[:, None], level.shape)
     following = gap + tokens.wait(level + tokens.price - tokens.rate * gap + tokens.prices[0])
     following = longer(following, waits[..., 0] + turns.apart, SOFT * turns.apart)
-    sent = fates(later) * (1.0 - refused)
-    inside = sent @ move(jnp.maximum(following - end, 0.0))
-    closing = sent.at[0].add(refused * jnp.eye(sent.shape[-1]))
-    return closing, inside.at[0].add(refused * move(gap))
+    closing = radio.fates(later)
+    return closing, closing @ radio.move(jnp.maximum(following - end, 0.0))
