@@ -23,6 +23,7 @@ from btqueue.scenario.model_scopes import MODELS, SAMPLED
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
+    from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.model import Plan
 
 NOTHING_AHEAD: Ahead = MappingProxyType({})
@@ -118,7 +119,7 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
     return Solved(solved, tuple(dict.fromkeys(found)))
 
 
-def plan(scenario: Scenario) -> Plan:
+def plan(scenario: Scenario) -> Plan | LossyPlan:
     """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
 
     For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`. Single piconets only.
@@ -128,18 +129,24 @@ def plan(scenario: Scenario) -> Plan:
     """
     if problems := problems_of(MODELS["piconet"], scenario):
         raise NotBuiltYet(problems)
+    from btqueue.network.piconet.lossy_model import LossyPlan, is_lossy
     from btqueue.network.piconet.model import Plan
 
-    return Plan(scenario)
+    return LossyPlan(scenario) if is_lossy(scenario) else Plan(scenario)
 
 
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than that of a piconet answers, or a load that changes.
+    Empty where another model than that of a piconet answers, or a load that changes, or where segments are lost
+    that only TCP repairs: these take differences.
     """
     if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
         return {}
+    from btqueue.network.piconet.lossy_model import is_lossy
     from btqueue.network.piconet.model import Plan
+
+    if is_lossy(scenario):
+        return {}
 
     return Plan(scenario, apart=False).slopes(names)

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
-from btqueue.scenario.coupled_scope import COUPLED, not_coupled
 from btqueue.scenario.flow_patterns import flows_of, ring
 from btqueue.scenario.piconet_scope import PICONET, not_a_piconet
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
@@ -53,7 +52,6 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "chain": Scope("the model of chains", CHAIN, not_a_chain, _in_one_piconet),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply, always),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
-        "coupled": Scope("the analytic model of a ring", COUPLED, not_coupled),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
         "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
     }

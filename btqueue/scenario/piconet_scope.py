@@ -73,6 +73,12 @@ IN_LAW = ("transport.variant", "transport.timestamps", "transport.rto_backoff")
 BUSIEST_FIRST = ("exhaustive", "gated", "fep", "slq", "ldq")
 """Disciplines under which a flow that always has data keeps the central from all others, or nearly."""
 
+LARGEST_ROUND = 8
+"""Largest window (segments) of the rounds that say what TCP makes of a lossy radio."""
+LEAST_STAY_S = 1e-6
+"""Mean stay in a state of the radio below which it is none."""
+SEGMENTS_IN_QUEUE = 2
+"""Segments for which a queue must have places where radio errors hold connections back."""
 LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
@@ -87,9 +93,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     if len(network.piconet_names) != 1:
         yield Limit("network.piconet_list", len(network.piconet_names), "one piconet")
         return
-    if s.radio.model == "gilbert-elliott" and s.radio.per is None and s.link.arq == "none":
-        available = '"perfect" or "constant" without ARQ: losses in bursts are not in this model'
-        yield Limit("radio.model", s.radio.model, available)
+    yield from _unrepeated(s)
     yield from _relays(s)
     if s.voice.packet != "none" and any(packet.slots > 1 for packet in packet_types(s.link.packets)):
         yield Limit("link.packets", s.link.packets, "types of one slot beside voice links")
@@ -98,6 +102,76 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     yield from _polling(s)
     yield from _sources(s)
     yield from _room(s)
+
+
+IN_ROUNDS: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "voice.packet": ("none",),
+        "network.relay": ("packet",),
+        "polling.discipline": ("e-limited", "1-limited", "round-robin", "exhaustive"),
+        "traffic.source": ("poisson", "greedy"),
+        "transport.variant": ("newreno",),
+        "transport.delayed_ack": (False,),
+        "transport.timestamps": (True,),
+        "transport.clock_granularity_s": (0,),
+        "transport.limited_transmit": (False,),
+        "transport.rate_reduction": (False,),
+        "transport.window_limited_growth": (False,),
+        "transport.hold_ssthresh": (False,),
+        "transport.ack_path": ("queued",),
+    }
+)
+"""What rounds of TCP know where they repair what the radio loses."""
+
+
+def loses_segments(s: Scenario) -> bool:
+    """Whether the radio loses segments that only TCP repairs, and rounds of its windows say what that does.
+
+    Constant errors on one hop, with keys that rounds do not know, are a law of TCP on open queues.
+    """
+    if s.transport.protocol != "tcp" or s.link.arq != "none" or not _is_lossy(s):
+        return False
+    return _is_two_state(s) or _relayed(s) or not any(_beyond_rounds(s))
+
+
+def _is_two_state(s: Scenario) -> bool:
+    return s.radio.model == "gilbert-elliott" and s.radio.per is None
+
+
+def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
+    """Yield what rounds of TCP do not know."""
+    for key, known in IN_ROUNDS.items():
+        table, name = key.split(".")
+        if (value := getattr(getattr(s, table), name)) not in known:
+            yield Limit(key, value, " or ".join(str(one) for one in known))
+    if s.transport.receive_window_segments > LARGEST_ROUND:
+        available = f"at most {LARGEST_ROUND}"
+        yield Limit("transport.receive_window_segments", s.transport.receive_window_segments, available)
+    if s.traffic.message_bytes > s.transport.mss_bytes:
+        available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, one segment for each message"
+        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+    for number, flow in enumerate(active_flows(s.network), start=1):
+        key = f"network.flows[{number}]"
+        if flow.law not in (None, "poisson", "greedy"):
+            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
+        if flow.receive_window_segments is not None:
+            yield Limit(f"{key}.receive_window_segments", flow.receive_window_segments, "leaving it out")
+        if flow.variant is not None:
+            yield Limit(f"{key}.variant", flow.variant, "leaving it out")
+
+
+def _unrepeated(s: Scenario) -> Iterator[Limit]:
+    """Yield what is not covered where segments are lost that only TCP repairs."""
+    two_state = _is_two_state(s)
+    if two_state and s.link.arq == "none" and s.transport.protocol != "tcp":
+        available = '"perfect" or "constant" without ARQ and TCP: losses in bursts are not in this model'
+        yield Limit("radio.model", s.radio.model, available)
+    if not loses_segments(s):
+        return
+    yield from _beyond_rounds(s)
+    for key in ("good_s", "bad_s") if two_state else ():
+        if getattr(s.radio, key) < LEAST_STAY_S:
+            yield Limit(f"radio.{key}", getattr(s.radio, key), f"at least {LEAST_STAY_S:g}")
 
 
 def _ends(s: Scenario) -> Iterator[Limit]:
@@ -168,7 +242,8 @@ def _room(s: Scenario) -> Iterator[Limit]:
     )
     central, shared = s.network.piconet_names[0].central, s.transport.receive_window_segments
     window = max(flow.receive_window_segments or shared for flow in active_flows(s.network))
-    if tcp and s.flow_control.enabled:
+    held_back = loses_segments(s)
+    if tcp and s.flow_control.enabled and not held_back:
         needed = packets * min(LEAST_ROOM, window)
         if s.flow_control.buffer_packets < needed:
             available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
@@ -180,9 +255,10 @@ def _room(s: Scenario) -> Iterator[Limit]:
         used = any((flow.target if down else flow.source) != central for flow in active_flows(s.network))
         if not used or places is None:
             continue
-        needed = packets * (min(LEAST_ROOM, window) if tcp else 1)
+        least = SEGMENTS_IN_QUEUE if held_back else LEAST_ROOM
+        needed = packets * (min(least, window) if tcp else 1)
         if places < needed:
-            available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
+            available = f"at least {needed}, the packets of {needed // packets} segments"
             yield Limit(f"flow_control.{name}", places, available)
         overflows |= places < window * packets
     if tcp:
@@ -216,9 +292,14 @@ def _is_lossy(s: Scenario) -> bool:
 
 def _relays(s: Scenario) -> Iterator[Limit]:
     """Yield what is not covered where flows pass through the central."""
-    network, central = s.network, s.network.piconet_names[0].central
-    if not any(central not in (flow.source, flow.target) for flow in active_flows(network)):
-        return
-    if _is_lossy(s) and s.link.arq != "unlimited":
-        available = '"unlimited", or a perfect radio, where flows pass through the central'
+    if _is_lossy(s) and s.link.arq not in ("unlimited", "none") and _relayed(s):
+        available = '"unlimited" or "none", or a perfect radio, where flows pass through the central'
         yield Limit("link.arq", s.link.arq, available)
+    if _is_lossy(s) and s.link.arq == "none" and s.transport.protocol == "none" and _relayed(s):
+        yield Limit("link.arq", s.link.arq, '"unlimited" without TCP, where flows pass through the central')
+
+
+def _relayed(s: Scenario) -> bool:
+    """Whether flows pass through the central."""
+    central = s.network.piconet_names[0].central
+    return any(central not in (flow.source, flow.target) for flow in active_flows(s.network))

@@ -140,7 +140,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     period, spread = times.trip[:, 0], (size - 1) * times.gap
     waited = channel.move(jnp.maximum(period - times.sent, 0.0))
     expiry = jnp.minimum(times.timeout * times.backoff ** np.maximum(own.timeouts, 0), times.longest)
-    all_heard = (before[state, size - 1] @ acked[state, size - 1])
+    all_heard = before[state, size - 1] @ acked[state, size - 1]
     none_heard = _running(jnp.where(here, silent, identity))[:, -1]
     last_silent = (before[state, size - 1] @ silent[state, size - 1]) - none_heard
     silence = spread + expiry
@@ -148,13 +148,13 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     # loss events: (E, H, C, C) by the number of segments lost behind the first one
     source, at = losses.source, losses.first
     most = int((losses.early + losses.late).max(initial=0))
-    begun = (before[source, at] @ lost[source, at])
+    begun = before[source, at] @ lost[source, at]
     late_through = channel.late[ACKNOWLEDGED] + channel.late[ACK_LOST]
     late_through, late_lost = late_through * (1 - unheard), channel.late[LOST] + late_through * unheard
     further = jnp.where(last, channel.closing_behind, channel.behind)
     in_round = jnp.stack([further[ACKNOWLEDGED] + further[ACK_LOST], further[LOST]])
     in_next = jnp.stack([late_through, late_lost])
-    entering = (waited[None, :, None] @ in_next)
+    entering = waited[None, :, None] @ in_next
     neither = jnp.stack([identity, 0.0 * identity])[:, None]
     row = np.arange(most)[:, None]
     early_place = np.minimum(at + 1 + row, places - 1)
@@ -162,18 +162,20 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
 
     def behind_loss(patterns: jax.Array, where: tuple) -> tuple[jax.Array, None]:
         step, early_place, late_place = where
-        good, bad = jnp.where(
-            (step < losses.early)[:, None, None],
-            in_round[:, source, early_place],
+        good, bad = (
             jnp.where(
-                (step == losses.early)[:, None, None],
-                entering[:, source, late_place],
-                in_next[:, source, late_place],
-            ),
-        ) * (step < losses.early + losses.late)[:, None, None] + neither * (
-            step >= losses.early + losses.late
-        )[:, None, None]
-        one_more = (patterns @ bad[:, None])
+                (step < losses.early)[:, None, None],
+                in_round[:, source, early_place],
+                jnp.where(
+                    (step == losses.early)[:, None, None],
+                    entering[:, source, late_place],
+                    in_next[:, source, late_place],
+                ),
+            )
+            * (step < losses.early + losses.late)[:, None, None]
+            + neither * (step >= losses.early + losses.late)[:, None, None]
+        )
+        one_more = patterns @ bad[:, None]
         one_more = jnp.concatenate([jnp.zeros_like(one_more[:, :1]), one_more[:, :-1]], axis=1)
         return (patterns @ good[:, None]) + one_more, None
 
@@ -190,8 +192,10 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     spent = jnp.where(losses.late > 0, period[source], 0.0)
     on = channel.move(jnp.maximum(lasted - spent - times.sent[source], 0.0))
     # a segment before the loss whose ACK was lost is sent again for nothing
-    after = _running(jnp.where(here, further[LOST], identity)[:, ::-1].swapaxes(-1, -2)).swapaxes(-1, -2)[:, ::-1]
-    quiet = (before[source, heard] @ silent[source, heard])
+    after = _running(jnp.where(here, further[LOST], identity)[:, ::-1].swapaxes(-1, -2)).swapaxes(-1, -2)[
+        :, ::-1
+    ]
+    quiet = before[source, heard] @ silent[source, heard]
     quiet = jnp.where((at > own.filled[source])[:, None, None], quiet, identity)
     none_behind = (quiet @ lost[source, at] @ after[source, at + 1]) * losses.unheard[:, None, None]
 
@@ -205,26 +209,27 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     repeat = channel.again
     again_through = repeat[ACKNOWLEDGED] + repeat[ACK_LOST]
     lap = times.late_trip[of]
-    current = (caught @ waited[of])
+    current = caught @ waited[of]
     sent_again = jnp.zeros(current.shape[:2])
     later_failed = jnp.zeros_like(current)
-    first_failed = (current @ repeat[LOST][of])
+    first_failed = current @ repeat[LOST][of]
     recovered = jnp.zeros_like(current)
-    lap_rounds, released = jnp.zeros(current.shape[:2]), jnp.zeros(current.shape[:2])
+    lap_rounds, released, let_out = (jnp.zeros(current.shape[:2]) for _ in range(3))
     chance = (again_through.sum(axis=2) @ likely)[of]
     for hole in range(int(holes.max(initial=0))):
         going, ends = (holes > hole)[:, None, None], (holes == hole + 1)[:, None, None]
         sent_again = sent_again + jnp.where(going[..., 0], current.sum(axis=2), 0.0)
         if hole > 0:
             later_failed = later_failed + jnp.where(going, (current @ repeat[LOST][of]), 0.0)
-        current = (current @ again_through[of])
+        current = current @ again_through[of]
         recovered = jnp.where(ends, current, recovered)
         later_failed = later_failed + jnp.where(going & ~ends, unheard * current, 0.0)
         current = (1 - unheard) * current
         goes_on = jnp.where((going & ~ends)[..., 0], current.sum(axis=2), 0.0)
         lap_rounds = lap_rounds + goes_on
         released = released + goes_on * (1.0 + (found.refill + hole) * chance)[:, None]
-        current = (current @ channel.move(lap))
+        let_out = let_out + goes_on * (found.refill + hole)[:, None]
+        current = current @ channel.move(lap)
 
     on_timer = channel.move(jnp.broadcast_to(times.timeout, lap.shape))
     first_failed, later_failed = (first_failed @ on_timer), (later_failed @ on_timer)
@@ -263,6 +268,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     fast = each(caught.sum(axis=2), of).sum()
     number = each(total.sum(axis=2), source)
     late_sent = _added(jnp.zeros(own.states), source, number * losses.late * (1 - unheard))
+    late_sent = _added(late_sent, of, each(let_out, of))
     again = _added(jnp.zeros(own.states), of, each(sent_again, of))
     at_place, lost_at, samples = _places(law, own, fates, before, acked)
     expiries = _added(jnp.zeros(own.states), state, flow[2 * own.states : 3 * own.states])
@@ -279,7 +285,15 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
         again=again / seconds,
         samples=samples / seconds,
         law=law,
-        moves=Moves(sources, targets, flow, elapsed, sent, late * (1 - unheard), np.arange(sent.size) >= 3 * own.states),
+        moves=Moves(
+            sources,
+            targets,
+            flow,
+            elapsed,
+            sent,
+            late * (1 - unheard),
+            np.arange(sent.size) >= 3 * own.states,
+        ),
         defect=defect,
     )
 

@@ -197,7 +197,7 @@ class _Enumeration:
         return found
 
     def lets_out_more(self, cwnd: float) -> int:
-        """Return after which ACK of a round the window has grown by a whole segment; never: a large number."""
+        """Return after which ACK of a round the window has grown by a segment; never: a large number."""
         for number, opened in enumerate(self.opened(cwnd, int(cwnd)), start=1):
             if int(opened) > int(cwnd):
                 return number

@@ -27,12 +27,10 @@ SCENARIOS = {
     "chain": "chen-2004/adaptive-1",
     "two_way_link": "johansson-2000/smooth",
     "request_reply": "avancha-2002/bluetooth-tcp",
-    "coupled": "venugopal-2006/piconet-errors",
     "piconet": "venugopal-2006/piconet",
 }
 
 CHANGED = {
-    "coupled": {"run.solver": "analytic"},
     "piconet": {
         "network.flows": "downlink",
         "link.arq": "unlimited",
@@ -50,7 +48,6 @@ VARIED = {
     "chain": ("radio.ber", (0.0001, 0.002)),
     "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
-    "coupled": ("radio.ber_good", (3e-6, 3e-5)),
     "piconet": ("traffic.load_kbps", (50.0, 250.0)),
 }
 """A number that a sweep varies besides the receive window, and its range."""
@@ -62,14 +59,12 @@ DIFFERENTIATED = {
     "chain": "radio.ber",
     "two_way_link": "radio.per",
     "request_reply": "run.jitter_s",
-    "coupled": "radio.good_s",
     "piconet": "radio.ber",
 }
 """A key to differentiate by."""
 
 WINDOWS = range(5, 15)
-FEWER_WINDOWS = {"coupled": range(4, 9)}
-"""Receive windows that a sweep varies, and those of a model that covers no others."""
+"""Receive windows that a sweep varies."""
 PRECISION = 0.02
 
 QUESTIONS = {
@@ -118,11 +113,10 @@ def sweep(model, points=200):
     """Return the points that one core answers in a second, and those without an answer."""
     scenario = scenario_of(model)
     key, (low, high) = VARIED[model]
-    windows = FEWER_WINDOWS.get(model, WINDOWS)
-    values = np.linspace(low, high, points // len(windows)).tolist()
+    values = np.linspace(low, high, points // len(WINDOWS)).tolist()
     grid = [
         {key: value, "transport.receive_window_segments": window}
-        for value, window in product(values, windows)
+        for value, window in product(values, WINDOWS)
     ]
     bt.solve(scenario)
     start = time.process_time()

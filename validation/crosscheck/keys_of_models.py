@@ -40,7 +40,7 @@ SCATTERED = [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1"}]
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ring": ("ring_piconet", "venugopal-2006/piconet", {"run.jitter_s": 0.002}),
     "ring with radio errors": ("ring_piconet", "venugopal-2006/piconet-errors", {}),
-    "coupled": ("coupled", "venugopal-2006/piconet-errors", {"run.solver": "analytic"}),
+    "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {"run.solver": "analytic"}),
     "scatternet": ("scatternet", "venugopal-2006/scatternet-2", {"network.flows": SCATTERED}),
     "chain": ("chain", "chen-2004/adaptive-4", {}),
     "one hop": ("chain", "chen-2004/regular-1", {}),

@@ -34,7 +34,7 @@ TIMERS = dict.fromkeys(
 
 CANNOT_MATTER: dict[str, dict[str, str]] = {
     "ring": TIMERS | {"link.segmentation": EQUAL},
-    "coupled": {
+    "lossy ring": {
         "link.segmentation": EQUAL,
         "traffic.load_kbps": "radio errors carry less than any load that was tried",
         "transport.initial_window_segments": START,
@@ -148,7 +148,7 @@ def test_no_key_is_ignored_in_silence_elsewhere(name: str):
 
 SECONDS = {
     "ring with radio errors": 3000,
-    "coupled": 3000,
+    "lossy ring": 3000,
     "bulk with losses": 4000,
     "sessions": 5000,
     "CentaurusComm": 5000,

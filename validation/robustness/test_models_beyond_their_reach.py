@@ -34,7 +34,7 @@ ROUND_TRIPS = bt.load("suliman-2005/round-trips")
 TCP, CENTAURUS = bt.load("avancha-2002/bluetooth-tcp"), bt.load("avancha-2002/bluetooth-centaurus")
 CHAIN = bt.load("chen-2004/adaptive-4")
 GREEDY, SMOOTH = bt.load("johansson-2000/symmetric"), bt.load("johansson-2000/smooth")
-COUPLED = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+LOSSY = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
 
 
 def satellite(**link: object) -> Scenario:
@@ -139,7 +139,7 @@ WARNED = {
         ),
         "some flows fill their windows",
     ),
-    "short timeouts, goodput +13 %": (COUPLED.with_(transport__min_rto_s=0.2), "min_rto_s = 0.2"),
+    "short timeouts, goodput +13 %": (LOSSY.with_(transport__min_rto_s=0.2), "min_rto_s = 0.2"),
 }
 
 
@@ -192,7 +192,7 @@ RIGHT = {
     ),
     "access point, shallow fades": ACCESS_POINT.with_(**FADING | {"radio__ber_bad": 1.263e-4}),
     "access point, greedy and fading": ACCESS_POINT.with_(**FADING, traffic__source="greedy"),
-    "coupled": COUPLED,
+    "a ring with radio errors": LOSSY,
 }
 
 

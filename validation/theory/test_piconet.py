@@ -11,14 +11,14 @@ import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
-from btqueue.network.coupled.path import Timing
 from btqueue.network.piconet.air import Passage, bounded, passage
 from btqueue.network.piconet.bucket import Solution, levels, queue
 from btqueue.network.piconet.coupling import network_of
+from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.model import Plan
+from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.saturation import closed_rate, window
 from btqueue.network.piconet.trains import Sent, attempts, failure_rates, transmissions
-from btqueue.network.ring_piconet.ring import ring_of
 from btqueue.queueing._precision import in_float64
 from btqueue.queueing.token_bucket.token_bucket import token_bucket
 from btqueue.queueing.traffic.arrivals import PoissonBatches
@@ -190,7 +190,9 @@ def test_a_lone_relayed_segment_takes_as_long_as_in_the_model_of_the_ring():
     for peripherals, limit in ((2, 5), (4, 1), (4, 5), (7, 5), (3, 7)):
         scenario = star(network__flows="ring", network__peripherals=peripherals, polling__limit=limit)
         passage = passages(scenario, traffic__load_kbps=1e-6)[0][0]
-        alone = Timing(ring_of(scenario)).round_trip_s / SLOT_S
+        piconet = piconet_of(scenario)
+        turns = exchange_of(piconet, piconet.senders[0])
+        alone = turns.round_trip + turns.answer
         assert passage.delay + passage.answer == pytest.approx(alone, rel=1e-4)
 
 

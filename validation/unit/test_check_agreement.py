@@ -140,10 +140,10 @@ def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
 
 
 def test_the_errors_are_those_of_the_model_that_answered():
-    # in goodput the star is within 1.1 % at 95 of 100 points, the analytic ring within 5.2 %
+    # in goodput the piconet is within a few per cent at 95 of 100 points
     star = Scenario().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
-    coupled = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
-    for scenario, model in ((star, "piconet"), (coupled, "coupled")):
+    lossy = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    for scenario, model in ((star, "piconet"), (lossy, "piconet")):
         solved = float(solve(scenario).goodput_kbps.mean())
         known = measured_errors(model)["goodput_kbps"].high
         for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):

@@ -38,7 +38,8 @@ class Exchange(NamedTuple):
         ack_own: from the end of the data on the sender's link to the acknowledgement there, less the wait for
             the answer.
         gaps, ack_gaps: (N - 1,) between the packets of data and of acknowledgements on a link.
-        busy: (2,) slots of packets of data and of acknowledgements on all hops; on one hop acknowledgements go
+        busy: (2,) slots of packets of data and of acknowledgements on all hops; on one hop acknowledgements
+            go
             beside data, in the place of an empty slot.
         beside: (2,) empty slots that these add to the visits in which they are sent.
     """
@@ -95,7 +96,10 @@ def exchange_of(piconet: Piconet, sender: Sender) -> Exchange:
         ack_gaps=np.array(turns.gaps(ack), float),
         busy=np.array([hops * sum(data), hops * sum(ack) - (hops == 1) * len(ack)], float),
         beside=np.array(
-            [0.0 if lone else hops * turns.beside(len(data)), hops * turns.beside(len(ack)) if hops > 1 and not lone else 0.0]
+            [
+                0.0 if lone else hops * turns.beside(len(data)),
+                hops * turns.beside(len(ack)) if hops > 1 and not lone else 0.0,
+            ]
         ),
     )
 
@@ -150,7 +154,8 @@ class _Turns:
     def beside(self, packets: int) -> float:
         """Return the empty slots that a train adds to the visits in which it crosses one link.
 
-        Each packet has one empty slot beside it; a visit that ends before its limit has an empty frame; but an
+        Each packet has one empty slot beside it; a visit that ends before its limit has an empty frame; but
+        an
         empty frame is all that each of these visits would have been otherwise.
         """
         return packets + (EMPTY if packets % self.limit else 0) - EMPTY * ceil(packets / self.limit)

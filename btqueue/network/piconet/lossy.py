@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, rounds
 from btqueue.queueing.fixed_point import implicit_fixed_point
@@ -35,8 +34,8 @@ FREE_RATE, FREE_DEPTH = 1e15, 1e9
 """Tokens (bytes/s, bytes) that hold nothing back."""
 
 CONSTANT, SINGLE, PAIR, SAME, SHORT_VISITS, LONE = range(6)
-"""Channels that a segment meets: none that changes, that of one link, those of two links, one for both hops, one
-for both hops with a visit after each packet, one for both hops at once."""
+"""Channels that a segment meets: none that changes, that of one link, those of two links, one for both hops,
+the same with a visit after each packet, and the same with both hops at once."""
 
 
 class Path(NamedTuple):
@@ -136,11 +135,14 @@ class Found(NamedTuple):
         calm: what becomes of its load.
         rtt_s: mean round trip of a flow that always has data.
         busy_rtt_s: the same of messages that find it busy.
-        sends, on_air, received: segments a second of a busy flow that it sends, that its bucket lets through, and
+        sends, on_air, received: segments a second of a busy flow that it sends, that its bucket lets
+            through, and
             that its receiver gets.
-        backlog_s, full: mean wait of a packet that comes to its bucket, and share of the time without a place.
+        backlog_s, full: mean wait of a packet that comes to its bucket, and share of the time without a
+            place.
         waiting: mean packets that wait for tokens.
         timeout: without doublings.
+        through: probability that a lone segment and its acknowledgement get through.
         others: share of the air that others use.
         turns: on the air.
     """
@@ -157,6 +159,7 @@ class Found(NamedTuple):
     full: Array
     waiting: Array
     timeout: Array
+    through: Array
     others: Array
     turns: Turns
 
@@ -178,13 +181,16 @@ def paired(one: Array, other: Array) -> Array:
     both = one[..., :, None, :, None] * other[..., None, :, None, :]  # (..., i, j, k, l)
     by_start = jnp.stack([both[..., 0, 0, :, :], 0.5 * (both[..., 0, 1, :, :] + both[..., 1, 0, :, :]),
                           both[..., 1, 1, :, :]], axis=-3)  # fmt: skip
-    return jnp.stack([by_start[..., 0, 0], by_start[..., 0, 1] + by_start[..., 1, 0], by_start[..., 1, 1]], axis=-1)
+    return jnp.stack(
+        [by_start[..., 0, 0], by_start[..., 0, 1] + by_start[..., 1, 0], by_start[..., 1, 1]], axis=-1
+    )
 
 
 def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, refused: Array) -> Radio:
     """Return the channels of a class.
 
-    Data go over one hop or two, the acknowledgement back over the same. A segment's fate and the state after it
+    Data go over one hop or two, the acknowledgement back over the same. A segment's fate and the state
+    after it
     are taken jointly; its acknowledgement meets the channels as they are likely to be then, but its own fate
     tells nothing more of them.
     """
@@ -261,7 +267,7 @@ def share_of_air(paths: tuple[Path, ...], net: Network, sent: Array, flows: Arra
 
 
 def turns_of(exchange: Exchange, net: Network, others: Array) -> tuple[Turns, Array]:
-    """Return the turns of a class beside others that use a share of the air, and how much longer they make them."""
+    """Return the turns of a class beside others that use a share of the air, and how much that stretches."""
     stretch = 1.0 / (1.0 - jnp.minimum(others, MOST_BUSY))
     slot = net.slot_s * stretch
     answer = net.jitter_s / 2.0 + exchange.answer * slot
@@ -302,7 +308,8 @@ def carried(law: RoundLaw, load: Array, lost: Array, timeout: Array) -> Calm:
     A message that finds it idle goes alone. If it, or its acknowledgement, is lost, three further messages
     within the timeout send duplicates, as often as the window allows them; else the load of a timeout piles
     up. The connection clears that away at the rate that it has when it is busy, and those who come meanwhile
-    find it busy: with timeouts of length t for a share e of the idle ones, and a rate X when busy, busy is the
+    find it busy: with timeouts of length t for a share e of the idle ones, and a rate X when busy, busy is
+        the
     share b = l b / X + l (1 - b) e t of the time. At full load these are all.
 
     Args:
@@ -375,7 +382,8 @@ def respond(
     answer = Given(
         data=jnp.stack([one.duty * one.on_air for one in found]) / most,
         acks=jnp.stack([one.duty * one.received for one in found]) / most,
-        wait=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.backlog_s for f in found]) for p in paths]) / net.min_rto,
+        wait=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.backlog_s for f in found]) for p in paths])
+        / net.min_rto,
         refused=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.full for f in found]) for p in paths]),
         rto=jnp.stack([_timeout(f, net) for f in found]) / net.min_rto,
         level=jnp.stack([one.rounds.level for one in found]) / price,
@@ -395,13 +403,20 @@ def _timeout(found: Found, net: Network) -> Array:
     deviation = (weights * jnp.abs(found.rounds.own.trip - found.rtt_s)).sum()
     deviation = busy * (deviation + jnp.abs(found.busy_rtt_s - mean)) + (1.0 - busy) * jnp.abs(alone - mean)
     by_others = OF_EXPONENTIAL * found.others * found.turns.alone
-    return expected_timeout(
-        mean, jnp.sqrt(deviation**2 + by_others**2 + 1e-24), net.min_rto, net.max_rto
-    )
+    return expected_timeout(mean, jnp.sqrt(deviation**2 + by_others**2 + 1e-24), net.min_rto, net.max_rto)
 
 
 def _found(
-    structure: RoundStructure, lone_loss: Array, seen: Rounds, tokens: Tokens, radio: Radio, net: Network, turns: Turns, others: Array, load: Array, rto: Array
+    structure: RoundStructure,
+    lone_loss: Array,
+    seen: Rounds,
+    tokens: Tokens,
+    radio: Radio,
+    net: Network,
+    turns: Turns,
+    others: Array,
+    load: Array,
+    rto: Array,
 ) -> Found:
     law = seen.law
     # segments by the level that they find: those of rounds, late ones, and those sent again after duplicates
@@ -423,13 +438,14 @@ def _found(
         calm=calm,
         rtt_s=(law.samples * seen.own.trip).sum() / law.samples.sum(),
         busy_rtt_s=busy_round_trip(structure, seen, calm),
-        sends=sends,
+        sends=jnp.maximum(sends, law.goodput * sends / received),  # no more is delivered than received
         on_air=whole.sum(),
         received=received,
         backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),
         waiting=backlog * tokens.rate / tokens.packet,
         timeout=rto,
+        through=1.0 - lone_loss,
         others=others,
         turns=turns,
     )
@@ -449,10 +465,12 @@ def solve(
 
     def improve(given: Given) -> Given:
         given = given._replace(
-            level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] + window),
+            level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] +
+            window),
             data=jnp.clip(given.data, 0.0, 1.0), acks=jnp.clip(given.acks, 0.0, 1.0),
             wait=jnp.clip(given.wait, 0.0, 10.0), refused=jnp.clip(given.refused, 0.0, MOST_BUSY),
-            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto), before=jnp.clip(given.before, 1.0, window),
+            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto), before=jnp.clip(given.before, 1.0,
+            window),
         )  # fmt: skip
         better = respond(kinds, window, paths, net, given)[0]
         return better._replace(level=0.5 * (given.level + better.level))

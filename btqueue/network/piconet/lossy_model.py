@@ -6,23 +6,25 @@
    away, meet a busy connection; the others meet the network alone.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from btqueue.baseband import PACKET_TYPES, segment
-from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
 from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, piconet_of
+from btqueue.network.piconet.structure import Layout, layout_of, packets_of
+from btqueue.network.piconet.trains import failure_rates
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
+from btqueue.scenario.piconet_scope import LARGEST_ROUND, loses_segments
 
-LARGEST_WINDOW = 8
-"""Largest window of TCP's rounds; where the radio loses segments, larger ones are hardly ever reached."""
 CONVERGED = 1e-5
 """Mismatch up to which an answer stands."""
 NOTHING = 1e-9
@@ -35,15 +37,122 @@ FEW_PACKETS = 3
 """Packets of a segment below which a visit takes several segments."""
 CROWDED = 0.5
 """Share of the air used by others from which on processor sharing describes them only roughly."""
-WIDE = 0.5
-"""Share of the rounds of largest windows above which windows beyond them would be used."""
+
+
+class Findings(NamedTuple):
+    """What warnings are about: classes at the solution, mismatch, iterations, longest round trip."""
+
+    found: tuple[lossy.Found, ...]
+    residual: Array
+    iterations: Array
+    rtt_s: Array
+
+
+class LossyPlan:
+    """A scenario as numbers that may be varied, and a pure function from these to metrics.
+
+    As `btqueue.network.piconet.model.Plan`; the receive window is no number that may be varied.
+
+    Attributes:
+        scenario: that is answered.
+        parameters: the values of the keys that may be varied.
+    """
+
+    def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
+        """Read a scenario; flows with loads of their own can be varied one by one if they are kept apart."""
+        self.scenario, self.piconet = scenario, piconet_of(scenario)
+        own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
+        self.layout = layout_of(self.piconet, apart=own)
+        self.parameters = _values(scenario, self.piconet)
+        self._window = min(scenario.transport.receive_window_segments, LARGEST_ROUND)
+        self._kinds, self._paths = _paths(scenario, self.piconet, self.layout)
+
+    @in_float64
+    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return metrics of all flows, (flows,), or of the network, ().
+
+        Args:
+            parameters: values that differ from those of the scenario, by key.
+
+        Raises:
+            KeyError: a key is not one of `parameters`.
+        """
+        return self.with_findings(parameters)[0]
+
+    @in_float64
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
+        """Return metrics as `metrics` does, and findings by class."""
+        changed = dict(parameters or {})
+        if unknown := sorted(set(changed) - set(self.parameters)):
+            raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
+        network = self._network({**self.parameters, **changed})
+        given, found, residual, iterations = lossy.solve(self._kinds, self._window, self._paths, network)
+        metrics = lossy.metrics_of(self._paths, network, given, found)
+        kilobits = self.piconet.segment_bytes * 8 / 1000
+        for name in ("goodput_kbps", "throughput_kbps"):
+            metrics[name] = metrics[name] * kilobits
+        of_flow, up = (
+            np.array(self.layout.class_of),
+            np.array([s.port.way == UP for s in self.piconet.senders]),
+        )
+        waiting = (metrics.pop("waiting")[of_flow] * up).sum() / self.piconet.stations
+        findings = Findings(found, residual, iterations, metrics["rtt_s"].max())
+        by_flow = {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
+        return by_flow | {"token_buffer": waiting}, findings
+
+    def _network(self, values: Mapping[str, Any]) -> lossy.Network:
+        scenario, net = self.scenario, self.piconet
+        radio, control, transport = scenario.radio, scenario.flow_control, scenario.transport
+        assert net.ack is not None
+        headers = scenario.link.l2cap_header_bytes + transport.header_bytes
+        types = [PACKET_TYPES[name] for name in scenario.link.packets]
+        pieces = segment(round(net.segment_bytes) + headers, types, scenario.link.segmentation)
+        full = control.charge == "payload"
+        prices = [float(p.packet.payload_bytes if full else p.carried_bytes) for p in pieces]
+        constant = self._kinds[0] == lossy.CONSTANT
+
+        def number(key: str, otherwise: float) -> Array:
+            return jnp.asarray(values.get(key, otherwise), float)
+
+        loads = []
+        for member in self.layout.members:
+            sender = net.senders[member]
+            key = f"network.flows[{member}].load_kbps" if sender.own_load else "traffic.load_kbps"
+            kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
+            loads.append(kbps * 1000.0 / (8.0 * net.segment_bytes))
+        keys = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
+        bers = jnp.stack([number(key, 0.0) for key in keys])
+
+        def through(train: Train) -> Array:
+            if radio.per is not None:
+                return jnp.full((len(train.packets), 2), 1.0) - number("radio.per", 0.0)
+            packets = packets_of(train, len(train.packets), net.on_air)
+            return 1.0 - failure_rates(jax.tree.map(jnp.asarray, packets), bers).T
+
+        return lossy.Network(
+            load=jnp.stack(loads),
+            prices=jnp.asarray(prices),
+            ack_price=jnp.asarray(float(net.ack.tokens)),
+            token_rate=number("flow_control.token_rate_kbps", lossy.FREE_RATE / 125.0) * 125.0,
+            depth=number("flow_control.bucket_bytes", lossy.FREE_DEPTH),
+            places=number("flow_control.buffer_packets", float(net.buffer)),
+            jitter_s=number("run.jitter_s", 0.0),
+            min_rto=number("transport.min_rto_s", transport.min_rto_s),
+            max_rto=number("transport.max_rto_s", transport.max_rto_s),
+            backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
+            slot_s=jnp.asarray(net.slot_s),
+            data_slots=jnp.asarray([float(packet.slots) for packet in net.data.packets]),
+            ack_slots=jnp.asarray([float(packet.slots) for packet in net.ack.packets]),
+            data_through=through(net.data),
+            ack_through=through(net.ack),
+            good_s=number("radio.good_s", 1.0),
+            bad_s=number("radio.bad_s", 1.0),
+        )
 
 
 def is_lossy(scenario: Scenario) -> bool:
-    """Whether the radio loses packets that nobody but TCP repeats."""
-    radio = scenario.radio
-    perfect = radio.per == 0 if radio.per is not None else radio.model == "perfect"
-    return not perfect and scenario.link.arq == "none" and scenario.transport.protocol == "tcp"
+    """Whether radio errors that nobody but TCP repairs are this model's."""
+    return loses_segments(scenario)
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -52,90 +161,51 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     Raises:
         NoConvergence: no fixed point was found, or nothing gets through.
     """
-    piconet = piconet_of(scenario)
-    class_of, members = classes(piconet)
-    senders = [piconet.senders[number] for number in members]
-    kinds, paths = paths_of(scenario, piconet, class_of, members)
-    network = network_of(scenario, piconet, [sender.rate for sender in senders])
-    window = min(scenario.transport.receive_window_segments, LARGEST_WINDOW)
-    if float(jnp.prod(network.data_through.max(axis=1))) < NOTHING:
-        raise NoConvergence("no segment gets through: the flows never move")
-    metrics, found, residual, iterations = solved(kinds, window, paths, network)
-    if not residual <= CONVERGED:
-        raise NoConvergence(
-            f"connections and network do not agree: mismatch {float(residual):.2g} after {int(iterations)} steps"
-        )
-    kilobits = scenario.traffic.message_bytes * 8 / 1000
-    network_wide = {name: float(metrics.pop(name)) for name in ("cycle_s", "slot_utilisation")}
-    backlog = metrics.pop("waiting")
-    for name in ("goodput_kbps", "throughput_kbps"):
-        metrics[name] = metrics[name] * kilobits
-    waiting = sum(
-        float(backlog[k]) for k, sender in zip(class_of, piconet.senders, strict=True) if sender.port.way == UP
-    )
-    by_flow: dict[str, Any] = {name: value[list(class_of)] for name, value in metrics.items()}
-    by_flow |= network_wide | {"queue_packets": {"token_buffer": waiting / piconet.stations}}
+    plan = LossyPlan(scenario, apart=False)
+    metrics, findings = _solved(plan)
+    queues = {"token_buffer": float(metrics.pop("token_buffer"))}
     notes = {
-        "method": "queueing: TCP's rounds with token buckets, polled air and the radio's state, in one fixed point",
+        "method": "queueing: TCP's rounds, token buckets, polled air and radio state in one fixed point",
         "converged": True,
-        "residual": float(residual),
-        "iterations": int(iterations),
-        "warnings": warnings_of(scenario, piconet, found, metrics),
+        "residual": float(findings.residual),
+        "iterations": int(findings.iterations),
+        "warnings": warnings_of(plan, findings),
     }
-    return by_flow, notes
+    return {**metrics, "queue_packets": queues}, notes
 
 
 @in_float64
-def solved(
-    kinds: tuple[int, ...], window: int, paths: tuple[lossy.Path, ...], network: lossy.Network
-) -> tuple[dict[str, np.ndarray], tuple[lossy.Found, ...], np.ndarray, np.ndarray]:
-    """Return metrics by class (K,), rates in segments a second, and what they come from."""
-    return jax.tree.map(np.asarray, _metrics(kinds, window, paths, network))
+def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
+    """Return the metrics of a plan and its findings, as numbers of numpy."""
+    metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
+    if min(float(one.through) for one in findings.found) < NOTHING:
+        raise NoConvergence("no segment gets through: the flows never move")
+    if not findings.residual <= CONVERGED:
+        raise NoConvergence(
+            f"connections and network do not agree: mismatch {float(findings.residual):.2g} after "
+            f"{int(findings.iterations)} steps"
+        )
+    return metrics, findings
 
 
-def _metrics(
-    kinds: tuple[int, ...], window: int, paths: tuple[lossy.Path, ...], network: lossy.Network
-) -> tuple[dict[str, Any], tuple[lossy.Found, ...], Any, Any]:
-    given, found, residual, iterations = lossy.solve(kinds, window, paths, network)
-    return lossy.metrics_of(paths, network, given, found), found, residual, iterations
-
-
-def classes(piconet: Piconet) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the class of each flow, and one flow of each class: flows that see the same."""
-    signatures = [_signature(piconet, sender) for sender in piconet.senders]
-    known = list(dict.fromkeys(signatures))
-    class_of = tuple(known.index(signature) for signature in signatures)
-    return class_of, tuple(class_of.index(k) for k in range(len(known)))
-
-
-def _signature(piconet: Piconet, one: Sender) -> tuple:
-    first, last = one.data[0], one.data[-1]
-    ahead = (last.station - first.station) % piconet.stations
-    carried = tuple(
-        tuple(sorted((p.way, s.rate, p == s.port) for s in piconet.senders for p in s.data if p.station == port.station))
-        for port in one.data
-    )
-    return tuple(port.way for port in one.data), ahead, one.rate, carried
-
-
-def paths_of(
-    scenario: Scenario, piconet: Piconet, class_of: tuple[int, ...], members: tuple[int, ...]
+def _paths(
+    scenario: Scenario, piconet: Piconet, layout: Layout
 ) -> tuple[tuple[int, ...], tuple[lossy.Path, ...]]:
-    """Return the channels that a segment of each class meets, and the rest that is discrete of it."""
+    """Return the channels that a segment of each class meets, and the rest of the class."""
     kinds, paths = [], []
-    for number in members:
+    for number in layout.members:
         sender = piconet.senders[number]
         port, back = sender.port, sender.back[0]
-        others = [(k, other) for k, other in zip(class_of, piconet.senders, strict=True) if other is not sender]
-        every = [*others, (class_of[number], sender)]
+        every = list(zip(layout.class_of, piconet.senders, strict=True))
+        others = [(k, other) for k, other in every if other is not sender]
 
         def count(chosen: list[int]) -> np.ndarray:
-            return np.bincount(np.array(chosen, int), minlength=len(members)).astype(float)
+            return np.bincount(np.array(chosen, int), minlength=len(layout.members)).astype(float)
 
         kinds.append(_kind(scenario, piconet, sender))
         paths.append(
             lossy.Path(
-                flows=np.array(float(class_of.count(class_of[number]))),
+                flows=np.array(float(layout.class_of.count(layout.class_of[number]))),
                 exchange=exchange_of(piconet, sender),
                 acks_before=count([k for k, other in every if other.back[0] == port]),
                 data_before=count([k for k, other in others if other.port == port]),
@@ -146,7 +216,7 @@ def paths_of(
 
 
 def _kind(scenario: Scenario, piconet: Piconet, sender: Sender) -> int:
-    if scenario.radio.model == "constant":
+    if scenario.radio.model == "constant" or scenario.radio.per is not None:
         return lossy.CONSTANT
     if len(sender.data) == 1:
         return lossy.SINGLE
@@ -157,84 +227,54 @@ def _kind(scenario: Scenario, piconet: Piconet, sender: Sender) -> int:
     return lossy.SHORT_VISITS if piconet.limit < len(piconet.data.packets) else lossy.SAME
 
 
-def network_of(scenario: Scenario, piconet: Piconet, rates: list[float]) -> lossy.Network:
-    """Return what may be varied."""
-    radio, control, transport = scenario.radio, scenario.flow_control, scenario.transport
-    assert piconet.ack is not None
-    headers = scenario.link.l2cap_header_bytes + transport.header_bytes
-    types = [PACKET_TYPES[name] for name in scenario.link.packets]
-    pieces = segment(scenario.traffic.message_bytes + headers, types, scenario.link.segmentation)
-    full = control.charge == "payload"
-    prices = [float(p.packet.payload_bytes if full else p.carried_bytes) for p in pieces]
-    constant = radio.model == "constant"
-    rates_of_bits = (radio.ber, radio.ber) if constant else (radio.ber_good, radio.ber_bad)
-    tokens = bool(np.isfinite(piconet.token_rate))
-
-    def through(train: Train) -> np.ndarray:
-        if radio.per is not None:
-            return np.full((len(train.packets), 2), 1.0 - radio.per)
-        return np.array(
-            [[1.0 - float(packet_error_rate(p, ber, bits=radio.bits)) for ber in rates_of_bits] for p in train.packets]
-        )
-
-    return lossy.Network(
-        load=np.array(rates),
-        prices=np.array(prices),
-        ack_price=np.array(float(piconet.ack.tokens)),
-        token_rate=np.array(piconet.token_rate if tokens else lossy.FREE_RATE),
-        depth=np.array(float(piconet.bucket_bytes) if tokens else lossy.FREE_DEPTH),
-        places=np.array(float(piconet.buffer)),
-        jitter_s=np.array(piconet.jitter_s),
-        min_rto=np.array(transport.min_rto_s),
-        max_rto=np.array(transport.max_rto_s),
-        backoff=np.array(2.0 if transport.rto_backoff else 1.0),
-        slot_s=np.array(piconet.slot_s),
-        data_slots=np.array([float(packet.slots) for packet in piconet.data.packets]),
-        ack_slots=np.array([float(packet.slots) for packet in piconet.ack.packets]),
-        data_through=through(piconet.data),
-        ack_through=through(piconet.ack),
-        good_s=np.array(1.0 if constant else radio.good_s),
-        bad_s=np.array(1.0 if constant else radio.bad_s),
-    )
+def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
+    """Return the keys that may be varied, with their values."""
+    control, transport, radio = scenario.flow_control, scenario.transport, scenario.radio
+    found: dict[str, float] = {}
+    for number, sender in enumerate(piconet.senders):
+        if np.isfinite(sender.rate):
+            key = f"network.flows[{number}].load_kbps" if sender.own_load else "traffic.load_kbps"
+            found[key] = sender.rate * piconet.segment_bytes * 8 / 1000
+    if control.enabled:
+        for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
+            found[f"flow_control.{name}"] = float(getattr(control, name))
+    for name in ("min_rto_s", "max_rto_s"):
+        found[f"transport.{name}"] = float(getattr(transport, name))
+    found["run.jitter_s"] = scenario.run.jitter_s
+    if radio.per is not None:
+        return found | {"radio.per": radio.per}
+    keys = ("ber",) if radio.model == "constant" else ("ber_good", "ber_bad", "good_s", "bad_s")
+    return found | {f"radio.{name}": float(getattr(radio, name)) for name in keys}
 
 
-def warnings_of(
-    scenario: Scenario, piconet: Piconet, found: tuple[lossy.Found, ...], metrics: dict[str, np.ndarray]
-) -> list[str]:
+def warnings_of(plan: LossyPlan, findings: Findings) -> list[str]:
     """Return a warning for each regime in which the answer is less certain."""
-    transport, weak = scenario.transport, []
+    transport, found, weak = plan.scenario.transport, findings.found, []
     least = transport.min_rto_s
     timeout = max(float(one.timeout) for one in found)
     if any(one.duty < 1.0 for one in found):
         weak.append(
-            "radio errors hardly hold the connections back: messages come one by one, and their round trips are "
-            "only roughly accounted for"
-        )
-    if transport.receive_window_segments > LARGEST_WINDOW and any(
-        one.rounds.law.window > WIDE * LARGEST_WINDOW for one in found
-    ):
-        weak.append(
-            f"transport.receive_window_segments = {transport.receive_window_segments}: windows above "
-            f"{LARGEST_WINDOW} segments are not accounted for"
+            "radio errors hardly hold the connections back: messages come one by one, and their round trips "
+            "and repetitions are only roughly accounted for"
         )
     if timeout > LATE * least:
         weak.append(
-            f"timeouts last {timeout:.2f} s, more than their floor, and so depend on how round trips vary: goodput "
-            "and timeouts come out up to 26 % high"
+            f"timeouts last {timeout:.2f} s, more than their floor, and so depend on how round trips vary: "
+            "goodput and timeouts come out up to 26 % high"
         )
-    if least < SHORT_TIMEOUT * metrics["rtt_s"].max():
+    if least < SHORT_TIMEOUT * findings.rtt_s:
         weak.append(
-            f"transport.min_rto_s = {least:g} is less than {SHORT_TIMEOUT:g} round trips: goodput comes out up to "
-            "13 % high"
+            f"transport.min_rto_s = {least:g} is less than {SHORT_TIMEOUT:g} round trips: goodput comes out "
+            "up to 18 % high"
         )
-    if len(piconet.data.packets) < FEW_PACKETS:
+    if len(plan.piconet.data.packets) < FEW_PACKETS:
         weak.append(
-            f"segments of {len(piconet.data.packets)} packets: several go in one visit, which the times of a burst "
-            "do not account for; round trips come out up to 43 % short"
+            f"segments of {len(plan.piconet.data.packets)} packets: several go in one visit, which the times "
+            "of a burst do not account for; round trips come out up to 43 % short"
         )
     if (others := max(float(one.others) for one in found)) > CROWDED:
         weak.append(
-            f"the others use {others:.0%} of the air, which processor sharing describes only roughly: goodput comes "
-            "out up to 15 % high"
+            f"the others use {others:.0%} of the air, which processor sharing describes only roughly: "
+            "goodput comes out up to 15 % high"
         )
     return weak

@@ -17,6 +17,7 @@ from jax import Array
 from btqueue.baseband import SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
+from btqueue.network.piconet import lossy_model
 from btqueue.network.piconet.coupling import (
     AT_MOST,
     LOAD,
@@ -401,6 +402,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     Raises:
         NoConvergence: nothing gets through, rates never settled, or flows live by a full buffer's losses.
     """
+    if lossy_model.is_lossy(scenario):
+        return lossy_model.answer(scenario)
     plan = Plan(scenario, apart=False)
     return _answer(plan, *jax.tree.map(np.asarray, plan.with_findings()))
 
@@ -411,9 +414,9 @@ AT_ONCE = 32
 
 def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConvergence]:
     """Return what `answer` returns, or raises, for each scenario; those alike are solved together."""
-    plans = [Plan(scenario, apart=False) for scenario in scenarios]
+    plans = {k: Plan(s, apart=False) for k, s in enumerate(scenarios) if not lossy_model.is_lossy(s)}
     alike: dict[Any, list[int]] = {}
-    for number, plan in enumerate(plans):
+    for number, plan in plans.items():
         leaves, tree = jax.tree.flatten(plan.system({}))
         alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
     found: dict[int, tuple[dict, dict] | NoConvergence] = {}
@@ -425,7 +428,12 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
                     found[number] = _answer(plans[number], *values)
                 except NoConvergence as error:
                     found[number] = error
-    return [found[number] for number in range(len(plans))]
+    for number in set(range(len(scenarios))) - set(plans):
+        try:
+            found[number] = lossy_model.answer(scenarios[number])
+        except NoConvergence as error:
+            found[number] = error
+    return [found[number] for number in range(len(scenarios))]
 
 
 @in_float64

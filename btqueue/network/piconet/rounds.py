@@ -6,8 +6,10 @@ on the air. A segment's round trip is that of a lone one, or what remains of it 
 tokens, or what its turn on the air takes. A round lasts as long as the round trip of its first segment, for
 then the next one begins.
 
-Tokens are counted as missing ones, the *level*, from a full bucket at -depth upwards. The level at the start of
-a round is known by its mean for each state of TCP: from one timeout to the next levels follow the rounds almost
+Tokens are counted as missing ones, the *level*, from a full bucket at -depth upwards. The level at the
+start of
+a round is known by its mean for each state of TCP: from one timeout to the next levels follow the rounds
+almost
 without chance, and a timeout fills the bucket. A segment that waits for tokens goes out packet by packet as
 they come, and its packets meet a channel that has changed in between.
 """
@@ -112,7 +114,8 @@ class Radio(NamedTuple):
 
     Attributes:
         move: (...) times (s) -> (..., C, C) transition matrices.
-        fates: (..., N - 1) by how much the gaps between packets are longer than the least (s) -> (3, ..., C, C)
+        fates: (..., N - 1) by how much the gaps between packets are longer than the least (s) -> (3, ...,
+            C, C)
             probability of each fate, with the channel's move to the end of the segment.
         lost: probability that the radio loses a segment.
     """
@@ -164,7 +167,8 @@ class Rounds(NamedTuple):
     Attributes:
         law: see `RoundLaw`.
         own, late: segments of a round, and of the next one after a loss.
-        level, before: (S,) mean level at the start of a round and size of the one before it, as the law has it.
+        level, before: (S,) mean level at the start of a round and size of the one before it, as the law has
+            it.
         again_level: (S,) level that a retransmission after duplicate ACKs finds.
     """
 
@@ -187,7 +191,8 @@ def rounds(
 ) -> Rounds:
     """Return the rounds of a connection, given the levels at which they begin.
 
-    Of a round a full buffer refuses one segment, for that leaves room for the next ones: behind a loss that it
+    Of a round a full buffer refuses one segment, for that leaves room for the next ones: behind a loss that
+        it
     may have caused, as often as it is the cause of one, the level is lower by a segment.
 
     Args:
@@ -205,7 +210,9 @@ def rounds(
     own = _flight(tokens, turns, level, gap, size, before, places)
     period = own.trip[:, 0]
     by_buffer = _share_of_buffer(own.refused, radio.lost)
-    own_behind = tokens.refuses(own.level - price) * by_buffer[:, :-1] + own.refused * (1.0 - by_buffer[:, :-1])
+    own_behind = tokens.refuses(own.level - price) * by_buffer[:, :-1] + own.refused * (
+        1.0 - by_buffer[:, :-1]
+    )
     left = by_buffer[state, structure.size] * price  # by a segment that was refused, where one was lost
     next_level = _refilled(tokens, level + size * price - left - tokens.rate * period)
     # late ones come as the ACKs of a round do that has just gone out
@@ -214,7 +221,9 @@ def rounds(
     # the third duplicate ACK comes three segments after the ACK that let out the last late one
     again_level = _refilled(tokens, next_level - 3.0 * tokens.rate * late_gap)
     levels = jnp.concatenate([own.level, late.level, again_level[:, None]], axis=1)
-    gaps = jnp.concatenate([jnp.broadcast_to(each[:, None], own.level.shape) for each in (gap, late_gap)], axis=1)
+    gaps = jnp.concatenate(
+        [jnp.broadcast_to(each[:, None], own.level.shape) for each in (gap, late_gap)], axis=1
+    )
     gaps = jnp.concatenate([gaps, late_gap[:, None]], axis=1)
     closing, inside = _on_air(tokens, turns, radio, levels, gaps)
     spread = (size - 1.0) * gap

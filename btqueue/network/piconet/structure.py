@@ -249,8 +249,8 @@ def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
         slot_s=numbers(piconet.slot_s),
         most_transmissions=numbers(piconet.most_transmissions),
         data_kilobits=numbers(piconet.segment_bytes * 8 / 1000),
-        data=_packets(piconet.data, size, piconet.on_air),
-        ack=_packets(piconet.ack, size, piconet.on_air),
+        data=packets_of(piconet.data, size, piconet.on_air),
+        ack=packets_of(piconet.ack, size, piconet.on_air),
         at_port=numbers(at_port.reshape(flows, 4, -1)),
         class_of=numbers(class_of),
         classes=jax.tree.map(lambda *leaves: np.stack(leaves), *classes),
@@ -329,7 +329,8 @@ def _class(
     return Class(route, *map(numbers, (ports, member, of_class, meets, pairs, later)))
 
 
-def _packets(train: Train | None, size: int, on_air: bool) -> Packets:
+def packets_of(train: Train | None, size: int, on_air: bool) -> Packets:
+    """Return the packets of a train, padded to so many places."""
     there, slots, bits, blocks = np.zeros((4, size))
     for place, packet in enumerate(train.packets if train is not None else ()):
         there[place], slots[place] = 1.0, packet.slots

@@ -5,6 +5,7 @@ Loads are shares of what the slots carry without errors.
 
 import btqueue as bt
 from btqueue.scenario import Scenario
+from grids import ring_piconet
 
 FULL_KBPS = 620.0
 """What the slots carry of all flows together, by DH5 and DH3 packets."""
@@ -35,7 +36,25 @@ def points() -> list[tuple[str, Scenario]]:
     for flows in ("uplink", "downlink"):
         common = {"network.flows": flows, "network.peripherals": 3}
         found += _others(flows, common)
-    return found + _mixtures() + _relayed()
+    return found + _mixtures() + _relayed() + _unrepeated()
+
+
+def _unrepeated() -> list[tuple[str, Scenario]]:
+    """Return the ring's points with bit errors and without voice, then others of the same kind."""
+    _, usual = ring_piconet.point(2, 160, 25, 5, 250, errors=True)
+    changes = {
+        "window 4": {"transport__receive_window_segments": 4},
+        "timeouts of 0.5 s": {"transport__min_rto_s": 0.5},
+        "one channel": {"radio__fading": "per-piconet"},
+        "limit 1": {"polling__limit": 1},
+        "slow fading": {"radio__good_s": 4.0, "radio__bad_s": 0.5},
+    }
+    others = [(f"bit errors, n=2, {name}", usual.with_(**change)) for name, change in changes.items()]
+    return [
+        (f"ring without repetition, {name}", scenario)
+        for name, scenario in [*ring_piconet.points(), *others]
+        if scenario.radio.model != "perfect" and scenario.voice.packet == "none"
+    ]
 
 
 def _relayed() -> list[tuple[str, Scenario]]:
@@ -160,9 +179,16 @@ def _point(kind: str, name: str, changes: dict) -> tuple[str, Scenario]:
 
 
 REASONS = """
-* **Segments lost on the radio**, without repetition or with few transmissions. After a timeout messages pile
-  up and go in bursts; the model has TCP's rate and events, but its round trip is that of Poisson messages:
-  8 % short at a segment loss of 0.07, 40 % at 0.3.
+* **Rings without repetition, rare errors** (bit error rates of 1e-6 and 3e-6). Windows fill the token buffer,
+  messages come one by one, and what the buffer refuses, which follows a rhythm, is known by a mean level
+  only.
+* **A lone peripheral without repetition** has both hops and the acknowledgement on one link: goodput 5 to
+  10 %
+  low.
+* **Segments lost on the radio** with few transmissions. After a timeout messages pile up and go in bursts;
+  the
+  model has TCP's rate and events, but its round trip is that of Poisson messages: 8 % short at a segment loss
+  of 0.07, 40 % at 0.3.
 * **Timeouts at losses of a percent**, up to 85 % low: they come where a sparse source has too few segments
   under way for a fast retransmit; the chain's source is greedy.
 * **Full buffers.** The share of segments that they damage comes from a sawtooth of whole windows, 30 to 40 %

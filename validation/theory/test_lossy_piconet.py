@@ -1,0 +1,158 @@
+"""TCP's rounds on a radio that loses segments: exact limits, the exact chain, derivatives of an answer."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import btqueue as bt
+from btqueue.channel import TwoStateChannel
+from btqueue.network.piconet.exchange import exchange_of
+from btqueue.network.piconet.lossy import paired, transition
+from btqueue.network.piconet.lossy_model import LossyPlan
+from btqueue.network.piconet.ports import piconet_of
+from btqueue.queueing._precision import in_float64
+from btqueue.transport import lockstep_rates
+from btqueue.transport.loss_process import LossProcess, alike_in_series
+from btqueue.transport.round_law import Channel, RoundLaw, Times, round_law
+from btqueue.transport.round_structure import round_structure
+
+RTT_S, RTO_S, LONGEST_S = 0.08, 1.0, 64.0
+
+
+@in_float64
+@partial(jax.jit, static_argnames=("window", "links"))
+def in_step(window: int, lost, ack_lost, good_s=1.0, bad_s=1.0, *, links: int = 1, spacing_s=0.0) -> RoundLaw:
+    """Return the law of rounds of one length, with losses by the state of one channel or of two links."""
+    structure, lost, ack_lost = (
+        round_structure(window),
+        jnp.asarray(lost, float),
+        jnp.asarray(ack_lost, float),
+    )
+    states, channel = structure.states, lost.size
+
+    def move(time):
+        if channel == 1:
+            return jnp.ones((*jnp.shape(time), 1, 1))
+        one = transition(jnp.asarray(good_s), jnp.asarray(bad_s), jnp.asarray(time))
+        return paired(one, one) if links == 2 else one
+
+    fates = jnp.stack(
+        [jnp.diag(lost), jnp.diag((1 - lost) * (1 - ack_lost)), jnp.diag((1 - lost) * ack_lost)]
+    )
+    closing = jnp.broadcast_to(fates[:, None, None], (3, states, window, channel, channel))
+    inside = closing @ move(spacing_s)
+    none = jnp.zeros(states)
+    trip = jnp.full((states, window), RTT_S)
+    return round_law(
+        structure,
+        Channel(inside, closing, inside, closing, inside, inside[:, :, 0], move),
+        Times(none, trip, trip[:, 0], none, jnp.asarray(RTO_S), jnp.asarray(LONGEST_S)),
+    )
+
+
+def exact(window: int, losses: LossProcess, spacing_s: float = 0.0):
+    return lockstep_rates(window=window, loss=losses, rtt=RTT_S, segment_spacing=spacing_s)
+
+
+@pytest.mark.parametrize("window", [1, 6])
+def test_without_losses_a_window_goes_round(window):
+    law = in_step(window, [0.0], [0.0])
+    assert float(law.goodput) == pytest.approx(window / RTT_S, rel=1e-12)
+    assert float(law.timeouts) == float(law.fast_retransmits) == 0.0
+    assert float(law.window) == pytest.approx(window)
+
+
+@pytest.mark.parametrize("ack_lost", [0.0, 0.05])
+@pytest.mark.parametrize("lost", [0.02, 0.3])
+def test_window_one_is_exact(lost, ack_lost):
+    law, chain = in_step(1, [lost], [ack_lost]), exact(1, LossProcess.independent(lost, ack_lost))
+    assert float(law.goodput) == pytest.approx(chain.goodput, rel=1e-9)
+    assert float(law.timeouts) == pytest.approx(chain.timeouts, rel=1e-9)
+
+
+@pytest.mark.parametrize("window", [2, 6])
+@pytest.mark.parametrize("lost", [0.01, 0.1, 0.3])
+def test_rounds_are_those_of_the_exact_chain(window, lost):
+    """The bounds are the errors that the documentation states."""
+    law, chain = (
+        in_step(window, [lost], [0.18 * lost]),
+        exact(window, LossProcess.independent(lost, 0.18 * lost)),
+    )
+    assert float(law.goodput) == pytest.approx(chain.goodput, rel=0.012)
+    assert float(law.timeouts) == pytest.approx(chain.timeouts, rel=0.015)
+    assert float(law.fast_retransmits) == pytest.approx(chain.fast_retransmits, rel=0.05, abs=1e-9)
+
+
+@pytest.mark.parametrize("links", [1, 2])
+@pytest.mark.parametrize(("good_s", "bad_s", "spacing_s"), [(0.44, 0.056, 0.01), (3.0, 0.3, 0.0)])
+def test_rounds_on_a_channel_with_two_states(links, good_s, bad_s, spacing_s):
+    one = LossProcess.markov([0.05, 0.5], [0.01, 0.08], [[-1 / good_s, 1 / good_s], [1 / bad_s, -1 / bad_s]])
+    losses = alike_in_series(one) if links == 2 else one
+    law = in_step(6, losses.data_loss, losses.ack_loss, good_s, bad_s, links=links, spacing_s=spacing_s)
+    chain = exact(6, losses, spacing_s)
+    assert float(law.goodput) == pytest.approx(chain.goodput, rel=0.02)
+    assert float(law.timeouts) == pytest.approx(chain.timeouts, rel=0.015)
+    assert float(law.fast_retransmits) == pytest.approx(chain.fast_retransmits, rel=0.06)
+
+
+def test_states_that_are_alike_are_one():
+    one, two = in_step(6, [0.1], [0.02]), in_step(6, [0.1, 0.1], [0.02, 0.02], 0.4, 0.05)
+    assert float(two.goodput) == pytest.approx(float(one.goodput), rel=1e-9)
+    assert np.asarray(two.law).sum(axis=1) == pytest.approx(np.asarray(one.law)[:, 0], abs=1e-12)
+
+
+def test_every_round_leads_somewhere():
+    assert float(in_step(6, [0.2], [0.05]).defect) < 1e-12
+
+
+@in_float64
+def test_two_links_are_counted_by_the_bad_ones():
+    channel = TwoStateChannel(ber_good=0.0, ber_bad=0.0, good_s=0.4, bad_s=0.1)
+    one = channel.transition(0.07)
+    assert np.asarray(transition(jnp.asarray(0.4), jnp.asarray(0.1), jnp.asarray(0.07))) == pytest.approx(one)
+    both = np.kron(one, one)
+    wanted = np.array([both[0], both[1:3].mean(axis=0), both[3]])
+    wanted = np.stack([wanted[:, 0], wanted[:, 1] + wanted[:, 2], wanted[:, 3]], axis=1)
+    assert np.asarray(paired(jnp.asarray(one), jnp.asarray(one))) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("flows", ["ring", "uplink", "downlink"])
+@pytest.mark.parametrize("limit", [1, 5, 7])
+def test_a_burst_takes_its_packets_and_gaps(flows, limit):
+    """From the first slot of the data on a link to the last: packets, and what lies between them."""
+    net = piconet_of(
+        bt.load("venugopal-2006/piconet").with_(
+            network__flows=flows, network__peripherals=4, polling__limit=limit
+        )
+    )
+    turns = exchange_of(net, net.senders[0])
+    assert turns.train == sum(packet.slots for packet in net.data.packets) + sum(turns.gaps)
+    assert turns.hops == len(net.senders[0].data)
+    assert turns.way >= turns.train
+    assert turns.busy[0] == turns.hops * sum(packet.slots for packet in net.data.packets)
+
+
+@pytest.mark.long
+@in_float64
+def test_derivatives_of_an_answer_are_those_of_differences():
+    plan = LossyPlan(bt.load("venugopal-2006/piconet-errors").with_(transport__receive_window_segments=4))
+    for key, share in (("radio.ber_good", 1e-4), ("radio.bad_s", 1e-4), ("transport.min_rto_s", 1e-4)):
+        value = plan.parameters[key]
+
+        def goodput(x, key=key):
+            return plan.metrics({key: x})["goodput_kbps"][0]
+
+        slope = float(jax.jvp(goodput, (jnp.asarray(value),), (jnp.asarray(1.0),))[1])
+        apart = share * value
+        difference = (float(goodput(value + apart)) - float(goodput(value - apart))) / (2 * apart)
+        assert slope == pytest.approx(difference, rel=1e-3)
+
+
+def test_a_plan_varies_what_it_says():
+    plan = bt.network.plan(bt.load("venugopal-2006/piconet-errors"))
+    assert isinstance(plan, LossyPlan)
+    with pytest.raises(KeyError, match="may be varied"):
+        plan.metrics({"transport.receive_window_segments": 4.0})
