@@ -291,7 +291,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
             flow,
             elapsed,
             sent,
-            late * (1 - unheard),
+            jnp.asarray(late) * (1 - unheard),
             np.arange(sent.size) >= 3 * own.states,
         ),
         defect=defect,

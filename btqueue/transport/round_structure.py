@@ -17,7 +17,7 @@ round later); and the last round of recovery, that begins with the retransmissio
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from btqueue.transport.newreno_chain import DUPLICATE_THRESHOLD, MAX_BACKOFF
 
 Integers = NDArray[np.int64]
+Entry = Any  # a number in one row of a table, or the column of all rows
 
 LARGEST_WINDOW = 16
 MOST_HOLES = 3
@@ -60,12 +61,12 @@ class Losses(NamedTuple):
         expired: state after a timeout for want of duplicate ACKs.
     """
 
-    source: Integers
-    first: Integers
-    early: Integers
-    late: Integers
-    unheard: Integers
-    expired: Integers
+    source: Entry
+    first: Entry
+    early: Entry
+    late: Entry
+    unheard: Entry
+    expired: Entry
 
 
 class Recoveries(NamedTuple):
@@ -81,14 +82,14 @@ class Recoveries(NamedTuple):
             a later retransmission.
     """
 
-    event: Integers
-    holes: Integers
-    duplicates: Integers
-    next_round: NDArray[np.float64]
-    refill: Integers
-    recovered: Integers
-    first_failed: Integers
-    later_failed: Integers
+    event: Entry
+    holes: Entry
+    duplicates: Entry
+    next_round: Entry
+    refill: Entry
+    recovered: Entry
+    first_failed: Entry
+    later_failed: Entry
 
 
 @dataclass(frozen=True, eq=False)

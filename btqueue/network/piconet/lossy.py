@@ -38,6 +38,9 @@ CONSTANT, SINGLE, PAIR, SAME, SHORT_VISITS, LONE = range(6)
 the same with a visit after each packet, and the same with both hops at once."""
 
 
+Numbers = Array | np.ndarray
+
+
 class Path(NamedTuple):
     """A class of flows.
 
@@ -49,11 +52,11 @@ class Path(NamedTuple):
         tokens_of_acks: (K,) flows of each class whose data take tokens where its acknowledgements do.
     """
 
-    flows: Array
+    flows: Numbers
     exchange: Exchange
-    acks_before: Array
-    data_before: Array
-    tokens_of_acks: Array
+    acks_before: Numbers
+    data_before: Numbers
+    tokens_of_acks: Numbers
 
 
 class Network(NamedTuple):
@@ -275,7 +278,7 @@ def turns_of(exchange: Exchange, net: Network, others: Array) -> tuple[Turns, Ar
     steps = (jnp.asarray(exchange.gaps) + sizes * (1.0 + exchange.lone)) * net.slot_s
     spacing = exchange.spacing * slot
     return Turns(
-        lone=exchange.lone,
+        lone=jnp.asarray(exchange.lone),
         alone=net.jitter_s / 2.0 + exchange.round_trip * slot + answer,
         head=exchange.head * slot,
         behind=exchange.behind * slot,
@@ -392,7 +395,7 @@ def respond(
     return answer, tuple(found)
 
 
-def _met(flows: Array, values: list[Array]) -> Array:
+def _met(flows: Numbers, values: list[Array]) -> Array:
     return flows @ jnp.stack(values)
 
 
@@ -475,10 +478,20 @@ def solve(
         better = respond(kinds, window, paths, net, given)[0]
         return better._replace(level=0.5 * (given.level + better.level))
 
-    given, residual, iterations = implicit_fixed_point(
+    given, _, iterations = implicit_fixed_point(
         improve, start, tolerance=TOLERANCE, max_iterations=MOST_ITERATIONS
     )
-    return given, respond(kinds, window, paths, net, given)[1], residual, iterations
+    better, found = respond(kinds, window, paths, net, given)
+    return given, found, mismatch(given, better, found), iterations
+
+
+def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:
+    """Return how far what classes give is from what they are given: rates relative, levels as they are met."""
+    rates = [jnp.abs(getattr(better, name) / getattr(given, name) - 1.0) for name in ("data", "acks", "rto")]
+    others = [jnp.abs(getattr(better, name) - getattr(given, name)) for name in ("wait", "refused")]
+    often = jnp.stack([one.rounds.law.law.sum(axis=1) for one in found])
+    levels = (often * jnp.abs(better.level - given.level)).sum(axis=1)
+    return jnp.max(jnp.stack([*rates, *others, levels]))
 
 
 def metrics_of(

@@ -25,7 +25,7 @@ from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.piconet_scope import LARGEST_ROUND, loses_segments
 
-CONVERGED = 1e-5
+CONVERGED = 2e-3
 """Mismatch up to which an answer stands."""
 NOTHING = 1e-9
 """Chance of a segment to get through below which nothing is said about the connection."""
