@@ -454,7 +454,6 @@ def _found(
     )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
 def solve(
     kinds: tuple[int, ...], window: int, paths: tuple[Path, ...], net: Network
 ) -> tuple[Given, tuple[Found, ...], Array, Array]:
@@ -486,7 +485,7 @@ def solve(
 
 
 def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:
-    """Return how far what classes give is from what they are given: rates relative, levels as they are met."""
+    """Return by how much the classes give other than they are given: rates relative, levels as met."""
     rates = [jnp.abs(getattr(better, name) / getattr(given, name) - 1.0) for name in ("data", "acks", "rto")]
     others = [jnp.abs(getattr(better, name) - getattr(given, name)) for name in ("wait", "refused")]
     often = jnp.stack([one.rounds.law.law.sum(axis=1) for one in found])

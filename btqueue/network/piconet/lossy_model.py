@@ -7,6 +7,8 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,12 +23,14 @@ from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, piconet_of
 from btqueue.network.piconet.structure import Layout, layout_of, packets_of
 from btqueue.network.piconet.trains import failure_rates
+from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.piconet_scope import LARGEST_ROUND, loses_segments
 
-CONVERGED = 2e-3
-"""Mismatch up to which an answer stands."""
+CONVERGED = 1e-2
+"""Mismatch up to which an answer stands, as a share of a rate, or of a segment's tokens: where buffers refuse
+segments, mean levels that are met rarely can go on to move."""
 NOTHING = 1e-9
 """Chance of a segment to get through below which nothing is said about the connection."""
 LATE = 1.1
@@ -40,12 +44,47 @@ CROWDED = 0.5
 
 
 class Findings(NamedTuple):
-    """What warnings are about: classes at the solution, mismatch, iterations, longest round trip."""
+    """What warnings are about; of classes (K,).
 
-    found: tuple[lossy.Found, ...]
+    Attributes:
+        duty: share of the time that a flow needs for its load.
+        timeout: without doublings (s).
+        others: share of the air that others use.
+        through: probability that a lone segment and its acknowledgement get through.
+        residual: mismatch of what classes give and are given.
+        iterations: of the fixed point.
+    """
+
+    duty: Array
+    timeout: Array
+    others: Array
+    through: Array
     residual: Array
     iterations: Array
-    rtt_s: Array
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["paths", "network"], meta_fields=["kinds", "window"])
+@dataclass(frozen=True)
+class System:
+    """All that an answer depends on: channels of the classes, largest window, classes, and what may vary."""
+
+    kinds: tuple[int, ...]
+    window: int
+    paths: tuple[lossy.Path, ...]
+    network: lossy.Network
+
+
+@Kept
+def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
+    """Return metrics, by class (K,), rates in segments a second, or of the network (), and findings."""
+    given, found, residual, iterations = lossy.solve(
+        system.kinds, system.window, system.paths, system.network
+    )
+    metrics = lossy.metrics_of(system.paths, system.network, given, found)
+    named = (
+        jnp.stack([getattr(one, name) for one in found]) for name in ("duty", "timeout", "others", "through")
+    )
+    return metrics, Findings(*named, residual, iterations)
 
 
 class LossyPlan:
@@ -64,7 +103,7 @@ class LossyPlan:
         own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
         self.layout = layout_of(self.piconet, apart=own)
         self.parameters = _values(scenario, self.piconet)
-        self._window = min(scenario.transport.receive_window_segments, LARGEST_ROUND)
+        self._window = min(self.piconet.window, LARGEST_ROUND)
         self._kinds, self._paths = _paths(scenario, self.piconet, self.layout)
 
     @in_float64
@@ -86,9 +125,9 @@ class LossyPlan:
         if unknown := sorted(set(changed) - set(self.parameters)):
             raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
         network = self._network({**self.parameters, **changed})
-        given, found, residual, iterations = lossy.solve(self._kinds, self._window, self._paths, network)
-        metrics = lossy.metrics_of(self._paths, network, given, found)
-        kilobits = self.piconet.segment_bytes * 8 / 1000
+        metrics, findings = metrics_of(System(self._kinds, self._window, self._paths, network))
+        metrics = dict(metrics)
+        kilobits = self.piconet.message_bytes * 8 / 1000
         for name in ("goodput_kbps", "throughput_kbps"):
             metrics[name] = metrics[name] * kilobits
         of_flow, up = (
@@ -96,7 +135,6 @@ class LossyPlan:
             np.array([s.port.way == UP for s in self.piconet.senders]),
         )
         waiting = (metrics.pop("waiting")[of_flow] * up).sum() / self.piconet.stations
-        findings = Findings(found, residual, iterations, metrics["rtt_s"].max())
         by_flow = {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
         return by_flow | {"token_buffer": waiting}, findings
 
@@ -106,7 +144,7 @@ class LossyPlan:
         assert net.ack is not None
         headers = scenario.link.l2cap_header_bytes + transport.header_bytes
         types = [PACKET_TYPES[name] for name in scenario.link.packets]
-        pieces = segment(round(net.segment_bytes) + headers, types, scenario.link.segmentation)
+        pieces = segment(net.message_bytes + headers, types, scenario.link.segmentation)
         full = control.charge == "payload"
         prices = [float(p.packet.payload_bytes if full else p.carried_bytes) for p in pieces]
         constant = self._kinds[0] == lossy.CONSTANT
@@ -119,7 +157,7 @@ class LossyPlan:
             sender = net.senders[member]
             key = f"network.flows[{member}].load_kbps" if sender.own_load else "traffic.load_kbps"
             kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
-            loads.append(kbps * 1000.0 / (8.0 * net.segment_bytes))
+            loads.append(kbps * 1000.0 / (8.0 * net.message_bytes))
         keys = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
         bers = jnp.stack([number(key, 0.0) for key in keys])
 
@@ -169,7 +207,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "converged": True,
         "residual": float(findings.residual),
         "iterations": int(findings.iterations),
-        "warnings": warnings_of(plan, findings),
+        "warnings": warnings_of(plan, findings, metrics["rtt_s"].max()),
     }
     return {**metrics, "queue_packets": queues}, notes
 
@@ -178,7 +216,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
     """Return the metrics of a plan and its findings, as numbers of numpy."""
     metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
-    if min(float(one.through) for one in findings.found) < NOTHING:
+    if findings.through.min() < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
     if not findings.residual <= CONVERGED:
         raise NoConvergence(
@@ -234,7 +272,7 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     for number, sender in enumerate(piconet.senders):
         if np.isfinite(sender.rate):
             key = f"network.flows[{number}].load_kbps" if sender.own_load else "traffic.load_kbps"
-            found[key] = sender.rate * piconet.segment_bytes * 8 / 1000
+            found[key] = sender.rate * piconet.message_bytes * 8 / 1000
     if control.enabled:
         for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
             found[f"flow_control.{name}"] = float(getattr(control, name))
@@ -247,12 +285,12 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     return found | {f"radio.{name}": float(getattr(radio, name)) for name in keys}
 
 
-def warnings_of(plan: LossyPlan, findings: Findings) -> list[str]:
+def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
     """Return a warning for each regime in which the answer is less certain."""
-    transport, found, weak = plan.scenario.transport, findings.found, []
+    transport, weak = plan.scenario.transport, list[str]()
     least = transport.min_rto_s
-    timeout = max(float(one.timeout) for one in found)
-    if any(one.duty < 1.0 for one in found):
+    timeout = float(findings.timeout.max())
+    if (findings.duty < 1.0).any():
         weak.append(
             "radio errors hardly hold the connections back: messages come one by one, and their round trips "
             "and repetitions are only roughly accounted for"
@@ -262,7 +300,7 @@ def warnings_of(plan: LossyPlan, findings: Findings) -> list[str]:
             f"timeouts last {timeout:.2f} s, more than their floor, and so depend on how round trips vary: "
             "goodput and timeouts come out up to 26 % high"
         )
-    if least < SHORT_TIMEOUT * findings.rtt_s:
+    if least < SHORT_TIMEOUT * rtt_s:
         weak.append(
             f"transport.min_rto_s = {least:g} is less than {SHORT_TIMEOUT:g} round trips: goodput comes out "
             "up to 18 % high"
@@ -272,7 +310,7 @@ def warnings_of(plan: LossyPlan, findings: Findings) -> list[str]:
             f"segments of {len(plan.piconet.data.packets)} packets: several go in one visit, which the times "
             "of a burst do not account for; round trips come out up to 43 % short"
         )
-    if (others := max(float(one.others) for one in found)) > CROWDED:
+    if (others := float(findings.others.max())) > CROWDED:
         weak.append(
             f"the others use {others:.0%} of the air, which processor sharing describes only roughly: "
             "goodput comes out up to 15 % high"
