@@ -396,7 +396,7 @@ def respond(
 
 
 def _met(flows: Numbers, values: list[Array]) -> Array:
-    return flows @ jnp.stack(values)
+    return jnp.asarray(flows) @ jnp.stack(values)
 
 
 def _timeout(found: Found, net: Network) -> Array:

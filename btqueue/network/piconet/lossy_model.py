@@ -81,10 +81,11 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
         system.kinds, system.window, system.paths, system.network
     )
     metrics = lossy.metrics_of(system.paths, system.network, given, found)
-    named = (
-        jnp.stack([getattr(one, name) for one in found]) for name in ("duty", "timeout", "others", "through")
-    )
-    return metrics, Findings(*named, residual, iterations)
+    of_classes = {
+        name: jnp.stack([getattr(one, name) for one in found])
+        for name in ("duty", "timeout", "others", "through")
+    }
+    return metrics, Findings(**of_classes, residual=residual, iterations=iterations)
 
 
 class LossyPlan:
