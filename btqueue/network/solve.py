@@ -138,8 +138,8 @@ def plan(scenario: Scenario) -> Plan | LossyPlan:
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than that of a piconet answers, or a load that changes, or where only TCP repairs
-    what the radio loses.
+    Empty where another model than that of a piconet answers, or a load that changes, or where TCP alone
+    repairs what the radio loses.
     """
     if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
         return {}
