@@ -78,7 +78,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
 def loses_segments(s: Scenario) -> bool:
     """Whether the radio loses segments that only TCP repairs, and rounds of its windows say what that does.
 
-    Constant errors on one hop with larger windows, or other senders than NewReno, are a law of TCP on open queues.
+    Constant errors on one hop with larger windows, or other senders, are a law of TCP on open queues.
     """
     if s.transport.protocol != "tcp" or s.link.arq != "none" or not _is_lossy(s):
         return False
