@@ -11,7 +11,7 @@ import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet.air import Passage, Question, bounded, passage
+from btqueue.network.piconet.air import Passage, bounded, passage
 from btqueue.network.piconet.bucket import Solution, levels, queue
 from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.exchange import exchange_of
@@ -51,7 +51,7 @@ def passages(scenario: bt.Scenario, **changes) -> tuple[list[Passage], float]:
     found = []
     for number in range(len(plan.layout.members)):
         one, ways = jax.tree.map(lambda leaf, k=number: leaf[k], (classes, network.ways))
-        found.append(passage(Question(network.structure, network.sent, offered, one, ways, jnp.asarray(inf))))
+        found.append(passage(network.question(offered, one, ways, jnp.asarray(inf))))
     return [seen for seen, _ in found], float(found[0][1])
 
 
@@ -345,7 +345,7 @@ def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes)
             {"network__flows": "ring", "link__arq": 3, "radio__model": "constant", "radio__ber": 1e-5},
             "link.arq",
         ),
-        ({"transport__variant": "vegas", "network__flows": "downlink"}, "transport.variant"),
+        ({"transport__variant": "vegas", "flow_control__baseband_packets": 20}, "transport.variant"),
         (
             {"link__arq": "none", "radio__model": "gilbert-elliott", "transport__protocol": "none"},
             "radio.model",
@@ -414,8 +414,12 @@ def test_more_than_the_slots_carry_without_a_transport(places):
         )
     )
     capacity = 11.68 / (2 * (DATA_SLOTS + PACKETS) * SLOT_S)
-    assert float(found["goodput_kbps"].mean()) == pytest.approx(capacity, rel=2e-3)
-    assert any("queues grow" in warning for warning in found.attrs["warnings"])
+    carried = float(found["goodput_kbps"].mean()) / capacity
+    if places is None:
+        assert carried == pytest.approx(1.0, rel=2e-3)
+        assert any("queues grow" in warning for warning in found.attrs["warnings"])
+    else:  # of many messages a full queue takes a part, which is sent for nothing
+        assert 0.0 < carried < 0.5
     assert "delay_s" not in found and "queue_packets" not in found
     if places is None:
         assert "segment_loss" not in found  # nothing is lost: it waits, for ever longer

@@ -104,7 +104,7 @@ class LossyPlan:
         own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
         self.layout = layout_of(self.piconet, apart=own)
         self.parameters = _values(scenario, self.piconet)
-        self._window = min(self.piconet.window, LARGEST_ROUND)
+        self._window = min(scenario.transport.receive_window_segments, LARGEST_ROUND)
         self._kinds, self._paths = _paths(scenario, self.piconet, self.layout)
 
     @in_float64
@@ -128,7 +128,7 @@ class LossyPlan:
         network = self._network({**self.parameters, **changed})
         metrics, findings = metrics_of(System(self._kinds, self._window, self._paths, network))
         metrics = dict(metrics)
-        kilobits = self.piconet.message_bytes * 8 / 1000
+        kilobits = self.piconet.segment_bytes * 8 / 1000
         for name in ("goodput_kbps", "throughput_kbps"):
             metrics[name] = metrics[name] * kilobits
         of_flow, up = (
@@ -145,7 +145,7 @@ class LossyPlan:
         assert net.ack is not None
         headers = scenario.link.l2cap_header_bytes + transport.header_bytes
         types = [PACKET_TYPES[name] for name in scenario.link.packets]
-        pieces = segment(net.message_bytes + headers, types, scenario.link.segmentation)
+        pieces = segment(round(net.segment_bytes) + headers, types, scenario.link.segmentation)
         full = control.charge == "payload"
         prices = [float(p.packet.payload_bytes if full else p.carried_bytes) for p in pieces]
         constant = self._kinds[0] == lossy.CONSTANT
@@ -158,7 +158,7 @@ class LossyPlan:
             sender = net.senders[member]
             key = f"network.flows[{member}].load_kbps" if sender.own_load else "traffic.load_kbps"
             kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
-            loads.append(kbps * 1000.0 / (8.0 * net.message_bytes))
+            loads.append(kbps * 1000.0 / (8.0 * net.segment_bytes))
         keys = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
         bers = jnp.stack([number(key, 0.0) for key in keys])
 
@@ -273,7 +273,7 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     for number, sender in enumerate(piconet.senders):
         if np.isfinite(sender.rate):
             key = f"network.flows[{number}].load_kbps" if sender.own_load else "traffic.load_kbps"
-            found[key] = sender.rate * piconet.message_bytes * 8 / 1000
+            found[key] = sender.rate * piconet.segment_bytes * 8 / 1000
     if control.enabled:
         for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
             found[f"flow_control.{name}"] = float(getattr(control, name))
