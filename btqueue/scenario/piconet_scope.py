@@ -49,8 +49,6 @@ LEAST_KBPS = 1e-6
 """Rate that counts as one."""
 MOST_PLACES = 1000
 """Packets that bucket and token buffer hold together: their chain has as many states, and takes seconds."""
-LARGEST_TABLED = 10
-"""Segments, for the TCP senders other than NewReno where segments are lost on the radio."""
 
 WHERE_LOST: Mapping[str, object] = MappingProxyType(
     {
@@ -262,10 +260,10 @@ def _room(s: Scenario) -> Iterator[Limit]:
             yield Limit(f"flow_control.{name}", places, available)
         overflows |= places < window * packets
     if tcp:
-        yield from _senders(s, overflows, window)
+        yield from _senders(s, overflows)
 
 
-def _senders(s: Scenario, overflows: bool, window: int) -> Iterator[Limit]:
+def _senders(s: Scenario, overflows: bool) -> Iterator[Limit]:
     """Yield what TCP's law does not know: it has losses on the radio, which are independent of windows."""
     lossy = _is_lossy(s) and s.link.arq != "unlimited"
     variants = set()
@@ -281,9 +279,6 @@ def _senders(s: Scenario, overflows: bool, window: int) -> Iterator[Limit]:
             yield Limit(one.key, one.value, "leaving it out on a lossy radio, the same for all flows")
     if lossy and variants - {s.transport.variant}:
         yield Limit("transport.variant", s.transport.variant, "the same for all flows on a lossy radio")
-    if variants != {"newreno"} and window > LARGEST_TABLED and lossy:
-        available = f'at most {LARGEST_TABLED} on a lossy radio, or transport.variant = "newreno"'
-        yield Limit("transport.receive_window_segments", window, available)
 
 
 def _is_lossy(s: Scenario) -> bool:

@@ -137,7 +137,7 @@ def law(variant: str, window: int, *, timestamps: bool = True, delayed_ack: bool
     """
     if variant not in ("tahoe", "reno", "newreno", "sack"):
         raise NoLaw("variant", '"tahoe", "reno", "newreno", "sack"')
-    longest = LONGEST_WINDOW if variant == "newreno" else EXACT_WINDOWS
+    longest = longest_window(variant)
     if not 1 <= window <= longest:
         more = "" if variant == "newreno" else f', 1 to {LONGEST_WINDOW} with variant = "newreno"'
         raise NoLaw("receive_window_segments", f"1 to {longest}{more}")
@@ -146,6 +146,15 @@ def law(variant: str, window: int, *, timestamps: bool = True, delayed_ack: bool
     receivers = [Receiver.LONG_TIMER, Receiver.SHORT_TIMER] if delayed_ack else [Receiver.AT_ONCE]
     parts = [_law(variant, window, receiver, timestamps) for receiver in receivers]
     return TcpLaw(*(np.stack(values) for values in zip(*parts, strict=True)))
+
+
+def longest_window(variant: str) -> int:
+    """Return the largest receive window of a variant whose law is tabulated (segments).
+
+    Larger ones have the same law as long as losses keep windows small: with a mean window of up to 0.65 of
+    this one, the goodput of larger ones is within 1.7 % (NewReno's tables of 10, 16, 32 and 64 segments).
+    """
+    return LONGEST_WINDOW if variant == "newreno" else EXACT_WINDOWS
 
 
 def _law(variant: str, window: int, receiver: Receiver, timestamps: bool) -> TcpLaw:

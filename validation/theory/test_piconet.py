@@ -485,3 +485,20 @@ def test_a_batch_is_many_single_answers():
 def test_a_plan_names_what_may_be_varied():
     with pytest.raises(KeyError, match=r"traffic\.load_kbps"):
         plan_of("ring").metrics({"traffic.laod_kbps": 3.0})
+
+
+def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
+    lossy = star(
+        link__arq="none", radio__model="constant", transport__variant="sack", traffic__source="greedy"
+    )
+    small, large = (
+        bt.solve(
+            lossy.with_(radio__ber=3e-5, transport__receive_window_segments=window, run__solver="analytic")
+        )
+        for window in (10, 30)
+    )
+    assert float(small["window_segments"].max()) < 0.65 * 10
+    assert np.allclose(large["goodput_kbps"], small["goodput_kbps"], rtol=0.02)
+    rare = lossy.with_(radio__ber=1e-7, transport__receive_window_segments=30)
+    with pytest.raises(NoConvergence, match=r"windows of 10 segments"):
+        bt.solve(rare)

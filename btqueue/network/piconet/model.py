@@ -41,12 +41,14 @@ from btqueue.network.piconet.structure import (
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
-from btqueue.transport.tcp_law import TcpLaw, law
+from btqueue.transport.tcp_law import TcpLaw, law, longest_window
 
 NEAR = 0.9
 """Share of the carried load above which a flow's round trip is least certain."""
 NEAR_RELAYED = 0.7
 """The same for flows between two stations whose windows outgrow a buffer."""
+WELL_INSIDE = 0.65
+"""Mean window, as a share of the largest one in TCP's tables, up to which that limit makes no difference."""
 NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""
 STRETCHED = 2.0
@@ -226,6 +228,7 @@ class Plan:
     Attributes:
         scenario: that is answered.
         parameters: the values of the keys that may be varied.
+        law: TCP's, where segments can be lost on the radio.
     """
 
     def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
@@ -243,7 +246,7 @@ class Plan:
             self.piconet.ack is not None and self.piconet.worst_error > 0.0 and not _repeated(self.piconet)
         )
         self._structure = structure_of(self.piconet, self.layout, lossy=lossy)
-        self._law = _law(scenario, lossy)
+        self.law = _law(scenario, lossy)
 
     @in_float64
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -296,7 +299,7 @@ class Plan:
     @in_float64
     def system(self, values: Mapping[str, Any]) -> System:
         """Return what is solved where the keys that may be varied have these values."""
-        return System(self._structure, self._law, self._inputs({**self.parameters, **values}))
+        return System(self._structure, self.law, self._inputs({**self.parameters, **values}))
 
     def _inputs(self, values: Mapping[str, Any]) -> Inputs:
         scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
@@ -393,7 +396,8 @@ def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
     if not lossy:
         return None
     transport = scenario.transport
-    return law(transport.variant, transport.receive_window_segments, timestamps=transport.timestamps)
+    window = min(transport.receive_window_segments, longest_window(transport.variant))
+    return law(transport.variant, window, timestamps=transport.timestamps)
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -471,6 +475,7 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
             "not know: give their windows room (transport.receive_window_segments, "
             "flow_control.buffer_packets), or lower traffic.load_kbps"
         )
+    _require_law(plan, metrics)
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
     if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
         known.pop("delay_s", None)
@@ -484,6 +489,24 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
         "warnings": warnings_of(plan, findings),
     }
     return known, notes
+
+
+def _require_law(plan: Plan, metrics: dict[str, np.ndarray]) -> None:
+    """Make sure that windows beyond those of TCP's tables would make no difference.
+
+    Raises:
+        NoConvergence: they would.
+    """
+    if plan.law is None:
+        return
+    transport = plan.scenario.transport
+    variant, asked = transport.variant, transport.receive_window_segments
+    longest = longest_window(variant)
+    if asked > longest and not (metrics["window_segments"] < WELL_INSIDE * longest).all():
+        raise NoConvergence(
+            f'transport.receive_window_segments = {asked}: the law of "{variant}" with losses is known to '
+            f"windows of {longest} segments, and these connections would use more"
+        )
 
 
 def warnings_of(plan: Plan, findings: Findings) -> list[str]:
