@@ -123,9 +123,11 @@ def test_a_worker_that_dies_or_hangs_is_a_fault_of_its_seed(monkeypatch, tmp_pat
 
 @pytest.fixture(scope="module")
 def answers():
+    # followed, for windows and timeouts, which the queues do not give where a buffer loses anything
     scenario = Scenario().with_(
-        run__duration_s=30, run__warmup_s=0, run__replications=2, traffic__load_kbps=60
-    )
+        run__duration_s=30, run__warmup_s=0, run__replications=2, run__solver="followed",
+        traffic__load_kbps=60,
+    )  # fmt: skip
     found = {"solve": bt.solve(scenario), "simulate": bt.simulate(scenario)}
     assert all(impossible(scenario, answer) == [] for answer in found.values())
     return scenario, found

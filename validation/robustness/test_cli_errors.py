@@ -51,7 +51,11 @@ BAD_INPUT = [
         ["not built yet"],
     ),
     (["compare", NAME, "--set", "transport.variant=vegas"], ["vegas", "not built yet"]),
-    (["solve", NAME, "--set", "traffic.source=ibp"], ["ibp", "not built yet"]),
+    (
+        ["solve", NAME, *("--set", "link.arq=unlimited"), *("--set", "link.flush_timeout_s=0.1")]
+        + ["--set", "radio.model=constant", "--set", "radio.ber=1e-4"],
+        ["flush_timeout_s", "not built yet"],
+    ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),
     (["simulate", NAME, "--thread", "2"], ["--thread"]),
     (["solve"], ["SCENARIO"]),

@@ -198,7 +198,7 @@ def test_packets_are_damaged_as_often_as_the_bit_error_rate_says():
     ("change", "key"),
     [
         ({"polling__bridge_schedule": "sniff"}, "polling.bridge_schedule"),
-        ({"link__arq": "unlimited"}, "link.arq"),
+        ({"link__arq": "unlimited", "radio__model": "constant", "radio__ber": 1e-6}, "link.arq"),
         ({"network__flows": "downlink"}, "network.flows"),
         ({"network__flows": [{"from": "p1.1", "to": "b1"}]}, "network.flows"),
         ({"network__flows": [{"from": "p1.1", "to": "p2.1"}] * 2}, "network.flows"),
