@@ -13,9 +13,18 @@ the segment comes: as in M/G/1 that adds sum(x w^2) / (2 (1 - rho')), for visits
 visit serves at most M frames: no more of a station's work is served during a wait than its visits hold
 (`bounded`), so that light flows do not wait for the backlog of a saturated station.
 
-**Own port.** A train that waits behind others of its port goes a time D = (k (l + 1) + 2 (n - 1) k / M) /
-(1 - rho') later for each of them: its frames, and its share of a cycle of M frames. So the port is an M/G/1
-queue with this service.
+**Own port.** A train that waits behind another of its port goes later by the frames of that one, by its share
+of a cycle of M frames, (k (l + 1) + 2 (n - 1) k / M), and by all that it brings with it on its further ports,
+over 1 - rho'' with rho'' the work of all that this port does not bring about. While it is busy its visits are
+full, and packets of the other way share its frames. So the port is an M/G/1 queue with this service.
+
+**Blocks.** Relayed data go up at a station and down at the next one in the polling order at once, and an
+acknowledgement follows its data. So they are one train to a segment that comes meanwhile, unless its own
+station is visited in between; each visit of at most M frames is a train of its own.
+
+**Further ports.** Trains that the central relays come in the cycle in which they are served: nothing waits
+behind them there. An acknowledgement waits behind the segments of its first port. At the end of a visit that
+its data have filled it finds that queue just after a service.
 
 Nothing is fitted. For equal stations under exhaustive service the sum is the mean wait of the pseudo-
 conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for n / (1 - rho') in the place
@@ -29,10 +38,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from btqueue.network.piconet.lone import BACK, DATA, EMPTY_FRAME, Ways
+from btqueue.network.piconet.lone import BACK, DATA, DATA_ON, EMPTY_FRAME, Ways
+from btqueue.network.piconet.ports import UP
 from btqueue.network.piconet.sources import Batch, growth, within
 from btqueue.network.piconet.structure import Class, Structure
-from btqueue.network.piconet.trains import Sent
+from btqueue.network.piconet.tails import NONE, Tail, longest
+from btqueue.network.piconet.trains import Sent, fills_after
 from btqueue.queueing.implicit import at_root, distance
 
 FULL = 0.985
@@ -43,57 +54,89 @@ MOST_ITERATIONS = 300
 UNIT = 100.0
 """Slots in which the iteration measures times."""
 TINY = 1e-300
-FIRST = np.array([1.0, 0.0])
-"""Of both kinds of trains, data."""
+FIRST = np.array([1.0, 1.0, 0.0, 0.0])
+"""1 at crossings of data."""
 SUBSTITUTIONS = 4
+CORNER = 8.0
+"""Power with which a minimum is rounded off: at the corner it is 8 % below."""
 KINDS = np.array([0, 0, 1, 1])
 """Kind of train at each crossing: data or acknowledgement."""
+HOSTS = np.array([1.0, 0.0, 1.0, 0.0])
+"""1 at crossings to which trains come from a host, 0 where the central relays them."""
+FURTHER = np.triu(np.ones((4, 4)), 1)
+"""1 at crossings that come after another one of the same flow."""
 
 
 class Passage(NamedTuple):
     """What a flow sees; times in slots.
 
     Attributes:
-        delay: mean time from the writing of a segment to its arrival, but for the wait behind others of its
-            port.
-        answer: mean time from there to the arrival of the acknowledgement.
+        delay: mean time from the writing of a segment to its arrival, but for `wait`.
+        answer: mean time from there to the arrival of the acknowledgement, but for `wait_back`.
         wait: mean wait behind others of its first port.
+        load: of that port.
+        service: by how much each segment of its own before it adds to that wait.
+        bare: the same, if that one is not answered.
+        turn: time of that port for each of its segments while it is busy.
         fixed: segments of its own message that are ahead in it.
         bursty: whether segments come in bursts (0 or 1).
-        service: by how much each segment of its own before it adds to that wait.
         share: of that wait that is behind its own segments.
-        load: of its first port.
+        frame: time from frame to frame of its first port while that is busy.
+        wait_back: mean wait of the acknowledgement behind trains of its own first port.
+        load_back: of that port.
         residual: change of all that is unknown by one more iteration.
     """
 
     delay: Array
     answer: Array
     wait: Array
+    load: Array
+    service: Array
+    bare: Array
+    turn: Array
     fixed: Array
     bursty: Array
-    service: Array
     share: Array
-    load: Array
+    frame: Array
+    wait_back: Array
+    load_back: Array
     residual: Array
 
-    def wait_inside(self, window: Array) -> Array:
-        """Return the wait of segments that a window has let out; the others wait at their sender.
+    def under_way(self, rate: Array, window: Array) -> Array:
+        """Return the mean number of segments under way."""
+        alone = self.delay + self.answer
+        most = self.longest(alone, self.turn, window)
+        back = longest(Tail.of(self.load_back, self.wait_back), NONE, most - alone)
+        wait = longest(Tail.of(self.load, self.wait), NONE, most - alone - back)
+        return rate * (alone + back + jnp.where(self.bursty > 0.0, self.wait_in_bursts(window), wait))
+
+    def longest(self, alone: Array, turn: Array, window: Array) -> Array:
+        """Return the longest round trip: segments of a full window go round one after the other.
+
+        Args:
+            alone: round trip without waits at ports of hosts.
+            turn: time from segment to segment.
+            window: most segments under way.
+        """
+        endless = jnp.isinf(window) | (self.bursty > 0.0)
+        return jnp.where(endless, jnp.inf, jnp.maximum(jnp.where(endless, 1.0, window) * turn, alone))
+
+    def wait_in_bursts(self, window: Array) -> Array:
+        """Return the wait of segments of bursts that a window has let out; the others wait at their sender.
 
         The number of own segments at the port is taken as geometric from the first on, with the right mean,
         but for those of the same message. Of a burst as many are elsewhere as go round while one is served.
-        A window that is shorter than a round trip lets the next segment out no sooner.
         """
-        turn = jnp.maximum(self.service, (self.delay + self.answer) / window)
-        elsewhere = (self.delay + self.answer) / self.service - 1.0
-        room = jnp.maximum(window - jnp.maximum(elsewhere, 0.0), 1.0)
-        window, turn = (jnp.where(self.bursty > 0.0, a, b) for a, b in ((room, window), (self.service, turn)))
+        elsewhere = (self.delay + self.answer + self.wait_back) / self.service - 1.0
+        window = jnp.maximum(window - jnp.maximum(elsewhere, 0.0), 1.0)
         wait = self.wait - self.fixed * self.service
         waiting = self.load * wait / self.service
         more = waiting / jnp.maximum(self.load + waiting, TINY)
-        beyond = jnp.where(jnp.isinf(window), 0.0, more ** jnp.where(jnp.isinf(window), 1.0, window))
-        inside = jnp.maximum((turn + wait) * (1.0 - beyond) - turn, 0.0)
+        endless = jnp.isinf(window)
+        beyond = jnp.where(endless, 0.0, more ** jnp.where(endless, 1.0, window))
+        inside = jnp.maximum((self.service + wait) * (1.0 - beyond) - self.service, 0.0)
         inside = inside + within(self.fixed, window) * self.service
-        inside = jnp.where(jnp.isinf(window), self.wait, inside)
+        inside = jnp.where(endless, self.wait, inside)
         return (1.0 - self.share) * self.wait + self.share * inside
 
 
@@ -101,33 +144,34 @@ class Air(NamedTuple):
     """The polled air at given rates; times in slots, arrays by station (N,) or port (N, 2).
 
     Attributes:
-        rate: (F, 2) segments and acknowledgements of each flow a slot.
+        rate: (F, 4) trains of each flow a slot, by crossing.
         sent: transmissions of a segment and of an acknowledgement.
-        by_kind: (N, 2, 2) trains a slot, by port and kind.
-        in_batches: the same, each counted with those of its batch.
-        work: (2,) slots that a train takes beyond what empty frames would have, data and acknowledgement.
-        work_in: (N, 2) such slots a slot.
+        works: (F, 4) slots that a train takes beyond what empty frames would have, by crossing.
+        frames_in, filled_in: (N, 2) frames, and visits that they fill, a slot.
+        work_in: (N, 2) slots of `works` a slot.
         work_at: (N,) the same, less what shared frames save.
         saved: (N,) slots that shared frames save.
         full_visit: (N,) slots of a visit of M frames.
         cycle: mean time from visit to visit.
-        works: (F,) slots of work of each flow a slot.
-        service: (N, 2, 2) slots by which a train makes the next one of its port later, by port and kind.
+        present: (N, 2) probability that a packet is at a port when its visit begins.
+        service: (F, 4) slots by which a train makes the next one of its port later, by crossing.
+        brought: (F, 4) share of that which it brings with it on further ports.
         load: (N, 2) of the ports.
     """
 
     rate: Array
     sent: tuple[Sent, Sent]
-    by_kind: Array
-    in_batches: Array
-    work: Array
+    works: Array
+    frames_in: Array
+    filled_in: Array
     work_in: Array
     work_at: Array
     saved: Array
     full_visit: Array
     cycle: Array
-    works: Array
+    present: Array
     service: Array
+    brought: Array
     load: Array
 
 
@@ -136,7 +180,7 @@ class Unknown(NamedTuple):
 
     Attributes:
         present: (N, 2) probability that a packet is at a port when its visit begins.
-        service: (N, 2, 2) as in `Air`.
+        service: (F, 4) as in `Air`.
         waits: (7,) half a cycle of the first port; waits on the way to the receiver, and there and back.
         beside: share of the own segments that are under way beside one.
     """
@@ -156,10 +200,10 @@ class Question(NamedTuple):
         offered: (F,) segments a second of each flow.
         acks: (F,) acknowledgements a segment.
         batch: in which the segments of each flow come, (F,).
+        clocked: (F,) share of the acknowledgements that come at any time.
         regular: (F,) 1 for periodic sources.
         one: the class.
         ways: of a lone segment of that class.
-        clocked: share of its acknowledgements that come at any time.
         window: most segments that a flow has under way.
     """
 
@@ -168,10 +212,10 @@ class Question(NamedTuple):
     offered: Array
     acks: Array
     batch: Batch
+    clocked: Array
     regular: Array
     one: Class
     ways: Ways
-    clocked: Array
     window: Array
 
 
@@ -184,8 +228,8 @@ def passage(question: Question) -> tuple[Passage, Array]:
 
 def _iterate(question: Question) -> Unknown:
     """Improve all that is unknown until nothing moves."""
-    ports = question.structure.at_port.shape[-1]
-    start = Unknown(jnp.zeros((ports // 2, 2)), jnp.ones((ports // 2, 2, 2)), jnp.ones(7), jnp.ones(()))
+    flows, crossings, ports = question.structure.at_port.shape
+    start = Unknown(jnp.zeros((ports // 2, 2)), jnp.ones((flows, crossings)), jnp.ones(7), jnp.ones(()))
 
     def unfinished(state: tuple[Unknown, Array, Array]) -> Array:
         _, moved, count = state
@@ -209,12 +253,14 @@ def _sweep(question: Question, unknown: Unknown) -> tuple[Unknown, Passage, Air]
     structure, one = question.structure, question.one
     service, found, air = _air(question, unknown)
     there, at_once, later = question.ways
-    back = jax.tree.map(lambda a, b: a + question.clocked * (b - a), at_once, later)
+    clocked = one.member @ question.clocked
+    back = jax.tree.map(lambda a, b: a + clocked * (b - a), at_once, later)
     others = _others(structure, air, one, unknown.beside)  # (4, N)
     begotten = jnp.full((), jnp.nan)
     if structure.regular:  # of the others' streams, in the place of Poisson streams
-        begotten = growth(air.works * (1.0 - one.member), question.regular)
-        others = others * _ratio(1.0 - 1.0 / begotten, (air.works * (1.0 - one.member)).sum())
+        works = _works(structure, air) * (1.0 - one.member)
+        begotten = growth(works, question.regular)
+        others = others * _ratio(1.0 - 1.0 / begotten, works.sum())
     waits = UNIT * unknown.waits
     slots = jnp.concatenate([structure.stations[None], there.slots[:2], back.slots])
     visits = jnp.concatenate([jnp.full(1, 0.5), there.visits[:2], back.visits])
@@ -224,7 +270,7 @@ def _sweep(question: Question, unknown: Unknown) -> tuple[Unknown, Passage, Air]
     seen = _seen(question, air, (there.rest, back.rest), waits, unknown.beside, begotten)
     beside = jnp.ones(())  # all others, which do not come in the way of flows of one hop
     if structure.relays:
-        mean = (one.member @ air.rate[:, 0]) * (seen.delay + seen.answer + seen.wait_inside(question.window))
+        mean = seen.under_way(one.member @ air.rate[:, DATA], question.window)
         # the number under way as geometric
         open_ended = jnp.isinf(question.window)
         more = (mean / (1.0 + mean)) ** jnp.where(open_ended, 1.0, question.window - 1.0)
@@ -234,64 +280,106 @@ def _sweep(question: Question, unknown: Unknown) -> tuple[Unknown, Passage, Air]
 
 
 def _air(question: Question, unknown: Unknown) -> tuple[Array, Array, Air]:
-    """Return better values of services, (N, 2, 2), and of the probabilities of a packet, (N, 2), and the air.
+    """Return better values of services, (F, 4), and of the probabilities of a packet, (N, 2), and the air.
 
     The port with fewer frames shares as many as find a packet at the other one: a packet is there if the
     port's queue is busy, or if one came while the port was not visited.
     """
     structure, sent = question.structure, question.sent
-    rate = (
-        question.offered[:, None]
-        * structure.slot_s
-        * jnp.stack([jnp.ones_like(question.acks), question.acks], 1)
-    )
-    frames = jnp.stack([one.mean for one in sent])
-    filled = jnp.stack([one.full_visits for one in sent])
-    slots = frames * jnp.stack([one.mean_slots + 1.0 for one in sent])
-    by_kind = jnp.einsum("fk,fkp->pk", rate, structure.kind_at_port).reshape(-1, 2, 2)  # station, way, kind
-    batched = rate.at[:, 0].multiply(1.0 + 2.0 * question.batch.ahead)
-    in_batches = jnp.einsum("fk,fkp->pk", batched, structure.kind_at_port).reshape(-1, 2, 2)
+    of_kind = jnp.stack([jnp.ones_like(question.acks), question.acks], axis=1)
+    rate = question.offered[:, None] * structure.slot_s * of_kind[:, KINDS]
+    frames, slots = _of_kinds(sent)
+
+    def at_ports(values: Array) -> Array:
+        return jnp.einsum("fc,fc,fcp->p", rate, values, structure.at_port).reshape(-1, 2)
+
+    filled = _filled(question)
     if structure.closes:  # each visit with data: trains that come in a cycle share one
-        filled = jnp.ones(2) * _alone(structure, by_kind, slots)
-    work = slots - EMPTY_FRAME * filled + structure.idle.polling.interleaved * EMPTY_FRAME * FIRST
-    frames_in, work_in = by_kind @ frames, by_kind @ work  # (N, 2)
+        trains, taken = (
+            at_ports(jnp.broadcast_to(values, filled.shape)).sum(1) for values in (1.0, slots[KINDS])
+        )
+        filled = jnp.full_like(filled, _alone(structure, trains, taken))
+    works = slots[KINDS] - EMPTY_FRAME * filled
+    works = works + structure.idle.polling.interleaved * EMPTY_FRAME * FIRST
+    frames_in, filled_in, work_in = (
+        at_ports(jnp.broadcast_to(values, filled.shape)) for values in (frames[KINDS], filled, works)
+    )
     fuller = jnp.where(frames_in[:, 1] > frames_in[:, 0], unknown.present[:, 1], unknown.present[:, 0])
     shared = frames_in.min(axis=1) * fuller
-    saved = EMPTY_FRAME * shared * (1.0 - _ratio(by_kind @ filled, frames_in).mean(axis=1))
+    saved = EMPTY_FRAME * shared * (1.0 - _ratio(filled_in, frames_in).mean(axis=1))
     work_at = work_in.sum(axis=1) - saved
     full_visit = structure.limit * _ratio(work_at, frames_in.sum(axis=1) - shared)
     cycle = EMPTY_FRAME * structure.stations / (1.0 - jnp.minimum(work_at.sum(), FULL))
-    # a train waits for its frames, and for its share of a cycle of M frames
-    visits = frames / structure.limit
-    alone = slots + EMPTY_FRAME * (structure.stations - 1.0) * visits
-    own = jnp.eye(work_at.size)[:, None, :] * work_in[:, :, None]  # (station, way, station)
     service = UNIT * unknown.service
-    works = (rate * work * structure.kind_at_port.sum(-1)).sum(-1)
-    others = (work_at - own)[:, :, None, :]
-    if structure.regular:
-        elsewhere = works * (1.0 - structure.at_port.max(axis=1).T)  # (P, F)
-        kept = _ratio(1.0 - 1.0 / growth(elsewhere, question.regular), elsewhere.sum(-1))
-        others = others * kept.reshape(-1, 2, 1, 1)
-    better = _stretched(service, alone, visits, others, full_visit)
-    load = (by_kind * service).sum(-1)
-    while_away = -jnp.expm1(-by_kind.sum(-1) * cycle / 2.0)
+    # a train waits for its frames, for its share of a cycle of M frames, and for what it brings with it
+    visits = frames / structure.limit
+    busy = slots[0] - EMPTY_FRAME * visits[0]  # its visits are full while the port is busy
+    paired = slots[1] - EMPTY_FRAME * frames[1]  # an acknowledgement goes in the frames of data
+    further = structure.at_port.sum(-1) * of_kind[:, KINDS] * jnp.stack([busy, busy, paired, paired])
+    per_train = jnp.maximum(of_kind[:, KINDS], TINY)
+    # known for single segments and plain polling: else frames are shared as they are at any time
+    plain = structure.idle.polling.plain * jnp.where(question.batch.ahead.max() > 0.0, 0.0, 1.0)
+    brought = plain * (further @ FURTHER.T) / per_train
+    own = (slots + EMPTY_FRAME * (structure.stations - 1.0) * visits)[KINDS]
+    alone = own + brought
+    load = at_ports(service)
+    while_away = -jnp.expm1(-at_ports(jnp.ones_like(filled)) * cycle / 2.0)
     present = 1.0 - (1.0 - jnp.minimum(load, 1.0)) * (1.0 - while_away)
     air = Air(
-        rate,
-        sent,
-        by_kind,
-        in_batches,
-        work,
-        work_in,
-        work_at,
-        saved,
-        full_visit,
-        cycle,
-        works,
+        rate, sent, works, frames_in, filled_in, work_in, work_at, saved, full_visit, cycle, unknown.present,
+        service, brought / alone, load,
+    )  # fmt: skip
+    others = _while_busy(structure, air, plain)  # (P, N)
+    if structure.regular:
+        elsewhere = _works(structure, air) * (1.0 - structure.at_port.max(axis=1).T)  # (P, F)
+        kept = _ratio(1.0 - 1.0 / growth(elsewhere, question.regular), elsewhere.sum(-1))
+        others = others * kept[:, None]
+    better = _stretched(
         service,
-        load,
+        alone,
+        jnp.broadcast_to(visits[KINDS], alone.shape),
+        jnp.einsum("fcp,pn->fcn", structure.at_port, others),
+        full_visit,
     )
     return better, present, air
+
+
+def _of_kinds(sent: tuple[Sent, Sent]) -> tuple[Array, Array]:
+    """Return mean frames of data and of acknowledgements, and their slots with empty other halves, (2,)."""
+    frames = jnp.stack([one.mean for one in sent])
+    return frames, frames * jnp.stack([one.mean_slots + 1.0 for one in sent])
+
+
+def _filled(question: Question) -> Array:
+    """(F, 4) visits that a lone train fills. An acknowledgement that goes up may fill one that data began."""
+    structure, (data, ack) = question.structure, question.sent
+    both = fills_after(data, ack, structure.limit) + data.fills_last * ack.full_visits
+    up = structure.at_port[:, BACK, UP::2].sum(-1) * (1.0 - question.clocked) * structure.idle.polling.plain
+    full = jnp.stack([data.full_visits, data.full_visits, ack.full_visits, ack.full_visits])
+    return full + jnp.outer(up * (both - ack.full_visits), jnp.eye(4)[BACK])
+
+
+def _works(structure: Structure, air: Air) -> Array:
+    """(F,) slots of work of each flow a slot."""
+    return (air.rate * air.works * structure.at_port.sum(-1)).sum(-1)
+
+
+def _while_busy(structure: Structure, air: Air, plain: Array) -> Array:
+    """(P, N) work a slot of others while the queue of a port is busy.
+
+    Packets of the other way all share its frames. What its trains bring with them is not among the others.
+    Unless `plain`, frames are shared as they are at any time.
+    """
+    at_station = structure.at_port.reshape(*structure.at_port.shape[:2], -1, 2).sum(-1)  # (F, 4, N)
+    alike = jnp.einsum("fcp,fdp->fcd", structure.at_port, structure.at_port)
+    brings = FURTHER * (1.0 - alike) * (air.rate * air.works)[:, None, :]
+    driven = jnp.einsum("fcp,fcd,fdn->pn", structure.at_port, brings, at_station)
+    own = jnp.repeat(jnp.eye(air.work_at.size), 2, axis=0)  # (P, N) 1 at the station of a port
+    other_way = air.work_in[:, ::-1].ravel()
+    paired = other_way - EMPTY_FRAME * (air.frames_in - air.filled_in)[:, ::-1].ravel()
+    share = own * _ratio(paired, other_way)[:, None] + (1.0 - own) * _ratio(air.work_at, air.work_in.sum(1))
+    busy = own * paired[:, None] + (1.0 - own) * air.work_at - share * driven
+    return jnp.where(plain > 0.0, busy, air.work_at - own * air.work_in.reshape(-1, 1))
 
 
 def _stretched(taken: Array, slots: Array, visits: Array, work: Array, full_visit: Array) -> Array:
@@ -318,18 +406,24 @@ def _stretched(taken: Array, slots: Array, visits: Array, work: Array, full_visi
 def bounded(work: Array, most: Array) -> tuple[Array, Array]:
     """Return the smaller of work and its bound, if there is one, rounded off where they meet, and its slope.
 
-    With the power 4 work of half the bound is 1.5 % less than itself.
+    In the long run visits serve all that comes, up to M frames each: only the corner is rounded, for
+    derivatives.
     """
-    below = (1.0 + _ratio(work, most) ** 4) ** -0.25
-    return work * below, below**5
+    below = (1.0 + _ratio(work, most) ** CORNER) ** (-1.0 / CORNER)
+    return work * below, below ** (CORNER + 1.0)
 
 
-def _alone(structure: Structure, by_kind: Array, slots: Array) -> Array:
-    """Share of trains that have a visit of their own where a visit takes all that has come in a cycle."""
-    trains = by_kind.sum((1, 2))
+def _alone(structure: Structure, trains: Array, taken: Array) -> Array:
+    """Share of trains that have a visit of their own where a visit takes all that has come in a cycle.
+
+    Args:
+        structure: the piconet.
+        trains: (N,) at each station a slot.
+        taken: (N,) slots that they take, with empty other halves of frames, a slot.
+    """
     share = jnp.ones_like(trains)
     for _ in range(SUBSTITUTIONS):
-        work = ((by_kind @ slots).sum(axis=1) - EMPTY_FRAME * trains * share).sum()
+        work = (taken - EMPTY_FRAME * trains * share).sum()
         in_cycle = trains * EMPTY_FRAME * structure.stations / (1.0 - jnp.minimum(work, FULL))
         share = jnp.where(in_cycle > 0.0, _ratio(-jnp.expm1(-in_cycle), in_cycle), 1.0)
     return _ratio(trains @ share, trains.sum())
@@ -349,46 +443,66 @@ def _seen(
         begotten: growth of the others' work, where sources are periodic.
     """
     structure, one = question.structure, question.one
+    clocked = one.member @ question.clocked
     grown = waits[0] / structure.stations
     if structure.regular:
-        grown = _ratio(begotten - 1.0, (air.works * (1.0 - one.member)).sum())
-    under_way = _under_way(structure, air, one, beside) / 2.0 * grown
+        grown = _ratio(begotten - 1.0, (_works(structure, air) * (1.0 - one.member)).sum())
+    under_way = _under_way(question, air) / 2.0 * grown
     down = one.route.up * (1.0 - one.route.relayed)
     if structure.interleaved:
         free = 1.0 - jnp.minimum(_others(structure, air, one, beside)[DATA].sum(), FULL)
         under_way = (1.0 - down) * under_way + 0.5 * (1.0 + down) * rest[0] * (1.0 / free - 1.0)
-    delay = under_way + rest[0] + waits[1:3].sum()
-    whole = under_way * (1.0 + question.clocked) + rest[1] + waits[3:].sum()
+    saved = _shared(air, one) * structure.idle.polling.plain
+    delay = under_way + rest[0] + waits[1:3].sum() - saved[:2].sum()
+    whole = under_way * (1.0 + clocked) + rest[1] + waits[3:].sum() - saved.sum()
     port = one.ports[DATA].reshape(-1, 2)
-    service = (port * air.service[..., DATA]).sum()
-    load = jnp.minimum((port * air.load).sum(), FULL)
-    rate = one.member @ air.rate[:, 0]
-    behind = (port * _behind(air)).sum()
+    load = (port * air.load).sum()
+    some_load = jnp.minimum(load, FULL)
+    rate, service = one.member @ air.rate[:, DATA], one.member @ air.service[:, DATA]
+    behind = (port * _behind(question, air)).sum()
     if structure.regular:
         behind = _behind_regular(question, air)
-    behind = behind + structure.idle.polling.closes * load * air.cycle
+    behind = behind + structure.idle.polling.closes * some_load * air.cycle
+    later = _later_waits(question, air)
+    segments = air.rate[:, DATA] * (structure.at_port[:, DATA] @ one.ports[DATA])  # of all flows of the port
     return Passage(
         delay=delay,
-        answer=whole - delay + _later_waits(air, one),
+        answer=whole - delay + later.sum() - later[BACK],
         wait=behind + (one.member @ question.batch.ahead) * service,
+        load=some_load,
+        service=service,
+        bare=service * (1.0 - one.member @ air.brought[:, DATA]),
+        turn=jnp.where(rate > 0.0, _ratio(segments @ air.service[:, DATA], rate), service),
         fixed=one.member @ question.batch.fixed,
         bursty=jnp.where(one.member @ question.batch.ahead > 0.0, 1.0, 0.0),
-        service=service,
-        share=jnp.where(load > 0.0, rate * service / jnp.maximum(load, TINY), 1.0),
-        load=load,
+        share=jnp.where(load > 0.0, rate * service / jnp.maximum(some_load, TINY), 1.0),
+        frame=_ratio(load, (port * air.frames_in).sum()),
+        wait_back=later[BACK],
+        load_back=jnp.minimum((one.ports[BACK].reshape(-1, 2) * air.load).sum(), FULL),
         residual=jnp.zeros(()),
     )
+
+
+def _shared(air: Air, one: Class) -> Array:
+    """(4,) slots that a train of a flow saves: packets of others that go the other way share its frames."""
+    frames, _ = _of_kinds(air.sent)
+    opposite = one.ports.reshape(4, -1, 2)[:, :, ::-1].reshape(4, -1)
+    own = (opposite @ one.ports.T) @ ((one.member @ air.rate) * frames[KINDS])
+    there = opposite @ air.frames_in.ravel()
+    others = (1.0 - _ratio(own, there)) * (1.0 - _ratio(opposite @ air.filled_in.ravel(), there))
+    return EMPTY_FRAME * frames[KINDS] * (opposite @ air.present.ravel()) * others
 
 
 def _others(structure: Structure, air: Air, one: Class, beside: Array) -> Array:
     """(4, N) work a slot of the others while a flow waits for a visit of the port of a crossing.
 
     The acknowledgements of a flow that begins or ends at the central go with the frames of its own segments,
-    so they are not among the others. A flow between two stations meets its own other segments at the ports
-    that it has crossed or will cross, if they are under way: `beside` of all there would be.
+    so they are not among the others. A flow between two stations meets its own other segments at its second
+    station, if they are under way: `beside` of all there would be. At its first one they are before it in the
+    queue, with all that they bring, or wait behind it.
     """
     ports = one.ports.reshape(4, -1, 2)
-    own_work = (one.member @ air.rate * air.work)[KINDS]  # (4,) of the own flow at its crossings
+    own_work = one.member @ (air.rate * air.works)  # (4,) of the own flow at its crossings
     there = air.work_at - (ports * air.work_in).sum(-1)
     opposite = ports[:, :, ::-1]
     all_back = (opposite * air.work_in).sum((1, 2))
@@ -398,58 +512,78 @@ def _others(structure: Structure, air: Air, one: Class, beside: Array) -> Array:
     if not structure.relays:
         return single
     elsewhere = (1.0 - one.ports @ one.ports.T) * own_work  # of the own flow at other ports
-    relayed = there - (1.0 - beside) * (elsewhere @ ports.sum(-1))
+    at_first = ports.sum(-1) @ ports[DATA].sum(-1)  # (4,) 1 at the first station
+    relayed = there - (1.0 - beside * (1.0 - at_first))[:, None] * (elsewhere @ ports.sum(-1))
     return jnp.where(one.route.relayed > 0.0, relayed, single)
 
 
 def _squares(air: Air) -> Array:
-    """(N, 2, 2) second moments of the services of a port, by kind."""
+    """(F, 4) second moments of services."""
     scv = jnp.stack([_ratio(one.variance, one.mean**2) for one in air.sent])
-    return air.service**2 * (1.0 + scv)
+    return air.service**2 * (1.0 + scv[KINDS])
 
 
-def _behind(air: Air) -> Array:
+def _in_batches(question: Question, air: Air) -> Array:
+    """(F, 4) trains a slot, each counted with those of its batch, which come from a host at once."""
+    return air.rate.at[:, DATA].multiply(1.0 + 2.0 * question.batch.ahead)
+
+
+def _behind(question: Question, air: Air) -> Array:
     """(N, 2) mean waits behind the trains of a port: Pollaczek and Khinchin's formula."""
-    return (air.in_batches * _squares(air)).sum(-1) / (2.0 * (1.0 - jnp.minimum(air.load, FULL)))
+    residual = jnp.einsum(
+        "fc,fc,fcp->p", _in_batches(question, air), _squares(air), question.structure.at_port
+    ).reshape(-1, 2)
+    return residual / (2.0 * (1.0 - jnp.minimum(air.load, FULL)))
 
 
 def _behind_regular(question: Question, air: Air) -> Array:
     """Mean wait behind the streams of the first port, where some are periodic: not itself, if it is."""
-    structure, one = question.structure, question.one
-    there = (structure.kind_at_port @ one.ports[DATA]) * (1.0 - one.member * question.regular)[
-        :, None
-    ]  # (F, 2)
-    service = (one.ports[DATA].reshape(-1, 2)[..., None] * air.service).sum((0, 1))
-    square = (one.ports[DATA].reshape(-1, 2)[..., None] * _squares(air)).sum((0, 1))
-    works = (there * air.rate * service).sum(-1)
-    batched = air.rate.at[:, 0].multiply(1.0 + 2.0 * question.batch.ahead)
-    found = (there * batched * square).sum()
+    one = question.one
+    there = question.structure.at_port @ one.ports[DATA]  # (F, 4)
+    there = there * (1.0 - one.member * question.regular)[:, None]
+    works = (there * air.rate * air.service).sum(-1)
+    found = (there * _in_batches(question, air) * _squares(air)).sum()
     return found / 2.0 * _ratio(growth(works, question.regular) - 1.0, works.sum())
 
 
-def _later_waits(air: Air, one: Class) -> Array:
-    """Waits behind other flows at later ports; a flow's own segments come there one by one."""
-    rate = (one.member @ air.rate)[KINDS]
-    own = jnp.einsum("k,jp,kp,pk->j", rate, one.ports, one.ports, _squares(air).reshape(-1, 2)[:, KINDS])
-    there = (air.by_kind * _squares(air)).sum(-1).ravel()
-    free = 1.0 - jnp.minimum(one.ports @ air.load.ravel(), FULL)
-    return (one.later * (one.ports @ there - own) / (2.0 * free)).sum()
+def _later_waits(question: Question, air: Air) -> Array:
+    """(4,) waits behind other flows at later ports, where they come from a host."""
+    structure, one = question.structure, question.one
+    rate = _in_batches(question, air) * (1.0 - one.member)[:, None]
+    residual = jnp.einsum("fc,fc,fcp->p", rate, _squares(air) * HOSTS, structure.at_port)
+    load = jnp.minimum(one.ports @ air.load.ravel(), FULL)
+    waits = one.later * (one.ports @ residual) / (2.0 * (1.0 - load))
+    # after a visit that its data have filled an acknowledgement finds the queue just after a service
+    data, plain = air.sent[0], structure.idle.polling.plain
+    at_once = plain * (1.0 - one.member @ question.clocked)
+    after = at_once * data.fills_last * data.chunks * jnp.eye(4)[BACK]
+    return waits * (1.0 - after * load * (1.0 - load))
 
 
-def _under_way(structure: Structure, air: Air, one: Class, beside: Array) -> Array:
+def _under_way(question: Question, air: Air) -> Array:
     """Sum over others' trains of their rates times the squares of their work.
 
     A station that fills all its visits makes every cycle longer by the same, and none longer than others:
-    each counts by the share of its visits that it does not fill.
-    Data that go down and their acknowledgement are one train unless the visit was full in between.
+    each counts by the share of its visits that it does not fill. Each visit of a train counts by itself;
+    trains that follow at once are one.
     """
+    structure, one = question.structure, question.one
     idle = jnp.clip(1.0 - _ratio(air.work_at * air.cycle, air.full_visit), 0.0, 1.0)
     idle_at = structure.at_port.reshape(*structure.at_port.shape[:2], -1, 2).sum(-1) @ idle  # (F, 4)
-    square = air.work**2 + jnp.stack([sent.variance * (sent.mean_slots + 1.0) ** 2 for sent in air.sent])
-    each = (air.rate * square)[:, KINDS] * idle_at * one.meets
-    each = each * jnp.where(one.member[:, None] > 0.0, beside, 1.0)
-    together = 2.0 * air.work[0] * air.work[1] * (1.0 - air.sent[0].fills_last)
-    return each.sum() + together * (one.pairs * air.rate[:, 1] * idle_at[:, BACK]).sum()
+    chunks = jnp.stack([sent.chunks for sent in air.sent])
+    spread = jnp.stack([sent.variance * (sent.mean_slots + 1.0) ** 2 for sent in air.sent])
+    squares = (air.works**2 + spread[KINDS]) * chunks[KINDS] * one.meets
+    hop, turn, back = (one.joined * jnp.stack([chunks[0], 1.0 - air.sent[0].fills_last, chunks[1]])).T
+    turn = turn * (1.0 - question.clocked)
+    relayed = structure.at_port[:, DATA_ON].sum(-1)
+    before = (  # (F,) work that goes before at once, by crossing
+        jnp.zeros_like(hop),
+        hop * air.works[:, DATA],
+        turn * jnp.where(relayed > 0.0, air.works[:, DATA_ON] + hop * air.works[:, DATA], air.works[:, DATA]),
+    )
+    before = (*before, back * (air.works[:, BACK] + before[BACK]))
+    squares = squares + 2.0 * air.works * jnp.stack(before, axis=1)
+    return (air.rate * squares * idle_at).sum()
 
 
 def _ratio(part: Array, whole: Array) -> Array:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammainc
 
+from btqueue.network.piconet.tails import Tail
 from btqueue.network.piconet.trains import Packets
 
 DOUBLINGS = 10
@@ -21,6 +22,56 @@ TURNS = 16
 """Of the mean visit of polled queues: each halves its error, or better."""
 MOST_LOAD = 1.2
 """Load of a queue at most: more is no answer, and its levels would overflow the numbers."""
+
+
+NEARLY_ALL = 0.999
+"""Share of the tokens that is spent at most: beyond, the missing ones have no law."""
+STEPS = 8
+
+
+class Missing(NamedTuple):
+    """Tokens that are missing in a bucket, in seconds: P(V > t) = share exp(-decay t) for large t."""
+
+    share: Array
+    decay: Array
+
+    def beyond(self, depth_s: Array, room_s: Array) -> Tail:
+        """Return the wait of those who come when the bucket is emptier than a depth."""
+        share = jnp.minimum(self.share * jnp.exp(-self.decay * jnp.maximum(depth_s, 0.0)), 1.0)
+        return Tail(share, 1.0 / self.decay, room_s)
+
+
+def missing(rates: Array, prices: Array) -> Missing:
+    """Return the tokens that are missing: the workload of an M/G/1 queue, as it decays.
+
+    Cramer and Lundberg's law (W. Feller, An Introduction to Probability Theory II, 1971, section XII.5). The
+    mean beyond a depth of one price is up to 9 % too large, beyond two within 1 %.
+
+    Args:
+        rates: (2,) trains a second.
+        prices: (2,) seconds in which their tokens gather.
+    """
+    used = rates @ prices
+    some = used > 0.0
+    kept = rates * jnp.minimum(1.0, NEARLY_ALL / jnp.where(some, used, 1.0))
+    rates = jnp.where(some, kept, 0.25 / prices.sum())
+    free = 1.0 - rates @ prices
+    largest = jnp.argmax(jnp.where(rates > 0.0, prices, 0.0))
+
+    def improve(decay: Array, rates: Array, prices: Array) -> Array:  # Newton's method falls to the root
+        grown = jnp.exp(decay * prices)
+        return decay - (rates @ (grown - 1.0) - decay) / (rates @ (prices * grown) - 1.0)
+
+    def search(rates: Array, prices: Array) -> Array:
+        above = 2.0 * free / (rates @ prices**2)
+        for _ in range(STEPS):  # no lower than the root for the largest price alone, which is larger
+            above = jnp.minimum(above, jnp.log1p(above / rates[largest]) / prices[largest])
+        return jax.lax.fori_loop(0, STEPS, lambda _, last: improve(last, rates, prices), above)
+
+    decay = jax.lax.stop_gradient(search(*jax.lax.stop_gradient((rates, prices))))
+    decay = improve(decay, rates, prices)  # with its derivatives
+    share = free / (rates @ (prices * jnp.exp(decay * prices)) - 1.0)
+    return Missing(jnp.where(some, share, 0.0), decay)
 
 
 class Bucket(NamedTuple):

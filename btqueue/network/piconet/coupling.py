@@ -12,12 +12,20 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.air import Passage, Question, passage
-from btqueue.network.piconet.bucket import Bucket, Control, Polled, bucket, polled_loss, queue_loss
+from btqueue.network.piconet.bucket import (
+    Bucket,
+    Control,
+    Missing,
+    Polled,
+    bucket,
+    missing,
+    polled_loss,
+    queue_loss,
+)
 from btqueue.network.piconet.lone import BACK, DATA, DATA_ON, EMPTY_FRAME, Ways, lone_ways
 from btqueue.network.piconet.ports import UP
 from btqueue.network.piconet.saturation import (
@@ -30,6 +38,7 @@ from btqueue.network.piconet.saturation import (
 )
 from btqueue.network.piconet.sources import Answers, Batch, answers_of, batches
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
+from btqueue.network.piconet.tails import NONE, Tail, longest
 from btqueue.network.piconet.trains import Sent, failure_rates, transmissions
 from btqueue.queueing.implicit import at_root
 from btqueue.transport.tcp_law import LawRates, TcpLaw, law_rates
@@ -62,7 +71,7 @@ class Seen(NamedTuple):
     Attributes:
         rtt_s, delay_s: mean round trip, and time of a message from sender to receiver.
         held_s: of the round trip, for which the receiver holds the acknowledgement back.
-        service_s: by how much each segment of its own before it makes a segment later.
+        service_s: by how much each segment of its own that is not answered makes the next one later.
         overflow, refused: share of its segments that the queue and the token buffer damage.
         cycle_s: mean time from visit to visit.
         residual: of the iterations inside.
@@ -163,30 +172,38 @@ class Network(NamedTuple):
     def seen(self, offered: Array, one: Class, ways: Ways) -> Seen:
         """Return what a flow of a class sees if (F,) flows offer so many segments a second.
 
-        Tokens and the port are two queues in a row: with constant service only the slower one would make a
-        segment wait, with random service both would. The waits are added as squares, between the two.
+        Tokens and the port are two queues in a row: the longer wait counts (`tails`). Packets that tokens
+        space out need less of the air after them. A window lets a segment out when one comes back: so its
+        time is at most that in which a window of segments passes the slower queue.
         """
         structure, inputs = self.structure, self.inputs
         window = self._of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
-        held = self.answers(offered)
+        held_s = one.member @ self.answers(offered).wait_s
         found, cycle = passage(self.question(offered, one, ways, window))
-        buckets = jax.vmap(partial(self._bucket, offered))(one.ports[np.array([DATA, BACK])])
-        tokens = Bucket(*(value[0] for value in buckets))
         slot_s, processing_s = structure.slot_s, inputs.jitter_s / 2.0  # uniform from 0
         before_s = processing_s + found.delay * slot_s
-        behind = found.wait + self._of(self.batch.fixed, one) * found.service  # the last one of a message
-        delay = before_s + _both(tokens.wait_s, behind * slot_s)
-        held_s = one.member @ held.wait_s
+        places, in_bursts = self.places(one), found.bursty > 0.0
+        bounded = jnp.isfinite(places) & ~in_bursts
+        room_s = jnp.where(bounded, jnp.where(bounded, places, 0.0) * found.frame * slot_s, jnp.inf)
+        tokens, token_turn_s = self._tokens(offered, one, found)
+        # the last one of a message
+        behind = found.wait + self._of(self.batch.fixed, one) * found.service
+        last = Tail.of(found.load, behind * slot_s, room_s)
+        delay = before_s + longest(last, tokens, jnp.asarray(jnp.inf))
         rtt = jnp.full((), jnp.nan)
         if structure.answered:
-            answered_s = buckets.wait_s[1] + found.answer * slot_s
-            waits = _both(tokens.wait_s, found.wait_inside(window) * slot_s)
-            rtt = before_s + waits + processing_s + answered_s + held_s
+            alone = before_s + processing_s + found.answer * slot_s + held_s
+            most = found.longest(alone, jnp.maximum(found.turn * slot_s, token_turn_s), window)
+            port_back = Tail.of(found.load_back, found.wait_back * slot_s)
+            rtt = alone + longest(port_back, self._tokens_back(offered, one), most - alone)
+            wait = jnp.where(in_bursts, found.wait_in_bursts(window), found.wait)
+            rtt = rtt + longest(Tail.of(found.load, wait * slot_s, room_s), tokens, most - rtt)
+        bucket = self._bucket(offered, one.ports[DATA])
         overflow = self._overflow(offered, one, found)
-        service_s = found.service * slot_s
         return Seen(
-            rtt, delay, held_s, service_s, overflow, tokens.train_loss, cycle * slot_s, found.residual
-        )
+            rtt, delay, held_s, found.bare * slot_s, overflow, bucket.train_loss, cycle * slot_s,
+            found.residual,
+        )  # fmt: skip
 
     def question(self, offered: Array, one: Class, ways: Ways, window: Array) -> Question:
         """Ask what a flow of a class sees if (F,) flows offer so many segments a second."""
@@ -200,7 +217,7 @@ class Network(NamedTuple):
             regular=structure.class_of @ structure.source.regular,
             one=one,
             ways=ways,
-            clocked=one.member @ held.clocked,
+            clocked=held.clocked,
             window=window,
         )
 
@@ -221,20 +238,53 @@ class Network(NamedTuple):
         """Return the value of a class among those of all, (C,)."""
         return one.member @ (self.structure.class_of @ values)
 
+    def _entering(self, offered: Array, port: Array) -> tuple[Array, Array]:
+        """Return the segments and acknowledgements a second that come to a port from a host."""
+        enter = self.structure.at_port @ port  # (F, 4)
+        answered = offered * self.answers(offered).share
+        return enter[:, DATA] @ offered, self.sent[0].success * enter[:, BACK] @ answered
+
+    def _missing(self, offered: Array, port: Array) -> Missing:
+        structure = self.structure
+        prices = jnp.stack([structure.data.tokens, structure.ack.tokens]) / self.inputs.token_rate
+        return missing(jnp.stack(self._entering(offered, port)), prices)
+
+    def _tokens(self, offered: Array, one: Class, found: Passage) -> tuple[Tail, Array]:
+        """Return the wait of a segment for tokens, and the time from segment to segment that they allow (s).
+
+        The first packets go ahead while the last one waits: that one has less air before it.
+        """
+        structure, inputs = self.structure, self.inputs
+        if not structure.tokens:
+            return NONE, jnp.zeros(())
+        data_rate, ack_rate = self._entering(offered, one.ports[DATA])
+        count, price = structure.data.count, structure.data.tokens
+        saved_s = (found.delay - structure.stations) * (count - 1.0) / count * structure.slot_s
+        needed = jnp.maximum(price / count, price - saved_s * inputs.token_rate)
+        packets = data_rate * count + ack_rate * structure.ack.count
+        spent = (data_rate * price + ack_rate * structure.ack.tokens) / inputs.token_rate
+        room_s = inputs.buffer * spent / packets
+        tail = self._missing(offered, one.ports[DATA]).beyond(
+            (inputs.bucket_bytes - needed) / inputs.token_rate, room_s
+        )
+        return tail, spent / data_rate
+
+    def _tokens_back(self, offered: Array, one: Class) -> Tail:
+        """Return the wait of an acknowledgement for tokens (s)."""
+        structure, inputs = self.structure, self.inputs
+        if not structure.tokens:
+            return NONE
+        after_s = (inputs.bucket_bytes - structure.ack.tokens) / inputs.token_rate
+        return self._missing(offered, one.ports[BACK]).beyond(after_s, jnp.asarray(jnp.inf))
+
     def _bucket(self, offered: Array, port: Array) -> Bucket:
         """Return the bucket of a port."""
         structure, inputs = self.structure, self.inputs
         if not structure.tokens:
             return Bucket(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
-        enter = structure.at_port @ port  # (F, 4)
         control = Control(inputs.token_rate, inputs.bucket_bytes, inputs.buffer)
         return bucket(
-            control,
-            structure.data,
-            structure.ack,
-            enter[:, DATA] @ offered,
-            self.sent[0].success * enter[:, BACK] @ (offered * self.answers(offered).share),
-            structure.levels,
+            control, structure.data, structure.ack, *self._entering(offered, port), structure.levels
         )
 
     def waiting_for_tokens(self, offered: Array) -> Array:
@@ -450,7 +500,9 @@ def network_of(structure: Structure, law: TcpLaw | None, inputs: Inputs) -> Netw
     unused = 1.0 - structure.class_of.sum(axis=1)
     of_flow = structure.class_of @ success + unused
     answer = ack if structure.answered else None
-    ways = jax.vmap(lambda route: lone_ways(route, data, answer, structure.idle))(structure.classes.route)
+    ways = jax.vmap(lambda route: lone_ways(route, data, answer, structure.idle, structure.limit))(
+        structure.classes.route
+    )
     return Network(structure, law, inputs, (data, ack), success, ack_success, of_flow, ways)
 
 
@@ -492,13 +544,6 @@ def _search(network: Network) -> Array:
 def lost_in_buffers(limits: Limits, seen: Seen) -> Array:
     """Return the share of its segments that full buffers damage: not more than if they were always full."""
     return jnp.minimum(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
-
-
-def _both(first: Array, second: Array) -> Array:
-    """Root of a sum of squares, with a derivative where both are 0."""
-    square = first**2 + second**2
-    none = square == 0.0
-    return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, square)))
 
 
 def _error_rates(structure: Structure, inputs: Inputs) -> Array:

@@ -51,9 +51,11 @@ def visits_of(polling: Polling, stations: int, flows: int, train: float) -> Visi
         missed_down=numbers([cycle, away if stations > 1 else EMPTY_FRAME]),
         passed=numbers([0.5, 1.0, 1.0]),
         interleaved=numbers(0.0),
+        plain=numbers(1.0),
     )
     if stations == 1 or name in CYCLIC:
         return cyclic
+    cyclic = cyclic._replace(plain=numbers(0.0))
     if name == "gated":
         return cyclic._replace(first=numbers([n, n + (n - 1.0) / n]), closes=numbers(1.0))
     if name == "fep":

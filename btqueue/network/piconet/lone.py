@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from btqueue.network.piconet.trains import Sent
+from btqueue.network.piconet.trains import Sent, fills_after
 
 EMPTY_FRAME = 2.0
 """POLL and NULL (slots)."""
@@ -63,6 +63,8 @@ class Visits(NamedTuple):
         passed: (3,) visits of another station during the first wait, and during those of acknowledgements
             that go up and down; large where other queues go first.
         interleaved: whether busy stations take turns frame by frame (0 or 1).
+        plain: whether stations are visited in cyclic order, each until a frame is empty or the limit is
+            reached (0 or 1).
     """
 
     first: Array
@@ -72,6 +74,7 @@ class Visits(NamedTuple):
     missed_down: Array
     passed: Array
     interleaved: Array
+    plain: Array
 
 
 class Idle(NamedTuple):
@@ -110,7 +113,7 @@ class _Way:
         self.wait(at, waits * away, waits, happens * jnp.minimum(more, 1.0))
         self.send(happens * (frames / visits - 1.0))
 
-    def train(self, at: int, sent: Sent, relayed: Array, between: Array, up: Array) -> None:
+    def train(self, at: int, sent: Sent, relayed: Array, between: Array, up: Array, ends: Array) -> None:
         """Go from the first frame of a train on its first port to its end on the last.
 
         Args:
@@ -119,6 +122,7 @@ class _Way:
             relayed: whether there is a second port.
             between: stations visited between the two.
             up: whether the first port goes up.
+            ends: probability that its last visit ends with its last packet, not an empty frame.
         """
         n, whole = self.idle.stations, self.idle.whole
         alone = relayed * (n == 1)  # up and down on one link: each packet goes down while the next comes up
@@ -128,7 +132,7 @@ class _Way:
         away = self.away * polls - EMPTY_FRAME * packets
         self.hop(at, sent, 1.0 + packets, away, 1.0 - alone)
         self.send(alone * (2.0 * sent.mean * sent.mean_slots - 1.0))
-        closing = EMPTY_FRAME * (1.0 - self.ends(sent))
+        closing = EMPTY_FRAME * (1.0 - ends)
         self.wait(at + 1, EMPTY_FRAME * between + closing, between / jnp.maximum(n - 1.0, 1.0), on)
         self.hop(at + 1, sent, jnp.ones(()), self.away * polls, on * whole)
         visits = sent.visits
@@ -167,22 +171,24 @@ class Ways(NamedTuple):
     later: Waits
 
 
-def lone_ways(route: Route, data: Sent, ack: Sent | None, idle: Idle) -> Ways:
+def lone_ways(route: Route, data: Sent, ack: Sent | None, idle: Idle, limit: Array) -> Ways:
     """Return the ways of a lone segment and of its acknowledgement, if there is one."""
     way = _Way(idle)
     down = route.up * (1.0 - route.relayed)
     by_way = jnp.stack([down, 1.0 - down])
     # half a cycle of empty frames where it is cyclic
     way.wait(DATA, by_way @ idle.polling.first, idle.polling.passed[0], jnp.ones(()))
-    way.train(DATA, data, route.relayed, route.between[0], 1.0 - down)
+    way.train(DATA, data, route.relayed, route.between[0], 1.0 - down, way.ends(data))
     there = way.waits
     if ack is None:
         return Ways(there, there, there)
     later = _Way(idle)
     first = jnp.stack([1.0 - route.up, route.up]) @ idle.polling.first
     later.wait(BACK, first, idle.polling.passed[0], jnp.ones(()))
-    for one in (way, later):
-        if one is way:
-            one.turn(data, route.up)
-        one.train(BACK, ack, route.relayed, route.between[1], route.up)
+    # up, it goes on in the visit of the last frames of data, if the limit leaves a frame
+    after = fills_after(data, ack, limit) + data.fills_last * ack.fills_last
+    ends = jnp.where(route.up * idle.polling.plain > 0.0, after, way.ends(ack))
+    way.turn(data, route.up)
+    way.train(BACK, ack, route.relayed, route.between[1], route.up, ends)
+    later.train(BACK, ack, route.relayed, route.between[1], route.up, later.ends(ack))
     return Ways(there, way.waits, jax.tree.map(jnp.add, there, later.waits))

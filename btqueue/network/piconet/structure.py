@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from btqueue.network.piconet.disciplines import numbers
-from btqueue.network.piconet.lone import BACK, DATA, DATA_ON, Idle, Route
+from btqueue.network.piconet.lone import BACK, BACK_ON, DATA, DATA_ON, Idle, Route
 from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender, Train
 from btqueue.network.piconet.sources import Source
 from btqueue.network.piconet.trains import Packets
@@ -42,7 +42,8 @@ class Class(NamedTuple):
         member: (F,) 1 for that one.
         flows: (F,) 1 for all of them.
         meets: (F, 4) 1 for crossings of trains that may be under way elsewhere when a segment comes.
-        pairs: (F,) 1 for flows of which acknowledgements go on with the frames of their data.
+        joined: (F, 3) 1 where trains that may be under way elsewhere follow at once, as far as the limit
+            allows: data their first hop, the acknowledgement the data, and its second hop the first.
         later: (4,) 1 for crossings of further ports, each port once.
     """
 
@@ -51,7 +52,7 @@ class Class(NamedTuple):
     member: Array
     flows: Array
     meets: Array
-    pairs: Array
+    joined: Array
     later: Array
 
 
@@ -308,15 +309,14 @@ def _class(
 ) -> Class:
     sender, own = piconet.senders[number], crossed[number]
     flows = at_port.shape[0]
-    member, of_class, pairs, meets = np.zeros(flows), np.zeros(flows), np.zeros(flows), np.zeros((flows, 4))
+    member, of_class, joined, meets = (np.zeros((flows, *shape)) for shape in ((), (), (3,), (4,)))
     member[number] = 1.0
     single = len(sender.data) == 1
     for other, ports in enumerate(crossed):
         of_class[other] = layout.class_of[other] == layout.class_of[number]
         for place, port in ports.items():
-            meets[other, place] = port != sender.port and not (other == number and single)
-        if len(piconet.senders[other].data) == 1 and BACK in ports:
-            pairs[other] = ports[DATA].way == DOWN and meets[other, DATA] * meets[other, BACK]
+            meets[other, place] = other != number and port != sender.port
+        joined[other] = _joined(piconet, ports, sender.port) * (other != number)
     later, known = np.zeros(4), {sender.port}
     for place, port in own.items():
         later[place] = port not in known
@@ -326,7 +326,26 @@ def _class(
     up = float(sender.back[0].way == UP)
     route = Route(numbers(not single), numbers(up), numbers(between))
     ports = at_port[number].reshape(4, -1)
-    return Class(route, *map(numbers, (ports, member, of_class, meets, pairs, later)))
+    return Class(route, *map(numbers, (ports, member, of_class, meets, joined, later)))
+
+
+def _joined(piconet: Piconet, ports: dict[int, Port], first: Port) -> np.ndarray:
+    """(3,) 1 where a train of another flow follows the one before it at once: see `Class`.
+
+    At the next station it does unless the central visits the port of the segment, `first`, in between.
+    """
+    found, n = np.zeros(3), piconet.stations
+
+    def elsewhere(*places: int) -> bool:
+        return all(place in ports and ports[place] != first for place in places)
+
+    for number, (before, after) in ((0, (DATA, DATA_ON)), (2, (BACK, BACK_ON))):
+        if not piconet.whole and elsewhere(before, after):
+            ahead = (ports[after].station - ports[before].station) % n
+            found[number] = (first.station - ports[before].station) % n > ahead > 0
+    last = DATA_ON if DATA_ON in ports else DATA
+    found[1] = elsewhere(last, BACK) and ports[last].way == DOWN
+    return found
 
 
 def packets_of(train: Train | None, size: int, on_air: bool) -> Packets:

@@ -15,6 +15,8 @@ from jax.scipy.special import betainc
 from btqueue.baseband.packets import FEC_BLOCK_BITS, HEADER_BITS, SYNC_WORD_BITS
 from btqueue.channel.error_rates import SYNC_THRESHOLD
 
+TINY = 1e-300
+
 
 class Packets(NamedTuple):
     """The packets of a train, padded to K places; bits and blocks are those that an error can hit.
@@ -51,6 +53,7 @@ class Sent(NamedTuple):
         visits: mean visits that a lone train takes.
         full_visits: mean visits that it fills.
         fills_last: probability that it fills the last of its visits.
+        chunks: sum of the squares of the frames of its visits, over the square of all its frames.
         success: probability that every packet gets through in the end.
     """
 
@@ -61,6 +64,7 @@ class Sent(NamedTuple):
     visits: Array
     full_visits: Array
     fills_last: Array
+    chunks: Array
     success: Array
 
 
@@ -115,8 +119,19 @@ def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Arra
         visits=law @ jnp.ceil(number / limit),
         full_visits=law @ jnp.floor(number / limit),
         fills_last=law @ ((number > 0) & (number % limit == 0)),
+        chunks=(law @ (jnp.floor(number / limit) * limit**2 + (number % limit) ** 2))
+        / jnp.maximum(law @ number**2, TINY),
         success=jnp.prod(1.0 - packets.there * never),
     )
+
+
+def fills_after(first: Sent, second: Sent, limit: Array) -> Array:
+    """Return the probability that a train fills the visit that the one before it has begun to fill."""
+    left = jnp.arange(first.law.size) % limit
+    rests = jnp.zeros(first.law.size).at[left.astype(int)].add(first.law)
+    missing = (limit - jnp.arange(second.law.size) % limit) % limit
+    known = (missing > 0) & (missing < rests.size)
+    return second.law @ jnp.where(known, rests[jnp.where(known, missing, 0).astype(int)], 0.0)
 
 
 def attempts(error_rate: Array, most: Array, size: int) -> Array:
