@@ -280,7 +280,7 @@ def piconet(flows: str, **changes) -> Plan:
 
 @in_float64
 def lone_round_trip(flows: str) -> float:
-    _, back = network_of(*piconet(flows).system({})).ways
+    back = network_of(*piconet(flows).system({})).ways.back
     return float(back.slots.sum() + back.rest.sum()) * SLOT_S
 
 
