@@ -165,7 +165,7 @@ class LossyPlan:
         def through(train: Train) -> Array:
             if radio.per is not None:
                 return jnp.full((len(train.packets), 2), 1.0) - number("radio.per", 0.0)
-            packets = packets_of(train, len(train.packets), net.on_air)
+            packets = packets_of(train, len(train.packets), net)
             return 1.0 - failure_rates(jax.tree.map(jnp.asarray, packets), bers).T
 
         return lossy.Network(

@@ -25,6 +25,7 @@ class Packets(NamedTuple):
         bits: (K,) uncoded bits.
         blocks: (K,) blocks of the 2/3-rate code.
         on_air: (K,) 1 if sync word and header count too.
+        spared: (K,) probability that piconets nearby do not spoil a transmission.
         tokens: bytes that a token bucket charges for the train.
     """
 
@@ -33,6 +34,7 @@ class Packets(NamedTuple):
     bits: Array
     blocks: Array
     on_air: Array
+    spared: Array
     tokens: Array
 
     @property
@@ -51,6 +53,7 @@ class Sent(NamedTuple):
         visits: mean visits that a lone train takes.
         full_visits: mean visits that it fills.
         fills_last: probability that it fills the last of its visits.
+        within_visit: mean of the number times what of it a visit holds.
         success: probability that every packet gets through in the end.
     """
 
@@ -61,6 +64,7 @@ class Sent(NamedTuple):
     visits: Array
     full_visits: Array
     fills_last: Array
+    within_visit: Array
     success: Array
 
 
@@ -84,6 +88,11 @@ def failure_rates(packets: Packets, ber: Array) -> Array:
     block, header, access = jnp.moveaxis(jnp.log1p(-worse), -1, 0)[..., None]
     log_success = packets.bits * jnp.log1p(-ber)[..., None] + packets.blocks * block
     return -jnp.expm1(log_success + packets.on_air[..., None] * (HEADER_BITS * header + access))
+
+
+def beside_neighbours(packets: Packets, error_rates: Array) -> Array:
+    """Return error rates with those transmissions that piconets nearby spoil."""
+    return 1.0 - (1.0 - error_rates) * packets.spared
 
 
 def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Array, size: int) -> Sent:
@@ -115,6 +124,7 @@ def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Arra
         visits=law @ jnp.ceil(number / limit),
         full_visits=law @ jnp.floor(number / limit),
         fills_last=law @ ((number > 0) & (number % limit == 0)),
+        within_visit=law @ (number * jnp.minimum(number, limit)),
         success=jnp.prod(1.0 - packets.there * never),
     )
 
