@@ -181,6 +181,7 @@ def _metrics_of_class(
         places = found.network.places(one)
         if structure.queues:
             full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & (places <= LARGEST_QUEUE)
+            full &= limits.by_tokens == 0.0
             kept_then = (1.0 - found.network.refused(one, limits)) * success
             goodput = jnp.where(full, jnp.where(full, load, 0.0) * kept_then * kilobits, goodput)
         bounded = jnp.isfinite(load) & (below | jnp.isfinite(places))
@@ -554,7 +555,7 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             "out too few"
         )
     lasting = [net.places[sender.port.way] > LARGEST_QUEUE for sender in net.senders]
-    if not answered and findings.overload.any() and any(lasting):
+    if not answered and findings.overload.any() and (any(lasting) or control.enabled):
         weak.append("more is offered than the piconet carries: queues grow without end or overflow")
     weak += _of_sources(plan, findings) + _of_polling(plan, findings)
     if (by_load & findings.relayed & findings.outgrown & (findings.room > NEAR_RELAYED)).any():
