@@ -280,7 +280,7 @@ def piconet(flows: str, **changes) -> Plan:
 
 @in_float64
 def lone_round_trip(flows: str) -> float:
-    _, back = network_of(*piconet(flows).system({})).ways
+    back = network_of(*piconet(flows).system({})).ways[1]
     return float(back.slots.sum() + back.rest.sum()) * SLOT_S
 
 
@@ -295,7 +295,10 @@ def saturated_rate(flows: str, **changes) -> float:
     """Segments a second of a flow where all are saturated."""
     network = network_of(*piconet(flows, **changes).system({}))
     flows_there = network.structure.class_of.sum(axis=1)
-    found = saturated_slots(network.structure, network.sent, flows_there, 0.0 * flows_there)
+    found = saturated_slots(
+        network.structure, network.sent, flows_there, 0.0 * flows_there, 1.0 + 0.0 * flows_there,
+        0.0 * flows_there,
+    )  # fmt: skip
     return float(found.capacity)
 
 

@@ -353,11 +353,6 @@ def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes)
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "link.packets"),
         ({"transport__variant": "sack", "flow_control__baseband_packets": 20}, "transport.variant"),
         ({"transport__timestamps": False, "flow_control__baseband_packets": 20}, "transport.timestamps"),
-        (
-            {"link__arq": "none", "radio__model": "constant", "transport__variant": "tahoe"}
-            | {"transport__receive_window_segments": 11},
-            "transport.receive_window_segments",
-        ),
     ],
 )
 def test_what_is_not_covered_is_named(changes, key):
@@ -443,7 +438,7 @@ def plan_of(kind: str) -> Plan:
     scenarios = {
         "ring": bt.load("venugopal-2006/piconet").with_(network__peripherals=4, traffic__load_kbps=40.0),
         "unlike": star(network__flows=own, network__peripherals=2, polling__limit=15),
-        "lossy": star(link__arq="none", radio__model="constant", radio__ber=3e-5),
+        "lossy": star(link__arq=2, radio__model="constant", radio__ber=1e-4),
     }
     return bt.network.plan(scenarios[kind])
 
@@ -502,3 +497,9 @@ def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     rare = lossy.with_(radio__ber=1e-7, transport__receive_window_segments=30)
     with pytest.raises(NoConvergence, match=r"windows of 10 segments"):
         bt.solve(rare)
+
+
+def test_no_derivative_is_no_number_where_there_is_none():
+    plan = bt.network.plan(star(link__arq="none", radio__model="constant", radio__ber=3e-5))
+    with jax.enable_x64(True), pytest.raises(NotImplementedError, match="no derivatives yet"):
+        jax.jvp(lambda jitter: plan.metrics({"run.jitter_s": jitter})["rtt_s"], (0.0,), (1.0,))

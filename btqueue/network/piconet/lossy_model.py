@@ -117,7 +117,8 @@ class LossyPlan:
         Raises:
             KeyError: a key is not one of `parameters`.
         """
-        return self.with_findings(parameters)[0]
+        metrics, _ = self.with_findings(parameters)
+        return {name: _without_slope(value) for name, value in metrics.items()}
 
     @in_float64
     def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
@@ -213,12 +214,28 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     return {**metrics, "queue_packets": queues}, notes
 
 
+@jax.custom_jvp
+def _without_slope(value: Any) -> Any:
+    """Return a value, and refuse to be differentiated: states that are never met make derivatives NaN."""
+    return value
+
+
+@_without_slope.defjvp
+def _no_slope(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    raise NotImplementedError(
+        "piconets with radio errors that only TCP repairs have no derivatives yet: use differences, as "
+        "btqueue sensitivity does"
+    )
+
+
 @in_float64
 def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
     """Return the metrics of a plan and its findings, as numbers of numpy."""
     metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
     if findings.through.min() < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
+    if np.isnan(findings.residual).any():
+        raise NoConvergence("no segment gets through often enough: the flows hardly move")
     if not findings.residual <= CONVERGED:
         raise NoConvergence(
             f"connections and network do not agree: mismatch {float(findings.residual):.2g} after "
