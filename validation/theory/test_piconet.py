@@ -233,7 +233,7 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
 
 
 @in_float64
-def both(work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def both(work: np.ndarray, most: np.ndarray) -> tuple[jax.Array, jax.Array]:
     return bounded(jnp.asarray(work), jnp.asarray(most))
 
 
