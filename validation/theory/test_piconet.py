@@ -15,7 +15,7 @@ from btqueue.network.piconet.air import Passage, bounded, passage
 from btqueue.network.piconet.bucket import Solution, levels, queue
 from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.model import Plan
+from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.saturation import closed_rate, window
 from btqueue.network.piconet.trains import Sent, attempts, failure_rates, transmissions
@@ -475,6 +475,29 @@ def test_a_batch_is_many_single_answers():
     for load, found in zip(loads, np.asarray(batch), strict=True):
         alone = bt.solve(plan.scenario.with_(traffic__load_kbps=load, run__solver="analytic"))
         assert found == pytest.approx(alone["rtt_s"].values, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["ring", "unlike"])
+def test_runs_are_no_part_of_an_analytic_answer(kind):
+    """No clock and no random number: neither the answer nor the program depends on how a run is simulated."""
+    one = plan_of(kind).scenario.with_(run__solver="analytic")
+    two = one.with_(run__duration_s=7.0, run__seed=99, run__replications=3, run__warmup_s=1.0)
+    assert bt.solve(one).equals(bt.solve(two))
+    (first, program), (second, other) = (jax.tree.flatten(Plan(s).system({})) for s in (one, two))
+    assert program == other
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, second, strict=True))
+
+
+def test_loads_of_flows_have_the_keys_of_the_scenario():
+    plan = plan_of("unlike")
+    assert plan.parameters["network.flows[1].load_kbps"] == 150.0
+    own = plan.metrics({"network.flows[1].load_kbps": 120.0})["goodput_kbps"]
+    assert own == pytest.approx([120.0, 100.0])
+
+
+def test_windows_in_tables_are_not_varied():
+    assert "transport.receive_window_segments" not in plan_of("lossy").parameters
+    assert "transport.receive_window_segments" in plan_of("ring").parameters
 
 
 def test_a_plan_names_what_may_be_varied():

@@ -10,7 +10,8 @@ import btqueue as bt
 from btqueue.baseband import PACKET_TYPES
 from btqueue.channel import packet_error_rate, spared_by_neighbour
 from btqueue.network.piconet.fading import EXPIRIES, shrinkage
-from btqueue.network.piconet.model import Plan, metrics_of
+from btqueue.network.piconet.metrics import metrics_of
+from btqueue.network.piconet.plan import Plan
 from btqueue.queueing._precision import in_float64
 
 FADING = ("per-link", "per-piconet")

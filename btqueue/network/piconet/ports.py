@@ -123,6 +123,11 @@ class Piconet:
     visits: Visits
 
 
+def load_key(sender: Sender, flow: int) -> str:
+    """Return the key of the load of a flow, counted from 0; keys count flows from 1."""
+    return f"network.flows[{flow + 1}].load_kbps" if sender.own_load else "traffic.load_kbps"
+
+
 def piconet_of(scenario: Scenario) -> Piconet:
     """Read the piconet off a scenario that the model covers."""
     link, control, traffic, transport = (
