@@ -15,6 +15,7 @@ from btqueue.channel.error_rates import (
     uncoded_error_rate,
 )
 from btqueue.channel.gilbert_elliott import TwoStateChannel
+from btqueue.channel.interference import spared_by_neighbour
 from btqueue.channel.link_quality import ber_from_link_quality, link_quality
 from btqueue.channel.modulation import dpsk8_ber, dpsk8_symbol_error_rate, dqpsk_ber, gfsk_ber
 from btqueue.channel.packet_adaptation import best_packet, goodput_crossing, packet_goodput_kbps
@@ -51,6 +52,7 @@ __all__ = [
     "packet_success_matrix",
     "payload_error_rate",
     "reply_error_rate",
+    "spared_by_neighbour",
     "train_success",
     "train_success_matrix",
     "uncoded_error_rate",

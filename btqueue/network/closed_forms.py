@@ -62,7 +62,7 @@ def window_goodput(window: int) -> "sympy.Expr":
 
     service, elsewhere = sympy.symbols("b e", positive=True)
     ways = [
-        sum(service ** (most - j) * elsewhere**j / sympy.factorial(j) for j in range(most + 1))
+        sympy.Add(*(service ** (most - j) * elsewhere**j / sympy.factorial(j) for j in range(most + 1)))
         for most in (window - 1, window)
     ]
     return ways[0] / ways[1]

@@ -24,7 +24,7 @@ from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
     from btqueue.network.piconet.lossy_model import LossyPlan
-    from btqueue.network.piconet.model import Plan
+    from btqueue.network.piconet.plan import Plan
 
 NOTHING_AHEAD: Ahead = MappingProxyType({})
 STANDS = "the analytic answer stands"
@@ -130,7 +130,7 @@ def plan(scenario: Scenario) -> Plan | LossyPlan:
     if problems := problems_of(MODELS["piconet"], scenario):
         raise NotBuiltYet(problems)
     from btqueue.network.piconet.lossy_model import LossyPlan, is_lossy
-    from btqueue.network.piconet.model import Plan
+    from btqueue.network.piconet.plan import Plan
 
     return LossyPlan(scenario) if is_lossy(scenario) else Plan(scenario)
 
@@ -144,7 +144,7 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
     if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
         return {}
     from btqueue.network.piconet.lossy_model import is_lossy
-    from btqueue.network.piconet.model import Plan
+    from btqueue.network.piconet.plan import Plan
 
     if is_lossy(scenario):
         return {}

@@ -27,7 +27,7 @@ WIDER = {
     "polling.discipline", "transport.variant", "transport.clock_granularity_s", "transport.limited_transmit",
     "transport.rate_reduction", "transport.window_limited_growth", "transport.hold_ssthresh",
     "transport.handshake", "transport.delayed_ack", "transport.timestamps", "transport.gamma",
-    "transport.vegas_adjustment",
+    "transport.vegas_adjustment", "radio.interferers",
 }  # fmt: skip
 """Keys of the models without repetition of which this one takes every value."""
 
@@ -35,6 +35,7 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
         "network.topology": ("piconet", "custom"),
+        "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
         "link.flush_timeout_s": (None,),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),
         "flow_control.drop": ("packet",),
@@ -127,6 +128,8 @@ def loses_segments(s: Scenario) -> bool:
 
     Constant errors on one hop, with keys that rounds do not know, are a law of TCP on open queues.
     """
+    if s.radio.model == "alternating":
+        return False
     if s.transport.protocol != "tcp" or s.link.arq != "none" or not _is_lossy(s):
         return False
     return _is_two_state(s) or _relayed(s) or not any(_beyond_rounds(s))
@@ -138,6 +141,8 @@ def _is_two_state(s: Scenario) -> bool:
 
 def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
     """Yield what rounds of TCP do not know."""
+    if s.radio.interferers:
+        yield Limit("radio.interferers", s.radio.interferers, "0")
     for key, known in IN_ROUNDS.items():
         table, name = key.split(".")
         if (value := getattr(getattr(s, table), name)) not in known:
@@ -161,6 +166,9 @@ def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
 def _unrepeated(s: Scenario) -> Iterator[Limit]:
     """Yield what is not covered where segments are lost that only TCP repairs."""
     two_state = _is_two_state(s)
+    if s.radio.model == "alternating" and s.link.arq == "none":
+        available = '"perfect", "constant" or "gilbert-elliott" without ARQ'
+        yield Limit("radio.model", s.radio.model, available)
     if two_state and s.link.arq == "none" and s.transport.protocol != "tcp":
         available = '"perfect" or "constant" without ARQ and TCP: losses in bursts are not in this model'
         yield Limit("radio.model", s.radio.model, available)
@@ -282,7 +290,8 @@ def _senders(s: Scenario, overflows: bool) -> Iterator[Limit]:
 
 
 def _is_lossy(s: Scenario) -> bool:
-    return bool(s.radio.per) or (s.radio.per is None and s.radio.model != "perfect")
+    channel = s.radio.per is None and s.radio.model != "perfect"
+    return bool(s.radio.per) or channel or s.radio.interferers > 0
 
 
 def _relays(s: Scenario) -> Iterator[Limit]:

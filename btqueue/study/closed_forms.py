@@ -262,7 +262,7 @@ def _baseband_entries() -> list[ClosedForm]:
 
 def _piconet_entries() -> list[ClosedForm]:
     here = "btqueue.network.piconet."
-    lone, capacity = here + "lone.lone_way", here + "saturation.saturated_slots"
+    lone, capacity = here + "lone.lone_ways", here + "saturation.saturated_slots"
     return [
         ClosedForm(name, unit, notation=notation.PICONET, build=build, twin=twin)
         for name, unit, build, twin in (

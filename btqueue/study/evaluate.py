@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from btqueue.caches import say_once
 from btqueue.scenario import METRICS, NotBuiltYet, Scenario, ScenarioError
 from btqueue.study.summary import student_half_width
 
@@ -244,7 +245,8 @@ def _here(
 def _ahead(base: Scenario, changes: Iterable[Mapping[str, Any]]) -> Ahead | None:
     """Return what is known of these points beforehand; nothing of those that are no scenarios.
 
-    Where a point lets the whole batch fail nothing is: each is asked alone then, and that one says so.
+    Where a point lets the whole batch fail nothing is, which is said: each is asked alone then, and that one
+    fails.
     """
     from btqueue.network import answers_ahead
 
@@ -254,7 +256,11 @@ def _ahead(base: Scenario, changes: Iterable[Mapping[str, Any]]) -> Ahead | None
             scenarios.append(base.changed(change) if change else base)
     try:
         return answers_ahead(scenarios)
-    except Exception:
+    except Exception as error:
+        say_once(
+            f"analytic answers of {len(scenarios)} points were not found together "
+            f"({type(error).__name__}: {error}); each is asked for alone"
+        )
         return None
 
 

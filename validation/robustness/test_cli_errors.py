@@ -52,8 +52,10 @@ BAD_INPUT = [
     ),
     (["compare", NAME, "--set", "transport.variant=vegas"], ["vegas", "not built yet"]),
     (
-        ["solve", NAME, *("--set", "link.arq=unlimited"), *("--set", "link.flush_timeout_s=0.1")]
-        + ["--set", "radio.model=constant", "--set", "radio.ber=1e-4"],
+        [
+            *("solve", NAME, "--set", "link.arq=unlimited", "--set", "link.flush_timeout_s=0.1"),
+            *("--set", "radio.model=constant", "--set", "radio.ber=1e-4"),
+        ],
         ["flush_timeout_s", "not built yet"],
     ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),

@@ -118,7 +118,11 @@ WARNED = {
         GREEDY.with_(traffic__message_bytes=100),
         "segments of one packet",
     ),
-    "fading with ARQ, round trip -83 %": (ACCESS_POINT.with_(**FADING), "radio.bad_s = 0.5"),
+    "long fades with ARQ, round trip -7 %": (ACCESS_POINT.with_(**FADING), "the radio fades for 0.5 s"),
+    "losses that hardly hold back, timeouts +14 %": (
+        ACCESS_POINT.with_(link__arq="none", network__flows="uplink", **FADING),
+        "messages come one by one",
+    ),
     "a small bucket, round trip +32 %": (
         ACCESS_POINT.with_(**TOKENS, flow_control__bucket_bytes=750),
         "bucket_bytes = 750",
@@ -223,10 +227,6 @@ CAUSES = {
     "voice beside downloads": (
         ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3"),
         "link.packets",
-    ),
-    "fading without repetition": (
-        ACCESS_POINT.with_(link__arq="none", network__flows="uplink", **FADING),
-        "radio.model",
     ),
     "messages over a chain": (CHAIN.with_(traffic__source="poisson"), "traffic.source"),
 }

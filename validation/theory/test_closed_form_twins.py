@@ -18,7 +18,7 @@ from btqueue.channel import TwoStateChannel, best_packet_type, error_rates
 from btqueue.channel.packet_trains import train_success
 from btqueue.network.answers import jain_index
 from btqueue.network.piconet.coupling import network_of
-from btqueue.network.piconet.model import Plan
+from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.saturation import closed_rate, saturated_slots
 from btqueue.queueing._precision import in_float64
 from btqueue.queueing.chains import birth_death
@@ -295,7 +295,10 @@ def saturated_rate(flows: str, **changes) -> float:
     """Segments a second of a flow where all are saturated."""
     network = network_of(*piconet(flows, **changes).system({}))
     flows_there = network.structure.class_of.sum(axis=1)
-    found = saturated_slots(network.structure, network.sent, flows_there, 0.0 * flows_there)
+    found = saturated_slots(
+        network.structure, network.sent, flows_there, 0.0 * flows_there, 1.0 + 0.0 * flows_there,
+        0.0 * flows_there,
+    )  # fmt: skip
     return float(found.capacity)
 
 

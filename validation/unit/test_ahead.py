@@ -67,7 +67,7 @@ def test_steps_of_a_load_are_found_together_too():
     np.testing.assert_allclose(together["rtt_s"], alone["rtt_s"], *CLOSE)
 
 
-def test_a_point_that_breaks_a_batch_fails_alone(monkeypatch):
+def test_a_point_that_breaks_a_batch_fails_alone(monkeypatch, caplog):
     from btqueue.network.piconet import model
 
     real = model.Plan.__init__
@@ -78,6 +78,8 @@ def test_a_point_that_breaks_a_batch_fails_alone(monkeypatch):
         real(self, scenario, **options)
 
     monkeypatch.setattr(model.Plan, "__init__", broken)
+    caplog.set_level("WARNING", "btqueue")
     found = {one.number: one.answers["solve"] for one in map_points(RING, POINTS, workers=1)}
     failed = {number: str(answer.failure) for number, answer in found.items() if answer.failure is not None}
     assert list(failed) == [1] and "never met" in failed[1]
+    assert "were not found together (ZeroDivisionError: never met)" in caplog.text

@@ -234,7 +234,6 @@ NOT_BUILT = [
     {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
     {"radio.model": "alternating"},
     {"radio.model": "trace", "radio.trace_file": "t.txt"},
-    {"radio.model": "constant", "radio.per": 0.1, "link.arq": "none"},
     {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-4}]},
     {"radio.interferers": 3},
     {"link.arq": "unlimited", "link.arq_feedback": "lossy"},

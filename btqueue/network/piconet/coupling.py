@@ -39,8 +39,9 @@ from btqueue.network.piconet.saturation import (
 from btqueue.network.piconet.sources import Answers, Batch, answers_of, batches
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
 from btqueue.network.piconet.tails import NONE, Tail, longest
-from btqueue.network.piconet.trains import Sent, failure_rates, transmissions
+from btqueue.network.piconet.trains import Sent, beside_neighbours, failure_rates, transmissions
 from btqueue.queueing.implicit import at_root
+from btqueue.queueing.single.two_speed_server import two_speed_server
 from btqueue.transport.tcp_law import LawRates, TcpLaw, law_rates
 
 LEAST = 1e-3
@@ -62,6 +63,10 @@ ROUNDING = 1e-12
 """Change of the logarithm of a rate that says nothing of a slope."""
 MOST_FRAMES = 32
 """Frames of a visit to a short queue that are followed."""
+RARE = 1e-12
+"""Timeouts of a segment below which there are none."""
+MOST_STOPPED = 0.95
+"""Share of the time that a connection waits for its timer, at most."""
 LEVELS_OF_QUEUE = LARGEST_QUEUE + 4
 
 
@@ -72,6 +77,8 @@ class Seen(NamedTuple):
         rtt_s, delay_s: mean round trip, and time of a message from sender to receiver.
         held_s: of the round trip, for which the receiver holds the acknowledgement back.
         service_s: by how much each segment of its own that is not answered makes the next one later.
+        spacing_s: time from own segment to own segment where all flows of its port have some waiting.
+        crossing_s: round trip without waits behind others of its port.
         overflow, refused: share of its segments that the queue and the token buffer damage.
         cycle_s: mean time from visit to visit.
         residual: of the iterations inside.
@@ -81,6 +88,8 @@ class Seen(NamedTuple):
     delay_s: Array
     held_s: Array
     service_s: Array
+    spacing_s: Array
+    crossing_s: Array
     overflow: Array
     refused: Array
     cycle_s: Array
@@ -141,6 +150,23 @@ class Point(NamedTuple):
     limited: Array
 
 
+class Tcp(NamedTuple):
+    """What TCP makes of a path.
+
+    Attributes:
+        rates: those of a greedy connection.
+        rtt_s: round trip that it makes.
+        rounds: round trips of a delivered segment, while the timer is not waited for.
+        stalled_s, expiries: time of waiting for the timer, and expiries, of a delivered segment.
+    """
+
+    rates: LawRates
+    rtt_s: Array
+    rounds: Array
+    stalled_s: Array
+    expiries: Array
+
+
 class Network(NamedTuple):
     """The map from the rates of the classes to what they see, and to what they may send.
 
@@ -177,18 +203,37 @@ class Network(NamedTuple):
         time is at most that in which a window of segments passes the slower queue.
         """
         structure, inputs = self.structure, self.inputs
-        window = self._of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
-        held_s = one.member @ self.answers(offered).wait_s
+        window = self.of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
         found, cycle = passage(self.question(offered, one, ways, window))
+        return self.put_together(offered, one, found, cycle, jnp.zeros(()), jnp.zeros(()))
+
+    def put_together(
+        self, offered: Array, one: Class, found: Passage, cycle: Array, waited_s: Array, longer_s: Array
+    ) -> Seen:
+        """Return what a flow sees that crosses the air so.
+
+        Args:
+            offered: (F,) segments a second of the flows.
+            one: the class of the flow.
+            found: its passage.
+            cycle: from visit to visit (slots).
+            waited_s: further wait behind others of its port, as far as windows and buffers allow it.
+            longer_s: further time of its own.
+        """
+        structure, inputs = self.structure, self.inputs
+        window = self.of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
+        held_s = one.member @ self.answers(offered).wait_s
         slot_s, processing_s = structure.slot_s, inputs.jitter_s / 2.0  # uniform from 0
-        before_s = processing_s + found.delay * slot_s
+        before_s = processing_s + found.delay * slot_s + longer_s
         places, in_bursts = self.places(one), found.bursty > 0.0
         bounded = jnp.isfinite(places) & ~in_bursts
-        room_s = jnp.where(bounded, jnp.where(bounded, places, 0.0) * found.frame * slot_s, jnp.inf)
+        room_s = jnp.where(
+            bounded, jnp.where(bounded, places, 0.0) * found.frame * slot_s + waited_s, jnp.inf
+        )
         tokens, token_turn_s = self._tokens(offered, one, found)
         # the last one of a message
-        behind = found.wait + self._of(self.batch.fixed, one) * found.service
-        last = Tail.of(found.load, behind * slot_s, room_s)
+        behind = found.wait + self.of(self.batch.fixed, one) * found.service
+        last = Tail.of(found.load, behind * slot_s + waited_s, room_s)
         delay = before_s + longest(last, tokens, jnp.asarray(jnp.inf))
         rtt = jnp.full((), jnp.nan)
         if structure.answered:
@@ -197,13 +242,20 @@ class Network(NamedTuple):
             port_back = Tail.of(found.load_back, found.wait_back * slot_s)
             rtt = alone + longest(port_back, self._tokens_back(offered, one), most - alone)
             wait = jnp.where(in_bursts, found.wait_in_bursts(window), found.wait)
-            rtt = rtt + longest(Tail.of(found.load, wait * slot_s, room_s), tokens, most - rtt)
-        bucket = self._bucket(offered, one.ports[DATA])
-        overflow = self._overflow(offered, one, found)
+            most = most - rtt + waited_s
+            rtt = rtt + longest(Tail.of(found.load, wait * slot_s + waited_s, room_s), tokens, most)
         return Seen(
-            rtt, delay, held_s, found.bare * slot_s, overflow, bucket.train_loss, cycle * slot_s,
-            found.residual,
-        )  # fmt: skip
+            rtt_s=rtt,
+            delay_s=delay,
+            held_s=held_s,
+            service_s=found.bare * slot_s,
+            spacing_s=found.service * slot_s / found.share,
+            crossing_s=(found.delay + found.answer) * slot_s,
+            overflow=self._overflow(offered, one, found),
+            refused=self._bucket(offered, one.ports[DATA]).train_loss,
+            cycle_s=cycle * slot_s,
+            residual=found.residual,
+        )
 
     def question(self, offered: Array, one: Class, ways: Ways, window: Array) -> Question:
         """Ask what a flow of a class sees if (F,) flows offer so many segments a second."""
@@ -234,7 +286,7 @@ class Network(NamedTuple):
             delivered, self.structure.ack_every, self.inputs.ack_delay_s, self.structure.ack_clock
         )
 
-    def _of(self, values: Array, one: Class) -> Array:
+    def of(self, values: Array, one: Class) -> Array:
         """Return the value of a class among those of all, (C,)."""
         return one.member @ (self.structure.class_of @ values)
 
@@ -381,7 +433,7 @@ class Network(NamedTuple):
         return Capacity(
             rate,
             slots.cycle_s,
-            window(self._of(inputs.window, one), room),
+            window(self.of(inputs.window, one), room),
             flows,
             jnp.where(by_tokens, 1.0, 0.0),
         )
@@ -407,7 +459,9 @@ class Network(NamedTuple):
         why = jnp.where(inputs.load <= by_window, LOAD, WINDOW)
         allowed = most
         if structure.lossy:
-            radio = jax.vmap(self.tcp)(seen.rtt_s, self.success, self.ack_success).goodput
+            radio = jax.vmap(self.tcp)(
+                seen.rtt_s, seen.spacing_s, self.success, self.ack_success
+            ).rates.goodput
             allowed, why = jnp.minimum(most, radio), jnp.where(radio < most, RADIO, why)
         lost = lost_in_buffers(limits, seen) if structure.answered else jnp.zeros_like(most)
         sent = jnp.minimum(allowed / self.success / (1.0 - lost), AT_MOST * limits.capacity)
@@ -441,19 +495,59 @@ class Network(NamedTuple):
         rate = jnp.where(alternates, jnp.minimum(answered / turn_s, can.rate), rate)
         return Limits(can.rate, can.cycle_s, rate, can.window._replace(mean=mean), can.by_tokens)
 
-    def tcp(self, rtt_s: Array, success: Array, ack_success: Array) -> LawRates:
-        """Return what a greedy connection makes of a round trip and the losses of the radio."""
+    def tcp(self, rtt_s: Array, spacing_s: Array, success: Array, ack_success: Array) -> Tcp:
+        """Return what a greedy connection makes of a round trip and the losses of the radio.
+
+        A segment costs round trips, while the timer is not waited for, and waits for it. In a round trip
+        a window is under way, which takes at least their spacing at a busy port.
+        """
         inputs, law = self.inputs, self.law
         assert law is not None  # lossy
-        return law_rates(
-            law,
-            1.0 - success,
-            1.0 - ack_success,
-            rtt_s=rtt_s,
-            min_rto_s=inputs.min_rto_s,
-            max_rto_s=inputs.max_rto_s,
-            backoff=inputs.backoff,
+
+        def rates(rtt_s: Array, min_rto_s: Array) -> LawRates:
+            return law_rates(
+                law,
+                1.0 - success,
+                1.0 - ack_success,
+                rtt_s=rtt_s,
+                min_rto_s=min_rto_s,
+                max_rto_s=inputs.max_rto_s,
+                backoff=inputs.backoff,
+            )
+
+        rto_s = jnp.maximum(inputs.min_rto_s, rtt_s)
+        _, rounds = jax.jvp(
+            lambda rtt_s: 1.0 / rates(rtt_s, rto_s).goodput, (rtt_s,), (jnp.ones_like(rtt_s),)
         )
+        rtt_s = jnp.maximum(rtt_s, spacing_s / rounds)
+        found = rates(rtt_s, inputs.min_rto_s)
+        stalled_s = jnp.maximum(1.0 / found.goodput - rounds * rtt_s, 0.0)
+        return Tcp(found, rtt_s, rounds, stalled_s, found.timeouts / found.goodput)
+
+    def behind_stalls_s(self, seen: Seen, tcp: Tcp, rate: Array) -> Array:
+        """Return how much longer a round trip is since messages pile up while the timer is waited for.
+
+        A connection is a server that stops at each timeout and else sends a window in a round trip, as fast
+        as its port allows. Of what piled up, there is in the network what of a window exceeds a round trip.
+
+        Args:
+            seen: by a flow of a class.
+            tcp: what TCP makes of that.
+            rate: segments a second that the flow delivers.
+        """
+        data = self.sent[0]
+        size = (1.0 + data.variance / data.mean**2) / 2.0
+        stop_s = tcp.stalled_s / jnp.maximum(tcp.expiries, RARE)
+        stopped = jnp.minimum(rate * tcp.stalled_s, MOST_STOPPED)
+        stops = rate * jnp.maximum(tcp.expiries, RARE) / (1.0 - stopped)
+        speed = 1.0 / jnp.maximum(seen.spacing_s, seen.crossing_s * tcp.rounds)
+        moves = jnp.stack([stops, 1.0 / jnp.maximum(stop_s, RARE)])
+        waiting = jnp.maximum(1.0 / tcp.rounds - seen.crossing_s / seen.spacing_s, 0.0)
+        speeds = jnp.stack([speed, jnp.zeros_like(speed)])
+        queue = two_speed_server(rate, speeds, moves, size)
+        steady = two_speed_server(rate, jnp.stack([speed, speed]), moves, size)
+        more = queue.work(waiting) - steady.work(waiting)
+        return jnp.where(tcp.expiries > RARE, jnp.maximum(more, 0.0) * seen.spacing_s, 0.0)
 
 
 class System(NamedTuple):
@@ -487,10 +581,17 @@ def solve_rates(system: System) -> Solved:
 
 def network_of(structure: Structure, law: TcpLaw | None, inputs: Inputs) -> Network:
     """Say how often trains are sent, and what gets through."""
-    errors = _error_rates(structure, inputs)
+    share, errors = _error_rates(structure, inputs)
     data, ack = (
-        transmissions(
-            packets, errors[kind], structure.most_transmissions, structure.limit, structure.transmissions
+        jax.tree.map(
+            lambda leaf: jnp.einsum("s,s...->...", share, leaf),
+            jax.vmap(transmissions, (None, 0, None, None, None))(
+                packets,
+                errors[:, kind],
+                structure.most_transmissions,
+                structure.limit,
+                structure.transmissions,
+            ),
         )
         for kind, packets in enumerate((structure.data, structure.ack))
     )
@@ -546,14 +647,21 @@ def lost_in_buffers(limits: Limits, seen: Seen) -> Array:
     return jnp.minimum(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
 
 
-def _error_rates(structure: Structure, inputs: Inputs) -> Array:
-    """(2, K) error rates of packets of data and of acknowledgements on one hop, in the long run."""
+def _error_rates(structure: Structure, inputs: Inputs) -> tuple[Array, Array]:
+    """(S,) share of the trains, and (S, 2, K) error rates on one hop: of data, and of acknowledgements.
+
+    What is repeated for ever needs the long-run mean of the radio's states alone; what is given up after some
+    tries is given up in the state in which it was sent.
+    """
     radio = inputs.radio
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), structure.data, structure.ack)
     if not structure.errors:
-        return jnp.zeros_like(both.slots)
+        return jnp.ones(1), jnp.zeros((1, *both.slots.shape))
     ber = jnp.stack([radio.ber_good, radio.ber_bad])[:, None]
-    good, bad = failure_rates(both, ber)
-    mean = (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)
+    by_state = beside_neighbours(both, failure_rates(both, ber))
+    share = jnp.stack([radio.good_s, radio.bad_s]) / (radio.good_s + radio.bad_s)
+    if structure.fading == "tries":
+        return share, by_state
     given = jnp.isfinite(radio.per)
-    return jnp.where(given, jnp.where(given, radio.per, 0.0), mean)
+    per = beside_neighbours(both, jnp.where(given, radio.per, 0.0))
+    return jnp.ones(1), jnp.where(given, per, jnp.einsum("s,skp->kp", share, by_state))[None]

@@ -435,15 +435,18 @@ def _found(
     sends = number.sum()
     duty = jnp.minimum(1.0, load / law.goodput)
     calm = carried(law, load, lone_loss, rto)
+    rounding = jnp.maximum(
+        1.0, law.goodput / received
+    )  # late segments are means: no more is delivered than comes
     return Found(
         rounds=seen,
         duty=duty,
         calm=calm,
         rtt_s=(law.samples * seen.own.trip).sum() / law.samples.sum(),
         busy_rtt_s=busy_round_trip(structure, seen, calm),
-        sends=jnp.maximum(sends, law.goodput * sends / received),  # no more is delivered than received
+        sends=sends * rounding,
         on_air=whole.sum(),
-        received=received,
+        received=received * rounding,
         backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),
         waiting=backlog * tokens.rate / tokens.packet,

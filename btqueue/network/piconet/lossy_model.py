@@ -20,7 +20,8 @@ from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, piconet_of
+from btqueue.network.piconet.plan import changed
+from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, load_key, piconet_of
 from btqueue.network.piconet.structure import Layout, layout_of, packets_of
 from btqueue.network.piconet.trains import failure_rates
 from btqueue.network.programs import Kept
@@ -91,7 +92,7 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
 class LossyPlan:
     """A scenario as numbers that may be varied, and a pure function from these to metrics.
 
-    As `btqueue.network.piconet.model.Plan`; the receive window is no number that may be varied.
+    As `btqueue.network.piconet.plan.Plan`; the receive window is no number that may be varied.
 
     Attributes:
         scenario: that is answered.
@@ -117,15 +118,13 @@ class LossyPlan:
         Raises:
             KeyError: a key is not one of `parameters`.
         """
-        return self.with_findings(parameters)[0]
+        metrics, _ = self.with_findings(parameters)
+        return {name: _without_slope(value) for name, value in metrics.items()}
 
     @in_float64
     def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
         """Return metrics as `metrics` does, and findings by class."""
-        changed = dict(parameters or {})
-        if unknown := sorted(set(changed) - set(self.parameters)):
-            raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
-        network = self._network({**self.parameters, **changed})
+        network = self._network(changed(self.parameters, parameters))
         metrics, findings = metrics_of(System(self._kinds, self._window, self._paths, network))
         metrics = dict(metrics)
         kilobits = self.piconet.segment_bytes * 8 / 1000
@@ -156,7 +155,7 @@ class LossyPlan:
         loads = []
         for member in self.layout.members:
             sender = net.senders[member]
-            key = f"network.flows[{member}].load_kbps" if sender.own_load else "traffic.load_kbps"
+            key = load_key(sender, member)
             kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
             loads.append(kbps * 1000.0 / (8.0 * net.segment_bytes))
         keys = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
@@ -165,7 +164,7 @@ class LossyPlan:
         def through(train: Train) -> Array:
             if radio.per is not None:
                 return jnp.full((len(train.packets), 2), 1.0) - number("radio.per", 0.0)
-            packets = packets_of(train, len(train.packets), net.on_air)
+            packets = packets_of(train, len(train.packets), net)
             return 1.0 - failure_rates(jax.tree.map(jnp.asarray, packets), bers).T
 
         return lossy.Network(
@@ -213,12 +212,28 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     return {**metrics, "queue_packets": queues}, notes
 
 
+@jax.custom_jvp
+def _without_slope(value: Any) -> Any:
+    """Return a value, and refuse to be differentiated: states that are never met make derivatives NaN."""
+    return value
+
+
+@_without_slope.defjvp
+def _no_slope(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    raise NotImplementedError(
+        "piconets with radio errors that only TCP repairs have no derivatives yet: use differences, as "
+        "btqueue sensitivity does"
+    )
+
+
 @in_float64
 def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
     """Return the metrics of a plan and its findings, as numbers of numpy."""
     metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
     if findings.through.min() < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
+    if np.isnan(findings.residual).any():
+        raise NoConvergence("no segment gets through often enough: the flows hardly move")
     if not findings.residual <= CONVERGED:
         raise NoConvergence(
             f"connections and network do not agree: mismatch {float(findings.residual):.2g} after "
@@ -272,8 +287,7 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     found: dict[str, float] = {}
     for number, sender in enumerate(piconet.senders):
         if np.isfinite(sender.rate):
-            key = f"network.flows[{number}].load_kbps" if sender.own_load else "traffic.load_kbps"
-            found[key] = sender.rate * piconet.segment_bytes * 8 / 1000
+            found[load_key(sender, number)] = sender.rate * piconet.segment_bytes * 8 / 1000
     if control.enabled:
         for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
             found[f"flow_control.{name}"] = float(getattr(control, name))

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
-from btqueue.channel import packet_error_rate
+from btqueue.channel import packet_error_rate, spared_by_neighbour
 from btqueue.network.piconet.disciplines import limit_of, visits_of
 from btqueue.network.piconet.lone import Visits
 from btqueue.scenario import Scenario
+from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
 DOWN, UP = range(2)
@@ -88,8 +89,11 @@ class Piconet:
         jitter_s: largest random processing delay of a segment at its sender (s).
         ack_clock: what ends the wait of a delayed acknowledgement; empty if there is none.
         ack_every: segments of an acknowledgement.
+        interferers: fully loaded piconets nearby.
         on_air: whether errors can hit all bits on the air, or payloads only.
         worst_error: largest error rate of a packet.
+        fading: what has two states under endless repetition, "links" or the "piconet"; "tries" if a packet is
+            given up in either state; empty if the radio has one.
         whole: whether the central puts a segment together before it passes it on.
         slot_s: mean time from one slot that voice links leave to the next (s).
         visits: what the polling discipline makes of an idle piconet.
@@ -110,11 +114,18 @@ class Piconet:
     jitter_s: float
     ack_clock: str
     ack_every: int
+    interferers: int
     on_air: bool
     worst_error: float
+    fading: str
     whole: bool
     slot_s: float
     visits: Visits
+
+
+def load_key(sender: Sender, flow: int) -> str:
+    """Return the key of the load of a flow, counted from 0; keys count flows from 1."""
+    return f"network.flows[{flow + 1}].load_kbps" if sender.own_load else "traffic.load_kbps"
 
 
 def piconet_of(scenario: Scenario) -> Piconet:
@@ -156,8 +167,10 @@ def piconet_of(scenario: Scenario) -> Piconet:
         jitter_s=scenario.run.jitter_s,
         ack_clock=transport.ack_clock if transport.delayed_ack else "",
         ack_every=transport.ack_every_segments if transport.delayed_ack else 1,
+        interferers=scenario.radio.interferers,
         on_air=scenario.radio.bits == "on-air",
         worst_error=max(error_rate(scenario, packet) for packet in types),
+        fading=_fading(scenario, len(piconet.members)),
         whole=scenario.network.relay == "segment",
         slot_s=_slot_s(scenario),
         visits=visits_of(scenario.polling, stations, len(plan.flows), frames),
@@ -193,6 +206,20 @@ def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
     )
 
 
+def _fading(scenario: Scenario, stations: int) -> str:
+    radio = scenario.radio
+    if radio.model not in ("gilbert-elliott", "alternating") or radio.ber_good == radio.ber_bad:
+        return ""
+    if min(stays(radio)) == 0.0:
+        return ""
+    if scenario.link.arq != "unlimited":
+        return "tries"
+    at_once = (
+        radio.fading == "per-piconet" or radio.model == "alternating"
+    )  # its schedule is that of all links
+    return "piconet" if at_once and stations > 1 else "links"
+
+
 def _most_transmissions(arq: str | int) -> float:
     return {"none": 1.0, "unlimited": float("inf")}[arq] if isinstance(arq, str) else float(arq)
 
@@ -200,13 +227,31 @@ def _most_transmissions(arq: str | int) -> float:
 def error_rate(scenario: Scenario, packet: PacketType) -> float:
     """Return the long-run share of the transmissions of a packet that fail on one hop."""
     radio = scenario.radio
-    if radio.per is not None:
-        return radio.per
+    spared = float(spared_by_neighbour(packet.air_time_us)) ** radio.interferers
+    return 1.0 - (1.0 - _of_the_channel(radio, packet)) * spared
+
+
+def _of_the_channel(radio: Radio, packet: PacketType) -> float:
     if radio.model == "perfect":
         return 0.0
     if radio.model == "constant":
-        return float(packet_error_rate(packet, radio.ber, bits=radio.bits))
+        return (
+            float(packet_error_rate(packet, radio.ber, bits=radio.bits)) if radio.per is None else radio.per
+        )
     good, bad = (
         float(packet_error_rate(packet, b, bits=radio.bits)) for b in (radio.ber_good, radio.ber_bad)
     )
-    return (good * radio.good_s + bad * radio.bad_s) / (radio.good_s + radio.bad_s)
+    good_s, bad_s = stays(radio)
+    return (good * good_s + bad * bad_s) / (good_s + bad_s)
+
+
+def stays(radio: Radio) -> tuple[float, float]:
+    """Return the mean times in the good and in the bad state (s), as of a radio whose stays are exponential.
+
+    Fixed stays of y let as much pile up as exponential ones of mean y / 2: E[y^2] / (2 E[y]) decides.
+    """
+    return (
+        (radio.period_s / 2, radio.period_s / 2)
+        if radio.model == "alternating"
+        else (radio.good_s, radio.bad_s)
+    )

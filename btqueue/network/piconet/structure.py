@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from btqueue.channel import spared_by_neighbour
 from btqueue.network.piconet.disciplines import numbers
 from btqueue.network.piconet.lone import BACK, BACK_ON, DATA, DATA_ON, Idle, Route
 from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender, Train
@@ -24,6 +25,9 @@ STATIONS = 8
 LEAST_FLOWS = 8
 LEAST_PACKETS = 8
 LEAST_LEVELS = 64
+FOLLOWED = 1.0 - 1.0 / 8.0
+"""Error rate of a packet in a state of the radio up to which the law of its transmissions is followed.
+Beyond, times grow with the mean number, as the limit of visits makes them."""
 MOST_LEVELS = 1024
 """Levels of a token bucket that are followed: where more wait, a segment was delayed by many round trips."""
 LARGEST_QUEUE = 60
@@ -64,7 +68,7 @@ class Class(NamedTuple):
     ],
     meta_fields=[
         "answered", "ack_clock", "regular", "closes", "interleaved", "relays", "errors", "lossy", "tokens",
-        "queues", "transmissions", "levels", "customers",
+        "queues", "fading", "transmissions", "transmissions_in_state", "levels", "customers",
     ],
 )  # fmt: skip
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class Structure:
         lossy: whether segments can.
         tokens: whether there are token buckets.
         queues: whether queues of ports can be too short.
+        fading: what the radio's two states make of repetition: see `Piconet`.
         transmissions: size of the law of a train's transmissions.
+        transmissions_in_state: the same in a state of the radio.
         levels: of a token bucket that are followed.
         customers: of a closed network that are counted.
     """
@@ -122,7 +128,9 @@ class Structure:
     lossy: bool
     tokens: bool
     queues: bool
+    fading: str
     transmissions: int
+    transmissions_in_state: int
     levels: int
     customers: int
 
@@ -250,8 +258,8 @@ def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
         slot_s=numbers(piconet.slot_s),
         most_transmissions=numbers(piconet.most_transmissions),
         data_kilobits=numbers(piconet.segment_bytes * 8 / 1000),
-        data=packets_of(piconet.data, size, piconet.on_air),
-        ack=packets_of(piconet.ack, size, piconet.on_air),
+        data=packets_of(piconet.data, size, piconet),
+        ack=packets_of(piconet.ack, size, piconet),
         at_port=numbers(at_port.reshape(flows, 4, -1)),
         class_of=numbers(class_of),
         classes=jax.tree.map(lambda *leaves: np.stack(leaves), *classes),
@@ -272,18 +280,20 @@ def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
         lossy=lossy and piconet.ack is not None,
         tokens=tokens,
         queues=min(piconet.places) <= LARGEST_QUEUE,
-        transmissions=_padded(_transmissions(piconet, packets), LEAST_PACKETS),
+        fading=piconet.fading,
+        transmissions=_padded(_transmissions(piconet, packets, piconet.worst_error), LEAST_PACKETS),
+        transmissions_in_state=_padded(_transmissions(piconet, packets, FOLLOWED), LEAST_PACKETS),
         levels=min(_padded(int(wanted), LEAST_LEVELS), MOST_LEVELS),
         customers=min(_padded(window * len(piconet.senders), LEAST_CUSTOMERS), MOST_CUSTOMERS),
     )
 
 
-def _transmissions(piconet: Piconet, packets: int) -> int:
+def _transmissions(piconet: Piconet, packets: int, error: float) -> int:
     """Return the size of the law of a train's transmissions: what is beyond it is below 1e-9.
 
     With the largest error rate e of a packet, which is sent at most N times.
     """
-    worst = min(piconet.worst_error, 1.0 - 1e-3)
+    worst = min(error, 1.0 - 1e-3)
     if piconet.most_transmissions == 1 or worst <= 0.0:
         return packets + 1
     if np.isfinite(piconet.most_transmissions) and packets * piconet.most_transmissions < LEAST_LEVELS:
@@ -348,12 +358,14 @@ def _joined(piconet: Piconet, ports: dict[int, Port], first: Port) -> np.ndarray
     return found
 
 
-def packets_of(train: Train | None, size: int, on_air: bool) -> Packets:
+def packets_of(train: Train | None, size: int, piconet: Piconet) -> Packets:
     """Return the packets of a train, padded to so many places."""
     there, slots, bits, blocks = np.zeros((4, size))
+    spared, on_air = np.ones(size), piconet.on_air
     for place, packet in enumerate(train.packets if train is not None else ()):
         there[place], slots[place] = 1.0, packet.slots
+        spared[place] = spared_by_neighbour(packet.air_time_us) ** piconet.interferers
         blocks[place] = packet.body_fec_blocks if on_air else packet.payload_fec_blocks
         bits[place] = 0.0 if packet.coded else packet.body_bits if on_air else packet.payload_bits
     tokens = float(train.tokens) if train is not None else 0.0
-    return Packets(*map(numbers, (there, slots, bits, blocks, on_air, tokens)))
+    return Packets(*map(numbers, (there, slots, bits, blocks, on_air, spared, tokens)))

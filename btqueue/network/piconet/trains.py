@@ -27,6 +27,7 @@ class Packets(NamedTuple):
         bits: (K,) uncoded bits.
         blocks: (K,) blocks of the 2/3-rate code.
         on_air: (K,) 1 if sync word and header count too.
+        spared: (K,) probability that piconets nearby do not spoil a transmission.
         tokens: bytes that a token bucket charges for the train.
     """
 
@@ -35,6 +36,7 @@ class Packets(NamedTuple):
     bits: Array
     blocks: Array
     on_air: Array
+    spared: Array
     tokens: Array
 
     @property
@@ -53,7 +55,7 @@ class Sent(NamedTuple):
         visits: mean visits that a lone train takes.
         full_visits: mean visits that it fills.
         fills_last: probability that it fills the last of its visits.
-        chunks: sum of the squares of the frames of its visits, over the square of all its frames.
+        squares: mean sum of the squares of the frames of its visits.
         success: probability that every packet gets through in the end.
     """
 
@@ -64,8 +66,13 @@ class Sent(NamedTuple):
     visits: Array
     full_visits: Array
     fills_last: Array
-    chunks: Array
+    squares: Array
     success: Array
+
+    @property
+    def chunks(self) -> Array:
+        """Sum of the squares of the frames of its visits, over the square of all its frames."""
+        return self.squares / jnp.maximum(self.variance + self.mean**2, TINY)
 
 
 ALLOWED = np.array([1.0, 1.0, SYNC_THRESHOLD])
@@ -88,6 +95,11 @@ def failure_rates(packets: Packets, ber: Array) -> Array:
     block, header, access = jnp.moveaxis(jnp.log1p(-worse), -1, 0)[..., None]
     log_success = packets.bits * jnp.log1p(-ber)[..., None] + packets.blocks * block
     return -jnp.expm1(log_success + packets.on_air[..., None] * (HEADER_BITS * header + access))
+
+
+def beside_neighbours(packets: Packets, error_rates: Array) -> Array:
+    """Return error rates with those transmissions that piconets nearby spoil."""
+    return 1.0 - (1.0 - error_rates) * packets.spared
 
 
 def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Array, size: int) -> Sent:
@@ -119,8 +131,7 @@ def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Arra
         visits=law @ jnp.ceil(number / limit),
         full_visits=law @ jnp.floor(number / limit),
         fills_last=law @ ((number > 0) & (number % limit == 0)),
-        chunks=(law @ (jnp.floor(number / limit) * limit**2 + (number % limit) ** 2))
-        / jnp.maximum(law @ number**2, TINY),
+        squares=law @ (jnp.floor(number / limit) * limit**2 + (number % limit) ** 2),
         success=jnp.prod(1.0 - packets.there * never),
     )
 

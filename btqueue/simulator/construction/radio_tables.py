@@ -4,13 +4,8 @@ Every distinct setting of the radio owns a block of levels: one for a constant c
 a good and a bad state, one for each distinct value of a trace. A level has a bit error rate, the packet error
 rate of every type, a link quality, and the packet type that adaptation would choose.
 
-Piconets nearby that are not simulated (`interferers`) raise all packet error rates. Each is taken as fully
-loaded: one packet of type DH1 in every slot, each on a hop channel of its own, at a phase to ours that is
-uniform and independent from packet to packet. One of ours that is on the air for L meets m = floor(x) of them
-or, with probability f = x - m, m + 1, where x = (L + 366 us) / 625 us; it survives one neighbour with
-probability (1 - f) q^m + f q^(m+1), q = 1 - 1/79. Were packets as long as their slots, one-slot packets would
-always meet two: the upper bound of El-Hoiydi (IEEE Communications Letters 5, 2001). Lin and Tseng (the same,
-7, 2003) have longer packets.
+Piconets nearby that are not simulated (`interferers`) raise all packet error rates:
+`btqueue.channel.interference`.
 """
 
 import sys
@@ -19,12 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, PacketType, packet_types
-from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate, reply_error_rate
+from btqueue.baseband import PacketType, packet_types
+from btqueue.channel import (
+    ber_from_link_quality,
+    link_quality,
+    packet_error_rate,
+    reply_error_rate,
+    spared_by_neighbour,
+)
 from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_trace
-from btqueue.simulator.bluetooth.collisions import HOP_CHANNELS, SHORT
+from btqueue.simulator.bluetooth.collisions import SHORT
 from btqueue.simulator.records.conventions import SECOND, SLOT, nanoseconds
 from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
 from btqueue.simulator.records.packets import packet_type_dtype
@@ -164,12 +165,8 @@ def error_rates(types: Sequence[PacketType], bers: np.ndarray, radio: Radio) -> 
 
 
 def interference_rate(on_air: np.ndarray, interferers: int) -> np.ndarray:
-    """Return the probability that fully loaded neighbours spoil packets `on_air` ns long (formula above)."""
-    neighbour = PACKET_TYPES["DH1"].air_time_us * NS_A_MICROSECOND
-    other_channel = 1.0 - 1.0 / HOP_CHANNELS
-    least, part = np.divmod(on_air + neighbour, SLOT)
-    survival = other_channel**least * (1.0 - part / SLOT / HOP_CHANNELS)
-    return 1.0 - survival**interferers
+    """Return the probability that fully loaded neighbours spoil packets `on_air` ns long."""
+    return 1.0 - spared_by_neighbour(on_air / NS_A_MICROSECOND) ** interferers
 
 
 def chosen_types(link: Link, types: Sequence[PacketType], bers: np.ndarray, rates: np.ndarray) -> np.ndarray:

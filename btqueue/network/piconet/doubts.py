@@ -1,0 +1,140 @@
+"""Where the answer for a piconet is less certain: a warning for each regime, with what was measured there."""
+
+from btqueue.network.piconet.coupling import LOAD, WINDOW
+from btqueue.network.piconet.disciplines import CYCLIC
+from btqueue.network.piconet.metrics import ENDLESSLY, RARE, Findings
+from btqueue.network.piconet.plan import Plan
+from btqueue.network.piconet.ports import Piconet, stays
+from btqueue.network.piconet.structure import LARGEST_QUEUE
+from btqueue.scenario import Scenario
+
+NEAR = 0.9
+"""Share of the carried load above which a flow's round trip is least certain."""
+NEAR_RELAYED = 0.7
+"""The same for flows between two stations whose windows outgrow a buffer."""
+SHORT_FADE_S = 0.005
+"""Mean bad state, about a segment's time on the air: with shorter ones round trips are those of the mean."""
+MANY_EXPIRIES = 0.01
+"""Timeouts a second, of bad states that outlast the timer, from which round trips are less certain."""
+UP_TO = {"slq": (0.3, "25 %"), "ldq": (0.5, "12 %"), "lwrr": (0.6, "8 %"), "prc-lwrr": (0.5, "9 %")}
+"""Largest measured errors of round trips of disciplines above a share of the capacity."""
+
+
+def warnings_of(plan: Plan, findings: Findings) -> list[str]:
+    """Return a warning for each regime, and for each key, in which the answer is less certain."""
+    scenario, net = plan.scenario, plan.piconet
+    control, weak = scenario.flow_control, []
+    by_load, full = findings.limited == LOAD, findings.limited == WINDOW
+    answered = net.ack is not None
+    if answered and findings.success.min() < 1.0 - RARE:
+        weak.append(
+            "segments are lost on the radio: messages come in bursts after timeouts; round trips come out "
+            "3 % off in the median, 11 % in 95 of 100 cases, 21 % at the worst; timeouts of light flows come "
+            "out too few"
+        )
+    lasting = [net.places[sender.port.way] > LARGEST_QUEUE for sender in net.senders]
+    if not answered and findings.overload.any() and (any(lasting) or control.enabled):
+        weak.append("more is offered than the piconet carries: queues grow without end or overflow")
+    weak += _of_sources(plan, findings) + _of_polling(plan, findings)
+    if (by_load & findings.relayed & findings.outgrown & (findings.room > NEAR_RELAYED)).any():
+        weak.append(
+            f"the load is above {NEAR_RELAYED} of the rate at which windows overflow a buffer: goodput may "
+            "be half of the load, and round trips several times as long"
+        )
+    if (by_load & (findings.room > NEAR)).any():
+        weak.append("the load is close to what the piconet carries: round trips are least certain there")
+    fades = net.fading in ENDLESSLY and by_load.any()
+    if fades and (bad_s := stays(scenario.radio)[1]) > SHORT_FADE_S:
+        weak.append(
+            f"the radio fades for {bad_s:g} s at a time: on 16 fresh points round trips were 4.8 % off in "
+            "the median, 14.6 % at the 95th percentile"
+        )
+    if fades and not _as_measured(net, scenario):
+        weak.append(
+            "the radio fades: together with bursts of a source, delayed acknowledgements, TCP Vegas or "
+            "polling that is not cyclic that has not been measured"
+        )
+    if by_load.any() and (findings.expiries > MANY_EXPIRIES).any():
+        weak.append(
+            f"senders fall silent in long bad states of the radio, {findings.expiries.max():.2g} timeouts a "
+            "second: round trips come out up to 15 % off, timeouts up to twice too many"
+        )
+    if net.fading == "links" and findings.relayed.any():
+        weak.append(
+            "links fade on their own: what piles up for the second hop of flows through the central is "
+            "not in their round trips"
+        )
+    if net.fading == "tries" and answered:
+        weak.append(
+            "packets are given up in bad states of the radio: segments are lost in bursts, which TCP's law "
+            "does not know"
+        )
+    if scenario.radio.model == "alternating":
+        weak.append(
+            'radio.model = "alternating": its fixed stays are taken for random ones that let as much pile up'
+        )
+    if not answered:
+        return weak
+    if control.enabled and control.bucket_bytes < net.data.tokens:
+        weak.append(
+            f"flow_control.bucket_bytes = {control.bucket_bytes} is less than a segment is charged, "
+            f"{net.data.tokens} bytes: its packets wait for tokens one by one; round trips come out up to "
+            "32 % long"
+        )
+    small = min(sender.window for sender in net.senders) <= net.ack_every
+    if (
+        small
+        and net.stations > 1
+        and full.any()
+        and (by_load.any() or findings.relayed.any() or net.ack_clock)
+    ):
+        weak.append(
+            "transport.receive_window_segments: a window that is answered as a whole leaves slots unused; "
+            "goodput comes out up to 16 % off, and round trips of other flows up to 39 % long"
+        )
+    return weak
+
+
+def _as_measured(net: Piconet, scenario: Scenario) -> bool:
+    """Return whether sources, acknowledgements and polling are those of the points with a fading radio."""
+    plain = all(sender.law in ("poisson", "greedy") and not sender.vegas for sender in net.senders)
+    cyclic = scenario.polling.discipline in CYCLIC or net.stations == 1
+    return plain and cyclic and net.segments == 1 and not net.ack_clock
+
+
+def _of_sources(plan: Plan, findings: Findings) -> list[str]:
+    """Return warnings about laws of sources."""
+    net, weak = plan.piconet, []
+    laws = [sender.law for sender in net.senders]
+    if laws.count("periodic") > 1:
+        weak.append(
+            "traffic.phase: round trips depend on the phases that periodic sources happen to have, which "
+            "stay as they are in a run; this is their mean, and single runs differ by up to half of it"
+        )
+    if "ibp" in laws and findings.relayed.any():
+        weak.append(
+            "bursts that go from station to station pile up at both: round trips come out up to 33 % short"
+        )
+    windows = min(sender.window for sender in net.senders)
+    if net.segments > max(1, windows // 2) and findings.room.max() > 0.5:
+        weak.append("messages of half a window or more: round trips come out up to 11 % long")
+    return weak
+
+
+def _of_polling(plan: Plan, findings: Findings) -> list[str]:
+    """Return warnings about the polling discipline."""
+    name = plan.scenario.polling.discipline
+    if plan.piconet.stations == 1 or name in CYCLIC:
+        return []
+    if findings.relayed.any():
+        return [f'polling.discipline = "{name}": round trips through the central come out up to 13 % short']
+    if name in ("lwrr", "prc-lwrr") and plan.piconet.limit < len(plan.piconet.data.packets):
+        return [
+            f'polling.discipline = "{name}" with fewer frames a visit than packets a segment: up to 16 % off'
+        ]
+    share, most = UP_TO.get(name, (1.0, ""))
+    if findings.room.max() > share:
+        return [
+            f'polling.discipline = "{name}": above {share} of the capacity round trips are up to {most} off'
+        ]
+    return []

@@ -1,0 +1,199 @@
+"""Metrics of a piconet at its fixed point, as compiled programs: one answer, many at once, derivatives."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import gammaincc
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.piconet.coupling import (
+    AT_MOST,
+    LOAD,
+    RADIO,
+    WINDOW,
+    Solved,
+    System,
+    lost_in_buffers,
+    solve_rates,
+)
+from btqueue.network.piconet.fading import faded
+from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
+from btqueue.network.programs import Kept
+
+ENDLESSLY = ("links", "piconet")
+"""Radios whose two states repetition bridges."""
+DUPLICATES = 3.0
+"""Acknowledgements of segments behind a lost one that begin a fast retransmit."""
+ROUNDING = 1e-9
+"""Segments of a window that are no segment."""
+SELDOM = 0.02
+"""Loss in a short queue above which the delay of what gets through is not known."""
+RARE = 1e-6
+"""Loss below which nothing is said of its kind."""
+
+
+class Findings(NamedTuple):
+    """What warnings are about, by class (C,).
+
+    Attributes:
+        limited: what decides the rate.
+        room: share of the rate that slots, tokens and windows would allow.
+        outgrown: whether windows outgrow a buffer.
+        overload: whether more is offered than slots and tokens carry.
+        relayed: whether flows go from station to station.
+        success: probability that a segment gets over the radio.
+        expiries: timeouts a second in bad states of the radio.
+        residual: largest relative change of a rate by one more iteration, and of an iteration inside.
+    """
+
+    limited: Array
+    room: Array
+    outgrown: Array
+    overload: Array
+    relayed: Array
+    success: Array
+    expiries: Array
+    residual: Array
+
+
+def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
+    """Return metrics, by class (C,) or of the network (), NaN where the model has none, and findings."""
+    metrics, findings = _metrics_of(system)
+    return metrics, Findings(*findings)
+
+
+@Kept
+def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
+    structure, _, inputs = system
+    found = solve_rates(system)
+    expiries = jnp.zeros_like(found.point.rates)
+    if structure.fading in ENDLESSLY:
+        seen, expiries = faded(found.network, found.point.offered)
+        found = found._replace(point=found.point._replace(seen=seen))
+    point = found.point
+    metrics = jax.vmap(partial(_metrics_of_class, structure, inputs, found))(
+        jnp.arange(inputs.load.size), structure.classes
+    )
+    if structure.answered:
+        metrics["timeouts_per_s"] = metrics["timeouts_per_s"] + expiries
+    metrics |= _of_the_network(structure, found)
+    limits = point.limits
+    findings = Findings(
+        limited=point.limited,
+        room=point.rates / (limits.rate * found.network.success),
+        outgrown=limits.window.loss > 0.0,
+        overload=inputs.load >= limits.capacity,
+        relayed=structure.classes.route.relayed > 0.0,
+        success=found.network.success,
+        expiries=expiries,
+        residual=jnp.maximum(found.residual, point.seen.residual.max()),
+    )
+    return metrics, tuple(findings)
+
+
+def _metrics_of_many(systems: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
+    """Return the same for systems of one structure, stacked."""
+    return jax.vmap(_metrics_of)(systems)
+
+
+metrics_of_many = Kept(_metrics_of_many)
+"""As `_metrics_of`, for systems of one structure, stacked."""
+
+
+@Kept
+def slopes_of(system: System) -> dict[str, tuple[Array, ...]]:
+    """Return the derivatives of all metrics by all numbers, in the order of the leaves of `Inputs`."""
+
+    def metrics(inputs: Inputs) -> dict[str, Array]:
+        return _metrics_of(system._replace(inputs=inputs))[0]
+
+    return {name: tuple(jax.tree.leaves(by)) for name, by in jax.jacrev(metrics)(system.inputs).items()}
+
+
+def _metrics_of_class(
+    structure: Structure, inputs: Inputs, found: Solved, number: Array, one: Class
+) -> dict[str, Array]:
+    """Return the metrics of a flow of a class."""
+    seen, limits, rate, _, why = jax.tree.map(lambda leaf: leaf[number], found.point)
+    success = found.network.success[number]
+    kilobits = structure.data_kilobits
+    none = jnp.full((), jnp.nan)
+    if not structure.answered:
+        kept = (1.0 - seen.overflow) * (1.0 - seen.refused) * success
+        load = inputs.load[number]
+        goodput = jnp.minimum(load * kept, limits.capacity * success) * kilobits
+        below = load < limits.capacity
+        places = found.network.places(one)
+        if structure.queues:
+            full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & (places <= LARGEST_QUEUE)
+            full &= limits.by_tokens == 0.0
+            kept_then = (1.0 - found.network.refused(one, limits)) * success
+            goodput = jnp.where(full, jnp.where(full, load, 0.0) * kept_then * kilobits, goodput)
+        bounded = jnp.isfinite(load) & (below | jnp.isfinite(places))
+        offered = jnp.where(jnp.isfinite(load), load, 1.0) * kilobits
+        return {
+            "goodput_kbps": goodput,
+            "throughput_kbps": jnp.where(bounded, offered, none),
+            "segment_loss": jnp.where(bounded, jnp.where(below, 1.0 - kept, 1.0 - goodput / offered), none),
+            "delay_s": jnp.where(below & (seen.overflow < SELDOM), seen.delay_s, none),
+        }
+    lost = jnp.where(why == WINDOW, limits.window.loss, lost_in_buffers(limits, seen))
+    loss = 1.0 - (1.0 - lost) * success
+    every = structure.ack_every  # sampled is the first segment of an acknowledgement
+    mean = limits.window.mean
+    whole = jnp.where(mean <= every, mean, every * jnp.ceil(mean / every - ROUNDING))
+    longest = whole / rate + jnp.where(why == LOAD, seen.held_s, 0.0)
+    rtt = jnp.where(
+        why == WINDOW, longest, jnp.where(why == LOAD, jnp.minimum(seen.rtt_s, longest), seen.rtt_s)
+    )
+    metrics = {
+        "goodput_kbps": rate * kilobits,
+        "throughput_kbps": rate * kilobits / (1.0 - loss),
+        "rtt_s": rtt,
+        "segment_loss": loss,
+        "delay_s": jnp.where(why == LOAD, seen.delay_s, none),
+    }
+    known = lost <= RARE
+    if not structure.lossy:
+        zero = jnp.where(known, 0.0, none)
+        window = jnp.where(known, inputs.window[number], none)
+        return metrics | {"window_segments": window, "timeouts_per_s": zero, "fast_retransmits_per_s": zero}
+    tcp = found.network.tcp(rtt, seen.spacing_s, success, found.network.ack_success[number])
+    share = rate / tcp.rates.goodput
+    # a fast retransmit needs as many segments behind the lost one before its timer expires
+    alone = gammaincc(DUPLICATES, rate * jnp.maximum(inputs.min_rto_s, rtt))
+    further = rate * jnp.maximum((1.0 - success) / success - tcp.expiries, 0.0) * alone
+    further = jnp.where(why == LOAD, further, 0.0)
+    behind = found.network.behind_stalls_s(seen, tcp, rate)
+    piled_up = jnp.where(why == RADIO, tcp.rtt_s, jnp.minimum(rtt + behind, longest))
+    metrics["rtt_s"] = jnp.where(why == WINDOW, rtt, piled_up)
+    # messages wait for timers at their sender, too, which is in no round trip
+    metrics["delay_s"] = jnp.where(success < 1.0 - RARE, none, metrics["delay_s"])
+    return metrics | {
+        "window_segments": jnp.where(known, tcp.rates.window, none),
+        "timeouts_per_s": jnp.where(known, tcp.rates.timeouts * share + further, none),
+        "fast_retransmits_per_s": jnp.where(
+            known, jnp.maximum(tcp.rates.fast_retransmits * share - further, 0.0), none
+        ),
+    }
+
+
+def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:
+    """Return what the air and its queues come to, averaged over the stations."""
+    limits, limited, none = found.point.limits, found.point.limited, jnp.full((), jnp.nan)
+    flows = structure.class_of.sum(axis=0)  # (C,)
+    offered = jnp.where(limited == WINDOW, found.point.rates / found.network.success, found.point.offered)
+    data, ack = found.network.sent
+    slots = data.mean * data.mean_slots + structure.answered * ack.mean * ack.mean_slots
+    full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (found.network.inputs.load >= limits.capacity))
+    real = flows > 0.0
+    lone_class = real.sum() == 1
+    some_full = (full & real).any()
+    cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), found.point.seen.cycle_s[0])
+    metrics = {"slot_utilisation": (flows * offered).sum() * slots * SLOT_S, "cycle_s": cycle}
+    waiting = found.network.waiting_for_tokens(found.point.offered) if structure.tokens else jnp.zeros(())
+    known = ~some_full & ~((limited == WINDOW) & real).any()
+    return metrics | {"token_buffer": jnp.where(known, waiting, none)}

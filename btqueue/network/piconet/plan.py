@@ -1,0 +1,217 @@
+"""A piconet as numbers that may be varied, and its metrics and derivatives as functions of these."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from btqueue.network.piconet.coupling import System
+from btqueue.network.piconet.metrics import Findings, metrics_of, slopes_of
+from btqueue.network.piconet.ports import Piconet, load_key, piconet_of
+from btqueue.network.piconet.structure import LARGEST_QUEUE, Inputs, Radio, layout_of, structure_of
+from btqueue.queueing._precision import in_float64
+from btqueue.scenario import Scenario
+from btqueue.transport.tcp_law import TcpLaw, law, longest_window
+
+RADIO_KEYS = {
+    "constant": ("ber",),
+    "gilbert-elliott": ("ber_good", "ber_bad", "good_s", "bad_s"),
+    "alternating": ("ber_good", "ber_bad", "period_s"),
+}
+"""Numbers of a radio that may be varied."""
+
+
+class Plan:
+    """A scenario as numbers that may be varied, and a pure function from these to metrics.
+
+    `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
+    `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
+
+    Attributes:
+        scenario: that is answered.
+        parameters: the values of the keys that may be varied.
+        law: TCP's, where segments can be lost on the radio.
+    """
+
+    def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
+        """Read a scenario that the model covers.
+
+        Args:
+            scenario: to be answered.
+            apart: whether flows with loads of their own, which may be equal, can be varied one by one.
+        """
+        self.scenario, self.piconet = scenario, piconet_of(scenario)
+        own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
+        self.layout = layout_of(self.piconet, apart=own)
+        lossy = (
+            self.piconet.ack is not None and self.piconet.worst_error > 0.0 and not _repeated(self.piconet)
+        )
+        self.parameters = _values(scenario, self.piconet)
+        if lossy:  # TCP's tables are those of one window
+            del self.parameters["transport.receive_window_segments"]
+        self._structure = structure_of(self.piconet, self.layout, lossy=lossy)
+        self.law = _law(scenario, lossy)
+
+    @in_float64
+    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return metrics of all flows, (flows,), or of the network, (); NaN where the model has none.
+
+        Args:
+            parameters: values that differ from those of the scenario, by key.
+
+        Raises:
+            KeyError: a key is not one of `parameters`.
+        """
+        return self.with_findings(parameters)[0]
+
+    @in_float64
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
+        """Return metrics as `metrics` does, and findings by class."""
+        metrics, findings = metrics_of(self.system(changed(self.parameters, parameters)))
+        return self.of_flows(metrics), findings
+
+    def of_flows(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        """Return metrics by flow from those by class; of the network as they are."""
+        of_flow = np.array(self.layout.class_of)
+        return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
+
+    @in_float64
+    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Return the derivatives of means over flows, by metric and by key of `parameters`.
+
+        Implicit, backwards: all keys cost as much as a few answers.
+        """
+        here = self.system({})
+        slopes, of_flow = slopes_of(here), np.array(self.layout.class_of)
+        found: dict[str, dict[str, float]] = {name: {} for name in names}
+        for key, value in self.parameters.items():
+            further = jax.tree.leaves(self.system({key: value + 1.0}).inputs)  # which the keys enter linearly
+            steps = [
+                _difference(new, old) for new, old in zip(further, jax.tree.leaves(here.inputs), strict=True)
+            ]
+            for name in names:
+                each = sum(
+                    np.tensordot(by, step, step.ndim) if step.any() else 0.0
+                    for by, step in zip(slopes[name], steps, strict=True)
+                )
+                found[name][key] = float(np.mean(np.asarray(each)[of_flow] if np.ndim(each) else each))
+        return found
+
+    @in_float64
+    def system(self, values: Mapping[str, Any]) -> System:
+        """Return what is solved where the keys that may be varied have these values."""
+        return System(self._structure, self.law, self._inputs({**self.parameters, **values}))
+
+    def _inputs(self, values: Mapping[str, Any]) -> Inputs:
+        scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
+
+        # outside of JAX's transformations numpy is faster
+        numbers: Any = jnp if any(isinstance(value, Array) for value in values.values()) else np
+
+        def number(key: str, otherwise: float) -> Any:
+            return numbers.asarray(values.get(key, otherwise), float)
+
+        loads, windows = [], []
+        shared = scenario.transport.receive_window_segments
+        for member in (*self.layout.members, *self.layout.members[:1] * self._structure.padding):
+            sender = self.piconet.senders[member]
+            key = load_key(sender, member)
+            kbps = numbers.asarray(np.inf) if np.isinf(sender.rate) else number(key, np.nan)
+            loads.append(kbps / self._structure.data_kilobits)
+            key = "transport.receive_window_segments" if sender.window == shared else ""
+            windows.append(number(key, sender.window))
+        constant = radio.model == "constant"
+        perfect = radio.model == "perfect"
+        good, bad = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
+        alternating = radio.model == "alternating"
+        half = number("radio.period_s", 1.0) / 2.0  # see `ports.stays`
+        transport, infinite = scenario.transport, float("inf")
+        down = control.central_buffer_packets
+        return Inputs(
+            load=numbers.stack(loads),
+            token_rate=number("flow_control.token_rate_kbps", infinite) * 125.0,
+            bucket_bytes=number("flow_control.bucket_bytes", infinite),
+            buffer=number("flow_control.buffer_packets", infinite),
+            places=numbers.stack(
+                [
+                    number("flow_control.central_buffer_packets", infinite if down is None else down),
+                    number("flow_control.baseband_packets", control.baseband_packets),
+                ]
+            ),
+            jitter_s=number("run.jitter_s", 0.0),
+            window=numbers.stack(windows),
+            scv=number("traffic.scv", scenario.traffic.scv),
+            ack_delay_s=number("transport.ack_delay_s", transport.ack_delay_s),
+            alpha=number("transport.alpha", transport.alpha),
+            beta=number("transport.beta", transport.beta),
+            gamma=number("transport.gamma", transport.gamma),
+            min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
+            max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
+            backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
+            radio=Radio(
+                ber_good=numbers.zeros(()) if perfect else number(good, 0.0),
+                ber_bad=numbers.zeros(()) if perfect else number(bad, 0.0),
+                good_s=half if alternating else number("radio.good_s", 1.0),
+                bad_s=half if alternating else number("radio.bad_s", 1.0),
+                per=number("radio.per", np.nan),
+            ),
+        )
+
+
+def changed(values: Mapping[str, float], changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the numbers that may be varied, with changes.
+
+    Raises:
+        KeyError: a key is not among them.
+    """
+    if unknown := sorted(set(changes or {}) - set(values)):
+        raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(values)}")
+    return {**values, **(changes or {})}
+
+
+def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
+    """Return the keys that may be varied, with their values."""
+    control, transport, radio = scenario.flow_control, scenario.transport, scenario.radio
+    found: dict[str, float] = {}
+    for number, sender in enumerate(piconet.senders):
+        if np.isfinite(sender.rate):
+            kbps = sender.rate * scenario.traffic.message_bytes * 8 / 1000
+            found[load_key(sender, number)] = kbps
+    if control.enabled:
+        for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
+            found[f"flow_control.{name}"] = float(getattr(control, name))
+    for name, places in zip(("central_buffer_packets", "baseband_packets"), piconet.places, strict=True):
+        if places <= LARGEST_QUEUE:
+            found[f"flow_control.{name}"] = places
+    if piconet.ack is not None:
+        for name in ("receive_window_segments", "min_rto_s", "max_rto_s"):
+            found[f"transport.{name}"] = float(getattr(transport, name))
+    found["run.jitter_s"] = scenario.run.jitter_s
+    if radio.per is not None:
+        found["radio.per"] = radio.per
+    elif radio.model != "perfect":
+        found |= {f"radio.{name}": float(getattr(radio, name)) for name in RADIO_KEYS[radio.model]}
+    return found
+
+
+def _repeated(piconet: Piconet) -> bool:
+    """Whether the link repeats every packet until it is there."""
+    return bool(np.isinf(piconet.most_transmissions))
+
+
+def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
+    """Return TCP's law, if segments can be lost on the radio."""
+    if not lossy:
+        return None
+    transport = scenario.transport
+    window = min(transport.receive_window_segments, longest_window(transport.variant))
+    return law(transport.variant, window, timestamps=transport.timestamps)
+
+
+def _difference(new: Any, old: Any) -> np.ndarray:
+    """Return how far apart numbers are; those without end are the same."""
+    same = np.asarray((new == old) | (np.isnan(new) & np.isnan(old)))
+    return np.where(same, 0.0, new) - np.where(same, 0.0, old)
