@@ -217,7 +217,7 @@ class Network(NamedTuple):
             one: the class of the flow.
             found: its passage.
             cycle: from visit to visit (slots).
-            waited_s: further wait behind others of its port, as far as windows and buffers allow it.
+            waited_s: further wait behind others of its port, as far as its window allows that.
             longer_s: further time of its own.
         """
         structure, inputs = self.structure, self.inputs
@@ -233,8 +233,8 @@ class Network(NamedTuple):
         tokens, token_turn_s = self._tokens(offered, one, found)
         # the last one of a message
         behind = found.wait + self.of(self.batch.fixed, one) * found.service
-        last = Tail.of(found.load, behind * slot_s + waited_s, room_s)
-        delay = before_s + longest(last, tokens, jnp.asarray(jnp.inf))
+        last = Tail.of(found.load, behind * slot_s, room_s)
+        delay = before_s + longest(last, tokens, jnp.asarray(jnp.inf)) + waited_s
         rtt = jnp.full((), jnp.nan)
         if structure.answered:
             alone = before_s + processing_s + found.answer * slot_s + held_s
@@ -242,8 +242,7 @@ class Network(NamedTuple):
             port_back = Tail.of(found.load_back, found.wait_back * slot_s)
             rtt = alone + longest(port_back, self._tokens_back(offered, one), most - alone)
             wait = jnp.where(in_bursts, found.wait_in_bursts(window), found.wait)
-            most = most - rtt + waited_s
-            rtt = rtt + longest(Tail.of(found.load, wait * slot_s + waited_s, room_s), tokens, most)
+            rtt = rtt + longest(Tail.of(found.load, wait * slot_s, room_s), tokens, most - rtt) + waited_s
         return Seen(
             rtt_s=rtt,
             delay_s=delay,
