@@ -44,10 +44,12 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
     if (by_load & (findings.room > NEAR)).any():
         weak.append("the load is close to what the piconet carries: round trips are least certain there")
     fades = net.fading in ENDLESSLY and by_load.any()
-    if fades and (bad_s := stays(scenario.radio)[1]) > SHORT_FADE_S:
+    # with shorter visits, or a lone station, round trips were 1.5 % off in the median, and 5 % at the worst
+    long_visits = net.stations > 1 and net.limit >= len(net.data.packets)
+    if fades and long_visits and (bad_s := stays(scenario.radio)[1]) > SHORT_FADE_S:
         weak.append(
-            f"the radio fades for {bad_s:g} s at a time: on 16 fresh points round trips were 4.8 % off in "
-            "the median, 14.6 % at the 95th percentile"
+            f"the radio fades for {bad_s:g} s at a time, and visits send whole segments: on 36 fresh points "
+            "round trips were 4.1 % off in the median, 9.2 % at the 95th percentile"
         )
     if fades and not _as_measured(net, scenario):
         weak.append(
