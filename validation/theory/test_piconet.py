@@ -509,6 +509,12 @@ def test_a_plan_names_what_may_be_varied():
         plan_of("ring").metrics({"traffic.laod_kbps": 3.0})
 
 
+def test_derivatives_in_single_precision_are_refused_in_words():
+    plan = bt.network.plan(bt.load("venugopal-2006/piconet"))
+    with pytest.raises(TypeError, match=r"traffic\.load_kbps.*enable_x64"):
+        jax.grad(lambda kbps: plan.metrics({"traffic.load_kbps": kbps})["rtt_s"][0])(20.0)
+
+
 def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     lossy = star(
         link__arq="none", radio__model="constant", transport__variant="sack", traffic__source="greedy"

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from btqueue.network.piconet.coupling import System
 from btqueue.network.piconet.metrics import Findings, metrics_of, slopes_of
@@ -166,9 +167,16 @@ def changed(values: Mapping[str, float], changes: Mapping[str, Any] | None) -> d
 
     Raises:
         KeyError: a key is not among them.
+        TypeError: JAX transforms a number of single precision, in which the fixed point has no derivatives.
     """
     if unknown := sorted(set(changes or {}) - set(values)):
         raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(values)}")
+    for key, value in (changes or {}).items():
+        if isinstance(value, Tracer) and value.dtype == np.float32:
+            raise TypeError(
+                f"{key} is a number of single precision: use jax.grad, jax.vmap and jax.jit inside "
+                '"with jax.enable_x64(True):", and make numbers there'
+            )
     return {**values, **(changes or {})}
 
 
