@@ -138,15 +138,12 @@ def plan(scenario: Scenario) -> Plan | LossyPlan:
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than that of a piconet answers, or a load that changes, or where TCP alone
-    repairs what the radio loses.
+    Empty where another model than that of a piconet answers, or a load that changes.
     """
     if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
         return {}
-    from btqueue.network.piconet.lossy_model import is_lossy
+    from btqueue.network.piconet.lossy_model import LossyPlan, is_lossy
     from btqueue.network.piconet.plan import Plan
 
-    if is_lossy(scenario):
-        return {}
-
-    return Plan(scenario, apart=False).slopes(names)
+    chosen = LossyPlan if is_lossy(scenario) else Plan
+    return chosen(scenario, apart=False).slopes(names)

@@ -65,24 +65,38 @@ class Times(NamedTuple):
     backoff: jax.Array | float = 2.0
 
 
-class Moves(NamedTuple):
-    """Transitions from round to round, columns of M rows.
+class Lengths(NamedTuple):
+    """How long outcomes take from the start of a round (s).
 
     Attributes:
-        source, target: states.
-        flow: how often each comes about, in a round.
-        elapsed: time that it takes (s).
-        sent, late: segments sent of this round, and of the next.
-        lossy: whether one of them was lost.
+        period: (S,) of a round whose segments all got through.
+        silent: (S,) until the timer of a round expires none of whose acknowledgements came.
+        expired: (E,) until a timeout for want of duplicates.
+        caught: (R,) until a fast retransmit.
+        lap: (R,) from one filled hole to the next.
+        timeout: of a retransmission that fails.
+        elapsed: (M,) of each transition.
     """
 
-    source: np.ndarray
-    target: np.ndarray
-    flow: jax.Array
+    period: jax.Array
+    silent: jax.Array
+    expired: jax.Array
+    caught: jax.Array
+    lap: jax.Array
+    timeout: jax.Array
     elapsed: jax.Array
-    sent: np.ndarray
+
+
+class Moves(NamedTuple):
+    """Transitions from round to round, beside those of `RoundStructure.moves`, columns of M rows.
+
+    Attributes:
+        flow: how often each comes about, in a round.
+        late: segments sent of the next round.
+    """
+
+    flow: jax.Array
     late: jax.Array
-    lossy: np.ndarray
 
 
 class RoundLaw(NamedTuple):
@@ -114,6 +128,22 @@ class RoundLaw(NamedTuple):
     defect: jax.Array
 
 
+def lengths(structure: RoundStructure, times: Times) -> Lengths:
+    """Return how long outcomes take."""
+    own, losses, found = structure, structure.losses, structure.recoveries
+    source, at = losses.source, losses.first
+    of = source[found.event]
+    period, spread = times.trip[:, 0], times.gap * (own.size - 1)
+    expiry = jnp.minimum(times.timeout * times.backoff ** np.maximum(own.timeouts, 0), times.longest)
+    heard = np.maximum(at - 1, 0)
+    started = jnp.where(at > 0, heard * times.gap[source] + times.trip[source, heard], spread[source])
+    silent, expired = spread + expiry, started + expiry[source]
+    caught, lap = (1.0 + found.next_round) * period[of], times.late_trip[of]
+    failed = caught + times.timeout
+    elapsed = [period, period, silent, expired, failed, failed, caught + (found.holes - 1) * lap]
+    return Lengths(period, silent, expired, caught, lap, times.timeout, jnp.concatenate(elapsed))
+
+
 def round_law(structure: RoundStructure, channel: Channel, times: Times) -> RoundLaw:
     """Solve the rounds of a connection."""
     own, losses, found = structure, structure.losses, structure.recoveries
@@ -137,13 +167,11 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     through_here = jnp.where(here, through, identity)
     before = _running(through_here)  # (S, W + 1, C, C): all before a place got through
 
-    period, spread = times.trip[:, 0], (size - 1) * times.gap
+    period, silence, lasted, rounds, lap, _, _ = took = lengths(structure, times)
     waited = channel.move(jnp.maximum(period - times.sent, 0.0))
-    expiry = jnp.minimum(times.timeout * times.backoff ** np.maximum(own.timeouts, 0), times.longest)
     all_heard = before[state, size - 1] @ acked[state, size - 1]
     none_heard = _running(jnp.where(here, silent, identity))[:, -1]
     last_silent = (before[state, size - 1] @ silent[state, size - 1]) - none_heard
-    silence = spread + expiry
 
     # loss events: (E, H, C, C) by the number of segments lost behind the first one
     source, at = losses.source, losses.first
@@ -187,8 +215,6 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     by_pattern = patterns.sum(axis=3)  # (E, H, C)
     delivered = at[:, None] * total.sum(axis=2) + (arrived[..., None] * by_pattern).sum(axis=1)
     heard = np.maximum(at - 1, 0)
-    started = jnp.where(at > 0, heard * times.gap[source] + times.trip[source, heard], spread[source])
-    lasted = started + expiry[source]
     spent = jnp.where(losses.late > 0, period[source], 0.0)
     on = channel.move(jnp.maximum(lasted - spent - times.sent[source], 0.0))
     # a segment before the loss whose ACK was lost is sent again for nothing
@@ -205,10 +231,8 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     enough = _three_of(int(behind.max(initial=0)), unheard)[found.duplicates]
     caught = patterns[event, holes - 1] * enough[:, None, None]
     expired = total - _added(jnp.zeros_like(total), event, caught)
-    rounds = (1.0 + found.next_round) * period[of]
     repeat = channel.again
     again_through = repeat[ACKNOWLEDGED] + repeat[ACK_LOST]
-    lap = times.late_trip[of]
     current = caught @ waited[of]
     sent_again = jnp.zeros(current.shape[:2])
     later_failed = jnp.zeros_like(current)
@@ -233,22 +257,14 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
 
     on_timer = channel.move(jnp.broadcast_to(times.timeout, lap.shape))
     first_failed, later_failed = (first_failed @ on_timer), (later_failed @ on_timer)
-    own_sent = size - own.filled
-    blocks = (
-        (state, own.grown, (all_heard @ waited), period, own_sent, 0 * size),
-        (state, own.shortened, (last_silent @ waited), period, own_sent, 0 * size),
-        (state, own.silent, (none_heard @ channel.move(jnp.maximum(silence - times.sent, 0.0))), silence,
-         own_sent, 0 * size),
-        (source, losses.expired, (expired @ on), lasted, own_sent[source], losses.late),
-        (of, found.first_failed, first_failed, rounds + times.timeout, own_sent[of], losses.late[event]),
-        (of, found.later_failed, later_failed, rounds + times.timeout, own_sent[of], losses.late[event]),
-        (of, found.recovered, recovered, rounds + (holes - 1) * lap, own_sent[of], losses.late[event] + 1),
-    )  # fmt: skip
-    sources, targets, sent, late = (np.concatenate([block[k] for block in blocks]) for k in (0, 1, 4, 5))
-    chances = jnp.concatenate([block[2] for block in blocks])
-    elapsed = jnp.concatenate([jnp.broadcast_to(block[3], block[0].shape) for block in blocks])
-    law, defect = _stationary(own.states, sources, targets, chances)
-    flow = jnp.einsum("mi,mij->m", law[sources], chances)
+    moves = own.moves
+    chances = jnp.concatenate([
+        all_heard @ waited, last_silent @ waited,
+        none_heard @ channel.move(jnp.maximum(silence - times.sent, 0.0)),
+        expired @ on, first_failed, later_failed, recovered,
+    ])  # fmt: skip
+    law, defect = _stationary(own.states, moves.source, moves.target, chances)
+    flow = jnp.einsum("mi,mij->m", law[moves.source], chances)
 
     def each(values: jax.Array, rows: np.ndarray) -> jax.Array:
         """(M, C) -> by row."""
@@ -256,7 +272,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
 
     heard_flow = flow[: 2 * own.states]
     in_recovery = each(lap_rounds, of)
-    seconds = flow[: 3 * own.states] @ elapsed[: 3 * own.states]
+    seconds = flow[: 3 * own.states] @ took.elapsed[: 3 * own.states]
     seconds = seconds + each(expired.sum(axis=2), source) @ lasted + each(caught.sum(axis=2), of) @ rounds
     seconds = seconds + in_recovery @ lap
     failed = each(first_failed.sum(axis=2) + later_failed.sum(axis=2), of).sum()
@@ -285,15 +301,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
         again=again / seconds,
         samples=samples / seconds,
         law=law,
-        moves=Moves(
-            sources,
-            targets,
-            flow,
-            elapsed,
-            sent,
-            jnp.asarray(late) * (1 - unheard),
-            np.arange(sent.size) >= 3 * own.states,
-        ),
+        moves=Moves(flow, (1 - unheard) * moves.late),
         defect=defect,
     )
 

@@ -15,7 +15,7 @@ round later); and the last round of recovery, that begins with the retransmissio
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import comb
 from typing import Any, NamedTuple
 
@@ -92,6 +92,26 @@ class Recoveries(NamedTuple):
     later_failed: Entry
 
 
+class Moves(NamedTuple):
+    """Transitions from round to round, columns of M rows.
+
+    They are, by state: all went well, the last acknowledgement was lost, all were. By event of `Losses`:
+        timeout.
+    By recovery: the first retransmission failed, a later one did, none did.
+
+    Attributes:
+        source, target: states.
+        sent, late: segments sent of this round, and of the next.
+        lossy: whether one of them was lost.
+    """
+
+    source: Integers
+    target: Integers
+    sent: Integers
+    late: Integers
+    lossy: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, eq=False)
 class RoundStructure:
     """The rounds of one receive window; constant arrays, free of probabilities and times.
@@ -123,6 +143,24 @@ class RoundStructure:
     def states(self) -> int:
         """Number S of states."""
         return self.size.size
+
+    @cached_property
+    def moves(self) -> Moves:
+        """The transitions."""
+        state, losses, found = np.arange(self.states), self.losses, self.recoveries
+        of, late = losses.source[found.event], losses.late[found.event]
+        blocks = (
+            (state, self.grown, 0 * state),
+            (state, self.shortened, 0 * state),
+            (state, self.silent, 0 * state),
+            (losses.source, losses.expired, losses.late),
+            (of, found.first_failed, late),
+            (of, found.later_failed, late),
+            (of, found.recovered, late + 1),
+        )
+        source, target, late = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        lossy = np.arange(source.size) >= 3 * self.states
+        return Moves(source, target, (self.size - self.filled)[source], late, lossy)
 
 
 @lru_cache(maxsize=16)

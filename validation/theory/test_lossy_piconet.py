@@ -140,3 +140,47 @@ def test_a_plan_varies_what_it_says():
     assert isinstance(plan, LossyPlan)
     with pytest.raises(KeyError, match="may be varied"):
         plan.metrics({"transport.receive_window_segments": 4.0})
+
+
+VARIED = {
+    "constant": {"radio__model": "constant", "radio__ber": 1e-5, "network__peripherals": 4,
+                 "traffic__load_kbps": 20.0, "flow_control__token_rate_kbps": 110.0},
+    "two-state": {"run__jitter_s": 0.005},
+    "per": {"radio__model": "constant", "radio__per": 0.02, "network__flows": "downlink",
+            "network__peripherals": 3, "traffic__load_kbps": 40.0},
+}  # fmt: skip
+"""Radios, flows and loads; a cap of 60 s is no multiple of the timeout, where expiries have no derivative."""
+
+
+@pytest.mark.parametrize(
+    "name", ["constant", *(pytest.param(name, marks=pytest.mark.long) for name in ("two-state", "per"))]
+)
+def test_derivatives_of_the_fixed_point_are_those_of_differences(name):
+    scenario = bt.load("venugopal-2006/piconet-errors").with_(
+        transport__receive_window_segments=4, transport__max_rto_s=60.0, **VARIED[name]
+    )
+    plan = LossyPlan(scenario, apart=False, tolerance=1e-13)
+    here = {metric: np.mean(value) for metric, value in plan.metrics().items()}
+    found = plan.slopes(list(here))
+    for key, value in plan.parameters.items():
+        # five points: an error of fourth order in the step
+        step = 1e-4 * value or 1e-6
+        weights = {-2: 1, -1: -8, 1: 8, 2: -1} if value else {0: -25, 1: 48, 2: -36, 3: 16, 4: -3}
+        at = {k: plan.metrics({key: value + k * step}) for k in weights}
+        for metric, mean in here.items():
+            slope = sum(weights[k] * np.mean(at[k][metric]) for k in at) / (12 * step)
+            share = value / mean if value and mean else 1.0  # of a relative change
+            wanted = pytest.approx(slope * share, rel=1e-5, abs=1e-6)
+            assert found[metric][key] * share == wanted, (key, metric)
+
+
+@pytest.mark.long
+@in_float64
+def test_metrics_of_a_plan_have_a_gradient():
+    scenario = bt.load("venugopal-2006/piconet-errors").with_(
+        transport__receive_window_segments=2, transport__max_rto_s=60.0, **VARIED["constant"]
+    )
+    plan = LossyPlan(scenario, apart=False, tolerance=1e-12)
+    wanted = plan.slopes(["goodput_kbps"])["goodput_kbps"]["radio.ber"]
+    gradient = jax.grad(lambda ber: plan.metrics({"radio.ber": ber})["goodput_kbps"].mean())
+    assert float(gradient(plan.parameters["radio.ber"])) == pytest.approx(wanted, rel=1e-8)

@@ -9,21 +9,30 @@ proportion.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, rounds
-from btqueue.queueing.fixed_point import implicit_fixed_point
+from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
+from btqueue.queueing.implicit import at_root
 from btqueue.transport.round_law import FORGOTTEN, RoundLaw
 from btqueue.transport.round_structure import RoundStructure, round_structure
 
-TOLERANCE = 1e-6
-MOST_ITERATIONS = 80
+TOLERANCE = 1e-5
+"""Mismatch of an answer; its last step makes it smaller by an order of magnitude or more."""
+SETTLING = 4
+"""Times that levels follow each other's changes before the flows are found again."""
+FEW_STEPS = 16
+"""Steps within which that arrives, unless buffers refuse segments and levels decide on the flows."""
+MOST_ITERATIONS = 100
+SELDOM = 1e-6
+"""Share of the new acknowledgements up to which a window is hardly met."""
 MOST_BUSY = 0.95
 """Share of the air up to which the others may use it."""
 OF_EXPONENTIAL = 2.0 / np.e
@@ -345,7 +354,8 @@ def busy_round_trip(structure: RoundStructure, seen: Rounds, calm: Calm) -> Arra
     number = jnp.zeros(window.size).at[structure.size - 1].add(seen.law.samples.sum(axis=1))
     trips = jnp.zeros(window.size).at[structure.size - 1].add((seen.law.samples * seen.own.trip).sum(axis=1))
     reached = (calm.cleared / (1.0 + calm.cleared)) ** ahead * window * np.where(window == 2, 2, 1)
-    weights = jnp.where(number > 0.0, reached, 0.0)
+    met = number / (number + SELDOM * number.sum())  # windows that buffers let nobody reach say nothing
+    weights = jnp.where(number > 0.0, reached * met, 0.0)
     clearing = (weights * trips / jnp.maximum(number, 1e-100)).sum() / weights.sum()
     return calm.busy * trips.sum() / number.sum() + (1.0 - calm.busy) * clearing
 
@@ -357,9 +367,14 @@ def scale_of(net: Network, path: Path) -> Array:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def respond(
-    kinds: tuple[int, ...], window: int, paths: tuple[Path, ...], net: Network, given: Given
+    kinds: tuple[int, ...],
+    window: int,
+    paths: tuple[Path, ...],
+    net: Network,
+    given: Given,
+    further: Array | None = None,
 ) -> tuple[Given, tuple[Found, ...]]:
-    """Return what the classes give to each other, given that."""
+    """Return what the classes give to each other, given that; see `rounds` for the last argument."""
     structure = round_structure(window)
     most = jnp.stack([scale_of(net, path) for path in paths])
     data, acks = given.data * most, given.acks * most
@@ -380,7 +395,9 @@ def respond(
         timer = rto, jnp.maximum(net.max_rto, rto), net.backoff
         likely = radio.move(jnp.asarray(FORGOTTEN))[0]
         lone = 1.0 - likely @ radio.fates(jnp.zeros(net.prices.size - 1))[1].sum(axis=1)
-        seen = rounds(structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer)
+        seen = rounds(
+            structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer, further
+        )
         found.append(_found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto))
     answer = Given(
         data=jnp.stack([one.duty * one.on_air for one in found]) / most,
@@ -433,7 +450,7 @@ def _found(
     through = (1.0 - radio.lost) * (1.0 - tokens.refuses(level[seen.own.level.size :]))
     received = (law.sent - law.lost).sum() + number[seen.own.level.size :] @ through
     sends = number.sum()
-    duty = jnp.minimum(1.0, load / law.goodput)
+    duty = jnp.minimum(load, law.goodput) / law.goodput  # a load may be infinite
     calm = carried(law, load, lone_loss, rto)
     rounding = jnp.maximum(
         1.0, law.goodput / received
@@ -457,18 +474,53 @@ def _found(
     )
 
 
+class Root(NamedTuple):
+    """The fixed point, and the steps to it: an unknown on which nothing depends."""
+
+    given: Given
+    steps: Array
+
+
+Question = tuple[tuple[Path, ...], Network, Array]
+
+
 def solve(
-    kinds: tuple[int, ...], window: int, paths: tuple[Path, ...], net: Network
+    kinds: tuple[int, ...],
+    window: int,
+    paths: tuple[Path, ...],
+    net: Network,
+    tolerance: Array | float = TOLERANCE,
 ) -> tuple[Given, tuple[Found, ...], Array, Array]:
-    """Return the fixed point, the classes there, its residual and the iterations."""
+    """Return the fixed point, the classes there, its mismatch and the steps to it.
+
+    Differentiable in `net`. The mismatch at which the search stops is `tolerance`.
+    """
+
+    def at(root: Root, question: Question) -> tuple[Any, Root]:
+        given, steps = root
+        better, found = respond(kinds, window, *question[:2], given)
+        outcome = given, found, mismatch(given, better, found), jax.lax.stop_gradient(steps)
+        return outcome, Root(jax.tree.map(jnp.subtract, better, given), steps - jax.lax.stop_gradient(steps))
+
+    return at_root(at, partial(_search, kinds, window), (paths, net, jnp.asarray(tolerance)))[0]
+
+
+def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
+    """Search the fixed point: with levels that settle at each step, else, where buffers refuse, damped."""
+    paths, net, tolerance = question
     structure, price = round_structure(window), net.prices.sum()
     ones = jnp.ones(len(kinds))
     level = jnp.broadcast_to(-net.depth / price, (ones.size, structure.states))
     before = jnp.broadcast_to(jnp.maximum(jnp.asarray(structure.size, float) - 0.5, 1.0), level.shape)
     some = 0.1 * ones / sum(path.flows for path in paths)
-    start = Given(some, some, 0.0 * ones, 0.0 * ones, ones, level, before)
+    start, unravel = ravel_pytree(Given(some, some, 0.0 * ones, 0.0 * ones, ones, level, before))
 
-    def improve(given: Given) -> Given:
+    def advance(carry: tuple[Acceleration, Array]) -> tuple[Acceleration, Array]:
+        now, _ = carry
+        afresh = start_acceleration(start)._replace(iterations=now.iterations)
+        now = jax.tree.map(partial(jnp.where, now.iterations == FEW_STEPS), afresh, now)
+        quick = now.iterations < FEW_STEPS
+        given = unravel(now.vector)
         given = given._replace(
             level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] +
             window),
@@ -477,14 +529,19 @@ def solve(
             rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto), before=jnp.clip(given.before, 1.0,
             window),
         )  # fmt: skip
-        better = respond(kinds, window, paths, net, given)[0]
-        return better._replace(level=0.5 * (given.level + better.level))
+        better, found = respond(kinds, window, paths, net, given, jnp.where(quick, SETTLING, 0))
+        gap = jnp.nan_to_num(
+            mismatch(given, better, found), nan=jnp.inf
+        )  # begun afresh, it may have an answer
+        better = better._replace(level=jnp.where(quick, better.level, 0.5 * (given.level + better.level)))
+        return accelerated_step(lambda _: ravel_pytree(better)[0], now), gap
 
-    given, _, iterations = implicit_fixed_point(
-        improve, start, tolerance=TOLERANCE, max_iterations=MOST_ITERATIONS
-    )
-    better, found = respond(kinds, window, paths, net, given)
-    return given, found, mismatch(given, better, found), iterations
+    def unfinished(carry: tuple[Acceleration, Array]) -> Array:
+        now, gap = carry
+        return (gap > tolerance) & (now.iterations < MOST_ITERATIONS)
+
+    end, _ = jax.lax.while_loop(unfinished, advance, (start_acceleration(start), jnp.asarray(jnp.inf)))
+    return Root(unravel(end.vector), end.iterations.astype(float))
 
 
 def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:

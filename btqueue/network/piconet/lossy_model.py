@@ -6,7 +6,7 @@
    away, meet a busy connection; the others meet the network alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.answers import NoConvergence
@@ -64,29 +65,64 @@ class Findings(NamedTuple):
     iterations: Array
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["paths", "network"], meta_fields=["kinds", "window"])
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["paths", "network", "tolerance"],
+    meta_fields=["kinds", "window"],
+)
 @dataclass(frozen=True)
 class System:
-    """All that an answer depends on: channels of the classes, largest window, classes, and what may vary."""
+    """All that an answer depends on.
+
+    Attributes:
+        kinds: channels of the classes.
+        window: largest one.
+        paths: classes.
+        network: what may vary.
+        tolerance: mismatch of an answer.
+    """
 
     kinds: tuple[int, ...]
     window: int
     paths: tuple[lossy.Path, ...]
     network: lossy.Network
+    tolerance: float = lossy.TOLERANCE
 
 
 @Kept
-def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
-    """Return metrics, by class (K,), rates in segments a second, or of the network (), and findings."""
+def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]:
+    """Return metrics, by class (K,), rates in segments a second, or of the network (), findings and root."""
     given, found, residual, iterations = lossy.solve(
-        system.kinds, system.window, system.paths, system.network
+        system.kinds, system.window, system.paths, system.network, system.tolerance
     )
     metrics = lossy.metrics_of(system.paths, system.network, given, found)
     of_classes = {
         name: jnp.stack([getattr(one, name) for one in found])
         for name in ("duty", "timeout", "others", "through")
     }
-    return metrics, Findings(**of_classes, residual=residual, iterations=iterations)
+    return metrics, Findings(**of_classes, residual=residual, iterations=iterations), given
+
+
+@Kept
+def slopes_of(point: tuple[System, lossy.Given]) -> dict[str, Array]:
+    """Return the derivatives of the metrics at a root, (K, P) or (P,), by the P numbers of the network.
+
+    With the implicit function theorem, as `at_root`; all derivatives come from one pass, which compiles in
+    half of the time.
+    """
+    system, root = point
+    vector, unravel = ravel_pytree((root, system.network))
+    unknowns = ravel_pytree(root)[0].size
+
+    def at(vector: Array) -> tuple[dict[str, Array], Array]:
+        given, network = unravel(vector)
+        better, found = lossy.respond(system.kinds, system.window, system.paths, network, given)
+        residual = ravel_pytree(better)[0] - vector[:unknowns]
+        return lossy.metrics_of(system.paths, network, given, found), residual
+
+    direct, change = jax.jacfwd(at)(vector)
+    change = -jnp.linalg.solve(change[:, :unknowns], change[:, unknowns:])
+    return {name: by[..., :unknowns] @ change + by[..., unknowns:] for name, by in direct.items()}
 
 
 class LossyPlan:
@@ -97,10 +133,12 @@ class LossyPlan:
     Attributes:
         scenario: that is answered.
         parameters: the values of the keys that may be varied.
+        tolerance: mismatch of classes and network up to which they are improved.
     """
 
-    def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
+    def __init__(self, scenario: Scenario, *, apart: bool = True, tolerance: float = lossy.TOLERANCE) -> None:
         """Read a scenario; flows with loads of their own can be varied one by one if they are kept apart."""
+        self.tolerance = tolerance
         self.scenario, self.piconet = scenario, piconet_of(scenario)
         own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
         self.layout = layout_of(self.piconet, apart=own)
@@ -118,25 +156,44 @@ class LossyPlan:
         Raises:
             KeyError: a key is not one of `parameters`.
         """
-        metrics, _ = self.with_findings(parameters)
-        return {name: _without_slope(value) for name, value in metrics.items()}
+        return self.with_findings(parameters)[0]
 
     @in_float64
     def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
         """Return metrics as `metrics` does, and findings by class."""
-        network = self._network(changed(self.parameters, parameters))
-        metrics, findings = metrics_of(System(self._kinds, self._window, self._paths, network))
+        metrics, findings, _ = metrics_of(self._system(changed(self.parameters, parameters)))
+        return self._of_flows(metrics), findings
+
+    @in_float64
+    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Return the derivatives of means over flows, by metric and by key of `parameters`."""
+        system, found = self._system(self.parameters), {name: dict[str, float]() for name in names}
+        slopes = slopes_of((system, metrics_of(system)[-1]))
+
+        def network(key: str, value: Array) -> Array:
+            return ravel_pytree(self._network({**self.parameters, key: value}))[0]
+
+        for key, value in self.parameters.items():
+            _, step = jax.jvp(partial(network, key), (jnp.asarray(value),), (jnp.asarray(1.0),))
+            change = self._of_flows({name: slope @ np.asarray(step) for name, slope in slopes.items()})
+            for name in names:
+                found[name][key] = float(np.mean(change[name]))
+        return found
+
+    def _system(self, values: Mapping[str, Any]) -> System:
+        return System(self._kinds, self._window, self._paths, self._network(values), self.tolerance)
+
+    def _of_flows(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """Return metrics by flow, in their units, from those by class; those of the network as they are."""
         metrics = dict(metrics)
         kilobits = self.piconet.segment_bytes * 8 / 1000
         for name in ("goodput_kbps", "throughput_kbps"):
             metrics[name] = metrics[name] * kilobits
-        of_flow, up = (
-            np.array(self.layout.class_of),
-            np.array([s.port.way == UP for s in self.piconet.senders]),
-        )
+        of_flow = np.array(self.layout.class_of)
+        up = np.array([s.port.way == UP for s in self.piconet.senders])
         waiting = (metrics.pop("waiting")[of_flow] * up).sum() / self.piconet.stations
         by_flow = {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
-        return by_flow | {"token_buffer": waiting}, findings
+        return by_flow | {"token_buffer": waiting}
 
     def _network(self, values: Mapping[str, Any]) -> lossy.Network:
         scenario, net = self.scenario, self.piconet
@@ -210,20 +267,6 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "warnings": warnings_of(plan, findings, metrics["rtt_s"].max()),
     }
     return {**metrics, "queue_packets": queues}, notes
-
-
-@jax.custom_jvp
-def _without_slope(value: Any) -> Any:
-    """Return a value, and refuse to be differentiated: states that are never met make derivatives NaN."""
-    return value
-
-
-@_without_slope.defjvp
-def _no_slope(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    raise NotImplementedError(
-        "piconets with radio errors that only TCP repairs have no derivatives yet: use differences, as "
-        "btqueue sensitivity does"
-    )
 
 
 @in_float64

@@ -17,11 +17,12 @@ they come, and its packets meet a channel that has changed in between.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from btqueue.transport.round_law import Channel, RoundLaw, Times, round_law
+from btqueue.transport.round_law import Channel, Moves, RoundLaw, Times, lengths, round_law
 from btqueue.transport.round_structure import RoundStructure
 
 ROUNDED = 1 / 16
@@ -52,8 +53,11 @@ def shorter(one: Array, other: Array, width: Array | float) -> Array:
 
 def greater(one: Array, other: Array) -> Array:
     """Return about the larger of two numbers that are not negative: their norm of order `ORDER`."""
-    most = jnp.maximum(jnp.maximum(one, other), 1e-100)
-    return most * ((one / most) ** ORDER + (other / most) ** ORDER) ** (1.0 / ORDER)
+    most = jnp.maximum(one, other)
+    some = most > 0.0  # at 0 and 0 the root has no derivative
+    unit = jnp.where(some, most, 1.0)
+    ratios = (one / unit) ** ORDER + (other / unit) ** ORDER
+    return most * jnp.where(some, ratios, 1.0) ** (1.0 / ORDER)
 
 
 def step(x: Array) -> Array:
@@ -188,6 +192,7 @@ def rounds(
     level: Array,
     before: Array,
     timer: tuple[Array, Array, Array],
+    further: Array | None = None,
 ) -> Rounds:
     """Return the rounds of a connection, given the levels at which they begin.
 
@@ -203,18 +208,16 @@ def rounds(
         level: (S,) missing tokens at the starts of rounds.
         before: (S,) segments of the round before.
         timer: timeout and its cap (s), and factor of each expiry.
+        further: times that the levels found are made better, with the flows between states as they are.
     """
     size, places = jnp.asarray(structure.size, float), structure.window
-    state, price = np.arange(size.shape[0]), tokens.price
-    gap = _gap(tokens, turns, level, before, size)
-    own = _flight(tokens, turns, level, gap, size, before, places)
-    period = own.trip[:, 0]
+    price = tokens.price
+    own, times, _, next_level = begun = _begun(structure, tokens, turns, radio, level, before, timer)
+    gap = times.gap
     by_buffer = _share_of_buffer(own.refused, radio.lost)
     own_behind = tokens.refuses(own.level - price) * by_buffer[:, :-1] + own.refused * (
         1.0 - by_buffer[:, :-1]
     )
-    left = by_buffer[state, structure.size] * price  # by a segment that was refused, where one was lost
-    next_level = _refilled(tokens, level + size * price - left - tokens.rate * period)
     # late ones come as the ACKs of a round do that has just gone out
     late_gap = _gap(tokens, turns, next_level, size, size)
     late = _flight(tokens, turns, next_level, late_gap, size, size, places)
@@ -242,17 +245,64 @@ def rounds(
             again=_with_refusals(inside[:, :, -1], tokens.refuses(again_level), passing[:, 0]),
             move=radio.move,
         ),
-        Times(gap, own.trip, period, sent, *timer),
+        times._replace(sent=sent),
     )
-    moves = law.moves
-    took = moves.sent * price - jnp.where(moves.lossy, left[moves.source], 0.0) + moves.late * price
-    reached = _refilled(tokens, level[moves.source] + took - tokens.rate * moves.elapsed)
-    # what is never reached begins with a full bucket
-    into = jnp.full_like(size, NEVER).at[moves.target].add(moves.flow)
-    level = (-NEVER * tokens.depth + jnp.zeros_like(size).at[moves.target].add(moves.flow * reached)) / into
-    before = (NEVER * size).at[moves.target].add(moves.flow * size[moves.source]) / into
-    before = jnp.where(size == 1.0, 1.0, jnp.clip(before, 1.0, size))
+    # what follows from these flows, while they stay as they are
+    before = _before(structure, law.moves)
+    level = _level(structure, tokens, law.moves, begun, level)
+
+    def again(_: Array, level: Array) -> Array:
+        begun = _begun(structure, tokens, turns, radio, level, before, timer)
+        return _level(structure, tokens, law.moves, begun, level)
+
+    if further is not None:
+        level = jax.lax.fori_loop(0, further, again, level)
     return Rounds(law, own, late, level, before, again_level)
+
+
+class _Begun(NamedTuple):
+    """Rounds as they begin: their segments, times, what a lost one leaves in the bucket, the next level."""
+
+    own: Flight
+    times: Times
+    left: Array
+    next_level: Array
+
+
+def _begun(
+    structure: RoundStructure,
+    tokens: Tokens,
+    turns: Turns,
+    radio: Radio,
+    level: Array,
+    before: Array,
+    timer: tuple[Array, Array, Array],
+) -> _Begun:
+    size, state = jnp.asarray(structure.size, float), np.arange(structure.states)
+    gap = _gap(tokens, turns, level, before, size)
+    own = _flight(tokens, turns, level, gap, size, before, structure.window)
+    period = own.trip[:, 0]
+    # by a segment that was refused, where one was lost
+    left = _share_of_buffer(own.refused, radio.lost)[state, structure.size] * tokens.price
+    next_level = _refilled(tokens, level + size * tokens.price - left - tokens.rate * period)
+    return _Begun(own, Times(gap, own.trip, period, 0.0 * gap, *timer), left, next_level)
+
+
+def _level(structure: RoundStructure, tokens: Tokens, flow: Moves, begun: _Begun, level: Array) -> Array:
+    """Return the mean levels to which these flows lead; a round that is never reached has a full bucket."""
+    moves, elapsed = structure.moves, lengths(structure, begun.times).elapsed
+    took = (moves.sent + flow.late) * tokens.price - jnp.where(moves.lossy, begun.left[moves.source], 0.0)
+    reached = _refilled(tokens, level[moves.source] + took - tokens.rate * elapsed)
+    into = jnp.full_like(level, NEVER).at[moves.target].add(flow.flow)
+    return (-NEVER * tokens.depth + jnp.zeros_like(level).at[moves.target].add(flow.flow * reached)) / into
+
+
+def _before(structure: RoundStructure, flow: Moves) -> Array:
+    """Return the mean sizes of the rounds before."""
+    moves, size = structure.moves, jnp.asarray(structure.size, float)
+    into = jnp.full_like(size, NEVER).at[moves.target].add(flow.flow)
+    before = (NEVER * size).at[moves.target].add(flow.flow * size[moves.source]) / into
+    return jnp.where(size == 1.0, 1.0, jnp.clip(before, 1.0, size))
 
 
 def _share_of_buffer(refused: Array, lost: Array) -> Array:
