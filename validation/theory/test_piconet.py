@@ -530,9 +530,3 @@ def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     rare = lossy.with_(radio__ber=1e-7, transport__receive_window_segments=30)
     with pytest.raises(NoConvergence, match=r"windows of 10 segments"):
         bt.solve(rare)
-
-
-def test_no_derivative_is_no_number_where_there_is_none():
-    plan = bt.network.plan(star(link__arq="none", radio__model="constant", radio__ber=3e-5))
-    with jax.enable_x64(True), pytest.raises(NotImplementedError, match="no derivatives yet"):
-        jax.jvp(lambda jitter: plan.metrics({"run.jitter_s": jitter})["rtt_s"], (0.0,), (1.0,))
