@@ -10,13 +10,8 @@ from btqueue.baseband import packet_types, segment
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
 from btqueue.scenario.scope import Limit
-from btqueue.scenario.unrepeated_scope import (
-    LARGEST_WINDOW,
-    UNREPEATED,
-    active_flows,
-    not_plain_segments,
-    own_keys,
-)
+from btqueue.scenario.two_way_link_scope import fast_layers
+from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -27,14 +22,15 @@ WIDER = {
     "polling.discipline", "transport.variant", "transport.clock_granularity_s", "transport.limited_transmit",
     "transport.rate_reduction", "transport.window_limited_growth", "transport.hold_ssthresh",
     "transport.handshake", "transport.delayed_ack", "transport.timestamps", "transport.gamma",
-    "transport.vegas_adjustment", "radio.interferers",
+    "transport.vegas_adjustment", "radio.interferers", "transport.tcp_delay_s", "transport.ip_delay_s",
+    "link.l2cap_delay_s", "link.baseband_delay_s",
 }  # fmt: skip
 """Keys of the models without repetition of which this one takes every value."""
 
 PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
-        "network.topology": ("piconet", "custom"),
+        "network.topology": ("piconet", "custom", "chain"),
         "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
         "link.flush_timeout_s": (None,),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),
@@ -46,6 +42,14 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
 )
 """An access point and its clients, a master and its sensors, peripherals that send to each other."""
 
+OF_CONNECTIONS = (
+    "traffic.message_bytes",
+    "transport.receive_window_segments",
+    "transport.initial_window_segments",
+)
+"""Limits of models that follow connections, which are none of this one, or others."""
+LARGEST_WINDOW = 1000
+"""Segments; windows are customers of closed networks, which are counted to about as many."""
 LEAST_KBPS = 1e-6
 """Rate that counts as one."""
 MOST_PLACES = 1000
@@ -66,8 +70,10 @@ WHERE_LOST: Mapping[str, object] = MappingProxyType(
 )
 """Keys that matter where segments can be lost, and what they may be where a buffer can overflow."""
 
-IN_LAW = ("transport.variant", "transport.timestamps", "transport.rto_backoff")
+IN_LAW = ("transport.variant", "transport.timestamps", "transport.rto_backoff", "transport.delayed_ack")
 """Those of which TCP's law on a lossy radio knows all values, but for Vegas."""
+IN_PAIRS = 2
+"""Segments of a delayed acknowledgement in that law."""
 
 BUSIEST_FIRST = ("exhaustive", "gated", "fep", "slq", "ldq")
 """Disciplines under which a flow that always has data keeps the central from all others, or nearly."""
@@ -88,8 +94,10 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     network = s.network
     if network.topology not in PICONET["network.topology"]:
         return
-    yield from (limit for limit in not_plain_segments(s) if limit.key != "traffic.message_bytes")
+    yield from (limit for limit in not_plain_segments(s) if limit.key not in OF_CONNECTIONS)
     if len(network.piconet_names) != 1:
+        if network.topology == "chain":
+            yield Limit("network.topology", "chain", '"piconet" or "custom", or a chain of at most two hops')
         yield Limit("network.piconet_list", len(network.piconet_names), "one piconet")
         return
     yield from _unrepeated(s)
@@ -100,6 +108,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     yield from _ends(s)
     yield from _polling(s)
     yield from _sources(s)
+    yield from _layers(s)
     yield from _room(s)
 
 
@@ -118,6 +127,10 @@ IN_ROUNDS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.window_limited_growth": (False,),
         "transport.hold_ssthresh": (False,),
         "transport.ack_path": ("queued",),
+        "transport.tcp_delay_s": (0,),
+        "transport.ip_delay_s": (0,),
+        "link.l2cap_delay_s": (0,),
+        "link.baseband_delay_s": (0,),
     }
 )
 """What rounds of TCP know where they repair what the radio loses."""
@@ -166,11 +179,8 @@ def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
 def _unrepeated(s: Scenario) -> Iterator[Limit]:
     """Yield what is not covered where segments are lost that only TCP repairs."""
     two_state = _is_two_state(s)
-    if s.radio.model == "alternating" and s.link.arq == "none":
-        available = '"perfect", "constant" or "gilbert-elliott" without ARQ'
-        yield Limit("radio.model", s.radio.model, available)
-    if two_state and s.link.arq == "none" and s.transport.protocol != "tcp":
-        available = '"perfect" or "constant" without ARQ and TCP: losses in bursts are not in this model'
+    if s.radio.model == "alternating" and s.link.arq == "none" and s.transport.protocol == "tcp":
+        available = '"perfect", "constant" or "gilbert-elliott" with TCP and without ARQ'
         yield Limit("radio.model", s.radio.model, available)
     if not loses_segments(s):
         return
@@ -235,58 +245,111 @@ def _sources(s: Scenario) -> Iterator[Limit]:
             yield Limit(one.key, one.value, f"at most run.warmup_s = {warmup:g}")
 
 
-def _room(s: Scenario) -> Iterator[Limit]:
-    """Yield a queue that fills up before a fast retransmit is possible, if windows outgrow it."""
-    tcp = s.transport.protocol == "tcp"
-    headers = s.link.l2cap_header_bytes + s.transport.header_bytes
-    if headers == 0:
-        yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
-        return
-    types, longest = packet_types(s.link.packets), min(s.traffic.message_bytes, s.transport.mss_bytes)
-    packets = len(
-        segment((longest if tcp else s.traffic.message_bytes) + headers, types, s.link.segmentation)
-    )
-    central, shared = s.network.piconet_names[0].central, s.transport.receive_window_segments
-    window = max(flow.receive_window_segments or shared for flow in active_flows(s.network))
-    held_back = loses_segments(s)
-    if tcp and s.flow_control.enabled and not held_back:
-        needed = packets * min(LEAST_ROOM, window)
-        if s.flow_control.buffer_packets < needed:
-            available = f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments under way"
-            yield Limit("flow_control.buffer_packets", s.flow_control.buffer_packets, available)
-    room = window * (packets + len(segment(headers, types, s.link.segmentation)))
-    overflows = s.flow_control.enabled and s.flow_control.buffer_packets < room
+def _layers(s: Scenario) -> Iterator[Limit]:
+    """Yield delays in hosts that are queues of their own, or that the central has as well."""
+    yield from fast_layers(s, s.traffic.message_bytes + s.transport.header_bytes + s.link.l2cap_header_bytes)
+    if s.link.baseband_delay_s and _relayed(s):
+        yield Limit(
+            "link.baseband_delay_s", s.link.baseband_delay_s, "0 where flows pass through the central"
+        )
+
+
+def _packets(s: Scenario) -> tuple[int, int]:
+    """Return the packets of the longest segment, and of its acknowledgement."""
+    headers, types = s.link.l2cap_header_bytes + s.transport.header_bytes, packet_types(s.link.packets)
+    longest = s.traffic.message_bytes
+    if s.transport.protocol == "tcp":
+        longest = min(longest, s.transport.mss_bytes)
+    data, ack = (len(segment(size, types, s.link.segmentation)) for size in (longest + headers, headers))
+    return data, ack
+
+
+def _window(s: Scenario) -> int:
+    """Return the largest window of a flow (segments)."""
+    shared = s.transport.receive_window_segments
+    return max(flow.receive_window_segments or shared for flow in active_flows(s.network))
+
+
+def _queues(s: Scenario) -> Iterator[tuple[str, int]]:
+    """Yield the keys of the queues of limited size that data pass, and their places (packets)."""
+    central = s.network.piconet_names[0].central
     for down, name in ((True, "central_buffer_packets"), (False, "baseband_packets")):
         places = getattr(s.flow_control, name)
         used = any((flow.target if down else flow.source) != central for flow in active_flows(s.network))
-        if not used or places is None:
-            continue
-        least = SEGMENTS_IN_QUEUE if held_back else LEAST_ROOM
-        needed = packets * (min(least, window) if tcp else 1)
+        if used and places is not None:
+            yield f"flow_control.{name}", places
+
+
+def _room(s: Scenario) -> Iterator[Limit]:
+    """Yield a queue that does not hold a segment, or the few that radio errors leave."""
+    if s.link.l2cap_header_bytes + s.transport.header_bytes == 0:
+        yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
+        return
+    packets, _ = _packets(s)
+    least = min(SEGMENTS_IN_QUEUE, _window(s)) if loses_segments(s) else 1
+    buffers = [("flow_control.buffer_packets", s.flow_control.buffer_packets)]
+    for key, places in [*(buffers if s.flow_control.enabled and least == 1 else ()), *_queues(s)]:
+        if places < packets * least:
+            yield Limit(key, places, f"at least {packets * least}, the packets of {least} segments")
+    if s.transport.protocol == "tcp":
+        yield from _senders(s)
+
+
+def unknown_if_lost(s: Scenario) -> Iterator[Limit]:
+    """Yield keys of which the model does not know what they do to connections that overflow a buffer.
+
+    Whether they do is in the answer only.
+    """
+    packets, ack = _packets(s)
+    window, enabled, waiting = _window(s), s.flow_control.enabled, s.flow_control.buffer_packets
+    if s.transport.protocol != "tcp" or loses_segments(s):
+        return
+    bucket = [("flow_control.buffer_packets", waiting)] if enabled else []
+    needed = packets * min(LEAST_ROOM, window)
+    for key, places in [*bucket, *_queues(s)]:
         if places < needed:
-            available = f"at least {needed}, the packets of {needed // packets} segments"
-            yield Limit(f"flow_control.{name}", places, available)
-        overflows |= places < window * packets
-    if tcp:
-        yield from _senders(s, overflows)
+            yield Limit(key, places, f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments")
+    if (enabled and waiting < window * (packets + ack)) or any(n < window * packets for _, n in _queues(s)):
+        for one in description(s).traits():
+            if one.value != WHERE_LOST.get(one.kind, one.value):
+                yield Limit(one.key, one.value, shown(WHERE_LOST[one.kind]))
 
 
-def _senders(s: Scenario, overflows: bool) -> Iterator[Limit]:
+def _senders(s: Scenario) -> Iterator[Limit]:
     """Yield what TCP's law does not know: it has losses on the radio, which are independent of windows."""
-    lossy = _is_lossy(s) and s.link.arq != "unlimited"
+    if not given_up(s):
+        return
+    transport = s.transport
+    if transport.delayed_ack:
+        known = f"delayed acknowledgements of {IN_PAIRS} segments by a timer, where segments can be lost"
+        if transport.ack_every_segments != IN_PAIRS:
+            yield Limit("transport.ack_every_segments", transport.ack_every_segments, known)
+        if transport.ack_clock != "timer":
+            yield Limit("transport.ack_clock", transport.ack_clock, known)
+        if transport.receive_window_segments > LARGEST_ROUND:
+            available = f"at most {LARGEST_ROUND} with delayed acknowledgements where segments can be lost"
+            yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
     variants = set()
     for one in description(s).traits():
-        usual = WHERE_LOST.get(one.kind, one.value)
-        known = one.kind in IN_LAW and one.value != "vegas"
-        if one.value != usual and (overflows or (lossy and not known)):
-            where = "where a buffer can overflow" if overflows else "where segments can be lost"
-            yield Limit(one.key, one.value, f"{shown(usual)} {where}")
         if one.kind == "transport.variant":
             variants.add(one.value)
-        if lossy and one.kind == "transport.receive_window_segments" and one.key != one.kind:
+        if one.kind == "transport.receive_window_segments" and one.key != one.kind:
             yield Limit(one.key, one.value, "leaving it out on a lossy radio, the same for all flows")
-    if lossy and variants - {s.transport.variant}:
-        yield Limit("transport.variant", s.transport.variant, "the same for all flows on a lossy radio")
+    if variants - {transport.variant}:
+        yield Limit("transport.variant", transport.variant, "the same for all flows on a lossy radio")
+
+
+def given_up(s: Scenario) -> bool:
+    """Whether the radio can lose segments."""
+    return _is_lossy(s) and s.link.arq != "unlimited"
+
+
+def not_in_law(s: Scenario) -> Iterator[Limit]:
+    """Yield keys that TCP's law leaves out where the radio loses segments."""
+    for one in description(s).traits() if given_up(s) and s.transport.protocol == "tcp" else ():
+        usual = WHERE_LOST.get(one.kind, one.value)
+        if one.value != usual and (one.kind not in IN_LAW or one.value == "vegas"):
+            yield Limit(one.key, one.value, shown(usual))
 
 
 def _is_lossy(s: Scenario) -> bool:

@@ -74,10 +74,6 @@ REFUSED = {
         SMOOTH.with_(transport__receive_window_segments=1),
         "transport.receive_window_segments",
     ),
-    "few places before the tokens, goodput +138 %": (
-        ACCESS_POINT.with_(**TOKENS, flow_control__buffer_packets=8),
-        "flow_control.buffer_packets",
-    ),
     "bridges that stay until nothing is left, goodput -20 %": (
         bt.load("venugopal-2006/scatternet-2").with_(polling__residence="complete"),
         "polling.residence",

@@ -39,7 +39,14 @@ from btqueue.network.piconet.saturation import (
 from btqueue.network.piconet.sources import Answers, Batch, answers_of, batches
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
 from btqueue.network.piconet.tails import NONE, Tail, longest
-from btqueue.network.piconet.trains import Sent, beside_neighbours, failure_rates, transmissions
+from btqueue.network.piconet.trains import (
+    Packets,
+    Sent,
+    beside_neighbours,
+    failure_rates,
+    survival,
+    transmissions,
+)
 from btqueue.queueing.implicit import at_root
 from btqueue.queueing.single.two_speed_server import two_speed_server
 from btqueue.transport.tcp_law import LawRates, TcpLaw, law_rates
@@ -138,7 +145,8 @@ class Point(NamedTuple):
     Attributes:
         seen: the open queues.
         limits: what holds flows back.
-        rates: segments a second that a flow delivers, as far as load, window and radio allow.
+        rates: segments a second that a flow delivers, as far as load, window and radio allow; that it sends
+            if nothing answers it.
         offered: segments a second that it sends, with what TCP repeats, as far as open queues carry it.
         limited: what decides.
     """
@@ -195,6 +203,11 @@ class Network(NamedTuple):
         slots = data.mean * data.mean_slots + self.structure.answered * ack.mean * ack.mean_slots
         return 1.0 / (slots * self.structure.slot_s)
 
+    @property
+    def wanted(self) -> Array:
+        """(C,) segments that a flow's rate counts, of those that are sent: without transport all of them."""
+        return self.success if self.structure.answered else jnp.ones_like(self.success)
+
     def seen(self, offered: Array, one: Class, ways: Ways) -> Seen:
         """Return what a flow of a class sees if (F,) flows offer so many segments a second.
 
@@ -223,7 +236,8 @@ class Network(NamedTuple):
         structure, inputs = self.structure, self.inputs
         window = self.of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
         held_s = one.member @ self.answers(offered).wait_s
-        slot_s, processing_s = structure.slot_s, inputs.jitter_s / 2.0  # uniform from 0
+        slot_s = structure.slot_s
+        processing_s = inputs.jitter_s / 2.0 + inputs.layers_s  # the former uniform from 0
         before_s = processing_s + found.delay * slot_s + longer_s
         places, in_bursts = self.places(one), found.bursty > 0.0
         bounded = jnp.isfinite(places) & ~in_bursts
@@ -281,9 +295,11 @@ class Network(NamedTuple):
     def answers(self, offered: Array) -> Answers:
         """Return what receivers make of the segments of (F,) flows that offer so many a second."""
         delivered = offered * self.success_of_flow
-        return answers_of(
+        found = answers_of(
             delivered, self.structure.ack_every, self.inputs.ack_delay_s, self.structure.ack_clock
         )
+        # an acknowledgement that layers hold comes to its port at any time
+        return found._replace(clocked=jnp.where(self.inputs.layers_s > 0.0, 1.0, found.clocked))
 
     def of(self, values: Array, one: Class) -> Array:
         """Return the value of a class among those of all, (C,)."""
@@ -399,7 +415,7 @@ class Network(NamedTuple):
         Classes that are not held back by their load share the rest, each port as much as the next one.
 
         Args:
-            rates: (F,) segments a second that the flows deliver.
+            rates: (F,) segments a second: see `Point`.
             one: the class.
             held: (F,) whether the load does not decide.
         """
@@ -453,17 +469,16 @@ class Network(NamedTuple):
         both = jax.vmap(by_class, (0, None, None))(asked, structure.classes, self.ways)
         seen, seen_alone = (jax.tree.map(lambda leaf, k=k: leaf[k], both) for k in range(2))
         limits = self._limits(can, seen_alone)
-        by_window = limits.rate * self.success
+        by_window = limits.rate * self.wanted
         most = jnp.minimum(inputs.load, by_window)
         why = jnp.where(inputs.load <= by_window, LOAD, WINDOW)
         allowed = most
         if structure.lossy:
-            radio = jax.vmap(self.tcp)(
-                seen.rtt_s, seen.spacing_s, self.success, self.ack_success
-            ).rates.goodput
+            moving_s = seen.rtt_s - seen.held_s
+            radio = jax.vmap(self.tcp)(moving_s, seen.spacing_s, self.success, self.ack_success).rates.goodput
             allowed, why = jnp.minimum(most, radio), jnp.where(radio < most, RADIO, why)
         lost = lost_in_buffers(limits, seen) if structure.answered else jnp.zeros_like(most)
-        sent = jnp.minimum(allowed / self.success / (1.0 - lost), AT_MOST * limits.capacity)
+        sent = jnp.minimum(allowed / self.wanted / (1.0 - lost), AT_MOST * limits.capacity)
         return Point(seen, limits, allowed, sent, why)
 
     def _limits(self, can: Capacity, alone: Seen) -> Limits:
@@ -474,6 +489,7 @@ class Network(NamedTuple):
         lone_s = alone.rtt_s - alone.held_s
         # an acknowledgement that cannot go on in the visit of its segment waits for all others' visits
         waits = (structure.classes.route.up == 0.0) | (self.sent[0].fills_last > 0.5)
+        waits = waits | (inputs.layers_s > 0.0)
         idle_s = (self.ways.back.slots.sum(-1) + self.ways.back.rest) * structure.slot_s
         base_s = jnp.where(waits, jnp.maximum(lone_s, 1.0 / can.rate), idle_s)
         held = vegas_window(base_s, 1.0 / can.rate, inputs.alpha, inputs.beta, inputs.gamma)
@@ -498,7 +514,8 @@ class Network(NamedTuple):
         """Return what a greedy connection makes of a round trip and the losses of the radio.
 
         A segment costs round trips, while the timer is not waited for, and waits for it. In a round trip
-        a window is under way, which takes at least their spacing at a busy port.
+        a window is under way, which takes at least their spacing at a busy port. The round trip is without
+        what the receiver holds its acknowledgement back.
         """
         inputs, law = self.inputs, self.law
         assert law is not None  # lossy
@@ -512,6 +529,7 @@ class Network(NamedTuple):
                 min_rto_s=min_rto_s,
                 max_rto_s=inputs.max_rto_s,
                 backoff=inputs.backoff,
+                ack_delay_s=inputs.ack_delay_s if self.structure.ack_clock else 0.0,
             )
 
         rto_s = jnp.maximum(inputs.min_rto_s, rtt_s)
@@ -582,28 +600,54 @@ def network_of(structure: Structure, law: TcpLaw | None, inputs: Inputs) -> Netw
     """Say how often trains are sent, and what gets through."""
     share, errors = _error_rates(structure, inputs)
     data, ack = (
-        jax.tree.map(
-            lambda leaf: jnp.einsum("s,s...->...", share, leaf),
-            jax.vmap(transmissions, (None, 0, None, None, None))(
-                packets,
-                errors[:, kind],
-                structure.most_transmissions,
-                structure.limit,
-                structure.transmissions,
-            ),
-        )
+        _sent(structure, packets, share, errors[:, kind])
         for kind, packets in enumerate((structure.data, structure.ack))
     )
     hops = 1.0 + structure.classes.route.relayed
-    success = data.success**hops
+    whole = data.success
+    if structure.fading == "tries":
+        stays = inputs.radio.good_s, inputs.radio.bad_s
+        once = survival(
+            structure.data, errors[:, 0], stays, structure.limit, _away_s(structure, inputs, data)
+        )
+        whole = jnp.where(structure.most_transmissions == 1.0, once, whole)
+    success = whole**hops
     ack_success = ack.success**hops if structure.answered else jnp.ones_like(hops)
     unused = 1.0 - structure.class_of.sum(axis=1)
     of_flow = structure.class_of @ success + unused
-    answer = ack if structure.answered else None
-    ways = jax.vmap(lambda route: lone_ways(route, data, answer, structure.idle, structure.limit))(
+    if structure.lossy or (structure.errors and not structure.answered):
+        through = (
+            _sent(structure, packets, share, errors[:, kind], delivered=True)
+            for kind, packets in enumerate((structure.data, structure.ack))
+        )
+    else:
+        through = data, ack
+    arriving, answer = through
+    answer = answer if structure.answered else None
+    ways = jax.vmap(lambda route: lone_ways(route, arriving, answer, structure.idle, structure.limit))(
         structure.classes.route
     )
     return Network(structure, law, inputs, (data, ack), success, ack_success, of_flow, ways)
+
+
+def _sent(
+    structure: Structure, packets: Packets, share: Array, errors: Array, *, delivered: bool = False
+) -> Sent:
+    """Return the transmissions of a train over the states of the radio, (S,), with error rates (S, K)."""
+    sizes = structure.most_transmissions, structure.limit, structure.transmissions
+    found = jax.vmap(lambda each: transmissions(packets, each, *sizes, delivered=delivered))(errors)
+    weights = share * jnp.maximum(found.success, RARE) if delivered else share
+    mean = jax.tree.map(lambda leaf: jnp.einsum("s,s...->...", weights / weights.sum(), leaf), found)
+    return mean._replace(success=share @ found.success)
+
+
+def _away_s(structure: Structure, inputs: Inputs, data: Sent) -> Array:
+    """Return the mean time between two visits of a station that sends data without acknowledgements."""
+    rates = structure.class_of.sum(axis=0) @ jnp.where(jnp.isfinite(inputs.load), inputs.load, 0.0)
+    train = data.mean * (data.mean_slots + 1.0) - EMPTY_FRAME * data.full_visits
+    busy = jnp.minimum(rates * structure.slot_s * train, AT_MOST)
+    of_others = EMPTY_FRAME * (structure.stations - 1.0)
+    return structure.slot_s * of_others / (1.0 - busy)
 
 
 def _point(logs: Array, network: Network) -> tuple[Point, Array]:

@@ -1,5 +1,7 @@
 """Where the answer for a piconet is less certain: a warning for each regime, with what was measured there."""
 
+import numpy as np
+
 from btqueue.network.piconet.coupling import LOAD, WINDOW
 from btqueue.network.piconet.disciplines import CYCLIC
 from btqueue.network.piconet.metrics import ENDLESSLY, RARE, Findings
@@ -7,6 +9,8 @@ from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.ports import Piconet, stays
 from btqueue.network.piconet.structure import LARGEST_QUEUE
 from btqueue.scenario import Scenario
+from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.piconet_scope import not_in_law, unknown_if_lost
 
 NEAR = 0.9
 """Share of the carried load above which a flow's round trip is least certain."""
@@ -16,6 +20,8 @@ SHORT_FADE_S = 0.005
 """Mean bad state, about a segment's time on the air: with shorter ones round trips are those of the mean."""
 MANY_EXPIRIES = 0.01
 """Timeouts a second, of bad states that outlast the timer, from which round trips are less certain."""
+SELDOM = 0.005
+"""Share of the segments that buffers damage up to which connections are those that lose nothing."""
 UP_TO = {"slq": (0.3, "25 %"), "ldq": (0.5, "12 %"), "lwrr": (0.6, "8 %"), "prc-lwrr": (0.5, "9 %")}
 """Largest measured errors of round trips of disciplines above a share of the capacity."""
 
@@ -77,6 +83,15 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
         )
     if not answered:
         return weak
+    weak += _of_growth(plan, findings)
+    weak += [
+        f"{bracketed(one.key)} = {shown(one.value)} is not in TCP's law where the radio loses segments: "
+        f"taken for {one.available}"
+        for one in not_in_law(scenario)
+        if findings.success.min() < 1.0 - RARE
+    ]
+    if findings.lost.max() > SELDOM and (unknown := unknown_losses(plan, findings)):
+        weak.append(unknown)
     if control.enabled and control.bucket_bytes < net.data.tokens:
         weak.append(
             f"flow_control.bucket_bytes = {control.bucket_bytes} is less than a segment is charged, "
@@ -88,7 +103,7 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
         small
         and net.stations > 1
         and full.any()
-        and (by_load.any() or findings.relayed.any() or net.ack_clock)
+        and (by_load.any() or findings.relayed.any() or net.ack_clock or net.layers_s)
     ):
         weak.append(
             "transport.receive_window_segments: a window that is answered as a whole leaves slots unused; "
@@ -97,11 +112,39 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
     return weak
 
 
+def unknown_losses(plan: Plan, findings: Findings) -> str:
+    """Return what is not known of connections that overflow a buffer; empty if all is."""
+    unknown = next(unknown_if_lost(plan.scenario), None)
+    if unknown is None:
+        return ""
+    return (
+        f"buffers damage {findings.lost.max():.2g} of the segments; what connections make of that is not "
+        f"known with {bracketed(unknown.key)} = {shown(unknown.value)}; available: {unknown.available}"
+    )
+
+
 def _as_measured(net: Piconet, scenario: Scenario) -> bool:
     """Return whether sources, acknowledgements and polling are those of the points with a fading radio."""
     plain = all(sender.law in ("poisson", "greedy") and not sender.vegas for sender in net.senders)
     cyclic = scenario.polling.discipline in CYCLIC or net.stations == 1
     return plain and cyclic and net.segments == 1 and not net.ack_clock
+
+
+def _of_growth(plan: Plan, findings: Findings) -> list[str]:
+    """Return a warning if windows are still growing when a measurement begins.
+
+    Beyond the threshold of slow start a window w grows by a segment in the time of w segments.
+    """
+    scenario, limited = plan.scenario, findings.limited == WINDOW
+    begins, warmup_s = scenario.transport.initial_ssthresh_segments, scenario.run.warmup_s
+    grown = np.maximum(findings.window**2 - begins**2, 0.0) / (2.0 * findings.rates) * plan.piconet.ack_every
+    longest = float(np.where(limited, grown, 0.0).max())
+    if warmup_s == "auto" or longest <= warmup_s:
+        return []
+    return [
+        f"transport.initial_ssthresh_segments = {begins}: windows take about {longest:.3g} s to grow to "
+        f"their size, longer than run.warmup_s = {warmup_s:g}; round trips are those after that"
+    ]
 
 
 def _of_sources(plan: Plan, findings: Findings) -> list[str]:

@@ -31,6 +31,8 @@ ROUNDING = 1e-9
 """Segments of a window that are no segment."""
 SELDOM = 0.02
 """Loss in a short queue above which the delay of what gets through is not known."""
+LITTLE = 1e-3
+"""Share of the segments that buffers damage above which messages wait for their repetition at the sender."""
 RARE = 1e-6
 """Loss below which nothing is said of its kind."""
 
@@ -40,8 +42,11 @@ class Findings(NamedTuple):
 
     Attributes:
         limited: what decides the rate.
+        rates: segments a second that a flow delivers.
+        window: that is under way if nothing else decides (segments).
         room: share of the rate that slots, tokens and windows would allow.
         outgrown: whether windows outgrow a buffer.
+        lost: share of the segments that buffers damage.
         overload: whether more is offered than slots and tokens carry.
         relayed: whether flows go from station to station.
         success: probability that a segment gets over the radio.
@@ -50,8 +55,11 @@ class Findings(NamedTuple):
     """
 
     limited: Array
+    rates: Array
+    window: Array
     room: Array
     outgrown: Array
+    lost: Array
     overload: Array
     relayed: Array
     success: Array
@@ -83,8 +91,11 @@ def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
     limits = point.limits
     findings = Findings(
         limited=point.limited,
-        room=point.rates / (limits.rate * found.network.success),
+        rates=point.rates,
+        window=limits.window.mean,
+        room=point.rates / (limits.rate * found.network.wanted),
         outgrown=limits.window.loss > 0.0,
+        lost=jnp.where(point.limited == WINDOW, limits.window.loss, lost_in_buffers(limits, point.seen)),
         overload=inputs.load >= limits.capacity,
         relayed=structure.classes.route.relayed > 0.0,
         success=found.network.success,
@@ -154,21 +165,23 @@ def _metrics_of_class(
         "throughput_kbps": rate * kilobits / (1.0 - loss),
         "rtt_s": rtt,
         "segment_loss": loss,
-        "delay_s": jnp.where(why == LOAD, seen.delay_s, none),
+        "delay_s": jnp.where((why == LOAD) & (lost < LITTLE), seen.delay_s, none),
     }
     known = lost <= RARE
     if not structure.lossy:
         zero = jnp.where(known, 0.0, none)
         window = jnp.where(known, inputs.window[number], none)
         return metrics | {"window_segments": window, "timeouts_per_s": zero, "fast_retransmits_per_s": zero}
-    tcp = found.network.tcp(rtt, seen.spacing_s, success, found.network.ack_success[number])
+    tcp = found.network.tcp(rtt - seen.held_s, seen.spacing_s, success, found.network.ack_success[number])
     share = rate / tcp.rates.goodput
     # a fast retransmit needs as many segments behind the lost one before its timer expires
     alone = gammaincc(DUPLICATES, rate * jnp.maximum(inputs.min_rto_s, rtt))
     further = rate * jnp.maximum((1.0 - success) / success - tcp.expiries, 0.0) * alone
     further = jnp.where(why == LOAD, further, 0.0)
     behind = found.network.behind_stalls_s(seen, tcp, rate)
-    piled_up = jnp.where(why == RADIO, tcp.rtt_s, jnp.minimum(rtt + behind, longest))
+    # how long a receiver holds acknowledgements of a window that losses make is not known
+    in_rounds_s = none if structure.ack_clock else tcp.rtt_s
+    piled_up = jnp.where(why == RADIO, in_rounds_s, jnp.minimum(rtt + behind, longest))
     metrics["rtt_s"] = jnp.where(why == WINDOW, rtt, piled_up)
     # messages wait for timers at their sender, too, which is in no round trip
     metrics["delay_s"] = jnp.where(success < 1.0 - RARE, none, metrics["delay_s"])
@@ -185,7 +198,7 @@ def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:
     """Return what the air and its queues come to, averaged over the stations."""
     limits, limited, none = found.point.limits, found.point.limited, jnp.full((), jnp.nan)
     flows = structure.class_of.sum(axis=0)  # (C,)
-    offered = jnp.where(limited == WINDOW, found.point.rates / found.network.success, found.point.offered)
+    offered = jnp.where(limited == WINDOW, found.point.rates / found.network.wanted, found.point.offered)
     data, ack = found.network.sent
     slots = data.mean * data.mean_slots + structure.answered * ack.mean * ack.mean_slots
     full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (found.network.inputs.load >= limits.capacity))

@@ -13,12 +13,14 @@ import numpy as np
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy_model
-from btqueue.network.piconet.coupling import WINDOW
-from btqueue.network.piconet.doubts import warnings_of
-from btqueue.network.piconet.metrics import Findings, metrics_of_many
-from btqueue.network.piconet.plan import Plan
+from btqueue.network.piconet.coupling import LOAD, WINDOW
+from btqueue.network.piconet.doubts import unknown_losses, warnings_of
+from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
+from btqueue.network.piconet.plan import Plan, law_of
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
+from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.piconet_scope import not_in_law
 from btqueue.transport.tcp_law import longest_window
 
 WELL_INSIDE = 0.65
@@ -27,6 +29,8 @@ NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""
 UNEVEN = ("lwrr", "prc-lwrr", "slq", "ldq")
 """Disciplines of which the way of the data alone is too short, and that of the acknowledgement too long."""
+OFTEN = 0.02
+"""Share of the segments that buffers damage from which there is no answer where TCP's is not known."""
 CONVERGED = 1e-6
 """Relative change of a rate in the last iteration up to which an answer stands."""
 
@@ -107,6 +111,15 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
             "flow_control.buffer_packets), or lower traffic.load_kbps"
         )
     _require_law(plan, metrics)
+    if (findings.limited != LOAD).any() and findings.success.min() < 1.0 - RARE:
+        for unknown in not_in_law(plan.scenario):
+            if unknown.key.endswith(("variant", "limited_transmit")):  # 40 to 65 % of goodput off
+                raise NoConvergence(
+                    f"{bracketed(unknown.key)} = {shown(unknown.value)} is not in TCP's law, and decides "
+                    f"where losses on the radio hold connections back; available: {unknown.available}"
+                )
+    if findings.lost.max() > OFTEN and (unknown := unknown_losses(plan, findings)):
+        raise NoConvergence(unknown)
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
     if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
         known.pop("delay_s", None)
@@ -131,7 +144,7 @@ def _require_law(plan: Plan, metrics: dict[str, np.ndarray]) -> None:
     if plan.law is None:
         return
     transport = plan.scenario.transport
-    variant, asked = transport.variant, transport.receive_window_segments
+    variant, asked = law_of(transport.variant), transport.receive_window_segments
     longest = longest_window(variant)
     if asked > longest and not (metrics["window_segments"] < WELL_INSIDE * longest).all():
         raise NoConvergence(

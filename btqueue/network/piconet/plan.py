@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from btqueue.network.piconet.coupling import System
 from btqueue.network.piconet.metrics import Findings, metrics_of, slopes_of
-from btqueue.network.piconet.ports import Piconet, load_key, piconet_of
+from btqueue.network.piconet.ports import LAYERS, Piconet, load_key, piconet_of
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Inputs, Radio, layout_of, structure_of
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
@@ -143,6 +143,7 @@ class Plan:
                 ]
             ),
             jitter_s=number("run.jitter_s", 0.0),
+            layers_s=numbers.asarray(2.0 * sum(number(f"{table}.{name}", 0.0) for table, name in LAYERS)),
             window=numbers.stack(windows),
             scv=number("traffic.scv", scenario.traffic.scv),
             ack_delay_s=number("transport.ack_delay_s", transport.ack_delay_s),
@@ -198,11 +199,19 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
         for name in ("receive_window_segments", "min_rto_s", "max_rto_s"):
             found[f"transport.{name}"] = float(getattr(transport, name))
     found["run.jitter_s"] = scenario.run.jitter_s
+    for table, name in LAYERS:
+        if delay_s := getattr(getattr(scenario, table), name):
+            found[f"{table}.{name}"] = delay_s
     if radio.per is not None:
         found["radio.per"] = radio.per
     elif radio.model != "perfect":
         found |= {f"radio.{name}": float(getattr(radio, name)) for name in RADIO_KEYS[radio.model]}
     return found
+
+
+def law_of(variant: str) -> str:
+    """Return the variant whose law holds: Vegas answers losses as NewReno does, as far as a law knows."""
+    return "newreno" if variant == "vegas" else variant
 
 
 def _repeated(piconet: Piconet) -> bool:
@@ -215,8 +224,9 @@ def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
     if not lossy:
         return None
     transport = scenario.transport
-    window = min(transport.receive_window_segments, longest_window(transport.variant))
-    return law(transport.variant, window, timestamps=transport.timestamps)
+    variant = law_of(transport.variant)
+    window = min(transport.receive_window_segments, longest_window(variant))
+    return law(variant, window, timestamps=transport.timestamps, delayed_ack=transport.delayed_ack)
 
 
 def _difference(new: Any, old: Any) -> np.ndarray:

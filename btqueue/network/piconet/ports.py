@@ -18,6 +18,13 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
 DOWN, UP = range(2)
+LAYERS = (
+    ("transport", "tcp_delay_s"),
+    ("transport", "ip_delay_s"),
+    ("link", "l2cap_delay_s"),
+    ("link", "baseband_delay_s"),
+)
+"""Delays of a segment at each end, by table and name."""
 
 
 class Port(NamedTuple):
@@ -87,6 +94,7 @@ class Piconet:
         bucket_bytes: depth of a token bucket.
         token_rate: bytes a second; infinite without flow control.
         jitter_s: largest random processing delay of a segment at its sender (s).
+        layers_s: that the layers of both hosts hold a segment (s).
         ack_clock: what ends the wait of a delayed acknowledgement; empty if there is none.
         ack_every: segments of an acknowledgement.
         interferers: fully loaded piconets nearby.
@@ -112,6 +120,7 @@ class Piconet:
     bucket_bytes: int
     token_rate: float
     jitter_s: float
+    layers_s: float
     ack_clock: str
     ack_every: int
     interferers: int
@@ -165,6 +174,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),
         jitter_s=scenario.run.jitter_s,
+        layers_s=sum(2.0 * getattr(getattr(scenario, table), name) for table, name in LAYERS),
         ack_clock=transport.ack_clock if transport.delayed_ack else "",
         ack_every=transport.ack_every_segments if transport.delayed_ack else 1,
         interferers=scenario.radio.interferers,

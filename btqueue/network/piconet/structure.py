@@ -170,6 +170,7 @@ class Inputs(NamedTuple):
         buffer: packets that may wait for tokens (S).
         places: (2,) packets that may wait in the queue of a port, by way; infinite without limit.
         jitter_s: largest random processing delay of a segment at its sender.
+        layers_s: that the layers of both hosts hold a segment.
         window: (C,) receive windows (segments).
         scv: squared coefficient of variation of the gaps of an interrupted Bernoulli process.
         ack_delay_s: longest wait of a delayed acknowledgement, or from tick to tick.
@@ -185,6 +186,7 @@ class Inputs(NamedTuple):
     buffer: Array
     places: Array
     jitter_s: Array
+    layers_s: Array
     window: Array
     scv: Array
     ack_delay_s: Array

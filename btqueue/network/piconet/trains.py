@@ -4,7 +4,7 @@ Each transmission takes a frame of its own. So to a queue a packet that is repea
 a train is one batch of as many as there are transmissions: the convolution of the laws of its packets.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import betainc
 
-from btqueue.baseband.packets import FEC_BLOCK_BITS, HEADER_BITS, SYNC_WORD_BITS
+from btqueue.baseband.packets import FEC_BLOCK_BITS, HEADER_BITS, SLOT_S, SYNC_WORD_BITS
 from btqueue.channel.error_rates import SYNC_THRESHOLD
 
 TINY = 1e-300
@@ -102,8 +102,12 @@ def beside_neighbours(packets: Packets, error_rates: Array) -> Array:
     return 1.0 - (1.0 - error_rates) * packets.spared
 
 
-def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Array, size: int) -> Sent:
+def transmissions(
+    packets: Packets, error_rates: Array, most: Array, limit: Array, size: int, *, delivered: bool = False
+) -> Sent:
     """Return the transmissions of a train of which a packet gets at most so many.
+
+    With a packet that is given up after several tries the rest of its segment is discarded.
 
     Args:
         packets: of the train.
@@ -111,16 +115,23 @@ def transmissions(packets: Packets, error_rates: Array, most: Array, limit: Arra
         most: transmissions of a packet; infinite without limit.
         limit: most frames M of a visit.
         size: of the law; what lies beyond is left out.
+        delivered: whether only trains of which every packet gets through count.
     """
+    number = jnp.arange(size)
+    none = jnp.zeros(size).at[0].set(1.0)
 
-    def with_one_more(law: Array, packet: tuple[Array, Array]) -> tuple[Array, Array]:
+    def with_one_more(laws: tuple[Array, Array], packet: tuple[Array, Array]) -> tuple[Any, Array]:
         there, error_rate = packet
-        own = attempts(error_rate, most, size)
-        own = jnp.where(there > 0.0, own, jnp.zeros(size).at[0].set(1.0))
-        return jnp.convolve(law, own)[:size], own @ jnp.arange(size)
+        whole, ended = laws
+        own = jnp.where(there > 0.0, attempts(error_rate, most, size), none)
+        lost = (there > 0.0) & (most > 1.0) & (number == most)
+        last = jnp.where(lost, own * error_rate, 0.0)
+        ended = ended + jnp.convolve(whole, last)[:size]
+        return (jnp.convolve(whole, own - last)[:size], ended), whole.sum() * (own @ number)
 
-    law, means = jax.lax.scan(with_one_more, jnp.zeros(size).at[0].set(1.0), (packets.there, error_rates))
-    law, number = law / law.sum(), jnp.arange(size)
+    (law, ended), means = jax.lax.scan(with_one_more, (none, jnp.zeros(size)), (packets.there, error_rates))
+    law = law if delivered else law + ended
+    law = law / law.sum()
     mean = law @ number
     never = jnp.where(jnp.isinf(most), 0.0, error_rates ** jnp.where(jnp.isinf(most), 1.0, most))
     return Sent(
@@ -143,6 +154,35 @@ def fills_after(first: Sent, second: Sent, limit: Array) -> Array:
     missing = (limit - jnp.arange(second.law.size) % limit) % limit
     known = (missing > 0) & (missing < rests.size)
     return second.law @ jnp.where(known, rests[jnp.where(known, missing, 0).astype(int)], 0.0)
+
+
+def survival(
+    packets: Packets, by_state: Array, stays: tuple[Array, Array], limit: Array, away_s: Array
+) -> Array:
+    """Return the probability that every packet of a train that is sent once gets over a two-state radio.
+
+    The radio changes from packet to packet, and from visit to visit; exact if visits are regular.
+
+    Args:
+        packets: of the train.
+        by_state: (2, K) error rates in the good and in the bad state.
+        stays: mean times in both states (s).
+        limit: most frames M of a visit.
+        away_s: from visit to visit.
+    """
+    good_s, bad_s = stays
+    share, changes = jnp.stack([good_s, bad_s]) / (good_s + bad_s), 1.0 / good_s + 1.0 / bad_s
+    places = jnp.arange(1.0, packets.slots.size + 1.0)
+    away_s = jnp.where(places % limit == 0.0, away_s, 0.0)
+    kept = jnp.exp(-changes * (SLOT_S * (packets.slots + 1.0) + away_s))
+
+    def send(state: Array, packet: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        there, error_rates, kept = packet
+        through = state * (1.0 - error_rates)
+        after = kept * through + (1.0 - kept) * through.sum() * share
+        return jnp.where(there > 0.0, after, state), None
+
+    return jax.lax.scan(send, share, (packets.there, by_state.T, kept))[0].sum()
 
 
 def attempts(error_rate: Array, most: Array, size: int) -> Array:
