@@ -102,8 +102,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
         return
     yield from _unrepeated(s)
     yield from _relays(s)
-    if s.voice.packet != "none" and any(packet.slots > 1 for packet in packet_types(s.link.packets)):
-        yield Limit("link.packets", s.link.packets, "types of one slot beside voice links")
+    yield from _voice(s)
     yield from own_keys(s, ("traffic.message_bytes",))
     yield from _ends(s)
     yield from _polling(s)
@@ -243,6 +242,22 @@ def _sources(s: Scenario) -> Iterator[Limit]:
             yield Limit(one.key, one.value, f"at most {LARGEST_WINDOW}")
         if one.kind == "traffic.start_s" and one.value > warmup:
             yield Limit(one.key, one.value, f"at most run.warmup_s = {warmup:g}")
+
+
+def _voice(s: Scenario) -> Iterator[Limit]:
+    """Yield packets of several slots beside voice links, where two of them would share a frame."""
+    if not fills_gaps(s):
+        return
+    central = s.network.piconet_names[0].central
+    ways = {flow.source == central for flow in active_flows(s.network)}
+    if _relayed(s) or len(ways) > 1 or s.traffic.two_way:
+        available = "types of one slot beside voice links, or data of all flows up, or of all down"
+        yield Limit("link.packets", s.link.packets, available)
+
+
+def fills_gaps(s: Scenario) -> bool:
+    """Whether a packet and its answer take all that voice links leave free in a row."""
+    return s.voice.packet != "none" and any(packet.slots > 1 for packet in packet_types(s.link.packets))
 
 
 def _layers(s: Scenario) -> Iterator[Limit]:

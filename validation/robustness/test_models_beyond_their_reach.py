@@ -221,7 +221,7 @@ CAUSES = {
         "network.flows[1].message_bytes",
     ),
     "voice beside downloads": (
-        ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3"),
+        ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3", traffic__two_way=True),
         "link.packets",
     ),
     "messages over a chain": (CHAIN.with_(traffic__source="poisson"), "traffic.source"),

@@ -238,6 +238,17 @@ def both(work: np.ndarray, most: np.ndarray) -> tuple[jax.Array, jax.Array]:
     return bounded(jnp.asarray(work), jnp.asarray(most))
 
 
+@pytest.mark.parametrize("flows", ["uplink", "downlink"])
+@pytest.mark.parametrize("n", [1, 4])
+def test_packets_that_fill_the_gaps_of_voice_links(flows, n):
+    """Nine gaps for the packets, and one for the acknowledgement, which is as long: simulated exactly so."""
+    data = star(network__peripherals=n, network__flows=flows, traffic__source="greedy", **VOICE)
+    assert goodput(data) * n == pytest.approx(1460 * 8 / 1000 / (10 * 6 * SLOT_S), rel=1e-9)
+    carried = bt.solve(data.with_(traffic__source="poisson", traffic__load_kbps=50.0))
+    assert carried["goodput_kbps"].values == pytest.approx(50.0)
+    assert not {"rtt_s", "delay_s", "cycle_s", "timeouts_per_s"} & set(carried)
+
+
 def test_bounded_work():
     work, most = np.array([0.0, 1.0, 1.0, 1.0, 0.0]), np.array([1.0, 2.0, 1.0, 0.01, 0.0])
     values, slopes = both(work, most)
@@ -338,6 +349,9 @@ def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes)
     assert found["window_segments"][0] == pytest.approx(float(rates.window), rel=1e-6)
 
 
+VOICE = {"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
@@ -350,7 +364,7 @@ def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes)
         ({"link__l2cap_delay_s": 0.05}, "link.l2cap_delay_s"),
         ({"link__baseband_delay_s": 0.001, "network__flows": "ring"}, "link.baseband_delay_s"),
         ({"transport__receive_window_segments": 2000}, "transport.receive_window_segments"),
-        ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "link.packets"),
+        ({"traffic__two_way": True, **VOICE}, "link.packets"),
     ],
 )
 def test_what_is_not_covered_is_named(changes, key):

@@ -31,6 +31,8 @@ UNEVEN = ("lwrr", "prc-lwrr", "slq", "ldq")
 """Disciplines of which the way of the data alone is too short, and that of the acknowledgement too long."""
 OFTEN = 0.02
 """Share of the segments that buffers damage from which there is no answer where TCP's is not known."""
+CARRIED = ("goodput_kbps", "throughput_kbps", "slot_utilisation")
+"""What is known of a load that packets carry of which one fills a gap of voice links."""
 CONVERGED = 1e-6
 """Relative change of a rate in the last iteration up to which an answer stands."""
 
@@ -123,10 +125,14 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
     if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
         known.pop("delay_s", None)
+    method = "queueing: polled ports, token buckets and TCP's rate in one fixed point"
+    if plan.piconet.fills_gaps and (findings.limited == LOAD).any():
+        known = {name: value for name, value in known.items() if name in CARRIED}
+        method += "; when packets that fill a gap of voice links get their turn is not known: no round trips"
     if "token_buffer" in known:
         known["queue_packets"] = {"token_buffer": known.pop("token_buffer")}
     notes = {
-        "method": "queueing: polled ports, token buckets and TCP's rate in one fixed point",
+        "method": method,
         "converged": True,
         "residual": float(findings.residual),
         "utilisation": float(findings.room.max()),

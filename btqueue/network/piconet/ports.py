@@ -14,6 +14,7 @@ from btqueue.channel import packet_error_rate, spared_by_neighbour
 from btqueue.network.piconet.disciplines import limit_of, visits_of
 from btqueue.network.piconet.lone import Visits
 from btqueue.scenario import Scenario
+from btqueue.scenario.piconet_scope import fills_gaps
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
@@ -103,6 +104,7 @@ class Piconet:
         fading: what has two states under endless repetition, "links" or the "piconet"; "tries" if a packet is
             given up in either state; empty if the radio has one.
         whole: whether the central puts a segment together before it passes it on.
+        fills_gaps: whether the longest packet and its answer take all that voice links leave in a row.
         slot_s: mean time from one slot that voice links leave to the next (s).
         visits: what the polling discipline makes of an idle piconet.
     """
@@ -129,6 +131,7 @@ class Piconet:
     fading: str
     whole: bool
     slot_s: float
+    fills_gaps: bool
     visits: Visits
 
 
@@ -183,6 +186,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         fading=_fading(scenario, len(piconet.members)),
         whole=scenario.network.relay == "segment",
         slot_s=_slot_s(scenario),
+        fills_gaps=fills_gaps(scenario),
         visits=visits_of(scenario.polling, stations, len(plan.flows), frames),
     )
 

@@ -15,7 +15,7 @@ from jax import Array
 
 from btqueue.channel import spared_by_neighbour
 from btqueue.network.piconet.disciplines import numbers
-from btqueue.network.piconet.lone import BACK, BACK_ON, DATA, DATA_ON, Idle, Route
+from btqueue.network.piconet.lone import BACK, BACK_ON, DATA, DATA_ON, EMPTY_FRAME, Idle, Route
 from btqueue.network.piconet.ports import DOWN, UP, Piconet, Port, Sender, Train
 from btqueue.network.piconet.sources import Source
 from btqueue.network.piconet.trains import Packets
@@ -369,5 +369,11 @@ def packets_of(train: Train | None, size: int, piconet: Piconet) -> Packets:
         spared[place] = spared_by_neighbour(packet.air_time_us) ** piconet.interferers
         blocks[place] = packet.body_fec_blocks if on_air else packet.payload_fec_blocks
         bits[place] = 0.0 if packet.coded else packet.body_bits if on_air else packet.payload_bits
+    if piconet.fills_gaps:
+        long, short = slots > 1.0, np.flatnonzero(slots == 1.0)
+        if train is piconet.ack:
+            slots[long] += EMPTY_FRAME  # it shares no frame with data
+        elif long.any() and short.size % 2:
+            slots[short[-1]] = slots.max()  # nothing else fits into the rest of its gap
     tokens = float(train.tokens) if train is not None else 0.0
     return Packets(*map(numbers, (there, slots, bits, blocks, on_air, spared, tokens)))
