@@ -467,7 +467,7 @@ def _seen(
     segments = air.rate[:, DATA] * (structure.at_port[:, DATA] @ one.ports[DATA])  # of all flows of the port
     return Passage(
         delay=delay,
-        answer=whole - delay + later.sum() - later[BACK],
+        answer=whole - delay + later.sum() - later[BACK] + _beside_next(question, some_load),
         wait=behind + (one.member @ question.batch.ahead) * service,
         load=some_load,
         service=service,
@@ -481,6 +481,17 @@ def _seen(
         load_back=jnp.minimum((one.ports[BACK].reshape(-1, 2) * air.load).sum(), FULL),
         residual=jnp.zeros(()),
     )
+
+
+def _beside_next(question: Question, load: Array) -> Array:
+    """Slots that an acknowledgement on the only link waits for the data that share its frame.
+
+    A segment leaves another one at its port with the probability that it found one there: the load. Its first
+    packet takes the place of POLL, or NULL.
+    """
+    structure = question.structure
+    lone = (structure.stations == 1.0) & (question.one.route.relayed == 0.0) & (question.window > 1.0)
+    return jnp.where(lone, load * (structure.data.slots[0] - 1.0), 0.0)
 
 
 def _shared(air: Air, one: Class) -> Array:
