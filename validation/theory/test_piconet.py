@@ -15,6 +15,7 @@ from btqueue.network.piconet.air import Passage, bounded, passage
 from btqueue.network.piconet.bucket import Solution, levels, queue
 from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.exchange import exchange_of
+from btqueue.network.piconet.metrics import expiries_of_light_flows
 from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.saturation import closed_rate, window
@@ -515,6 +516,27 @@ def test_a_chain_of_one_hop_is_a_piconet():
     )  # not one link's model
     found, same = (bt.solve(one) for one in (chain, down))
     assert found["rtt_s"].values == pytest.approx(same["rtt_s"].values, rel=1e-6)
+
+
+def test_visits_of_one_frame_end_without_an_empty_one():
+    """By hand: a greedy flow sends in all cycles, the other station a packet or an empty frame in each."""
+    own = [{"from": "c1", "to": "p1.1", "law": "greedy"}, {"from": "c1", "to": "p1.2"}]
+    two = star(
+        network__peripherals=2, network__flows=own, polling__discipline="1-limited", traffic__load_kbps=50.0,
+        link__packets=["DH5"], transport__header_bytes=20, traffic__message_bytes=315,
+    )  # fmt: skip
+    greedy, light = bt.solve(two)["goodput_kbps"].values / (315 * 8 / 1000) * SLOT_S  # frames a slot
+    assert greedy * (5 + 5) + light * (5 + 5) + 2 * (greedy - light) == pytest.approx(1.0, rel=1e-6)
+
+
+@in_float64
+def test_light_flows_expire_more_often_than_windows_that_are_full():
+    """Windows are two after a loss: of the next five segments a lost one has fewer than three behind it."""
+    p = 1e-4
+    seldom = expiries_of_light_flows(jnp.asarray(1 - p), jnp.asarray(1.0), jnp.asarray(64.0))
+    assert float(seldom) == pytest.approx((5 + 1) * p**2, rel=5e-3)  # or the repetition is lost
+    small = expiries_of_light_flows(jnp.asarray(0.9), jnp.asarray(1.0), jnp.asarray(3.0))
+    assert float(small) == pytest.approx(0.1 / 0.9 / 0.9)  # three segments never send three duplicates
 
 
 def test_datagrams_that_the_radio_loses_take_no_more_slots():

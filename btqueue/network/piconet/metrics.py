@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import gammaincc
+from jax.scipy.special import betainc, gammaincc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.coupling import (
@@ -27,6 +27,9 @@ ENDLESSLY = ("links", "piconet")
 """Radios whose two states repetition bridges."""
 DUPLICATES = 3.0
 """Acknowledgements of segments behind a lost one that begin a fast retransmit."""
+LARGEST = 64
+"""Segments of a window that losses halve."""
+TINY = 1e-12
 ROUNDING = 1e-9
 """Segments of a window that are no segment."""
 SELDOM = 0.02
@@ -176,8 +179,13 @@ def _metrics_of_class(
     share = rate / tcp.rates.goodput
     # a fast retransmit needs as many segments behind the lost one before its timer expires
     alone = gammaincc(DUPLICATES, rate * jnp.maximum(inputs.min_rto_s, rtt))
-    further = rate * jnp.maximum((1.0 - success) / success - tcp.expiries, 0.0) * alone
-    further = jnp.where(why == LOAD, further, 0.0)
+    expiries = tcp.expiries + jnp.maximum(1.0 - share, 0.0) * jnp.maximum(
+        expiries_of_light_flows(success, found.network.ack_success[number], inputs.window[number])
+        - tcp.expiries,
+        0.0,
+    )
+    further = expiries - tcp.expiries + jnp.maximum((1.0 - success) / success - expiries, 0.0) * alone
+    further = jnp.where(why == LOAD, rate * further, 0.0)
     behind = found.network.behind_stalls_s(seen, tcp, rate)
     # how long a receiver holds acknowledgements of a window that losses make is not known
     in_rounds_s = none if structure.ack_clock else tcp.rtt_s
@@ -192,6 +200,25 @@ def _metrics_of_class(
             known, jnp.maximum(tcp.rates.fast_retransmits * share - further, 0.0), none
         ),
     }
+
+
+def expiries_of_light_flows(success: Array, ack_success: Array, receive_window: Array) -> Array:
+    """Return the timeouts of a delivered segment of a flow that has few segments under way.
+
+    A loss halves what is under way, not the window: it begins again with two segments, and grows by one in as
+    many acknowledgements. Of the segments that it lets out after a lost one three must be acknowledged, and
+    then the retransmission must arrive.
+    """
+    answered = success * ack_success
+    windows = jnp.arange(2.0, LARGEST + 1.0)
+    before = jnp.cumsum(windows) - windows  # acknowledgements until a window has this size
+    reached = success**before
+    share = jnp.diff(1.0 - reached, append=1.0)  # of the losses, with that window
+    window = jnp.minimum(windows, receive_window)
+    too_few = 1.0 - betainc(DUPLICATES, jnp.maximum(window - 1.0 - DUPLICATES + 1.0, TINY), answered)
+    too_few = jnp.where(window > DUPLICATES, too_few, 1.0)
+    expires = 1.0 - answered * (1.0 - share @ too_few)
+    return (1.0 - success) / success * expires / answered
 
 
 def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:

@@ -78,10 +78,11 @@ class Slots(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """(N, 2) frames and slots, in a slot."""
+    """(N, 2) frames, slots, and visits that lone trains fill, in a slot."""
 
     frames: Array
     slots: Array
+    filled: Array
 
 
 def saturated_slots(
@@ -90,7 +91,8 @@ def saturated_slots(
     """Return what the slots carry of a flow with share 1 when all flows that have a share are saturated.
 
     The fullest station uses all M frames of its visits; packets of its two ports share frames. The other
-    stations have an empty frame in every cycle in which the limit does not end their visit.
+    stations have an empty frame in every cycle in which the limit does not end their visit, as their trains
+    do that come one by one.
 
     A flow whose window is answered as a whole sends nothing until it hears of that. Then no packets share
     frames, and each exchange ends with an empty one.
@@ -105,12 +107,13 @@ def saturated_slots(
     """
     frames = jnp.stack([one.mean for one in sent])
     slots = frames * jnp.stack([one.mean_slots for one in sent])
+    filled = jnp.stack([one.full_visits for one in sent])
     there = jnp.arange(structure.at_port.shape[-1] // 2) < structure.stations
 
     def used(rates: Array) -> _Use:
         of_kind = rates[:, None] * structure.slot_s * jnp.stack([jnp.ones_like(acks), acks], axis=1)
         by_kind = jnp.einsum("fk,fkp->pk", of_kind, structure.kind_at_port).reshape(-1, 2, 2)
-        return _Use(by_kind @ frames, by_kind @ slots)
+        return _Use(by_kind @ frames, by_kind @ slots, by_kind @ filled)
 
     of_saturated, of_others = used(shares), used(others)
     at_station = structure.at_port[:, 0].reshape(shares.size, -1, 2).sum(-1)
@@ -125,8 +128,9 @@ def saturated_slots(
         apart = jnp.where(waits, both.frames.sum(axis=1) + EMPTY_FRAME * rate * turned, apart)
         taken = both.slots.sum(axis=1) + apart
         cycle = structure.limit / station.max()
-        empty = EMPTY_FRAME * (there & ~waits & (station < station.max() * (1.0 - ALIKE))).sum()
-        return taken.sum() + empty / cycle - 1.0, cycle
+        light = there & ~waits & (station < station.max() * (1.0 - ALIKE))
+        ended = jnp.maximum(1.0 / cycle - rest.filled.max(axis=1), 0.0)  # visits that nothing fills
+        return taken.sum() + EMPTY_FRAME * (light * ended).sum() - 1.0, cycle
 
     least = LEAST_LEFT / of_saturated.slots.sum()
     fixed = jax.lax.stop_gradient((of_saturated, of_others))
