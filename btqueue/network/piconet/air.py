@@ -486,12 +486,14 @@ def _seen(
 def _beside_next(question: Question, load: Array) -> Array:
     """Slots that an acknowledgement on the only link waits for the data that share its frame.
 
-    A segment leaves another one at its port with the probability that it found one there: the load. Its first
-    packet takes the place of POLL, or NULL.
+    Segments leave none at their port as often as batches find none there; those of a periodic source always
+    leave none. The first packet of the next one takes the place of POLL, or NULL.
     """
-    structure = question.structure
+    structure, one, batch = question.structure, question.one, question.batch
+    size = 1.0 + one.member @ (batch.drawn + 2.0 * batch.fixed)  # of a batch, in segments
+    next_one = (1.0 - (1.0 - load) / size) * (1.0 - one.member @ question.regular)
     lone = (structure.stations == 1.0) & (question.one.route.relayed == 0.0) & (question.window > 1.0)
-    return jnp.where(lone, load * (structure.data.slots[0] - 1.0), 0.0)
+    return jnp.where(lone, next_one * (structure.data.slots[0] - 1.0), 0.0)
 
 
 def _shared(air: Air, one: Class) -> Array:
