@@ -18,7 +18,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from btqueue.network.piconet.exchange import Exchange
-from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, rounds
+from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, after_idling, rounds
 from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
 from btqueue.queueing.implicit import at_root
 from btqueue.transport.round_law import FORGOTTEN, RoundLaw
@@ -31,8 +31,6 @@ SETTLING = 4
 FEW_STEPS = 16
 """Steps within which that arrives, unless buffers refuse segments and levels decide on the flows."""
 MOST_ITERATIONS = 100
-SELDOM = 1e-6
-"""Share of the new acknowledgements up to which a window is hardly met."""
 MOST_BUSY = 0.95
 """Share of the air up to which the others may use it."""
 OF_EXPONENTIAL = 2.0 / np.e
@@ -343,21 +341,15 @@ def carried(law: RoundLaw, load: Array, lost: Array, timeout: Array) -> Calm:
     return Calm(busy, timeouts, fast, load * busy / jnp.maximum(timeouts, 1e-100))
 
 
-def busy_round_trip(structure: RoundStructure, seen: Rounds, calm: Calm) -> Array:
+def busy_round_trip(window: int, seen: Rounds, calm: Calm, tokens: Tokens, turns: Turns) -> Array:
     """Return the mean round trip of messages that find the connection busy.
 
-    Rounds after a timeout have 1, 2, 2, 3, 4, ... segments. Their number until the backlog is cleared away is
-    taken as geometric, with the right mean. A connection that is always busy meets all of its rounds.
+    The number of segments until the backlog behind a timeout is cleared away is taken as geometric, with the
+    right mean. A connection that is always busy meets all of its rounds.
     """
-    window = np.arange(1, structure.window + 1)
-    ahead = np.concatenate([[0, 1], 3 + np.cumsum(window[1:])])[: window.size]  # segments before this window
-    number = jnp.zeros(window.size).at[structure.size - 1].add(seen.law.samples.sum(axis=1))
-    trips = jnp.zeros(window.size).at[structure.size - 1].add((seen.law.samples * seen.own.trip).sum(axis=1))
-    reached = (calm.cleared / (1.0 + calm.cleared)) ** ahead * window * np.where(window == 2, 2, 1)
-    met = number / (number + SELDOM * number.sum())  # windows that buffers let nobody reach say nothing
-    weights = jnp.where(number > 0.0, reached * met, 0.0)
-    clearing = (weights * trips / jnp.maximum(number, 1e-100)).sum() / weights.sum()
-    return calm.busy * trips.sum() / number.sum() + (1.0 - calm.busy) * clearing
+    clearing = after_idling(window, tokens, turns, calm.cleared / (1.0 + calm.cleared))
+    always = (seen.law.samples * seen.own.trip).sum() / seen.law.samples.sum()
+    return calm.busy * always + (1.0 - calm.busy) * clearing
 
 
 def scale_of(net: Network, path: Path) -> Array:
@@ -460,7 +452,7 @@ def _found(
         duty=duty,
         calm=calm,
         rtt_s=(law.samples * seen.own.trip).sum() / law.samples.sum(),
-        busy_rtt_s=busy_round_trip(structure, seen, calm),
+        busy_rtt_s=busy_round_trip(structure.window, seen, calm, tokens, turns),
         sends=sends * rounding,
         on_air=whole.sum(),
         received=received * rounding,

@@ -39,6 +39,14 @@ LATE = 1.1
 """Multiple of the timeout's floor above which the estimate of the round trip decides about goodput."""
 SHORT_TIMEOUT = 4.0
 """Least timeout, in round trips, below which connections live by their timers."""
+ALWAYS = 1.0 - 1e-6
+"""Share of the time that is all of it."""
+NEARLY = 0.8
+"""Share of the time that a connection needs for its load from which on it may need all."""
+MANY_TOKENS = 0.5
+"""Share of the tokens that loads take from which on messages wait for them one by one, too."""
+LONG_FADE = 0.4
+"""Mean fade, in least timeouts, from which on a repetition often meets the fade that took the segment."""
 FEW_PACKETS = 3
 """Packets of a segment below which a visit takes several segments."""
 CROWDED = 0.5
@@ -343,15 +351,41 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     return found | {f"radio.{name}": float(getattr(radio, name)) for name in keys}
 
 
+def _tokens_in_use(plan: LossyPlan) -> float:
+    """Return the largest share of its tokens that a sender's load takes."""
+    control, net = plan.scenario.flow_control, plan.piconet
+    if not control.enabled:
+        return 0.0
+    most = max((sender.rate for sender in net.senders if np.isfinite(sender.rate)), default=0.0)
+    return most * net.data.tokens / (control.token_rate_kbps * 125.0)
+
+
 def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
     """Return a warning for each regime in which the answer is less certain."""
     transport, weak = plan.scenario.transport, list[str]()
     least = transport.min_rto_s
     timeout = float(findings.timeout.max())
-    if (findings.duty < 1.0).any():
+    duty = findings.duty[findings.duty < ALWAYS]
+    if (duty > NEARLY).any():
         weak.append(
-            "radio errors hardly hold the connections back: messages come one by one, and their round trips "
-            "and repetitions are only roughly accounted for"
+            f"connections need {duty.max():.0%} of the time for their load: whether it is carried depends on "
+            "small errors; goodput comes out up to 14 % high"
+        )
+    two_state = plan.scenario.radio.per is None and plan.scenario.radio.model == "gilbert-elliott"
+    if duty.size and two_state and (fade := plan.scenario.radio.bad_s) > LONG_FADE * least:
+        weak.append(
+            f"the radio fades for {fade:g} s: messages come one by one, and a fade takes several of them "
+            "and of their repetitions; timeouts come out up to 14 % high"
+        )
+    if duty.size and (use := _tokens_in_use(plan)) > MANY_TOKENS:
+        weak.append(
+            f"loads use {use:.0%} of the tokens: messages that come one by one wait for tokens, which is not "
+            "in their round trips; these come out up to 43 % short"
+        )
+    if duty.size and plan.piconet.limit < len(plan.piconet.data.packets):
+        weak.append(
+            f"polling.limit = {plan.piconet.limit} is less than the packets of a segment, and the load is "
+            "carried: round trips come out up to 18 % long"
         )
     if timeout > LATE * least:
         weak.append(

@@ -260,6 +260,34 @@ def rounds(
     return Rounds(law, own, late, level, before, again_level)
 
 
+def after_idling(window: int, tokens: Tokens, turns: Turns, on: Array) -> Array:
+    """Return the mean round trip after a timeout that followed on idling, with a full bucket.
+
+    Rounds then have 1, 2, 2, 3, 4, ... segments, each with the level that those before leave it.
+
+    Args:
+        window: largest round.
+        tokens: of the sender.
+        turns: on the air.
+        on: probability that one more segment follows.
+    """
+    rounds = [1, 2, *range(2, window + 1)] if window > 1 else [1]
+    size = jnp.asarray(rounds, float)
+    before, ahead = jnp.asarray([1, *rounds[:-1]], float), jnp.cumsum(size) - size
+
+    def flight(level: Array) -> Flight:
+        return _flight(tokens, turns, level, _gap(tokens, turns, level, before, size), size, before, window)
+
+    def follow(_: Array, level: Array) -> Array:
+        period = flight(level).trip[:, 0]
+        left = _refilled(tokens, level + size * tokens.price - tokens.rate * period)
+        return jnp.concatenate([level[:1], left[:-1]])
+
+    level = jax.lax.fori_loop(0, size.size, follow, jnp.full(size.shape, -tokens.depth))
+    weights = on ** (ahead[:, None] + np.arange(window)) * (np.arange(window) < size[:, None])
+    return (weights * flight(level).trip).sum() / weights.sum()
+
+
 class _Begun(NamedTuple):
     """Rounds as they begin: their segments, times, what a lost one leaves in the bucket, the next level."""
 
