@@ -10,9 +10,10 @@ import pytest
 import btqueue as bt
 from btqueue.channel import TwoStateChannel
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.lossy import paired, transition
+from btqueue.network.piconet.lossy import paired, transition, turns_of
 from btqueue.network.piconet.lossy_model import LossyPlan
 from btqueue.network.piconet.ports import piconet_of
+from btqueue.network.piconet.rounds import Tokens, after_idling
 from btqueue.queueing._precision import in_float64
 from btqueue.transport import lockstep_rates
 from btqueue.transport.loss_process import LossProcess, alike_in_series
@@ -133,6 +134,25 @@ def test_a_burst_takes_its_packets_and_gaps(flows, limit):
     assert turns.hops == len(net.senders[0].data)
     assert turns.way >= turns.train
     assert turns.busy[0] == turns.hops * sum(packet.slots for packet in net.data.packets)
+
+
+@in_float64
+def test_round_trips_after_idling():
+    """The first segment finds a full bucket; where that is empty, it waits for its tokens."""
+    plan = LossyPlan(bt.load("venugopal-2006/piconet-errors"))
+    net, path = plan._network(plan.parameters), plan._paths[0]
+    turns, _ = turns_of(path.exchange, net, jnp.asarray(0.0))
+    price = float(net.prices.sum())
+
+    def found(window, on, rate, depth):
+        tokens = Tokens(jnp.asarray(rate), net.prices, jnp.asarray(depth * price), jnp.asarray(100.0))
+        return float(after_idling(window, tokens, turns, jnp.asarray(on)))
+
+    for window in (1, 2, 8):
+        assert found(window, 0.0, 1e4, 2.0) == pytest.approx(float(turns.alone), rel=1e-3)
+    # an empty bucket that gets a segment's tokens a second: the first one's last packet waits for all of them
+    lone = found(1, 0.0, price, 0.0)
+    assert lone == pytest.approx(1.0 + float(turns.alone - turns.head), rel=0.02)
 
 
 def test_a_plan_varies_what_it_says():
