@@ -9,6 +9,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.channel import TwoStateChannel
+from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.lossy import paired, transition, turns_of
 from btqueue.network.piconet.lossy_model import LossyPlan
@@ -153,6 +154,15 @@ def test_round_trips_after_idling():
     # an empty bucket that gets a segment's tokens a second: the first one's last packet waits for all of them
     lone = found(1, 0.0, price, 0.0)
     assert lone == pytest.approx(1.0 + float(turns.alone - turns.head), rel=0.02)
+
+
+def test_larger_windows_are_answered_where_losses_keep_them_small():
+    lossy = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    large = bt.solve(lossy.with_(transport__receive_window_segments=32))
+    assert np.array_equal(large.goodput_kbps, bt.solve(lossy).goodput_kbps)
+    rare = {"radio__ber_good": 1e-8, "radio__ber_bad": 1e-7, "transport__receive_window_segments": 32}
+    with pytest.raises(NoConvergence, match="windows of 8 segments"):
+        bt.solve(lossy.with_(**rare))
 
 
 def test_a_plan_varies_what_it_says():

@@ -35,6 +35,8 @@ CONVERGED = 1e-2
 segments, mean levels that are met rarely can go on to move."""
 NOTHING = 1e-9
 """Chance of a segment to get through below which nothing is said about the connection."""
+WELL_INSIDE = 0.65
+"""Share of the largest window of the rounds that the mean window may have where more is asked for."""
 LATE = 1.1
 """Multiple of the timeout's floor above which the estimate of the round trip decides about goodput."""
 SHORT_TIMEOUT = 4.0
@@ -61,6 +63,7 @@ class Findings(NamedTuple):
         timeout: without doublings (s).
         others: share of the air that others use.
         through: probability that a lone segment and its acknowledgement get through.
+        window: that acknowledgements and expiries find, on average, while a flow has data.
         residual: mismatch of what classes give and are given.
         iterations: of the fixed point.
     """
@@ -69,6 +72,7 @@ class Findings(NamedTuple):
     timeout: Array
     others: Array
     through: Array
+    window: Array
     residual: Array
     iterations: Array
 
@@ -108,6 +112,7 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]
         name: jnp.stack([getattr(one, name) for one in found])
         for name in ("duty", "timeout", "others", "through")
     }
+    of_classes["window"] = jnp.stack([one.rounds.law.window for one in found])
     return metrics, Findings(**of_classes, residual=residual, iterations=iterations), given
 
 
@@ -289,6 +294,12 @@ def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
         raise NoConvergence(
             f"connections and network do not agree: mismatch {float(findings.residual):.2g} after "
             f"{int(findings.iterations)} steps"
+        )
+    asked = plan.scenario.transport.receive_window_segments
+    if asked > LARGEST_ROUND and not (findings.window < WELL_INSIDE * LARGEST_ROUND).all():
+        raise NoConvergence(
+            f"transport.receive_window_segments = {asked}: rounds of TCP with losses are known to windows of "
+            f"{LARGEST_ROUND} segments, and these connections would use more"
         )
     return metrics, findings
 
