@@ -54,6 +54,8 @@ def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[
 def _short_visits(scenario: Scenario) -> bool:
     """Whether flows begin or end at the central, and each visit serves at most about a segment in turn."""
     plan = topology(scenario)
+    if scenario.traffic.source not in ("poisson", "greedy"):
+        return False
     if any(len(plan.route(flow.source, flow.target)) > 1 for flow in plan.flows):
         return False
     return len(plan.piconets[0].members) == 1 or (

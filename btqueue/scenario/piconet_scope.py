@@ -32,7 +32,6 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
         "network.topology": ("piconet", "custom", "chain"),
         "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
-        "link.flush_timeout_s": (None,),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),
         "flow_control.drop": ("packet",),
         "traffic.source": ("poisson", "ibp", "periodic", "greedy"),
@@ -104,6 +103,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     yield from _unrepeated(s)
     yield from _relays(s)
     yield from _voice(s)
+    yield from _flushes(s)
     yield from own_keys(s, ("traffic.message_bytes",))
     yield from _ends(s)
     yield from _polling(s)
@@ -246,6 +246,13 @@ def _sources(s: Scenario) -> Iterator[Limit]:
             yield Limit(one.key, one.value, f"at most run.warmup_s = {warmup:g}")
 
 
+def _flushes(s: Scenario) -> Iterator[Limit]:
+    """Yield a flush timeout on a radio whose bad times are longer than what it knows of queues."""
+    changing = s.radio.per is None and s.radio.model in ("gilbert-elliott", "alternating")
+    if s.link.flush_timeout_s is not None and changing:
+        yield Limit("link.flush_timeout_s", s.link.flush_timeout_s, "leaving it out on a radio that changes")
+
+
 def _voice(s: Scenario) -> Iterator[Limit]:
     """Yield packets of several slots beside voice links, where two of them would share a frame."""
     if not fills_gaps(s):
@@ -359,6 +366,11 @@ def _senders(s: Scenario) -> Iterator[Limit]:
 def given_up(s: Scenario) -> bool:
     """Whether the radio can lose segments."""
     return _is_lossy(s) and s.link.arq != "unlimited"
+
+
+def given_up_late(s: Scenario) -> bool:
+    """Whether a flush timeout can give segments up: packets are lost, and repeated."""
+    return s.link.flush_timeout_s is not None and _is_lossy(s)
 
 
 def not_in_law(s: Scenario) -> Iterator[Limit]:

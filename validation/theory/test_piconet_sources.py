@@ -104,6 +104,16 @@ def test_two_periodic_streams_before_a_third():
     assert work.mean() == pytest.approx(service / 2 * (float(found) - 1.0), rel=1e-4)
 
 
+def test_a_flush_timeout_matters_where_segments_are_old():
+    """Next to none is seven times as old as the mean; without errors nothing is given up at all."""
+    noisy = {"radio__model": "constant", "radio__ber": 2e-5}
+    late = star(link__flush_timeout_s=1.0, **noisy)
+    assert mean(late, "rtt_s") == mean(star(**noisy), "rtt_s")
+    with pytest.raises(NoConvergence, match="flush_timeout_s"):
+        bt.solve(late.with_(link__flush_timeout_s=0.05))
+    assert mean(star(link__flush_timeout_s=0.01), "rtt_s") == mean(star(), "rtt_s")
+
+
 def test_a_batch_of_one_is_a_poisson_source():
     rate = 0.01
     source = Source(jnp.ones(1), jnp.zeros(1), jnp.ones(1))

@@ -14,13 +14,13 @@ import numpy as np
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy_model
 from btqueue.network.piconet.coupling import LOAD, WINDOW
-from btqueue.network.piconet.doubts import unknown_losses, warnings_of
+from btqueue.network.piconet.doubts import is_queue, unknown_losses, warnings_of
 from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
 from btqueue.network.piconet.plan import Plan, law_of
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
-from btqueue.scenario.piconet_scope import not_in_law
+from btqueue.scenario.piconet_scope import given_up_late, not_in_law
 from btqueue.transport.tcp_law import longest_window
 
 WELL_INSIDE = 0.65
@@ -31,6 +31,9 @@ UNEVEN = ("lwrr", "prc-lwrr", "slq", "ldq")
 """Disciplines of which the way of the data alone is too short, and that of the acknowledgement too long."""
 OFTEN = 0.02
 """Share of the segments that buffers damage from which there is no answer where TCP's is not known."""
+FLUSHED_AFTER = 7.0
+"""Mean times of a segment after which next to none is under way."""
+FLUSHED = float(np.exp(-FLUSHED_AFTER))
 CARRIED = ("goodput_kbps", "throughput_kbps", "slot_utilisation")
 """What is known of a load that packets carry of which one fills a gap of voice links."""
 CONVERGED = 1e-6
@@ -125,6 +128,7 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
     if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
         known.pop("delay_s", None)
+    _require_no_flush(plan.scenario, metrics)
     method = "queueing: polled ports, token buckets and TCP's rate in one fixed point"
     if plan.piconet.fills_gaps and (findings.limited == LOAD).any():
         known = {name: value for name, value in known.items() if name in CARRIED}
@@ -135,10 +139,34 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
         "method": method,
         "converged": True,
         "residual": float(findings.residual),
-        "utilisation": float(findings.room.max()),
+        # one queue is exact at any load: nothing of it is in doubt
+        **({} if is_queue(plan.piconet) else {"utilisation": float(findings.room.max())}),
         "warnings": warnings_of(plan, findings),
     }
     return known, notes
+
+
+def _require_no_flush(scenario: Scenario, metrics: dict[str, np.ndarray]) -> None:
+    """Make sure that next to no segment is older than the flush timeout.
+
+    What has waited so long is given up at its next failure. The time of a segment is exponential where
+    services are, and more regular with more regular ones: its tail is below that of an exponential law.
+
+    Raises:
+        NoConvergence: some are.
+    """
+    flush_s = scenario.link.flush_timeout_s
+    if flush_s is None or not given_up_late(scenario):
+        return
+    in_network = metrics.get("rtt_s", metrics["delay_s"])
+    mean_s = np.where(np.isnan(metrics["delay_s"]), in_network, metrics["delay_s"]).max()
+    late = float(np.exp(-flush_s / mean_s))
+    if not late < FLUSHED:
+        raise NoConvergence(
+            f"[link] flush_timeout_s = {flush_s:g}: up to {late:.1g} of the segments, which take "
+            f"{mean_s:.3g} s on average, would be given up; available: leaving it out, or at least "
+            f"{FLUSHED_AFTER:g} times as long as segments take"
+        )
 
 
 def _require_law(plan: Plan, metrics: dict[str, np.ndarray]) -> None:
