@@ -38,6 +38,7 @@ from btqueue.network.piconet.lone import lone_ways
 from btqueue.network.piconet.saturation import saturated_slots
 from btqueue.network.piconet.structure import FOLLOWED, Class
 from btqueue.network.piconet.trains import Packets, Sent, beside_neighbours, failure_rates, transmissions
+from btqueue.queueing.implicit import at_root
 from btqueue.queueing.single.two_speed_server import TwoSpeedServer, two_speed_server
 
 NEVER = 1.0 - 1e-9
@@ -98,28 +99,43 @@ def _of_state(laws: Sent, state: int) -> tuple[Sent, Sent]:
 
 def faded(network: Network, offered: Array) -> Faded:
     """Return what the classes see, (C,), if (C,) flows offer so many segments a second."""
-    structure = network.structure
-    trains = trains_of(network)
-    of_flows = structure.class_of @ offered
+    asked = _Asked(network, trains_of(network), network.structure.class_of @ offered)
+    if network.structure.fading == "piconet":
+        return asked.among(network.sent)[0]
+    return at_root(_outcome, _search, asked)[0]
 
-    def at(sent: tuple[Sent, Sent]) -> tuple[Faded, tuple[Array, Array]]:
-        return jax.vmap(partial(_one, network, trains, sent, of_flows))(structure.classes)
 
-    if structure.fading == "piconet":
-        return at(network.sent)[0]
-    weight = structure.class_of.sum(axis=0) * offered
-    weight = weight / weight.sum()
+class _Asked(NamedTuple):
+    """What is asked: a network, its trains, and (F,) segments a second that flows offer."""
 
-    def turn(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Faded]:
-        seen, (served, changes) = at(_mixed(trains, network.sent, *state))
-        return (weight @ served, weight @ changes), seen
+    network: Network
+    trains: Trains
+    offered: Array
 
+    def among(self, sent: tuple[Sent, Sent]) -> tuple[Faded, tuple[Array, Array]]:
+        """Return what the classes see among such trains of others, and what `_one` tells of the states."""
+        see = partial(_one, self.network, self.trains, sent, self.offered)
+        return jax.vmap(see)(self.network.structure.classes)
+
+    def turn(self, served: Array, changes: Array) -> tuple[Faded, tuple[Array, Array]]:
+        """Return what the classes see, and the mean of the states over the segments, which they make."""
+        seen, states = self.among(_mixed(self.trains, self.network.sent, served, changes))
+        of_classes = self.network.structure.class_of.T @ self.offered
+        weight = of_classes / of_classes.sum()
+        return seen, (weight @ states[0], weight @ states[1])
+
+
+def _outcome(state: tuple[Array, Array], asked: _Asked) -> tuple[Faded, tuple[Array, Array]]:
+    seen, (served, changes) = asked.turn(*state)
+    return seen, (served - state[0], changes - state[1])
+
+
+def _search(asked: _Asked) -> tuple[Array, Array]:
     # at first as if the state changed fast
-    radio = network.inputs.radio
-    fast = jnp.stack([radio.good_s, radio.bad_s]) / trains.mean[:, 0]
+    radio = asked.network.inputs.radio
+    fast = jnp.stack([radio.good_s, radio.bad_s]) / asked.trains.mean[:, 0]
     begin = (fast / fast.sum(), jnp.asarray(jnp.inf))
-    _, seen = jax.lax.scan(turn, begin, length=TURNS)
-    return jax.tree.map(lambda leaf: leaf[-1], seen)
+    return jax.lax.fori_loop(0, TURNS, lambda _, state: asked.turn(*state)[1], begin)
 
 
 def _mixed(trains: Trains, fast: tuple[Sent, Sent], served: Array, changes: Array) -> tuple[Sent, Sent]:
