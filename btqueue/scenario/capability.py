@@ -30,6 +30,7 @@ KINDS = {
     "network.topology": 1000,
     "transport.protocol": 100,
     "network.peripherals": 30,
+    "link.adaptation": 30,
     "traffic.source": 20,
     "network.flows": 10,
     "network.outside_links": 5,

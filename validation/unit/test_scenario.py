@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from btqueue.network import solve
+from btqueue.network.answers import NoConvergence
 from btqueue.scenario import (
     METRICS,
     Flow,
@@ -240,21 +242,11 @@ NOT_BUILT = [
     {"link.adaptation": "best"},
     {"link.node_buffer_bytes": 9000},
     {"link.baseband_delay_s": 0.001},
-    {"flow_control.central_buffer_packets": 10},
     {"polling.discipline": "fep"},
     {"traffic.two_way": True, "transport.piggyback": True},
     {"traffic.start_s": 200},
     {"traffic.message_bytes": 1461},
-    {"transport.variant": "sack"},
-    {"transport.limited_transmit": True},
-    {"transport.rate_reduction": True},
-    {"transport.window_limited_growth": True},
-    {"transport.hold_ssthresh": True},
-    {"transport.clock_granularity_s": 0.1},
-    {"transport.receive_window_segments": 65},
     {"transport.initial_rto_s": 1e-12},
-    {"transport.delayed_ack": True},
-    {"transport.timestamps": False},
     {"transport.ack_path": "direct"},
 ]
 
@@ -272,6 +264,32 @@ def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(chang
     assert re.search(f"not built yet in the [a-z ]*model[a-z ]*{lacks}; available today:", str(caught.value))
     assert isinstance(caught.value, ScenarioError)
     require_built(s, engine="simulate")
+
+
+# Each value that makes no difference unless buffers overflow, as they do in this scenario.
+OF_LOSSES = [
+    {"flow_control.central_buffer_packets": 10},
+    {"transport.variant": "sack"},
+    {"transport.limited_transmit": True},
+    {"transport.rate_reduction": True},
+    {"transport.window_limited_growth": True},
+    {"transport.hold_ssthresh": True},
+    {"transport.clock_granularity_s": 0.1},
+    {"transport.delayed_ack": True},
+    {"transport.timestamps": False},
+]
+
+
+@pytest.mark.parametrize("changes", OF_LOSSES, ids=str)
+def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(changes):
+    (key,) = changes
+    section, name = key.split(".")
+    with pytest.raises(
+        NoConvergence, match=rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
+    ):
+        solve(Scenario().changed(changes))
+    light = {"traffic.load_kbps": 20.0}
+    assert solve(Scenario().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
 
 @pytest.mark.parametrize(
