@@ -22,6 +22,7 @@ from jax.experimental.serialize_executable import deserialize_and_load, serializ
 from llvmlite import binding as llvm
 
 from btqueue.caches import cache_folder, keep
+from btqueue.queueing._compiled_programs import TO_CLEAR, give_back_memory
 
 PACKAGE = Path(__file__).parents[1]
 REACHED = ("baseband", "channel", "network/piconet", "queueing", "transport")
@@ -43,6 +44,7 @@ class Kept:
         self._function, self._programs = jax.jit(function), dict[str, Any]()
         self._name = f"{function.__module__}.{function.__qualname__}"
         update_wrapper(self, function)
+        TO_CLEAR.append(self._programs.clear)
 
     def __call__(self, argument: Tree) -> Tree:
         """Return the function's value, in arrays of numpy unless JAX traces it."""
@@ -72,6 +74,7 @@ class Kept:
         flat.__name__ = f"kept_{digest()}_{name}"
         program = jax.jit(flat).lower(leaves).compile()
         keep(file, pickle.dumps(serialize(program)))
+        give_back_memory()
         return program
 
 

@@ -1,20 +1,26 @@
 """Room for JAX's compiled programs in a long process.
 
-XLA keeps every program it has compiled in memory mappings of its own, and Linux allows a process 65,530
-of them (``vm.max_map_count``). One that solves thousands of systems of different shapes gets there, and
-the next compilation ends it with a segmentation fault. So the mappings are counted now and then, and when
-half of what is allowed is taken, JAX's programs are dropped; they are compiled again when next called.
+XLA keeps every program that it has compiled: in memory, a large one some 50 MB, and in memory mappings of its
+own, of which Linux allows a process 65,530 (``vm.max_map_count``). One that solves thousands of systems of
+different shapes gets there, and the next compilation ends it with a segmentation fault. So memory and
+mappings are looked at now and then, and when too much of what is allowed is taken, JAX's programs are
+dropped; they are compiled again when next called.
 """
 
+import ctypes
 import gc
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
 import jax.monitoring
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
-LOOK_EVERY = 200  # programs: some 20 mappings each, so one look in 4,000 mappings or so
+LOOK_EVERY = 20  # programs: some 20 mappings each, so one look in 400 mappings or so
 SHARE = 0.5  # of the mappings allowed, beyond which programs are dropped
+SHARE_OF_MEMORY = 0.1  # of the machine's, that a process may take before its programs are dropped
+TO_CLEAR: list[Callable[[], None]] = []  # programs that are held elsewhere
 
 _since_last_look = 0
 
@@ -37,12 +43,29 @@ def mappings_taken() -> float:
         return 0.0
 
 
+def memory_taken() -> float:
+    """Share of the machine's memory that this process takes; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) / os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return 0.0
+
+
 def keep_room() -> None:
-    """Drop JAX's programs if they have taken half of the mappings; looks after every 200 compilations."""
+    """Drop JAX's programs if they have taken too much; looks after every 20 compilations."""
     global _since_last_look
     if _since_last_look < LOOK_EVERY:
         return
     _since_last_look = 0
-    if mappings_taken() > SHARE:
+    if mappings_taken() > SHARE or memory_taken() > SHARE_OF_MEMORY:
+        for clear in TO_CLEAR:
+            clear()
         jax.clear_caches()
         gc.collect()
+        give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Return to the system what a compilation has freed, half a GB for a large one: glibc keeps it."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)

@@ -42,7 +42,7 @@ BAD_INPUT = [
         ["solve", NAME, *("--set", "network.topology=scatternet"), *("--set", "network.flows=downlink")],
         ["network", "flows", "not built yet in the model"],
     ),
-    (["compare", NAME, "--set", "transport.variant=tahoe"], ["variant", "not built yet in the model"]),
+    (["compare", NAME, "--set", "polling.discipline=fep"], ["discipline", "not built yet in the model"]),
     (
         [
             *("simulate", NAME, "--set", "network.topology=scatternet"),
@@ -50,13 +50,13 @@ BAD_INPUT = [
         ],
         ["not built yet"],
     ),
-    (["compare", NAME, "--set", "transport.variant=vegas"], ["vegas", "not built yet"]),
+    (["compare", NAME, "--set", "link.adaptation=best"], ["adaptation", "not built yet"]),
     (
         [
-            *("solve", NAME, "--set", "link.arq=unlimited", "--set", "link.flush_timeout_s=0.1"),
+            *("solve", NAME, "--set", "link.arq=unlimited", "--set", "link.arq_feedback=lossy"),
             *("--set", "radio.model=constant", "--set", "radio.ber=1e-4"),
         ],
-        ["flush_timeout_s", "not built yet"],
+        ["arq_feedback", "not built yet"],
     ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),
     (["simulate", NAME, "--thread", "2"], ["--thread"]),

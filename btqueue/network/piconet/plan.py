@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from btqueue.network.piconet.coupling import System
 from btqueue.network.piconet.metrics import Findings, metrics_of, slopes_of
-from btqueue.network.piconet.ports import LAYERS, Piconet, load_key, piconet_of
+from btqueue.network.piconet.ports import LAYERS, SHORTEST_PERIOD_S, Piconet, load_key, piconet_of
 from btqueue.network.piconet.structure import LARGEST_QUEUE, Inputs, Radio, layout_of, structure_of
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
@@ -128,7 +128,7 @@ class Plan:
         perfect = radio.model == "perfect"
         good, bad = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
         alternating = radio.model == "alternating"
-        half = number("radio.period_s", 1.0) / 2.0  # see `ports.stays`
+        half = numbers.maximum(number("radio.period_s", 1.0), SHORTEST_PERIOD_S) / 2.0  # see `ports.stays`
         transport, infinite = scenario.transport, float("inf")
         down = control.central_buffer_packets
         return Inputs(

@@ -19,6 +19,8 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 
 DOWN, UP = range(2)
+SHORTEST_PERIOD_S = 1e-9
+"""Period of a radio's states below which nothing changes any more: packets take a thousand times as long."""
 LAYERS = (
     ("transport", "tcp_delay_s"),
     ("transport", "ip_delay_s"),
@@ -265,7 +267,7 @@ def stays(radio: Radio) -> tuple[float, float]:
     Fixed stays of y let as much pile up as exponential ones of mean y / 2: E[y^2] / (2 E[y]) decides.
     """
     return (
-        (radio.period_s / 2, radio.period_s / 2)
+        (max(radio.period_s, SHORTEST_PERIOD_S) / 2,) * 2
         if radio.model == "alternating"
         else (radio.good_s, radio.bad_s)
     )
