@@ -266,8 +266,7 @@ def stays(radio: Radio) -> tuple[float, float]:
 
     Fixed stays of y let as much pile up as exponential ones of mean y / 2: E[y^2] / (2 E[y]) decides.
     """
-    return (
-        (max(radio.period_s, SHORTEST_PERIOD_S) / 2,) * 2
-        if radio.model == "alternating"
-        else (radio.good_s, radio.bad_s)
-    )
+    if radio.model == "alternating":
+        half_s = max(radio.period_s, SHORTEST_PERIOD_S) / 2.0
+        return half_s, half_s
+    return radio.good_s, radio.bad_s
