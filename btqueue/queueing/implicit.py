@@ -78,9 +78,15 @@ def _stationary_state_jvp(
     return (state, count), (change, np.zeros((), dtype=jax.dtypes.float0))
 
 
+Evaluated = tuple[Tree, tuple[Tree, Tree]]
+"""A tree of unknowns, with outcome and residual there."""
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def at_root(
-    function: Callable[[Tree, Tree], tuple[Tree, Tree]], search: Callable[[Tree], Tree], parameters: Tree
+    function: Callable[[Tree, Tree], tuple[Tree, Tree]],
+    search: Callable[[Tree], Evaluated],
+    parameters: Tree,
 ) -> tuple[Tree, Tree]:
     """Return ``function(root, parameters)`` at the root that ``search(parameters)`` finds.
 
@@ -89,13 +95,22 @@ def at_root(
     Args:
         function: of a tree of unknowns, and of parameters; returns outcome and residual, a tree like that of
             the unknowns, which is 0 at the root.
-        search: finds the root.
+        search: finds the root; returns it with the function's value there, which it has from its last step: a
+            second call would double the program (`unevaluated` is where such a search begins).
         parameters: a tree of arrays.
 
     Returns:
         Outcome and residual.
     """
-    return function(search(parameters), parameters)
+    return search(parameters)[1]
+
+
+def unevaluated(
+    function: Callable[[Tree, Tree], tuple[Tree, Tree]], start: Tree, parameters: Tree
+) -> Evaluated:
+    """Return a start with zeros in the place of the function's value, for the state of a loop."""
+    shapes = jax.eval_shape(function, start, parameters)
+    return start, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 @at_root.defjvp
@@ -103,7 +118,7 @@ def _at_root_jvp(
     function: Any, search: Any, primals: tuple[Tree], tangents: tuple[Tree]
 ) -> tuple[Tree, Tree]:
     (parameters,) = primals
-    found = search(parameters)
+    found, _ = search(parameters)
     vector, unravel = ravel_pytree(found)
 
     def flat(unknown: Array, parameters: Tree) -> tuple[Tree, Array]:

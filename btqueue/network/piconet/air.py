@@ -44,7 +44,7 @@ from btqueue.network.piconet.sources import Batch, growth, within
 from btqueue.network.piconet.structure import Class, Structure
 from btqueue.network.piconet.tails import NONE, Tail, longest
 from btqueue.network.piconet.trains import Sent, fills_after
-from btqueue.queueing.implicit import at_root, distance
+from btqueue.queueing.implicit import Evaluated, at_root, unevaluated
 
 FULL = 0.985
 """Share of the time that is used at most; keeps what an overloaded piconet would need finite."""
@@ -226,21 +226,23 @@ def passage(question: Question) -> tuple[Passage, Array]:
     return seen._replace(residual=largest.max()), cycle
 
 
-def _iterate(question: Question) -> Unknown:
+def _iterate(question: Question) -> Evaluated:
     """Improve all that is unknown until nothing moves."""
     flows, crossings, ports = question.structure.at_port.shape
     start = Unknown(jnp.zeros((ports // 2, 2)), jnp.ones((flows, crossings)), jnp.ones(7), jnp.ones(()))
 
-    def unfinished(state: tuple[Unknown, Array, Array]) -> Array:
-        _, moved, count = state
-        return (moved > TOLERANCE) & (count < MOST_ITERATIONS)
+    def unfinished(state: tuple[Unknown, Evaluated, Array]) -> Array:
+        _, (_, (_, change)), count = state
+        moved = jax.tree.reduce(jnp.add, jax.tree.map(lambda leaf: jnp.abs(leaf).sum(), change))
+        return (count == 0) | ((moved > TOLERANCE) & (count < MOST_ITERATIONS))
 
-    def improve(state: tuple[Unknown, Array, Array]) -> tuple[Unknown, Array, Array]:
+    def improve(state: tuple[Unknown, Evaluated, Array]) -> tuple[Unknown, Evaluated, Array]:
         last, _, count = state
-        better = _sweep(question, last)[0]
-        return better, distance(better, last), count + 1
+        outcome, change = _outcome(last, question)
+        return jax.tree.map(jnp.add, last, change), (last, (outcome, change)), count + 1
 
-    return jax.lax.while_loop(unfinished, improve, (start, jnp.full((), jnp.inf), jnp.zeros((), int)))[0]
+    state = start, unevaluated(_outcome, start, question), jnp.zeros((), int)
+    return jax.lax.while_loop(unfinished, improve, state)[1]
 
 
 def _outcome(unknown: Unknown, question: Question) -> tuple[tuple[Passage, Array], Unknown]:

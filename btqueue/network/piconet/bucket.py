@@ -78,12 +78,10 @@ class Bucket(NamedTuple):
     """What a token bucket does to the trains of its port.
 
     Attributes:
-        wait_s: mean time that the last packet of a segment waits for tokens.
         train_loss: share of the trains of which a packet finds no room.
         packets: mean number of packets that wait.
     """
 
-    wait_s: Array
     train_loss: Array
     packets: Array
 
@@ -111,8 +109,7 @@ def bucket(
     """Solve the bucket of a port.
 
     Packets have their mean price. For a depth between two whole packets losses are interpolated geometrically
-    and what waits linearly. The last packet of a segment waits longer than its mean one, by the tokens of
-    half a segment, where it waits at all.
+    and what waits linearly.
 
     Args:
         control: the bucket.
@@ -136,26 +133,23 @@ def bucket(
     whole = jnp.floor(depth)
     room = jnp.floor(control.buffer)
 
-    def between(low: Solution, high: Solution, share: Array) -> Solution:
-        def geometric(a: Array, b: Array) -> Array:
-            positive = (a > 0.0) & (b > 0.0)
-            a, b = jnp.where(positive, a, 1.0), jnp.where(positive, b, 1.0)
-            return jnp.where(positive, a ** (1.0 - share) * b**share, 0.0)
+    def geometric(values: Array, share: Array) -> Array:
+        """(..., 2) -> (...,) between values; 0 if one is."""
+        positive = (values > 0.0).all(axis=-1)
+        values = jnp.where(positive[..., None], values, 1.0)
+        return jnp.where(positive, values[..., 0] ** (1.0 - share) * values[..., 1] ** share, 0.0)
 
-        return Solution(
-            geometric(low.packet_loss, high.packet_loss),
-            geometric(low.batch_loss, high.batch_loss),
-            low.delayed,
-            (1.0 - share) * low.waiting + share * high.waiting,
-        )
+    def linear(values: Array, share: Array) -> Array:
+        return (1.0 - share) * values[..., 0] + share * values[..., 1]
 
-    def at(depth: Array) -> Solution:
-        return between(queue(law, depth, room), queue(law, depth, room + 1.0), control.buffer - room)
-
-    found = between(at(whole), at(whole + 1.0), depth - whole)
-    behind = (data.count - 1.0) / 2.0 * token_time * found.delayed * (data_rate > 0.0)
-    wait = found.waiting / (rate * packets * (1.0 - found.packet_loss)) + behind
-    return Bucket(*(jnp.where(used, value, 0.0) for value in (wait, found.batch_loss, found.waiting)))
+    both = jnp.arange(2.0)
+    by_room = jax.vmap(jax.vmap(queue, (None, None, 0)), (None, 0, None))  # (depth, room)
+    found = by_room(law, whole + both, room + both)
+    lost, waiting = (
+        between(between(values, control.buffer - room), depth - whole)
+        for between, values in ((geometric, found.batch_loss), (linear, found.waiting))
+    )
+    return Bucket(jnp.where(used, lost, 0.0), jnp.where(used, waiting, 0.0))
 
 
 def queue_loss(rate: Array, law: Array, service_s: Array, places: Array, size: int) -> Array:
@@ -175,7 +169,8 @@ def queue_loss(rate: Array, law: Array, service_s: Array, places: Array, size: i
     mean = law @ jnp.arange(law.size)
     kept = jnp.minimum(jnp.where(used, rate, 1.0), MOST_LOAD / (mean * service_s))
     followed = levels(kept, law, service_s, size)
-    low, high = (queue(followed, jnp.ones(()), jnp.floor(places) - 1.0 + more).batch_loss for more in (0, 1))
+    rooms = jnp.floor(places) - 1.0 + jnp.arange(2.0)
+    low, high = jax.vmap(queue, (None, None, 0))(followed, jnp.ones(()), rooms).batch_loss
     return jnp.where(used, low + (places - jnp.floor(places)) * (high - low), 0.0)
 
 

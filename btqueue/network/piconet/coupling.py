@@ -47,7 +47,7 @@ from btqueue.network.piconet.trains import (
     survival,
     transmissions,
 )
-from btqueue.queueing.implicit import at_root
+from btqueue.queueing.implicit import Evaluated, at_root, unevaluated
 from btqueue.queueing.single.two_speed_server import two_speed_server
 from btqueue.transport.tcp_law import LawRates, TcpLaw, law_rates
 
@@ -75,6 +75,10 @@ RARE = 1e-12
 MOST_STOPPED = 0.95
 """Share of the time that a connection waits for its timer, at most."""
 LEVELS_OF_QUEUE = LARGEST_QUEUE + 4
+
+
+Rates = tuple[Array, Array]
+"""Segments and acknowledgements a second: of the flows, (F,), or at a port."""
 
 
 class Seen(NamedTuple):
@@ -235,16 +239,15 @@ class Network(NamedTuple):
         """
         structure, inputs = self.structure, self.inputs
         window = self.of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
-        held_s = one.member @ self.answers(offered).wait_s
+        held = self.answers(offered)
+        held_s, sent = one.member @ held.wait_s, (offered, offered * held.share)
         slot_s = structure.slot_s
         processing_s = inputs.jitter_s / 2.0 + inputs.layers_s  # the former uniform from 0
         before_s = processing_s + found.delay * slot_s + longer_s
         places, in_bursts = self.places(one), found.bursty > 0.0
         bounded = jnp.isfinite(places) & ~in_bursts
-        room_s = jnp.where(
-            bounded, jnp.where(bounded, places, 0.0) * found.frame * slot_s + waited_s, jnp.inf
-        )
-        tokens, token_turn_s = self._tokens(offered, one, found)
+        room_s = jnp.where(bounded, jnp.where(bounded, places, 0.0) * found.frame * slot_s, jnp.inf)
+        tokens, token_turn_s = self._tokens(sent, one, found)
         # the last one of a message
         behind = found.wait + self.of(self.batch.fixed, one) * found.service
         last = Tail.of(found.load, behind * slot_s, room_s)
@@ -254,7 +257,7 @@ class Network(NamedTuple):
             alone = before_s + processing_s + found.answer * slot_s + held_s
             most = found.longest(alone, jnp.maximum(found.turn * slot_s, token_turn_s), window)
             port_back = Tail.of(found.load_back, found.wait_back * slot_s)
-            rtt = alone + longest(port_back, self._tokens_back(offered, one), most - alone)
+            rtt = alone + longest(port_back, self._tokens_back(sent, one), most - alone)
             wait = jnp.where(in_bursts, found.wait_in_bursts(window), found.wait)
             rtt = rtt + longest(Tail.of(found.load, wait * slot_s, room_s), tokens, most - rtt) + waited_s
         return Seen(
@@ -265,7 +268,7 @@ class Network(NamedTuple):
             spacing_s=found.service * slot_s / found.share,
             crossing_s=(found.delay + found.answer) * slot_s,
             overflow=self._overflow(offered, one, found),
-            refused=self._bucket(offered, one.ports[DATA]).train_loss,
+            refused=self._bucket(sent, one.ports[DATA]).train_loss,
             cycle_s=cycle * slot_s,
             residual=found.residual,
         )
@@ -305,18 +308,17 @@ class Network(NamedTuple):
         """Return the value of a class among those of all, (C,)."""
         return one.member @ (self.structure.class_of @ values)
 
-    def _entering(self, offered: Array, port: Array) -> tuple[Array, Array]:
+    def _entering(self, sent: Rates, port: Array) -> Rates:
         """Return the segments and acknowledgements a second that come to a port from a host."""
         enter = self.structure.at_port @ port  # (F, 4)
-        answered = offered * self.answers(offered).share
-        return enter[:, DATA] @ offered, self.sent[0].success * enter[:, BACK] @ answered
+        return enter[:, DATA] @ sent[0], self.sent[0].success * enter[:, BACK] @ sent[1]
 
-    def _missing(self, offered: Array, port: Array) -> Missing:
+    def _missing(self, sent: Rates, port: Array) -> Missing:
         structure = self.structure
         prices = jnp.stack([structure.data.tokens, structure.ack.tokens]) / self.inputs.token_rate
-        return missing(jnp.stack(self._entering(offered, port)), prices)
+        return missing(jnp.stack(self._entering(sent, port)), prices)
 
-    def _tokens(self, offered: Array, one: Class, found: Passage) -> tuple[Tail, Array]:
+    def _tokens(self, sent: Rates, one: Class, found: Passage) -> tuple[Tail, Array]:
         """Return the wait of a segment for tokens, and the time from segment to segment that they allow (s).
 
         The first packets go ahead while the last one waits: that one has less air before it.
@@ -324,41 +326,40 @@ class Network(NamedTuple):
         structure, inputs = self.structure, self.inputs
         if not structure.tokens:
             return NONE, jnp.zeros(())
-        data_rate, ack_rate = self._entering(offered, one.ports[DATA])
+        data_rate, ack_rate = self._entering(sent, one.ports[DATA])
         count, price = structure.data.count, structure.data.tokens
         saved_s = (found.delay - structure.stations) * (count - 1.0) / count * structure.slot_s
         needed = jnp.maximum(price / count, price - saved_s * inputs.token_rate)
         packets = data_rate * count + ack_rate * structure.ack.count
         spent = (data_rate * price + ack_rate * structure.ack.tokens) / inputs.token_rate
         room_s = inputs.buffer * spent / packets
-        tail = self._missing(offered, one.ports[DATA]).beyond(
+        tail = self._missing(sent, one.ports[DATA]).beyond(
             (inputs.bucket_bytes - needed) / inputs.token_rate, room_s
         )
         return tail, spent / data_rate
 
-    def _tokens_back(self, offered: Array, one: Class) -> Tail:
+    def _tokens_back(self, sent: Rates, one: Class) -> Tail:
         """Return the wait of an acknowledgement for tokens (s)."""
         structure, inputs = self.structure, self.inputs
         if not structure.tokens:
             return NONE
         after_s = (inputs.bucket_bytes - structure.ack.tokens) / inputs.token_rate
-        return self._missing(offered, one.ports[BACK]).beyond(after_s, jnp.asarray(jnp.inf))
+        return self._missing(sent, one.ports[BACK]).beyond(after_s, jnp.asarray(jnp.inf))
 
-    def _bucket(self, offered: Array, port: Array) -> Bucket:
+    def _bucket(self, sent: Rates, port: Array) -> Bucket:
         """Return the bucket of a port."""
         structure, inputs = self.structure, self.inputs
         if not structure.tokens:
-            return Bucket(jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
+            return Bucket(jnp.zeros(()), jnp.zeros(()))
         control = Control(inputs.token_rate, inputs.bucket_bytes, inputs.buffer)
-        return bucket(
-            control, structure.data, structure.ack, *self._entering(offered, port), structure.levels
-        )
+        return bucket(control, structure.data, structure.ack, *self._entering(sent, port), structure.levels)
 
     def waiting_for_tokens(self, offered: Array) -> Array:
         """Return the packets that wait for tokens at a station, averaged over the stations."""
         of_flows, ports = self.structure.class_of @ offered, self.structure.at_port.shape[-1]
         up = jnp.eye(ports)[UP::2]
-        waiting = jax.vmap(lambda port: self._bucket(of_flows, port).packets)(up)
+        sent = of_flows, of_flows * self.answers(of_flows).share
+        waiting = jax.vmap(lambda port: self._bucket(sent, port).packets)(up)
         return waiting.sum() / self.structure.stations
 
     def _overflow(self, offered: Array, one: Class, found: Passage) -> Array:
@@ -656,7 +657,17 @@ def _point(logs: Array, network: Network) -> tuple[Point, Array]:
     return point, jnp.log(jnp.concatenate([point.rates, point.offered])) - logs
 
 
-def _search(network: Network) -> Array:
+class _Secant(NamedTuple):
+    """The state of the search: where it goes on, and from where; the step to there and its bound; turns."""
+
+    logs: Array
+    last: Evaluated
+    step: Array
+    longest: Array
+    count: Array
+
+
+def _search(network: Network) -> Evaluated:
     """Find rates that are what is allowed: the secant method for each, with shorter steps after a turn.
 
     What is allowed falls with what is delivered: a slope of -1 or below. What is offered grows with losses,
@@ -665,24 +676,23 @@ def _search(network: Network) -> Array:
     start = jnp.log(jnp.minimum(network.inputs.load, network.most()))
     start = jnp.concatenate([start, start])
 
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        _, _, step, _, count = state
-        return (jnp.abs(step).max() > TOLERANCE) & (count < MOST_ITERATIONS)
+    def unfinished(state: _Secant) -> Array:
+        return (jnp.abs(state.step).max() > TOLERANCE) & (state.count < MOST_ITERATIONS)
 
-    def improve(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        logs, last, moved, longest, count = state
-        _, short = _point(logs, network)
+    def improve(state: _Secant) -> _Secant:
+        logs, (_, (_, last)), moved, longest, count = state
+        point, short = _point(logs, network)
         told = jnp.abs(moved) > ROUNDING
         slope = jnp.where(told & (count > 0), (short - last) / jnp.where(told, moved, 1.0), -1.0)
         wanted = -short / jnp.minimum(slope, FLATTEST)
         turned = (wanted * moved < 0.0) & (count > 0)
         longest = jnp.where(turned, BACK_AGAIN * longest, jnp.minimum(FURTHER * longest, LONGEST))
         step = jnp.clip(wanted, -longest, longest)
-        return logs + step, short, step, longest, count + 1
+        return _Secant(logs + step, (logs, (point, short)), step, longest, count + 1)
 
-    none = jnp.zeros_like(start)
-    begin = (start, none, none + 1.0, none + LONGEST, jnp.zeros((), int))
-    return jax.lax.while_loop(unfinished, improve, begin)[0]
+    ones = jnp.ones_like(start)
+    begin = _Secant(start, unevaluated(_point, start, network), ones, LONGEST * ones, jnp.zeros((), int))
+    return jax.lax.while_loop(unfinished, improve, begin).last
 
 
 def lost_in_buffers(limits: Limits, seen: Seen) -> Array:

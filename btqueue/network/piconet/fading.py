@@ -25,7 +25,7 @@ Sources: those of `two_speed_server`; the page of this model has the errors.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,12 +38,12 @@ from btqueue.network.piconet.lone import lone_ways
 from btqueue.network.piconet.saturation import saturated_slots
 from btqueue.network.piconet.structure import FOLLOWED, Class
 from btqueue.network.piconet.trains import Packets, Sent, beside_neighbours, failure_rates, transmissions
-from btqueue.queueing.implicit import at_root
+from btqueue.queueing.implicit import Evaluated, at_root, unevaluated
 from btqueue.queueing.single.two_speed_server import TwoSpeedServer, two_speed_server
 
 NEVER = 1.0 - 1e-9
 """Error rate of a radio that lets nothing through."""
-TURNS = 7
+TURNS = 8
 """In which the shares of segments served in each state settle; each turn halves the error or better."""
 EXPIRIES = 7
 """Expiries of one timer that are counted: the last one comes after 127 timeouts."""
@@ -130,12 +130,17 @@ def _outcome(state: tuple[Array, Array], asked: _Asked) -> tuple[Faded, tuple[Ar
     return seen, (served - state[0], changes - state[1])
 
 
-def _search(asked: _Asked) -> tuple[Array, Array]:
+def _search(asked: _Asked) -> Evaluated:
     # at first as if the state changed fast
     radio = asked.network.inputs.radio
     fast = jnp.stack([radio.good_s, radio.bad_s]) / asked.trains.mean[:, 0]
     begin = (fast / fast.sum(), jnp.asarray(jnp.inf))
-    return jax.lax.fori_loop(0, TURNS, lambda _, state: asked.turn(*state)[1], begin)
+
+    def turn(_: Array, state: tuple[Any, Evaluated]) -> tuple[Any, Evaluated]:
+        seen, better = asked.turn(*state[0])
+        return better, (state[0], (seen, jax.tree.map(jnp.subtract, better, state[0])))
+
+    return jax.lax.fori_loop(0, TURNS, turn, (begin, unevaluated(_outcome, begin, asked)))[1]
 
 
 def _mixed(trains: Trains, fast: tuple[Sent, Sent], served: Array, changes: Array) -> tuple[Sent, Sent]:

@@ -20,7 +20,7 @@ from jax.flatten_util import ravel_pytree
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, after_idling, rounds
 from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
-from btqueue.queueing.implicit import at_root
+from btqueue.queueing.implicit import Evaluated, at_root
 from btqueue.transport.round_law import FORGOTTEN, RoundLaw
 from btqueue.transport.round_structure import RoundStructure, round_structure
 
@@ -444,9 +444,8 @@ def _found(
     sends = number.sum()
     duty = jnp.minimum(load, law.goodput) / law.goodput  # a load may be infinite
     calm = carried(law, load, lone_loss, rto)
-    rounding = jnp.maximum(
-        1.0, law.goodput / received
-    )  # late segments are means: no more is delivered than comes
+    # late segments are means: no more is delivered than comes
+    rounding = jnp.maximum(1.0, law.goodput / received)
     return Found(
         rounds=seen,
         duty=duty,
@@ -494,7 +493,12 @@ def solve(
         outcome = given, found, mismatch(given, better, found), jax.lax.stop_gradient(steps)
         return outcome, Root(jax.tree.map(jnp.subtract, better, given), steps - jax.lax.stop_gradient(steps))
 
-    return at_root(at, partial(_search, kinds, window), (paths, net, jnp.asarray(tolerance)))[0]
+    def search(question: Question) -> Evaluated:
+        # the search settles levels within its steps, so that its last one is not the function's value
+        root = _search(kinds, window, question)
+        return root, at(root, question)
+
+    return at_root(at, search, (paths, net, jnp.asarray(tolerance)))[0]
 
 
 def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
@@ -522,9 +526,8 @@ def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
             window),
         )  # fmt: skip
         better, found = respond(kinds, window, paths, net, given, jnp.where(quick, SETTLING, 0))
-        gap = jnp.nan_to_num(
-            mismatch(given, better, found), nan=jnp.inf
-        )  # begun afresh, it may have an answer
+        # begun afresh, it may have an answer
+        gap = jnp.nan_to_num(mismatch(given, better, found), nan=jnp.inf)
         better = better._replace(level=jnp.where(quick, better.level, 0.5 * (given.level + better.level)))
         return accelerated_step(lambda _: ravel_pytree(better)[0], now), gap
 
