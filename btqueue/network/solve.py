@@ -20,6 +20,7 @@ from btqueue.scenario import NotBuiltYet, Scenario, require_built
 from btqueue.scenario.capability import Solver, candidates, lacking, models_of
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.model_scopes import MODELS, SAMPLED
+from btqueue.scenario.piconet_scope import loses_segments
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ def plan(scenario: Scenario) -> Plan | LossyPlan:
     """
     if problems := problems_of(MODELS["piconet"], scenario):
         raise NotBuiltYet(problems)
-    from btqueue.network.piconet.lossy_model import LossyPlan, is_lossy
+    from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.plan import Plan
 
-    return LossyPlan(scenario) if is_lossy(scenario) else Plan(scenario)
+    return LossyPlan(scenario) if loses_segments(scenario) else Plan(scenario)
 
 
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -142,8 +143,8 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
     """
     if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
         return {}
-    from btqueue.network.piconet.lossy_model import LossyPlan, is_lossy
+    from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.plan import Plan
 
-    chosen = LossyPlan if is_lossy(scenario) else Plan
+    chosen = LossyPlan if loses_segments(scenario) else Plan
     return chosen(scenario, apart=False).slopes(names)

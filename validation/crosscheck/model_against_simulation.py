@@ -6,7 +6,8 @@ writes docs/explanation/model-against-simulation.md and, point by point, the .cs
 classes that answers carry, btqueue/network/measured_errors.csv. The points of
 each model stand in `grids`. Each point is kept in the .csv as soon as it is answered; one that stands there
 with the same scenario is not asked again, so a run that was stopped goes on. `--solve-again` asks the models
-again and keeps what was simulated, after a change of a model; `--afresh` forgets both.
+again and keeps what was simulated, after a change of a model (stopped, it is to be begun again); `--afresh`
+forgets both.
 """
 
 import csv
@@ -15,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from grids import modules, points_of
 
+from btqueue.files import written_whole
 from btqueue.scenario import METRICS, Scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.md"
@@ -128,8 +131,11 @@ def kept() -> list[Row]:
 
 
 def keep(rows: Iterable[Row]) -> None:
-    """Write all rows to the file."""
-    with PAGE.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+    """Write all rows to the file, which a killed run leaves as it was."""
+    with (
+        written_whole(PAGE.with_suffix(".csv"), replace=True) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows([*row[:4], *(f"{value:.6g}" for value in row[4:])] for row in rows)
@@ -146,11 +152,16 @@ def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
     others = [row for row in rows if row.model not in models]  # points that are no longer asked are dropped
     have = {(row.model, row.point) for row in found}
     left = [task for task in tasks if (task.model, task.point) not in have]
+    before: dict[tuple[str, str], list[Row]] = {}  # what was simulated is not lost when a run is stopped
+    for row in rows:
+        if wanted.get((row.model, row.point)) == row.scenario and (row.model, row.point) not in have:
+            before.setdefault((row.model, row.point), []).append(row)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         simulated_before = [known.get(task.digest, {}) for task in left]
         for done, new in enumerate(pool.map(answered, left, simulated_before), start=1):
             found += new
-            keep([*others, *found])
+            before.pop((left[done - 1].model, left[done - 1].point), None)
+            keep([*others, *found, *chain.from_iterable(before.values())])
             print(f"\r{done} of {len(left)} points", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return [*others, *found]

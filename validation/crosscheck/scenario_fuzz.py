@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CPU_S = 60.0
+CPU_S = 40.0
 """Processor time that a scenario may take; compiling the largest program of the models takes half of it."""
 WALL_S = 240.0
 """Time that it may take on a machine that has other things to do."""

@@ -43,8 +43,9 @@ from btqueue.queueing.single.two_speed_server import TwoSpeedServer, two_speed_s
 
 NEVER = 1.0 - 1e-9
 """Error rate of a radio that lets nothing through."""
-TURNS = 8
-"""In which the shares of segments served in each state settle; each turn halves the error or better."""
+SETTLED = 1e-9
+"""Change by one more turn of how service follows the states that ends the search."""
+MOST_TURNS = 60
 EXPIRIES = 7
 """Expiries of one timer that are counted: the last one comes after 127 timeouts."""
 ENDLESS = 1e9
@@ -102,7 +103,9 @@ def faded(network: Network, offered: Array) -> Faded:
     asked = _Asked(network, trains_of(network), network.structure.class_of @ offered)
     if network.structure.fading == "piconet":
         return asked.among(network.sent)[0]
-    return at_root(_outcome, _search, asked)[0]
+    found, change = at_root(_outcome, _search, asked)
+    unsettled = jnp.maximum(found.seen.residual, jnp.abs(jnp.append(*change)).max())
+    return found._replace(seen=found.seen._replace(residual=unsettled))
 
 
 class _Asked(NamedTuple):
@@ -117,48 +120,54 @@ class _Asked(NamedTuple):
         see = partial(_one, self.network, self.trains, sent, self.offered)
         return jax.vmap(see)(self.network.structure.classes)
 
-    def turn(self, served: Array, changes: Array) -> tuple[Faded, tuple[Array, Array]]:
+    def turn(self, served: Array, kept: Array) -> tuple[Faded, tuple[Array, Array]]:
         """Return what the classes see, and the mean of the states over the segments, which they make."""
-        seen, states = self.among(_mixed(self.trains, self.network.sent, served, changes))
+        seen, states = self.among(_mixed(self.trains, self.network.sent, served, kept))
         of_classes = self.network.structure.class_of.T @ self.offered
         weight = of_classes / of_classes.sum()
         return seen, (weight @ states[0], weight @ states[1])
 
 
 def _outcome(state: tuple[Array, Array], asked: _Asked) -> tuple[Faded, tuple[Array, Array]]:
-    seen, (served, changes) = asked.turn(*state)
-    return seen, (served - state[0], changes - state[1])
+    seen, better = asked.turn(*state)
+    return seen, (better[0] - state[0], better[1] - state[1])
 
 
 def _search(asked: _Asked) -> Evaluated:
     # at first as if the state changed fast
     radio = asked.network.inputs.radio
     fast = jnp.stack([radio.good_s, radio.bad_s]) / asked.trains.mean[:, 0]
-    begin = (fast / fast.sum(), jnp.asarray(jnp.inf))
+    begin = (fast / fast.sum(), jnp.zeros(()))
 
-    def turn(_: Array, state: tuple[Any, Evaluated]) -> tuple[Any, Evaluated]:
-        seen, better = asked.turn(*state[0])
-        return better, (state[0], (seen, jax.tree.map(jnp.subtract, better, state[0])))
+    def unfinished(state: tuple[Any, Evaluated, Array]) -> Array:
+        _, (_, (_, change)), count = state
+        return (count == 0) | ((jnp.abs(jnp.append(*change)).max() > SETTLED) & (count < MOST_TURNS))
 
-    return jax.lax.fori_loop(0, TURNS, turn, (begin, unevaluated(_outcome, begin, asked)))[1]
+    def turn(state: tuple[Any, Evaluated, Array]) -> tuple[Any, Evaluated, Array]:
+        last, _, count = state
+        found = _outcome(last, asked)
+        return jax.tree.map(jnp.add, last, found[1]), (last, found), count + 1
+
+    state = begin, unevaluated(_outcome, begin, asked), jnp.zeros((), int)
+    return jax.lax.while_loop(unfinished, turn, state)[1]
 
 
-def _mixed(trains: Trains, fast: tuple[Sent, Sent], served: Array, changes: Array) -> tuple[Sent, Sent]:
+def _mixed(trains: Trains, fast: tuple[Sent, Sent], served: Array, kept: Array) -> tuple[Sent, Sent]:
     """Return the trains of others, of which shares are served in each state.
 
     Args:
         trains: in each state.
         fast: trains if the state changes fast.
         served: (2,) share of the segments that is served in each state.
-        changes: of the state while a segment is served.
+        kept: share of the variance between the states that remains in the mean over a segment's service.
     """
     found = []
     for kind, fast_sent in enumerate(fast):
         good, bad = (trains.sent[state][kind] for state in range(2))
         slow = jax.tree.map(lambda g, b: served[0] * g + served[1] * (g + trains.beyond * (b - g)), good, bad)
-        kept, mean = shrinkage(changes), served @ trains.mean[:, kind]
+        mean = served @ trains.mean[:, kind]
 
-        def between(at_once: Array, by_state: Array, kept: Array = kept) -> Array:
+        def between(at_once: Array, by_state: Array) -> Array:
             return at_once + kept * (by_state - at_once)
 
         def for_each(name: str, slow: Sent = slow, fast_sent: Sent = fast_sent, mean: Array = mean) -> Array:
@@ -193,7 +202,7 @@ def shrinkage(changes: Array) -> Array:
 def _one(
     network: Network, trains: Trains, among: tuple[Sent, Sent], offered: Array, one: Class
 ) -> tuple[Faded, tuple[Array, Array]]:
-    """Return what a flow of a class sees, its segments' shares by state of service, and changes of state.
+    """Return what a flow of a class sees, its segments' shares by state of service, and the variance kept.
 
     Args:
         network: that fades.
@@ -248,7 +257,7 @@ def _one(
     # what no window lets in waits at its sender: the message is delayed, no round trip is longer
     outside = queue.waits(ENDLESS).sum() - _waits_at_mean_speed(queue, arrivals, size, jnp.asarray(ENDLESS))
     delay_s = network.put_together(offered, one, mean, cycles[0], outside, longer).delay_s
-    return Faded(found._replace(delay_s=delay_s), expiries), (queue.served(), queue.forgetting)
+    return Faded(found._replace(delay_s=delay_s), expiries), (queue.served(), shrinkage(queue.forgetting))
 
 
 def _stacked(*leaves: Array) -> Array:

@@ -21,22 +21,20 @@ from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.plan import changed
+from btqueue.network.piconet.plan import changed, windows_fit
 from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, load_key, piconet_of
 from btqueue.network.piconet.structure import Layout, layout_of, packets_of
 from btqueue.network.piconet.trains import failure_rates
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
-from btqueue.scenario.piconet_scope import LARGEST_ROUND, loses_segments
+from btqueue.scenario.piconet_scope import LARGEST_ROUND
 
 CONVERGED = 1e-2
 """Mismatch up to which an answer stands, as a share of a rate, or of a segment's tokens: where buffers refuse
 segments, mean levels that are met rarely can go on to move."""
 NOTHING = 1e-9
 """Chance of a segment to get through below which nothing is said about the connection."""
-WELL_INSIDE = 0.65
-"""Share of the largest window of the rounds that the mean window may have where more is asked for."""
 LATE = 1.1
 """Multiple of the timeout's floor above which the estimate of the round trip decides about goodput."""
 SHORT_TIMEOUT = 4.0
@@ -258,11 +256,6 @@ class LossyPlan:
         )
 
 
-def is_lossy(scenario: Scenario) -> bool:
-    """Whether radio errors that nobody but TCP repairs are this model's."""
-    return loses_segments(scenario)
-
-
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
@@ -296,7 +289,7 @@ def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
             f"{int(findings.iterations)} steps"
         )
     asked = plan.scenario.transport.receive_window_segments
-    if asked > LARGEST_ROUND and not (findings.window < WELL_INSIDE * LARGEST_ROUND).all():
+    if not windows_fit(asked, findings.window, LARGEST_ROUND):
         raise NoConvergence(
             f"transport.receive_window_segments = {asked}: rounds of TCP with losses are known to windows of "
             f"{LARGEST_ROUND} segments, and these connections would use more"

@@ -16,15 +16,13 @@ from btqueue.network.piconet import lossy_model
 from btqueue.network.piconet.coupling import LOAD, WINDOW
 from btqueue.network.piconet.doubts import is_queue, unknown_losses, warnings_of
 from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
-from btqueue.network.piconet.plan import Plan, law_of
+from btqueue.network.piconet.plan import Plan, law_of, windows_fit
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
-from btqueue.scenario.piconet_scope import given_up_late, not_in_law
+from btqueue.scenario.piconet_scope import given_up_late, loses_segments, not_in_law
 from btqueue.transport.tcp_law import longest_window
 
-WELL_INSIDE = 0.65
-"""Mean window, as a share of the largest one in TCP's tables, up to which that limit makes no difference."""
 NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""
 UNEVEN = ("lwrr", "prc-lwrr", "slq", "ldq")
@@ -46,7 +44,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     Raises:
         NoConvergence: nothing gets through, rates never settled, or flows live by a full buffer's losses.
     """
-    if lossy_model.is_lossy(scenario):
+    if loses_segments(scenario):
         return lossy_model.answer(scenario)
     plan = Plan(scenario, apart=False)
     return _answer(plan, *jax.tree.map(np.asarray, plan.with_findings()))
@@ -58,7 +56,7 @@ AT_ONCE = 32
 
 def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConvergence]:
     """Return what `answer` returns, or raises, for each scenario; those alike are solved together."""
-    plans = {k: Plan(s, apart=False) for k, s in enumerate(scenarios) if not lossy_model.is_lossy(s)}
+    plans = {k: Plan(s, apart=False) for k, s in enumerate(scenarios) if not loses_segments(s)}
     alike: dict[Any, list[int]] = {}
     for number, plan in plans.items():
         leaves, tree = jax.tree.flatten(plan.system({}))
@@ -180,7 +178,7 @@ def _require_law(plan: Plan, metrics: dict[str, np.ndarray]) -> None:
     transport = plan.scenario.transport
     variant, asked = law_of(transport.variant), transport.receive_window_segments
     longest = longest_window(variant)
-    if asked > longest and not (metrics["window_segments"] < WELL_INSIDE * longest).all():
+    if not windows_fit(asked, metrics["window_segments"], longest):
         raise NoConvergence(
             f'transport.receive_window_segments = {asked}: the law of "{variant}" with losses is known to '
             f"windows of {longest} segments, and these connections would use more"

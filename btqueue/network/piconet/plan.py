@@ -25,6 +25,10 @@ RADIO_KEYS = {
 """Numbers of a radio that may be varied."""
 
 
+WELL_INSIDE = 0.65
+"""Mean window, as a share of the largest one in TCP's tables, up to which that limit makes no difference."""
+
+
 class Plan:
     """A scenario as numbers that may be varied, and a pure function from these to metrics.
 
@@ -207,6 +211,11 @@ def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
     elif radio.model != "perfect":
         found |= {f"radio.{name}": float(getattr(radio, name)) for name in RADIO_KEYS[radio.model]}
     return found
+
+
+def windows_fit(asked: int, mean: np.ndarray, longest: int) -> bool:
+    """Whether TCP's law for windows up to `longest` segments holds for mean windows where more is asked."""
+    return asked <= longest or bool((mean < WELL_INSIDE * longest).all())
 
 
 def law_of(variant: str) -> str:
