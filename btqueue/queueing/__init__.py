@@ -2,14 +2,13 @@
 
 From the ground up:
 
-* `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end; phase-type laws;
-* `traffic`: what comes (`arrivals`, `map_arrivals`);
-* `chains`: Markov chains (`markov`, `sparse_chain`, `absorbing`, `birth_death`, `quasi_birth_death`, ...);
-* `single`: one queue (`single_queue`, `finite_queue`, `priority_queue`, `modulated_queue`, ...);
-* `vacations`: one queue whose server goes away (`queue` is the door to all disciplines);
-* `polling`: one server for several queues (`polling`, `finite`, `small_chain`);
-* `pairs`: a server that visits stations with a queue in each direction (`queue` is the fast door);
-* `token_bucket`, `links`, `bridges`: what stands before a link, and what it does to a packet;
+* `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end; residual lives;
+* `traffic`: what comes, batches of packets (`arrivals`);
+* `chains`: Markov chains (`markov`, `absorbing`, `birth_death`, `quasi_birth_death`);
+* `single`: one queue (`single_queue`, `finite_queue`, `two_speed_server`);
+* `vacations`: one queue with room for K whose server goes away;
+* `polling`: one server for several queues, and the law that their waits keep (`conservation`);
+* `bridges`: who carries packets between places and is polled in each, there or not;
 * `closed_forms`, `traffic_forms`: where there are formulas.
 
 `fixed_point` and `implicit` iterate and differentiate what is iterated.

@@ -41,24 +41,6 @@ def lost_share(load: Any, capacity: Any) -> Any:
     return (1 - load) * load**capacity / (1 - load ** (capacity + 1))
 
 
-def priority_waits(
-    arrival_rates: Sequence[Any], service_means: Sequence[Any], service_seconds: Sequence[Any]
-) -> list[Any]:
-    """Mean waits of classes of M/G/1, the most urgent first, without interruption (Cobham 1954)."""
-    residual = sum(rate * second for rate, second in zip(arrival_rates, service_seconds, strict=True)) / 2
-    waits, before = [], 0
-    for rate, service in zip(arrival_rates, service_means, strict=True):
-        until = before + rate * service
-        waits.append(residual / ((1 - before) * (1 - until)))
-        before = until
-    return waits
-
-
-def n_policy_wait(arrival_rate: Any, service_mean: Any, service_second: Any, threshold: Any) -> Any:
-    """Mean wait of M/G/1 whose server, once idle, waits for ``threshold`` packets (Yadin & Naor 1963)."""
-    return single_wait(arrival_rate, service_mean, service_second) + (threshold - 1) / (2 * arrival_rate)
-
-
 def exhaustive_wait(
     arrival_rate: Any,
     service_mean: Any,

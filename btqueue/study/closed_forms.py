@@ -42,7 +42,6 @@ PARAMETERS: Mapping[str, str] = {
     "load": "rho",
     "capacity": "K",
     "limit": "M",
-    "threshold": "N",
     "queues": "N",
     "stations": "N",
     "length_mean": "l",
@@ -94,17 +93,20 @@ _QUEUES = (
     ("wait, exhaustive vacations", queueing.exhaustive_wait, "vacations.vacations.exhaustive_service_queue"),
     ("wait, gated vacations", queueing.gated_wait, "vacations.vacations.gated_service_queue"),
     ("wait, one-limited vacations", queueing.one_limited_wait, "vacations.vacations.limited_service_queue"),
-    ("wait, N-policy", queueing.n_policy_wait, "single.n_policy.n_policy_queue"),
     ("wait, exhaustive cycle", queueing.exhaustive_cyclic_wait, "polling.polling.solve_polling"),
     ("wait, gated cycle", queueing.gated_cyclic_wait, "polling.polling.solve_polling"),
-    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.polling.solve_polling"),
-    ("wait, alternating round robin", queueing.alternating_round_robin_wait, "polling.polling.solve_polling"),
+    ("wait, one-limited cycle", queueing.one_limited_cyclic_wait, "polling.conservation.conservation_law"),
+    (
+        "wait, alternating round robin",
+        queueing.alternating_round_robin_wait,
+        "polling.conservation.conservation_law",
+    ),
     (
         "cycle, alternating round robin",
         queueing.alternating_round_robin_cycle,
-        "polling.polling.solve_polling",
+        "polling.model.PollingModel.mean_cycle",
     ),
-    ("cycle", queueing.cycle_time, "polling.polling.solve_polling"),
+    ("cycle", queueing.cycle_time, "vacations.vacations.exhaustive_service_queue"),
 )
 
 _ANSWERS = (
@@ -117,6 +119,10 @@ _ANSWERS = (
 )
 
 
+ABSORBING = "btqueue.queueing.chains.absorbing.absorption"
+"""Twin of what follows from a chain that ends: attempts until an answer, slots until a source goes on."""
+
+
 def _queueing_entries() -> list[ClosedForm]:
     here = "btqueue.queueing."
     queue = partial(ClosedForm, notation=notation.QUEUES)
@@ -125,16 +131,6 @@ def _queueing_entries() -> list[ClosedForm]:
         queue(name, "slots", build=partial(_expression, form), twin=here + twin)
         for name, form, twin in _QUEUES
     ]
-    for which, rank in enumerate(("first", "second")):
-        build = partial(_expression, queueing.priority_waits, which)
-        entries.append(
-            queue(
-                f"wait, {rank} of two priorities",
-                "slots",
-                build=build,
-                twin=here + "single.priority_queue.priority_queue",
-            )
-        )
     for discipline in ("exhaustive", "gated", "one-limited"):
         build = partial(_expression, queueing.weighted_waits, discipline=discipline)
         twin = here + "polling.conservation.conservation_law"
@@ -156,17 +152,16 @@ def _queueing_entries() -> list[ClosedForm]:
             "capacity, token bucket",
             "byte/s",
             build=partial(_expression, traffic.token_bucket_capacity),
-            twin=here + "token_bucket.token_bucket.token_bucket",
+            twin=here + "single.finite_queue.finite_queue",
         ),
     ]
-    ibp = here + "traffic.map_sources.interrupted_bernoulli"
     for name, unit, form in (
         ("interrupted source, stop", "1", traffic.interrupted_stop),
         ("interrupted source, go", "1", traffic.interrupted_go),
         ("interrupted source, rate", "packets/slot", traffic.interrupted_rate),
         ("interrupted source, variation", "1", traffic.interrupted_scv),
     ):
-        entries.append(source(name, unit, build=partial(_expression, form), twin=ibp))
+        entries.append(source(name, unit, build=partial(_expression, form), twin=ABSORBING))
     for name, unit, form in _ANSWERS:
         entries.append(source(name, unit, build=partial(_answer, form), twin="numerical integration"))
     entries.append(
@@ -191,8 +186,7 @@ def _radio_entries() -> list[ClosedForm]:
                 radio(f"packet error rate, {packet.name} {bits}", "1", build=partial(form, packet), twin=twin)
             )
         build = partial(channel.goodput, packet)
-        twin = here + "best_packet_type.arq_goodput_kbps"
-        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=twin))
+        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=ABSORBING))
     data, ack = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]], [PACKET_TYPES["DH3"]]
     entries += [
         radio(
@@ -207,8 +201,8 @@ def _radio_entries() -> list[ClosedForm]:
             build=partial(channel.independent_success, data + ack, hops=2),
             twin=here + "packet_trains.train_success",
         ),
-        radio("attempts", "1", build=channel.expected_attempts, twin="btqueue.queueing.links.arq.attempts"),
-        radio("delivered within R attempts", "1", build=_within, twin="btqueue.queueing.links.arq.attempts"),
+        radio("attempts", "1", build=channel.expected_attempts, twin=ABSORBING),
+        radio("delivered within R attempts", "1", build=_within, twin=ABSORBING),
     ]
     ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
     for fast, robust in itertools.pairwise(ladder):

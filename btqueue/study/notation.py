@@ -7,11 +7,11 @@ Notation = Mapping[str, tuple[str, str]]
 
 QUEUES: Notation = {
     "lambda": ("packets/slot", "arrival rate"),
-    "lambda_1": ("packets/slot", "arrival rate of the first class or queue"),
+    "lambda_1": ("packets/slot", "arrival rate of the first queue"),
     "lambda_2": ("packets/slot", "arrival rate of the second"),
     "b": ("slots", "mean service time"),
     "b_2": ("slots²", "mean square of the service time"),
-    "b_11": ("slots", "mean service time of the first class or queue"),
+    "b_11": ("slots", "mean service time of the first queue"),
     "b_12": ("slots", "mean service time of the second"),
     "b_21": ("slots²", "mean square of the service time of the first"),
     "b_22": ("slots²", "mean square of the service time of the second"),
@@ -25,7 +25,7 @@ QUEUES: Notation = {
     "rho": ("1", "load"),
     "K": ("packets", "room, packet in service included"),
     "M": ("packets", "limit of a visit"),
-    "N": ("1", "number of queues or stations, or of packets that start a server"),
+    "N": ("1", "number of queues or stations"),
     "l": ("slots", "mean length of a packet"),
     "l_2": ("slots²", "mean square of a packet's length"),
 }

@@ -10,27 +10,25 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from scipy import integrate
+from scipy import integrate, optimize
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S, fec, voice
-from btqueue.channel import TwoStateChannel, best_packet_type, error_rates
+from btqueue.channel import TwoStateChannel, error_rates
 from btqueue.channel.packet_trains import train_success
 from btqueue.network.answers import jain_index
 from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.saturation import closed_rate, saturated_slots
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.chains import birth_death
+from btqueue.queueing.chains import birth_death, markov
+from btqueue.queueing.chains.absorbing import absorption, absorption_time
 from btqueue.queueing.laws import lattice
-from btqueue.queueing.links import arq
 from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
-from btqueue.queueing.single import n_policy
-from btqueue.queueing.single.priority_queue import priority_queue
+from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.single.single_queue import single_queue
-from btqueue.queueing.traffic import map_sources
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 from btqueue.queueing.vacations import vacations
 from btqueue.study.closed_forms import closed_forms as catalogue
@@ -46,8 +44,8 @@ VACATION = {"v": 15.0, "v_2": 235.0}
 CONTINUOUS = {"length": 4, "horizon": 4, "slotted": False}
 
 
-def polling_wait(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
-    model = polling_model(
+def cycle_of_queues(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)):
+    return polling_model(
         arrival_rate=np.full(queues, rate),
         service_mean=service[0],
         service_second=service[1],
@@ -56,7 +54,16 @@ def polling_wait(rate, queues, discipline, service=(2.0, 5.0), switch=(1.0, 2.0)
         discipline=discipline,
         limit=1 if discipline == "limited" else None,
     )
-    return solve_polling(model)
+
+
+def polling_wait(rate, queues, discipline):
+    return solve_polling(cycle_of_queues(rate, queues, discipline)).mean_wait[0]
+
+
+def conserved_wait(model):
+    """Of equal queues, the one unknown of the conservation law."""
+    law = conservation_law(model, np.zeros(model.queues))
+    return law.total / law.weights.sum()
 
 
 def conserved(discipline):
@@ -70,12 +77,6 @@ def conserved(discipline):
         limit=1 if discipline == "limited" else None,
     )
     return conservation_law(model, np.zeros(2)).total
-
-
-def priorities(which):
-    streams = [PoissonBatches(0.05), PoissonBatches(0.06)]
-    solution = priority_queue(arrivals=streams, services=[SIX, FOUR_OR_EIGHT], horizon=4, slotted=False)
-    return solution.mean_wait[which]
 
 
 def saturated():
@@ -98,9 +99,60 @@ def vacation_wait(solve, **limit):
     return solution.mean_wait
 
 
-def on_off(start, end):
-    source = map_sources.interrupted_bernoulli(0.1, 50.0)
-    return np.asarray(source.blocks).sum(axis=0)[start, end]
+def one_cycle():
+    """Mean cycle of one queue that is served until it is empty; load .4, vacations of 4."""
+    solution = vacations.exhaustive_service_queue(
+        arrivals=PoissonBatches(0.1), service=lattice.point(4), vacations=lattice.point(4), capacity=60
+    )
+    return solution.mean_cycle
+
+
+def bucket_capacity():
+    """1,460 bytes in five packets at 307.8 bytes of tokens each: the rate at which the load is one."""
+    queue = finite_queue(
+        arrivals=PoissonBatches(1.0, lattice.point(5)), service=lattice.point(1), capacity=5, slotted=False
+    )
+    return 1460 * 31250.0 / 307.8 / queue.load
+
+
+def rate_and_variation(stop, go):
+    """An interrupted source: share of the active slots, and the scv of the gaps, ``1 + p S`` slots each."""
+    law = markov.stationary_vector(np.array([[1 - stop, stop], [go, 1 - go]]))
+    idle = absorption(np.array([[1 - go]]), np.array([[go]]))
+    mean, variance = float(idle.mean_steps[0]), float(idle.variance_steps[0])
+    gap = 1 + stop * mean
+    return float(law[0]), (stop * (variance + mean**2) - (stop * mean) ** 2) / gap**2
+
+
+def on_off():
+    """To stop and to go, for .1 packets a slot and an scv of 50."""
+    found = optimize.root(
+        lambda x: np.array(rate_and_variation(*np.exp(x))) / (0.1, 50.0) - 1.0,
+        np.log([0.05, 0.005]),
+        tol=1e-13,
+    )
+    return np.exp(found.x)
+
+
+def link_attempts(detected, intact, acknowledged):
+    """Undelivered, or delivered and not yet acknowledged: attempts until the acknowledgement arrives."""
+    delivered = detected * intact
+    among = [[1 - delivered, delivered * (1 - acknowledged)], [0, 1 - detected * acknowledged]]
+    ends = [[delivered * acknowledged], [detected * acknowledged]]
+    return absorption(np.array(among), np.array(ends)).mean_steps[0]
+
+
+def within(detected, intact, attempts):
+    chance = detected * intact
+    law = absorption_time(np.ones(1), np.array([[1 - chance]]), np.array([chance]), attempts + 1)
+    return law.probabilities.sum()
+
+
+def goodput(packet, ber):
+    """User rate over the attempts of a packet whose parts are hit by bit errors of their own."""
+    heard = float((1 - error_rates.access_code_error_rate(ber)) * (1 - error_rates.header_error_rate(ber)))
+    intact = 1 - float(error_rates.body_error_rate(packet, ber))
+    return packet.asymmetric_kbps / link_attempts(heard, intact, heard)
 
 
 def answer_moment(power, tick):
@@ -122,7 +174,6 @@ CHANNEL = {"b_G": 7e-6, "b_B": 1e-4, "rho_G": 0.4375, "rho_B": 0.0558}
 SEGMENT = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]]
 ACK = [PACKET_TYPES["DH3"]]
 LINK = {"h": 0.9, "s": 0.3, "r": 0.8}
-STATIONARY = np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -149,7 +200,7 @@ TWO_QUEUES = {
     "s": 3.0,
     "s_2": 3.0**2 + 1.0 + 4.0,
 }
-PRIORITIES = {"lambda_1": 0.05, "lambda_2": 0.06, "b_11": 6.0, "b_12": 6.0, "b_21": 36.0, "b_22": 40.0}
+STOP_AND_GO = {"p": 0.03, "q": 0.004}
 ANSWERS = {"Lambda": 2.0, "T": 0.5}
 TCP = {"p": 0.05, "b": 1.0, "RTT": 0.1, "T_0": 1.0, "W_m": 8.0}
 TIGHT = 1e-12
@@ -181,28 +232,16 @@ TWINS = {
     "wait, one-limited vacations": Twin(
         {**BATCHES, **VACATION}, lambda: vacation_wait(vacations.limited_service_queue, limit=1)
     ),
-    "wait, N-policy": Twin(
-        {"lambda": 0.1, "N": 5, **SERVICE},
-        lambda: (
-            n_policy.n_policy_queue(
-                arrivals=PoissonBatches(0.1), service=FOUR_OR_EIGHT, threshold=5, length=4, slotted=False
-            ).mean_wait
-        ),
-        TIGHT,
-    ),
-    "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "exhaustive").mean_wait[0]),
-    "wait, gated cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "gated").mean_wait[0]),
-    "wait, one-limited cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "limited").mean_wait[0]),
+    "wait, exhaustive cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "exhaustive")),
+    "wait, gated cycle": Twin(WALKS, lambda: polling_wait(0.05, 4, "gated")),
+    "wait, one-limited cycle": Twin(WALKS, lambda: conserved_wait(cycle_of_queues(0.05, 4, "limited"))),
     "wait, alternating round robin": Twin(
-        ROUND_ROBIN, lambda: polling_wait(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_wait[0]
+        ROUND_ROBIN, lambda: conserved_wait(cycle_of_queues(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)))
     ),
     "cycle, alternating round robin": Twin(
-        ROUND_ROBIN,
-        lambda: polling_wait(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_served[0] / 0.04,
+        ROUND_ROBIN, lambda: cycle_of_queues(0.04, 4, "limited", (3.6, 13.6), (1.0, 1.0)).mean_cycle
     ),
-    "cycle": Twin({"rho": 0.4, "s": 4.0}, lambda: polling_wait(0.05, 4, "exhaustive").mean_served[0] / 0.05),
-    "wait, first of two priorities": Twin(PRIORITIES, lambda: priorities(0), TIGHT),
-    "wait, second of two priorities": Twin(PRIORITIES, lambda: priorities(1), TIGHT),
+    "cycle": Twin({"rho": 0.4, "s": 4.0}, one_cycle),
     "conservation law, exhaustive": Twin(TWO_QUEUES, lambda: conserved("exhaustive"), TIGHT),
     "conservation law, gated": Twin(TWO_QUEUES, lambda: conserved("gated"), TIGHT),
     "conservation law, one-limited": Twin(TWO_QUEUES, lambda: conserved("limited"), TIGHT),
@@ -212,16 +251,11 @@ TWINS = {
         TIGHT,
     ),
     "throughput, saturated cycle": Twin({"M": 3, "b": 6.0, "w": 2.0}, saturated),
-    # 1,460 bytes in five packets at 1,539 bytes of tokens: the rate at which the bucket's load is one
-    "capacity, token bucket": Twin(
-        {"tau": 31250.0, "a": 1460.0, "g": 1539.0},
-        lambda: 1460 * 31250.0 / 307.8 / lattice.mean(lattice.point(5)),
-        TIGHT,
-    ),
-    "interrupted source, stop": Twin({"r": 0.1, "c": 50.0}, lambda: on_off(0, 1), TIGHT),
-    "interrupted source, go": Twin({"r": 0.1, "c": 50.0}, lambda: on_off(1, 0), TIGHT),
-    "interrupted source, rate": Twin({"p": on_off(0, 1), "q": on_off(1, 0)}, lambda: 0.1, TIGHT),
-    "interrupted source, variation": Twin({"p": on_off(0, 1), "q": on_off(1, 0)}, lambda: 50.0, TIGHT),
+    "capacity, token bucket": Twin({"tau": 31250.0, "a": 1460.0, "g": 1539.0}, bucket_capacity, TIGHT),
+    "interrupted source, stop": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[0]),
+    "interrupted source, go": Twin({"r": 0.1, "c": 50.0}, lambda: on_off()[1]),
+    "interrupted source, rate": Twin(STOP_AND_GO, lambda: rate_and_variation(0.03, 0.004)[0], TIGHT),
+    "interrupted source, variation": Twin(STOP_AND_GO, lambda: rate_and_variation(0.03, 0.004)[1], TIGHT),
     "delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(1, True)),
     "mean square delay of an answer, tick": Twin(ANSWERS, lambda: answer_moment(2, True)),
     "answers alone, tick": Twin(ANSWERS, lambda: answers_alone(True)),
@@ -254,10 +288,8 @@ TWINS = {
     "success of a segment and its acknowledgement, two hops": Twin(
         CHANNEL, lambda: independent(SEGMENT + ACK, 2), TIGHT
     ),
-    "attempts": Twin(LINK, lambda: arq.attempts(arq_link(), STATIONARY).mean, TIGHT),
-    "delivered within R attempts": Twin(
-        {"h": 0.9, "s": 0.3, "R": 6}, lambda: arq.attempts(arq_link(), STATIONARY, 6).delivered, TIGHT
-    ),
+    "attempts": Twin(LINK, lambda: link_attempts(0.9, 0.3, 0.8), TIGHT),
+    "delivered within R attempts": Twin({"h": 0.9, "s": 0.3, "R": 6}, lambda: within(0.9, 0.3, 6), TIGHT),
     "send rate, square-root law": Twin(
         {"p": 0.05, "b": 1.0, "RTT": 0.1}, lambda: square_root_rate(0.05, 0.1), TIGHT
     ),
@@ -326,10 +358,6 @@ PICONETS = {
 TWINS |= PICONETS
 
 
-def arq_link():
-    return arq.memoryless_link(detected=0.9, intact=0.3, acknowledged=0.8, slots=5, reply=1)
-
-
 def add_packet_types():
     for name, packet in PACKET_TYPES.items():
         TWINS[f"packet error rate, {name} payload"] = Twin(
@@ -338,9 +366,7 @@ def add_packet_types():
         TWINS[f"packet error rate, {name} on air"] = Twin(
             {"b": 1e-3}, lambda packet=packet: error_rates.on_air_error_rate(packet, 1e-3), 1e-11
         )
-        TWINS[f"goodput, {name}"] = Twin(
-            {"b": 1e-3}, lambda packet=packet: best_packet_type.arq_goodput_kbps(packet, 1e-3), 1e-11
-        )
+        TWINS[f"goodput, {name}"] = Twin({"b": 1e-3}, lambda packet=packet: goodput(packet, 1e-3), 1e-11)
 
 
 add_packet_types()

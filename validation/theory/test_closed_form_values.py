@@ -5,11 +5,9 @@ import pytest
 import sympy
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S
-from btqueue.channel import closed_forms
 from btqueue.network.ring_piconet.ring import Piece, Ring
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
-from btqueue.queueing.links import arq
 from btqueue.study.closed_forms import closed_forms as catalogue
 
 FORMS = catalogue()
@@ -79,7 +77,6 @@ EXACT = {
         (250, 11680, 12312),
         pytest.approx(237.2, abs=0.05),
     ),
-    "attempts": (arq.expected_attempts, (0.99, 0.83, 0.98), pytest.approx(1.237603, abs=5e-7)),
 }
 
 
@@ -88,9 +85,10 @@ def test_exact_values(form, arguments, value):
     assert form(*arguments) == value
 
 
-def test_symbolic_attempts_are_those_of_queueing():
-    symbols = sympy.symbols("h s r", positive=True)
-    assert sympy.simplify(closed_forms.expected_attempts() - arq.expected_attempts(*symbols)) == 0
+def test_attempts_of_a_link():
+    function = FORMS["attempts"].function("h", "s", "r")
+    assert function(0.99, 0.83, 0.98) == pytest.approx(1.237603, abs=5e-7)
+    assert function(0.9, 0.3, 0.8) == pytest.approx(3.981481, abs=5e-7)
 
 
 VOICE = {
@@ -154,14 +152,6 @@ def test_limits_of_the_formulas():
     loss = FORMS["loss, M/M/1/K"]
     rho, room = loss.symbol("rho"), loss.symbol("K")
     assert sympy.limit(loss.expression.subs(room, 4), rho, 1) == sympy.Rational(1, 5)
-
-
-def test_priorities_conserve_the_mean_work_that_waits():
-    # with equal services the mean over the classes is that of first come, first served (Kleinrock)
-    waits = queueing.priority_waits([0.03, 0.05, 0.02], [6, 6, 6], [40, 40, 40])
-    mean = np.dot([0.03, 0.05, 0.02], waits) / 0.1
-    assert mean == pytest.approx(queueing.single_wait(0.1, 6, 40), rel=1e-14)
-    assert waits == sorted(waits)
 
 
 def test_cycles_of_one_queue_are_queues_with_vacations():

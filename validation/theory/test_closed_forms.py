@@ -53,9 +53,7 @@ def test_the_documentation_shows_the_catalogue(pytestconfig):
     assert table() in page
 
 
-def test_the_examples_of_the_documentation(pytestconfig):
-    page = pytestconfig.rootpath / "docs/explanation/closed-forms.md"
-    assert doctest.testfile(str(page), module_relative=False).failed == 0
+def test_the_examples_of_the_catalogue():
     assert doctest.testmod(importlib.import_module("btqueue.study.closed_forms")).failed == 0
 
 

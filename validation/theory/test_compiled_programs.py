@@ -4,26 +4,26 @@ import numpy as np
 import pytest
 
 from btqueue.queueing import _compiled_programs as programs
-from btqueue.queueing.token_bucket.token_bucket import token_bucket
+from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.traffic.arrivals import PoissonBatches
 
 
-def loss(buffer: int) -> float:
-    batches = PoissonBatches(20.0, np.array([0, 0, 0, 0, 0, 1.0]))
-    return float(token_bucket(batches=batches, token_time=0.01, depth=9, buffer=buffer).packet_loss)
+def loss(capacity: int) -> float:
+    batches = PoissonBatches(0.2, np.array([0, 0, 0, 0, 0, 1.0]))
+    return float(finite_queue(arrivals=batches, service=np.array([0.0, 1.0]), capacity=capacity).packet_loss)
 
 
 @pytest.mark.skipif(programs.mappings_taken() == 0.0, reason="the system does not say what is mapped")
 def test_programs_are_dropped_when_they_take_too_much(monkeypatch: pytest.MonkeyPatch):
-    buffers = (31, 33)
-    before = [loss(buffer) for buffer in buffers]
+    capacities = (31, 33)
+    before = [loss(capacity) for capacity in capacities]
     taken = programs.mappings_taken()
     monkeypatch.setattr(programs, "LOOK_EVERY", 1)
     monkeypatch.setattr(programs, "SHARE", 0.0)
     programs._count(programs.COMPILED, 0.0)
     programs.keep_room()
     assert programs.mappings_taken() < taken
-    assert [loss(buffer) for buffer in buffers] == before
+    assert [loss(capacity) for capacity in capacities] == before
 
 
 def test_nothing_is_dropped_while_there_is_room(monkeypatch: pytest.MonkeyPatch):

@@ -21,7 +21,8 @@ from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.saturation import closed_rate, window
 from btqueue.network.piconet.trains import Sent, attempts, failure_rates, survival, transmissions
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.token_bucket.token_bucket import token_bucket
+from btqueue.queueing.laws import lattice
+from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.traffic.arrivals import PoissonBatches
 from btqueue.scenario import NotBuiltYet
 from btqueue.scenario.capability import model_of
@@ -435,16 +436,21 @@ def bucket(rate: float, sizes: np.ndarray, depth: int, buffer: int) -> Solution:
 
 @pytest.mark.parametrize("depth", [0, 9])
 @pytest.mark.parametrize(("rate", "buffer"), [(8.0, 25), (20.0, 25), (20.0, 3), (60.0, 10)])
-def test_the_bucket_is_that_of_the_queueing_library(rate, depth, buffer):
+def test_missing_tokens_and_waiting_packets_are_a_finite_queue(rate, depth, buffer):
+    """M^X/D/1/K, where a service is the time of one packet's tokens (Berger 1991)."""
     sizes = np.array([0.0, 0.4, 0.0, 0.0, 0.0, 0.6])
     ours = bucket(rate, sizes, depth, buffer)
-    known = token_bucket(
-        batches=PoissonBatches(rate, sizes), token_time=0.0123, depth=float(depth), buffer=buffer
+    known = finite_queue(
+        arrivals=PoissonBatches(rate * 0.0123, sizes),
+        service=lattice.point(1),
+        capacity=depth + buffer,
+        slotted=False,
     )
+    there = np.asarray(known.occupancy)
     assert ours.packet_loss == pytest.approx(float(known.packet_loss), rel=1e-9, abs=1e-14)
-    assert ours.batch_loss == pytest.approx(float(known.segment_loss), rel=1e-9, abs=1e-14)
-    assert ours.waiting == pytest.approx(float(known.mean_buffer), rel=1e-9)
-    assert ours.delayed == pytest.approx(float(np.asarray(known.occupancy)[depth:].sum()), rel=1e-9)
+    assert ours.batch_loss == pytest.approx(float(known.batch_loss), rel=1e-9, abs=1e-14)
+    assert ours.waiting == pytest.approx(float(there[depth:] @ np.arange(buffer + 1)), rel=1e-9)
+    assert ours.delayed == pytest.approx(float(there[depth:].sum()), rel=1e-9)
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.1, 2.0, 8.0])

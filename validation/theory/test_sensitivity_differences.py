@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from btqueue.queueing.laws import lattice
-from btqueue.queueing.token_bucket.token_bucket import token_bucket
+from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.traffic.arrivals import PoissonBatches
 from btqueue.study.sensitivity.differences import (
     FLAT,
@@ -142,16 +142,16 @@ def test_whole_numbers_have_steps():
 
 
 def test_differences_agree_with_automatic_differentiation():
-    # JAX differentiates the token bucket's fixed point implicitly: an independent, exact derivative.
+    # JAX differentiates the chain of a finite queue implicitly: an independent, exact derivative.
     def loss(rate: float | jax.Array) -> jax.Array:
-        # tokens for packets of 300 bytes, at a rate in kbit/s
-        solution = token_bucket(
-            batches=PoissonBatches(25.0, lattice.point(5)),
-            token_time=2.4 / rate,
-            depth=10.0,
-            buffer=12,
+        # packets of 300 bytes on a line with a rate in kbit/s; the unit of time is the service of one
+        queue = finite_queue(
+            arrivals=PoissonBatches(25.0 * 2.4 / rate, lattice.point(5)),
+            service=lattice.point(1),
+            capacity=22,
+            slotted=False,
         )
-        return jnp.asarray(solution.packet_loss)
+        return jnp.asarray(queue.packet_loss)
 
     with jax.enable_x64(True):
         exact = float(jax.grad(loss)(340.0))

@@ -12,7 +12,6 @@ from scipy import stats
 
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.single.single_queue import (
-    law_quantile,
     single_queue,
     wait_distribution,
 )
@@ -199,16 +198,6 @@ def test_infinite_laws_keep_the_mass_and_littles_law(kind: str, load: float, wei
         joined = 0.5 if kind == "poisson" else 0.0
         mean = float(lattice.mean(solution.wait.probabilities)) + joined
         assert float(solution.mean_wait) == pytest.approx(mean, rel=1e-9)
-
-
-def test_quantiles():
-    wait = solve(PoissonBatches(0.05, MIXED), slotted=False).wait
-    distribution = np.cumsum(wait.probabilities)
-    for level in (0.1, 0.5, 0.9, 0.999):
-        quantile = int(law_quantile(wait, level))
-        assert distribution[quantile] >= level > (distribution[quantile - 1] if quantile else 0.0)
-    near_one = solve(PoissonBatches(0.999 / 4.5 / 2.2, MIXED), slotted=False).wait
-    assert int(law_quantile(near_one, 0.9)) == HORIZON  # beyond what was asked for
 
 
 def test_an_unstable_queue_says_so():

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.queueing.laws.phase_type import ContinuousPhaseType
-from btqueue.queueing.single.modulated_queue import modulated_queue
+from btqueue.queueing.chains.quasi_birth_death import quasi_birth_death
 from btqueue.queueing.single.two_speed_server import TwoSpeedServer, two_speed_server
-from btqueue.queueing.traffic.map_arrivals import ContinuousMap
 
 ENDLESS = 1e9
 
@@ -70,20 +68,23 @@ def test_little_for_exponential_jobs(case: tuple) -> None:
 def test_the_exact_queue_on_the_clock_of_the_server(
     rate: float, speeds: tuple[float, float], moves: tuple[float, float]
 ) -> None:
-    """There the speed is 1, and jobs come at a rate that changes with the state: a MAP, solved exactly."""
-    found = two_speed_server(rate, speeds, moves, 1.0)
+    """There the speed is 1, and jobs come at a rate that changes: a quasi-birth-death chain."""
+    solved = two_speed_server(rate, speeds, moves, 1.0)
     (a, b), (g, s) = moves, speeds
-    arrivals = ContinuousMap(
-        np.array([[[-(rate + a) / g, a / g], [b / s, -(rate + b) / s]], [[rate / g, 0.0], [0.0, rate / s]]])
+    moves_and_jobs = np.array([[-(rate + a) / g, a / g], [b / s, -(rate + b) / s]])
+    up, down = np.diag([rate / g, rate / s]), np.eye(2)
+    exact = quasi_birth_death(
+        up, moves_and_jobs - down, down, boundary=(moves_and_jobs, up, down), rates=True
     )
-    exact = modulated_queue(
-        arrivals=arrivals, service=ContinuousPhaseType(np.ones(1), -np.ones((1, 1))), length=400
-    )
+    # jobs find what is there when they come, and on this clock their rate is that of the state
+    rates = np.diag(up)
+    come = (exact.boundary + exact.first @ exact.beyond) @ rates
+    found = np.array([exact.boundary, *exact.phases(39)]) @ rates / come
     # work of n exponential jobs has the transform 1 / (1 + s)^n, so the number is a mixture of geometric laws
-    fall = 1.0 - found.rates
-    law = np.array([found.some.sum(axis=0) @ (found.rates * fall ** (n - 1.0)) for n in range(1, 40)])
-    np.testing.assert_allclose(exact.found.probabilities[1:40], law, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(exact.found.probabilities[0], found.none.sum(), rtol=1e-8)
+    fall = 1.0 - solved.rates
+    law = np.array([solved.some.sum(axis=0) @ (solved.rates * fall ** (n - 1.0)) for n in range(1, 40)])
+    np.testing.assert_allclose(found[1:], law, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found[0], solved.none.sum(), rtol=1e-8)
 
 
 def test_equal_speeds_are_an_ordinary_queue() -> None:

@@ -1,4 +1,4 @@
-"""Vacation queues: closed forms, roots and the finite chain against each other and against known values.
+"""Vacation queues: closed forms and the finite chain against each other and against known values.
 
 Service takes 6 slots. The values were each confirmed by simulations of 6e8 slots.
 """
@@ -12,7 +12,6 @@ from jax.typing import ArrayLike
 from btqueue.queueing import closed_forms
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
-from btqueue.queueing.vacations.roots import unlimited_vacation_queue
 from btqueue.queueing.vacations.vacations import (
     VacationQueueSolution,
     exhaustive_service_queue,
@@ -85,19 +84,11 @@ EMPTIED_AFTER_POLL = [0.01822464, 0.02360347, 0.02616383, 0.02740225, 0.0278584]
     ("vacations", "wait", "cycle", "emptied"),
     [(LONG, 182.041522, 57.692308, EMPTIED), (LONG_AND_POLL, 183.200197, 58.166356, EMPTIED_AFTER_POLL)],
 )
-def test_near_saturation_chain_and_roots_agree(vacations, wait: float, cycle: float, emptied: list[float]):
+def test_near_saturation(vacations, wait: float, cycle: float, emptied: list[float]):
     chain = solve(PoissonBatches(0.08), vacations, 500, 5)
     assert float(chain.mean_wait) == pytest.approx(wait, abs=2e-6)
     assert float(chain.mean_cycle) == pytest.approx(cycle, abs=5e-7)
     np.testing.assert_allclose(chain.served[:5], emptied, atol=5e-9)
-
-    roots = unlimited_vacation_queue(
-        arrivals=PoissonBatches(0.08), service=SERVICE, vacations=vacations, limit=5
-    )
-    np.testing.assert_allclose(roots.emptied, chain.served[:5], atol=1e-11)
-    assert float(roots.mean_visit_start) == pytest.approx(float(lattice.mean(chain.visit_start)), abs=1e-7)
-    assert float(roots.mean_cycle) == pytest.approx(float(chain.mean_cycle), rel=1e-10)
-    assert float(roots.mean_wait) == pytest.approx(wait, abs=5e-7)
 
 
 def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
@@ -114,12 +105,8 @@ def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
 
 def test_batches_without_loss():
     solution = solve(PoissonBatches(0.008, FIVE), LONG, 300, 5)
-    roots = unlimited_vacation_queue(
-        arrivals=PoissonBatches(0.008, FIVE), service=SERVICE, vacations=LONG, limit=5
-    )
-    for queue in (solution, roots):
-        assert float(queue.mean_queue) == pytest.approx(2.564103, abs=5e-7)
-        assert float(queue.mean_wait) == pytest.approx(58.102564, abs=5e-7)
+    assert float(solution.mean_queue) == pytest.approx(2.564103, abs=5e-7)
+    assert float(solution.mean_wait) == pytest.approx(58.102564, abs=5e-7)
 
 
 def test_batches_at_a_finite_buffer():
@@ -219,5 +206,3 @@ def test_impossible_arguments_are_refused():
         solve(PoissonBatches(0.1), [1.0], 20, 5)
     with pytest.raises(ValueError, match="vacations must be one law or"):
         solve(PoissonBatches(0.1), LONG_AND_POLL, 20, 4)
-    with pytest.raises(ValueError, match="unstable"):
-        unlimited_vacation_queue(arrivals=PoissonBatches(0.1), service=SERVICE, vacations=LONG, limit=5)

@@ -1,5 +1,6 @@
 """The documentation keeps its word: examples run, generated pages are current, links lead somewhere."""
 
+import doctest
 import importlib.util
 import json
 import re
@@ -62,11 +63,22 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
             run_command(shlex.join(["btqueue", "simulate", "example.toml", *sets]))
 
 
+SHOWING_ANSWERS = [page for page in PAGES if "pycon" in {language for language, _ in blocks(page)}]
+
+
+@pytest.mark.parametrize("page", SHOWING_ANSWERS, ids=named)
+def test_the_answers_that_a_page_shows_are_those_of_its_examples(page):
+    tried = doctest.testfile(str(page), module_relative=False)
+    assert tried.failed == 0 < tried.attempted
+
+
 def test_the_pages_that_should_have_examples_have_them():
     # A change of the fences must not make the test above run nothing.
     names = {named(page) for page in WITH_EXAMPLES}
     assert {"README.md", "docs/tutorials/first-comparison.md"} <= names
     assert {named(page) for page in (DOCS / "how-to").glob("*.md")} <= names
+    theory = {f"docs/explanation/queueing-{part}.md" for part in ("chains", "single", "vacations", "polling")}
+    assert theory <= {named(page) for page in SHOWING_ANSWERS}
 
 
 def test_the_reference_of_keys_is_up_to_date():

@@ -1,6 +1,6 @@
 """The token bucket of a port: missing tokens and waiting packets as an M^X/D/1/K queue.
 
-The same chain as `btqueue.queueing.token_bucket`, for depths and buffers that are arrays. Embedded are the
+The chain of `btqueue.queueing.single.finite_queue`, for depths and buffers that are arrays. Embedded are the
 ends of token times. Below its limit the chain of a finite queue is that of an infinite one, whose law follows
 level by level from a sum of positive terms: the flow up through a level is the flow down. So one pass over K
 levels serves every depth and buffer.

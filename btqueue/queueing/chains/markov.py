@@ -2,8 +2,6 @@
 
 A stationary law is unique if exactly one class of states is closed. Outside compiled code that is checked,
 with errors that name the states; inside it (under ``jit``, ``grad``, ``vmap``) the caller answers for it.
-Large sparse
-chains: `sparse_chain`.
 """
 
 from typing import Any

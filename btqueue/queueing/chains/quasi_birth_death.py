@@ -3,7 +3,6 @@
 The level process is solved through ``G``, the law of the phase in which the next lower level is first
 entered, found by logarithmic reduction (quadratic convergence, no subtractions), and ``R = A_up (I - A_local
 - A_up G)^-1``, which gives ``pi[k + 1] = pi[k] R``. ``G`` is differentiated as the fixed point it is.
-Finitely many levels: `finite_quasi_birth_death`.
 
 Sources: Latouche & Ramaswami, J. Appl. Prob. 30 (1993), and Introduction to Matrix Analytic Methods (1999),
 chapters 6 and 8.
@@ -157,7 +156,7 @@ def _solve(
     return QuasiBirthDeath(share * boundary, share * first, rates, passage, beyond, drift, stable, residual)
 
 
-def require_row_sums(blocks: list[ArrayLike], name: str, total: float) -> None:
+def _require_row_sums(blocks: list[ArrayLike], name: str, total: float) -> None:
     """Raise ``ValueError`` unless the rows of blocks side by side sum to ``total`` (traced ones pass)."""
     if is_traced(*blocks):
         return
@@ -170,13 +169,12 @@ def require_row_sums(blocks: list[ArrayLike], name: str, total: float) -> None:
         raise ValueError(f"{name} must hold non-negative probabilities")
 
 
-def transition_blocks(
+def _transition_blocks(
     up: ArrayLike,
     local: ArrayLike,
     down: ArrayLike,
     boundary: tuple[ArrayLike, ArrayLike, ArrayLike] | None,
     rates: bool,
-    *others: ArrayLike,
 ) -> tuple[Array, ...]:
     """Checked blocks as transition probabilities; rates are uniformized with the fastest state's."""
     if not (np.ndim(up) == 2 and np.shape(up) == np.shape(local) == np.shape(down) == np.shape(up)[::-1]):
@@ -192,17 +190,15 @@ def transition_blocks(
     if shapes != ((edge, edge), (edge, phases), (phases, edge)):
         raise ValueError(f"boundary blocks must have shapes (b, b), (b, m) and (m, b), got {shapes}")
     total = 0.0 if rates else 1.0
-    require_row_sums([down, local, up], "down, local and up", total)
-    require_row_sums([at_zero, from_zero], "the boundary's first two blocks", total)
-    require_row_sums([to_zero, local, up], "the boundary's third block, local and up", total)
-    blocks = [jnp.asarray(block, float) for block in (up, local, down, at_zero, from_zero, to_zero, *others)]
+    _require_row_sums([down, local, up], "down, local and up", total)
+    _require_row_sums([at_zero, from_zero], "the boundary's first two blocks", total)
+    _require_row_sums([to_zero, local, up], "the boundary's third block, local and up", total)
+    blocks = [jnp.asarray(block, float) for block in (up, local, down, at_zero, from_zero, to_zero)]
     if not rates:
         return tuple(blocks)
     fastest = jnp.maximum(jnp.max(-jnp.diagonal(blocks[1])), jnp.max(-jnp.diagonal(blocks[3])))
-    if others:
-        fastest = jnp.maximum(fastest, jnp.max(-jnp.diagonal(blocks[7])))
     blocks = [block / fastest for block in blocks]
-    for k in (1, 3, 7)[: 3 if others else 2]:
+    for k in (1, 3):
         blocks[k] = blocks[k] + jnp.eye(blocks[k].shape[0])
     return tuple(blocks)
 
@@ -231,7 +227,7 @@ def quasi_birth_death(
     Raises:
         ValueError: if shapes or row sums do not fit, or (outside compiled code) the levels drift upward.
     """
-    blocks = transition_blocks(up, local, down, boundary, rates)
+    blocks = _transition_blocks(up, local, down, boundary, rates)
     solution = _solve(*blocks)
     if not is_traced(solution.stable) and not bool(solution.stable):
         raise ValueError(

@@ -5,11 +5,9 @@ rules keep the arithmetic free of cancellation. ``1 - P(z)`` is never formed by 
 ``(1 - z) excess(p, z)``, where ``excess(p, z) = sum_k Pr(N > k) z^k`` has positive coefficients and is E[N]
 at 1. And a law is read from its function on a circle inside the unit disc, where the function is smooth.
 
-Sources: Abate & Whitt, Oper. Res. Letters 12 (1992) (the circle); Etessami & Yannakakis, J. ACM 56
-(2009) (Newton's method on power series with non-negative coefficients).
+Source: Abate & Whitt, Oper. Res. Letters 12 (1992) (the circle).
 """
 
-import math
 from collections.abc import Callable
 
 import jax
@@ -69,11 +67,6 @@ def coefficients(values: Array, length: int) -> CutLaw:
     return CutLaw(law, jnp.maximum(1.0 - law.sum(), 0.0))
 
 
-def invert(transform: TransformFunction, length: int) -> CutLaw:
-    """The law on ``0..length-1`` with the given generating function, and the mass beyond."""
-    return coefficients(transform(circle(length)), length)
-
-
 def moments(laplace: TransformFunction) -> tuple[Array, Array]:
     """Mean and mean square from ``E[exp(-s T)]``, differentiated twice at ``s = 0``."""
 
@@ -83,31 +76,3 @@ def moments(laplace: TransformFunction) -> tuple[Array, Array]:
     zero = jnp.zeros(())
     first, second = jax.jvp(slope, (zero,), (jnp.ones_like(zero),))
     return -first, second
-
-
-def _newton(step: TransformFunction, z: Array, theta: Array) -> Array:
-    value, slope = jax.jvp(step, (theta,), (jnp.ones_like(theta),))
-    return theta - (theta - z * value) / (1.0 - z * slope)
-
-
-def first_passage(step: TransformFunction, z: Array, *, length: int | None = None) -> Array:
-    """Solution ``theta(z) = z G(theta)``: slots until a content of one unit is gone, if a slot adds G.
-
-    Newton's method from 0 doubles the number of right coefficients each time: iterates are power series that
-    grow towards theta coefficient by coefficient, so ``log2(length)`` steps give the first ``length``
-    exactly, whatever the load. Without ``length``, ``z`` has to be 1 with G stable, where theta is 1.
-
-    Derivatives, up to the third, come from the last two steps, which start at a constant.
-
-    Args:
-        step: ``G``, element by element; real analytic.
-        z: points, on `circle` if ``length`` is given.
-        length: coefficients wanted.
-    """
-    if length is None:
-        theta = jnp.ones_like(z)
-    else:
-        steps = math.ceil(math.log2(length + 1))
-        theta = jax.lax.fori_loop(0, steps, lambda _, last: _newton(step, z, last), jnp.zeros_like(z))
-    theta = jax.lax.stop_gradient(theta)
-    return _newton(step, z, _newton(step, z, theta))

@@ -4,12 +4,9 @@ Everything in slotted queueing is such a vector: how long a packet is sent, how 
 how many packets join meanwhile. Two operations recur: adding independent quantities (convolution) and
 counting what arrives during a random time (a compound law, evaluated by Horner's rule because
 ``sum_l w[l] a(z)**l`` is a polynomial in the law ``a`` of one slot). A law cut off at some length keeps its
-first entries exact; the mass beyond is returned beside it and never spread over the rest (arithmetic with
-such
-laws: `cut_laws`).
+first entries exact; the mass beyond is returned beside it and never spread over the rest.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.errors import is_traced, require_law
+from btqueue.queueing.errors import is_traced
 
 
 class CutLaw(NamedTuple):
@@ -84,20 +81,6 @@ def second_moment(law: ArrayLike) -> Array:
 
 
 @in_float64
-def moment(law: ArrayLike, order: int) -> Array:
-    """Moment ``E[L**order]`` of a law on its last axis, ``(..., n) -> (...)``."""
-    law = jnp.asarray(law)
-    return law @ jnp.arange(law.shape[-1], dtype=law.dtype) ** order
-
-
-@in_float64
-def variance(law: ArrayLike) -> Array:
-    """Variance of a law on its last axis, summed about the mean, ``(..., n) -> (...)``."""
-    law = jnp.asarray(law)
-    return (law * (jnp.arange(law.shape[-1]) - mean(law)[..., None]) ** 2).sum(axis=-1)
-
-
-@in_float64
 def quantile(law: ArrayLike, level: ArrayLike) -> Array:
     """Smallest ``k`` with ``Pr(L <= k) >= level`` of a law on its last axis, ``(..., n) -> (...)``.
 
@@ -145,8 +128,7 @@ def truncate(law: ArrayLike, length: int) -> CutLaw:
 def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     """Law of the sum of two independent quantities, by FFT.
 
-    Entries carry an absolute error of a few ``eps log2(n + m)``: for small tail probabilities use
-    `convolve_direct`.
+    Entries carry an absolute error of a few ``eps log2(n + m)``.
 
     Shapes ``(..., n)`` and ``(..., m)`` give ``(..., n + m - 1)``.
     """
@@ -154,32 +136,6 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     length = first.shape[-1] + second.shape[-1] - 1
     spectrum = jnp.fft.rfft(first, length) * jnp.fft.rfft(second, length)
     return jnp.fft.irfft(spectrum, length)
-
-
-@in_float64
-def convolve_direct(first: ArrayLike, second: ArrayLike) -> Array:
-    """As `convolve`, term by term: ``O(n m)``, but every entry keeps its relative accuracy."""
-    first, second = jnp.asarray(first), jnp.asarray(second)
-    length = first.shape[-1] + second.shape[-1] - 1
-    padded = jnp.pad(second, [(0, 0)] * (second.ndim - 1) + [(0, length - second.shape[-1])])
-    shift = jnp.arange(length)[None, :] - jnp.arange(first.shape[-1])[:, None]
-    rows = jnp.where(shift >= 0, padded[..., jnp.maximum(shift, 0)], 0.0)
-    return (first[..., None, :] @ rows)[..., 0, :]
-
-
-@in_float64
-def mixture(weights: ArrayLike | Sequence[float], laws: Sequence[ArrayLike]) -> Array:
-    """Law that is ``laws[i]`` with probability ``weights[i]``; the length is that of the longest.
-
-    Raises:
-        ValueError: if the weights are not probabilities, or not one for each law.
-    """
-    require_law(weights, "weights")
-    if np.shape(weights)[-1] != len(laws):
-        raise ValueError(f"weights must hold one for each law, got {np.shape(weights)[-1]} for {len(laws)}")
-    length = max(np.shape(law)[-1] for law in laws)
-    stacked = jnp.stack([truncate(law, length).probabilities for law in laws])
-    return jnp.tensordot(jnp.asarray(weights, stacked.dtype), stacked, axes=1)
 
 
 @in_float64
@@ -232,24 +188,6 @@ def compound(counts: ArrayLike, summand: ArrayLike | CutLaw, length: int) -> Cut
 
     total, _ = jax.lax.scan(horner, start, jnp.moveaxis(counts, -1, 0), reverse=True)
     return CutLaw(total[..., :length], total[..., length])
-
-
-@in_float64
-def compound_fft(counts: ArrayLike, summand: ArrayLike, length: int, *, points: int) -> CutLaw:
-    """As `compound`, by FFT on ``points`` points: ``O(points log points)`` for a long duration.
-
-    The transform is periodic: mass beyond ``points`` folds back onto the start. ``points`` has to cover
-    ``length`` and all but a negligible tail of the sum, which the caller has to know.
-
-    Raises:
-        ValueError: if ``points`` is below ``length`` or below the length of ``summand``.
-    """
-    counts, summand = jnp.asarray(counts), jnp.asarray(summand)
-    if points < max(length, summand.shape[-1]):
-        raise ValueError(f"points must be at least {max(length, summand.shape[-1])}, got {points}")
-    spectrum = jnp.polyval(counts[::-1], jnp.fft.fft(summand, points))
-    probabilities = jnp.fft.ifft(spectrum).real[:length]
-    return CutLaw(probabilities, jnp.maximum(counts.sum() - probabilities.sum(), 0.0))
 
 
 @in_float64

@@ -59,29 +59,3 @@ def conservation_residual(model: PollingModel, mean_wait: ArrayLike, served_pair
     """How far mean waits are from the law, ``weights @ mean_wait / total - 1``."""
     law = conservation_law(model, served_pairs)
     return law.weights @ jnp.asarray(mean_wait, float) / law.total - 1.0
-
-
-@in_float64
-def symmetric_one_limited_wait(
-    arrival_rate: ArrayLike,
-    service_mean: ArrayLike,
-    service_second: ArrayLike,
-    switch_mean: ArrayLike,
-    switch_second: ArrayLike,
-    queues: int,
-) -> Array:
-    """Exact mean wait in ``queues`` statistically equal queues of limit 1, where the law has one unknown.
-
-    Source: Takagi, Performance Evaluation 5 (1985); here from the law.
-    """
-    rate, service = jnp.asarray(arrival_rate, float), jnp.asarray(service_mean, float)
-    own_walk = jnp.asarray(switch_mean, float)
-    load, walk = queues * rate * service, queues * own_walk
-    walk_second = queues * (jnp.asarray(switch_second, float) - own_walk**2) + walk**2
-    total = load * queues * rate * jnp.asarray(service_second, float) / (
-        2 * (1 - load)
-    ) + load * walk_second / (2 * walk)
-    total = (
-        total + walk * (load**2 - load**2 / queues) / (2 * (1 - load)) + load**2 / queues * walk / (1 - load)
-    )
-    return total / (load * (1.0 - rate * walk / (1.0 - load)))

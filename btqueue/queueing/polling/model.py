@@ -7,8 +7,7 @@ Customers come to queue ``i`` in a Poisson stream; the server visits the queues 
 * ``gated``: the customers found on coming, no later ones;
 * ``limited``: until the queue is empty or ``limit`` customers are served (E-limited; 1-limited for 1).
 
-The mean waits depend on the laws of services and switch-overs through their first two moments where they are
-known exactly, and the approximations use no more.
+The mean waits depend on the laws of services and switch-overs through their first two moments only.
 """
 
 from collections.abc import Sequence
@@ -20,15 +19,13 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.errors import is_traced, require_law
+from btqueue.queueing.errors import is_traced
 
 DISCIPLINES = ("exhaustive", "gated", "limited")
 """What may end a visit."""
 
 Values = ArrayLike | Sequence[float] | Sequence[int]
 """One value for all queues, or one for each."""
-
-Laws = Sequence[ArrayLike] | np.ndarray | Array
 
 
 class PollingModel(eqx.Module):
@@ -80,14 +77,6 @@ class PollingModel(eqx.Module):
         return self.mean_walk / (1.0 - self.loads.sum())
 
     @property
-    def saturation(self) -> Array:
-        """``rho + s max_i lambda_i / k_i``, proportional to the arrival rates; below 1 if stable.
-
-        Source: Fricker & Jaibi, Queueing Systems 15 (1994).
-        """
-        return self.loads.sum() + self.mean_walk * (self.arrival_rate / self.limit).max()
-
-    @property
     def full_visits(self) -> Array:
         """``lambda_i s / (k_i (1 - rho))``: mean customers of a visit as a share of the limit, ``(n,)``."""
         return self.arrival_rate * self.mean_cycle / self.limit
@@ -100,31 +89,6 @@ def _each(value: Values, queues: int, name: str) -> Array:
             f"{name} needs one value or one for each of {queues} queues, got shape {array.shape}"
         )
     return jnp.broadcast_to(array, (queues,))
-
-
-def _moments_of_laws(laws: Laws, queues: int, name: str) -> tuple[Array, Array]:
-    """First two moments of one law for all queues, or of one for each."""
-    listed = [laws] * queues if np.ndim(laws[0]) == 0 else list(laws)
-    if len(listed) != queues:
-        raise ValueError(f"{name} needs one law or one for each of {queues} queues, got {len(listed)}")
-    for law in listed:
-        require_law(law, name)
-    vectors = [jnp.asarray(law, float) for law in listed]
-    slots = [jnp.arange(vector.shape[0], dtype=float) for vector in vectors]
-    mean = jnp.stack([v @ t for v, t in zip(vectors, slots, strict=True)])
-    second = jnp.stack([v @ t**2 for v, t in zip(vectors, slots, strict=True)])
-    return mean, second
-
-
-def _moments(
-    mean: Values | None, second: Values | None, laws: Laws | None, queues: int, name: str
-) -> tuple[Array, Array]:
-    if (laws is None) == (mean is None) or (mean is None) != (second is None):
-        raise ValueError(f"give either {name}_law, or both {name}_mean and {name}_second")
-    if laws is not None:
-        return _moments_of_laws(laws, queues, f"{name}_law")
-    assert mean is not None and second is not None
-    return _each(mean, queues, f"{name}_mean"), _each(second, queues, f"{name}_second")
 
 
 def _check(model: PollingModel) -> None:
@@ -152,12 +116,10 @@ def _check(model: PollingModel) -> None:
 def polling_model(
     *,
     arrival_rate: Values,
-    service_mean: Values | None = None,
-    service_second: Values | None = None,
-    service_law: Laws | None = None,
-    switch_mean: Values | None = None,
-    switch_second: Values | None = None,
-    switch_law: Laws | None = None,
+    service_mean: Values,
+    service_second: Values,
+    switch_mean: Values,
+    switch_second: Values,
     discipline: str | Sequence[str] = "exhaustive",
     limit: Values | None = None,
 ) -> PollingModel:
@@ -167,10 +129,8 @@ def polling_model(
         arrival_rate: customers a slot, ``(n,)``; its length is the number of queues.
         service_mean: mean service time, scalar or ``(n,)``.
         service_second: its mean square (``mean**2`` for a constant, ``2 * mean**2`` if exponential).
-        service_law: instead of both, the law on slots: one vector, or a sequence of ``n`` vectors.
         switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``.
         switch_second: its mean square.
-        switch_law: instead of both, the law on slots.
         discipline: one of `DISCIPLINES`, or one for each queue.
         limit: most customers of a visit for the limited queues, scalar or ``(n,)``; entries of other queues
             are ignored.
@@ -190,8 +150,14 @@ def polling_model(
     if limited.any() and limit is None:
         raise ValueError("limit is needed for limited queues, got None")
     limits = _each(np.inf if limit is None else limit, queues, "limit")
-    services = _moments(service_mean, service_second, service_law, queues, "service")
-    switches = _moments(switch_mean, switch_second, switch_law, queues, "switch")
-    model = PollingModel(rate, *services, *switches, jnp.where(limited, limits, jnp.inf), codes)
+    model = PollingModel(
+        rate,
+        _each(service_mean, queues, "service_mean"),
+        _each(service_second, queues, "service_second"),
+        _each(switch_mean, queues, "switch_mean"),
+        _each(switch_second, queues, "switch_second"),
+        jnp.where(limited, limits, jnp.inf),
+        codes,
+    )
     _check(model)
     return model

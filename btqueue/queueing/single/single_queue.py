@@ -26,7 +26,6 @@ from jax.typing import ArrayLike
 from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import require_count
 from btqueue.queueing.laws import generating_functions as gf
-from btqueue.queueing.laws import lattice
 from btqueue.queueing.laws.lattice import CutLaw
 from btqueue.queueing.traffic import batch_streams
 from btqueue.queueing.traffic.arrivals import PoissonBatches
@@ -75,14 +74,7 @@ class SingleQueueSolution(eqx.Module):
     second_moment_sojourn: Array
 
 
-@in_float64
-def law_quantile(law: CutLaw, level: ArrayLike) -> Array:
-    """Smallest ``k`` with ``Pr(L <= k) >= level``; the length of the law if it lies beyond."""
-    whole = jnp.concatenate([law.probabilities, jnp.asarray(law.tail)[..., None]], axis=-1)
-    return lattice.quantile(whole, level)
-
-
-def queue_at_slot_starts(arrivals: BatchStream, service: Array, load: Array, z: Array) -> Array:
+def _queue_at_slot_starts(arrivals: BatchStream, service: Array, load: Array, z: Array) -> Array:
     """Generating function of the packets present at slot starts, ``(1 - rho) (1 - z) B / (B - z)``.
 
     ``B(z) = b(a(z))`` are the packets that arrive during a service.
@@ -97,9 +89,9 @@ def queue_at_slot_starts(arrivals: BatchStream, service: Array, load: Array, z: 
     return (1.0 - load) * gf.evaluate(service, slot) / (1.0 - gf.excess(service, slot) * slot_excess)
 
 
-def found_by_batch(arrivals: BatchStream, service: Array, load: Array, z: Array, slotted: bool) -> Array:
+def _found_by_batch(arrivals: BatchStream, service: Array, load: Array, z: Array, slotted: bool) -> Array:
     """Generating function of the packets present at a random moment."""
-    at_starts = queue_at_slot_starts(arrivals, service, load, z)
+    at_starts = _queue_at_slot_starts(arrivals, service, load, z)
     if not slotted:
         return at_starts
     return at_starts * batch_streams.earlier_in_slot(arrivals, gf.evaluate(arrivals.batch_size, z))
@@ -127,7 +119,7 @@ def _wait_laplace(arrivals: BatchStream, service: Array, load: Array, s: Array, 
     return found * batch_streams.ahead_in_batch(arrivals, gf.evaluate(service, z))
 
 
-def or_infinite(law: CutLaw, stable: Array) -> CutLaw:
+def _or_infinite(law: CutLaw, stable: Array) -> CutLaw:
     """The law where the queue is stable, else all mass in the tail."""
     return CutLaw(jnp.where(stable, law.probabilities, 0.0), jnp.where(stable, law.tail, 1.0))
 
@@ -142,17 +134,17 @@ def _solve(
     rho = batch_streams.offered_load(calm, service)
 
     packets, slots = gf.circle(length), gf.circle(horizon)
-    found = found_by_batch(calm, service, rho, packets, slotted)
+    found = _found_by_batch(calm, service, rho, packets, slotted)
     in_batch = batch_streams.ahead_in_batch(calm, packets)
     serve = gf.evaluate(service, slots)
     virtual = _virtual_wait(calm, service, rho, slots, slotted)
     wait = virtual * batch_streams.ahead_in_batch(calm, serve)
 
     def law(values: Array, size: int) -> CutLaw:
-        return or_infinite(gf.coefficients(values, size), stable)
+        return _or_infinite(gf.coefficients(values, size), stable)
 
     def packets_laplace(s: Array) -> Array:
-        return found_by_batch(calm, service, rho, jnp.exp(-s), slotted)
+        return _found_by_batch(calm, service, rho, jnp.exp(-s), slotted)
 
     def times_laplace(s: Array) -> Array:
         to_start = _wait_laplace(calm, service, rho, s, slotted)
@@ -163,7 +155,7 @@ def _solve(
     return SingleQueueSolution(
         load=load,
         stable=stable,
-        at_slot_starts=law(queue_at_slot_starts(calm, service, rho, packets), length),
+        at_slot_starts=law(_queue_at_slot_starts(calm, service, rho, packets), length),
         occupancy=law(found, length),
         at_arrivals=law(found * in_batch, length),
         virtual_wait=law(virtual, horizon),

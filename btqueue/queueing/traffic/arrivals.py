@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,56 +17,9 @@ from btqueue.queueing.errors import is_traced, require_law, require_no_mass_at_z
 from btqueue.queueing.laws import lattice
 
 
-class Arrivals(Protocol):
-    """What a slotted queue has to know of its input."""
-
-    @property
-    def packet_rate(self) -> Array:
-        """Mean packets a slot."""
-        ...
-
-    @property
-    def batch_size(self) -> ArrayLike:
-        """Law of the packets in a batch."""
-        ...
-
-    def slot_law(self, length: int) -> lattice.CutLaw:
-        """Law of the packets of one slot on ``0..length-1``."""
-        ...
-
-    def part_slot_law(self, length: int) -> lattice.CutLaw:
-        """Law of the packets that came in the current slot before a random moment of it."""
-        ...
-
-
-class BatchArrivals(Arrivals, Protocol):
-    """Independent batches, of which generating functions and moments are known as well."""
-
-    def rest_of_slot(self, length: int) -> Array:
-        """Mean time from a random moment to its slot's end where ``k`` packets came before, ``(length,)``."""
-        ...
-
-    def slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of the packets of one slot."""
-        ...
-
-    def part_slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of `part_slot_law`, at ``z`` other than 1."""
-        ...
-
-    def slot_factorial_moments(self) -> tuple[Array, Array]:
-        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one slot."""
-        ...
-
-
 def _as_array(value: Any) -> Any:
     """Numbers become float64 arrays, so that a compiled solver takes them as values, not as constants."""
     return value if isinstance(value, jax.Array) else np.asarray(value, dtype=np.float64)
-
-
-def _transform(law: ArrayLike, z: ArrayLike) -> Array:
-    """Generating function of a law at ``z``."""
-    return jnp.polyval(jnp.asarray(law)[::-1], jnp.asarray(z))
 
 
 def _require_batches(batch_size: ArrayLike) -> None:
@@ -96,17 +49,6 @@ def _compound_part(rate: Array, batch_size: Array, length: int) -> lattice.CutLa
     batches = gammainc(jnp.arange(1.0, length + 1.0), rate) / rate
     law = lattice.compound(batches, batch_size, length).probabilities
     return lattice.CutLaw(law, jnp.maximum(1.0 - law.sum(), 0.0))
-
-
-@partial(jax.jit, static_argnames=("length",))
-def _compound_rest(rate: Array, batch_size: Array, length: int) -> Array:
-    """``int (1 - u) Pr(packets by u = k) du`` over the slot, for ``k = 0..length-1``."""
-    batches = jnp.arange(length)
-    # int u Pr(j batches by u) du = (j + 1) Pr(Poisson(rate) > j + 1) / rate^2
-    whole = gammainc(batches + 1.0, rate) / rate
-    return lattice.compound(
-        whole - (batches + 1) * gammainc(batches + 2.0, rate) / rate**2, batch_size, length
-    ).probabilities
 
 
 class PoissonBatches(eqx.Module):
@@ -150,33 +92,6 @@ class PoissonBatches(eqx.Module):
         it gives the law at a random moment, which Poisson batches see on arrival.
         """
         return _compound_part(jnp.asarray(self.batch_rate), jnp.asarray(self.batch_size), length)
-
-    @in_float64
-    def rest_of_slot(self, length: int) -> Array:
-        """``E[1 - u; k packets came before u]`` for ``u`` uniform on the unit of time, ``(length,)``.
-
-        It sums to one half (up to the mass beyond ``length``): a batch that finds more has less to wait for
-        the slot's end.
-        """
-        return _compound_rest(jnp.asarray(self.batch_rate), jnp.asarray(self.batch_size), length)
-
-    @in_float64
-    def slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of the packets of one unit of time, ``exp(rate (X(z) - 1))``."""
-        return jnp.exp(jnp.asarray(self.batch_rate) * (_transform(self.batch_size, z) - 1.0))
-
-    @in_float64
-    def part_slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of `part_slot_law`, ``(exp(y) - 1) / y`` with ``y = rate (X(z) - 1)``."""
-        exponent = jnp.asarray(self.batch_rate) * (_transform(self.batch_size, z) - 1.0)
-        return jnp.expm1(exponent) / exponent
-
-    @in_float64
-    def slot_factorial_moments(self) -> tuple[Array, Array]:
-        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one unit of time."""
-        mean = self.packet_rate
-        second = lattice.second_moment(self.batch_size) - lattice.mean(self.batch_size)
-        return mean, jnp.asarray(self.batch_rate) * second + mean**2
 
 
 class BernoulliBatches(eqx.Module):
@@ -222,27 +137,6 @@ class BernoulliBatches(eqx.Module):
     def part_slot_law(self, length: int) -> lattice.CutLaw:
         """The constant 0: the batch comes at the slot's end, so it sees the queue of the slot's start."""
         return lattice.CutLaw(jnp.zeros(length).at[0].set(1.0), jnp.zeros(()))
-
-    @in_float64
-    def rest_of_slot(self, length: int) -> Array:
-        """Zero: the batch comes at the slot's end."""
-        return jnp.zeros(length)
-
-    @in_float64
-    def slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of the packets of one slot, ``1 - p + p X(z)``."""
-        return 1.0 + jnp.asarray(self.batch_probability) * (_transform(self.batch_size, z) - 1.0)
-
-    @in_float64
-    def part_slot_transform(self, z: ArrayLike) -> Array:
-        """Generating function of the constant 0."""
-        return jnp.ones_like(jnp.asarray(z))
-
-    @in_float64
-    def slot_factorial_moments(self) -> tuple[Array, Array]:
-        """``E[A]`` and ``E[A (A - 1)]`` of the packets of one slot."""
-        second = lattice.second_moment(self.batch_size) - lattice.mean(self.batch_size)
-        return self.packet_rate, jnp.asarray(self.batch_probability) * second
 
 
 def _room(occupancy: Array, capacity: ArrayLike | None) -> Array:

@@ -4,8 +4,6 @@ A batch may stand for its packets or for the slots of work it brings: each funct
 function of "what a batch brings" at some points and returns that of what a slot brings, or part of one.
 """
 
-from collections.abc import Sequence
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -94,11 +92,3 @@ def slot_work_excess(arrivals: BatchStream, service: ArrayLike, z: Array) -> Arr
 def ahead_in_batch(arrivals: BatchStream, packet: Array) -> Array:
     """Generating function of what the packets before a random one in its batch bring, each ``packet``."""
     return excess(arrivals.batch_size, packet) / lattice.mean(arrivals.batch_size)
-
-
-def combined_excess(excesses: Sequence[Array], values: Sequence[Array], like: Array) -> Array:
-    """``(1 - P(z)) / (1 - z)`` of a sum of independent quantities, by ``1 - P Q = 1 - P + P (1 - Q)``."""
-    total, product = jnp.zeros_like(like), jnp.ones_like(like)
-    for one_excess, value in zip(excesses, values, strict=True):
-        total, product = total + product * one_excess, product * value
-    return total

@@ -18,9 +18,9 @@ from btqueue.queueing._precision import in_float64
 from btqueue.queueing.errors import is_traced, require_count, require_law, require_no_mass_at_zero
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic import arrivals as arrival_laws
+from btqueue.queueing.traffic.batch_streams import BatchStream
 from btqueue.queueing.vacations.visit_epochs import (
     Discipline,
-    VisitEpochs,
     budgeted_cycles,
     exhaustive_cycles,
     intervals,
@@ -48,7 +48,6 @@ class VacationQueueSolution(eqx.Module):
         mean_queue: mean of ``occupancy``.
         mean_sojourn: mean time from arrival to end of service, of the packets accepted.
         mean_wait: mean time from arrival to start of service.
-        epochs: how often services and vacations begin in which state; `vacations.sojourn` needs it.
     """
 
     visit_start: Array
@@ -65,12 +64,11 @@ class VacationQueueSolution(eqx.Module):
     mean_queue: Array
     mean_sojourn: Array
     mean_wait: Array
-    epochs: VisitEpochs
 
 
 @eqx.filter_jit
 def _solve(
-    arrivals: arrival_laws.BatchArrivals,
+    arrivals: BatchStream,
     service: Array,
     vacations: Array,
     capacity: Array,
@@ -78,16 +76,14 @@ def _solve(
     size: int,
     longest: int,
     discipline: Discipline,
-    has_limit: bool,
 ) -> VacationQueueSolution:
     of = intervals(arrivals, service, vacations, capacity, size)
     if discipline == "exhaustive":
         cycles = exhaustive_cycles(of, longest)
     else:
-        gated = discipline == "gated"
-        cycles = budgeted_cycles(of, limit, longest, gated=gated, has_limit=has_limit)
+        cycles = budgeted_cycles(of, limit, longest, gated=discipline == "gated")
 
-    in_service = cycles.service_starts.sum(axis=(0, 1))
+    in_service = cycles.service_starts
     services, ends = in_service.sum(), cycles.vacation_starts.sum()
     intervisit = cycles.vacation_starts.sum(axis=1) @ vacations
     duration = services * lattice.mean(service) + lattice.mean(intervisit)
@@ -114,22 +110,10 @@ def _solve(
         mean_queue=mean_queue,
         mean_sojourn=mean_sojourn,
         mean_wait=mean_sojourn - lattice.mean(service),
-        epochs=VisitEpochs(
-            arrivals=arrivals,
-            service=service,
-            vacations=vacations,
-            service_starts=cycles.service_starts,
-            closing=cycles.closing,
-            vacation_starts=cycles.vacation_starts,
-            capacity=capacity,
-            limit=limit,
-            discipline=discipline,
-            has_limit=has_limit,
-        ),
     )
 
 
-def require_durations(
+def _require_durations(
     service: ArrayLike, vacations: ArrayLike, longest: int | None = None
 ) -> tuple[Array, Array]:
     """Return the law of a service and the rows of vacations, checked.
@@ -165,7 +149,7 @@ def _bound(value: ArrayLike, largest: int | None, name: str) -> int:
 @in_float64
 def limited_service_queue(
     *,
-    arrivals: arrival_laws.BatchArrivals,
+    arrivals: BatchStream,
     service: ArrayLike,
     vacations: ArrayLike,
     capacity: ArrayLike,
@@ -195,7 +179,7 @@ def limited_service_queue(
     """
     size = _bound(capacity, max_capacity, "capacity") + 1
     longest = _bound(limit, max_limit, "limit")
-    service, vacations = require_durations(service, vacations, longest)
+    service, vacations = _require_durations(service, vacations, longest)
     return _solve(
         arrivals,
         service,
@@ -205,14 +189,13 @@ def limited_service_queue(
         size,
         longest,
         "limited",
-        True,
     )
 
 
 @in_float64
 def gated_service_queue(
     *,
-    arrivals: arrival_laws.BatchArrivals,
+    arrivals: BatchStream,
     service: ArrayLike,
     vacations: ArrayLike,
     capacity: ArrayLike,
@@ -236,16 +219,16 @@ def gated_service_queue(
     """
     size = _bound(capacity, max_capacity, "capacity") + 1
     longest = size - 1 if limit is None else _bound(limit, max_limit, "limit")
-    service, vacations = require_durations(service, vacations, longest)
+    service, vacations = _require_durations(service, vacations, longest)
     room = jnp.asarray(capacity)
     most = room if limit is None else jnp.asarray(limit)
-    return _solve(arrivals, service, vacations, room, most, size, longest, "gated", limit is not None)
+    return _solve(arrivals, service, vacations, room, most, size, longest, "gated")
 
 
 @in_float64
 def exhaustive_service_queue(
     *,
-    arrivals: arrival_laws.BatchArrivals,
+    arrivals: BatchStream,
     service: ArrayLike,
     vacations: ArrayLike,
     capacity: ArrayLike,
@@ -270,6 +253,6 @@ def exhaustive_service_queue(
     """
     size = _bound(capacity, max_capacity, "capacity") + 1
     require_count(longest_listed, "longest_listed")
-    service, vacations = require_durations(service, vacations)
+    service, vacations = _require_durations(service, vacations)
     room = jnp.asarray(capacity)
-    return _solve(arrivals, service, vacations, room, room, size, longest_listed, "exhaustive", False)
+    return _solve(arrivals, service, vacations, room, room, size, longest_listed, "exhaustive")

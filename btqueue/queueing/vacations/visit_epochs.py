@@ -1,16 +1,14 @@
 """When services and vacations begin: what one queue with vacations is made of, in the steady state.
 
 During a service or a vacation nothing leaves the queue, so everything about the queue follows from how often
-a service begins with so many packets present and so many more services allowed in the visit, and how often a
-vacation begins with so many packets present. `VisitEpochs` holds these two measures; the finite buffer
-computes them from the chain of the queue at visit starts, the infinite one from generating functions.
+a service begins with so many packets present, and how often a vacation does. `Cycles` holds these two
+measures, from the chain of the queue at visit starts.
 
 Sources: Takagi, Queueing Analysis, vol. 2 (1993); Lee, Queueing Systems 5 (1989).
 """
 
 from typing import Literal, NamedTuple, cast
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -18,39 +16,9 @@ from jax.typing import ArrayLike
 
 from btqueue.queueing.chains.elimination import stationary_law
 from btqueue.queueing.laws import lattice
-from btqueue.queueing.traffic.arrivals import BatchArrivals
+from btqueue.queueing.traffic.batch_streams import BatchStream
 
 Discipline = Literal["limited", "gated", "exhaustive"]
-
-
-class VisitEpochs(eqx.Module):
-    """Services and vacations by the state in which they begin, in counts up to one common factor.
-
-    Attributes:
-        arrivals: the packets' arrivals.
-        service: law of a service, ``(B,)``.
-        vacations: laws of a vacation, ``(R, V)``: row ``j`` after ``j`` services, the last row after more.
-        service_starts: ``(G, S, n)``, services that begin with ``q`` packets present (last axis), ``s`` more
-            services allowed in the visit (second axis; one entry if the discipline sets no limit), in a visit
-            that closes with vacation ``closing[g]`` if the packets last.
-        closing: ``(G,)`` rows of ``vacations``.
-        vacation_starts: ``(R, n)``, vacations of each row that begin with ``q`` packets present.
-        capacity: room K; ``n`` for an infinite buffer whose content is tabulated on ``0..n-1``.
-        limit: most services in a visit.
-        discipline: ``"limited"``, ``"gated"`` or ``"exhaustive"``.
-        has_limit: whether the discipline sets a limit at all.
-    """
-
-    arrivals: BatchArrivals
-    service: Array
-    vacations: Array
-    service_starts: Array
-    closing: Array
-    vacation_starts: Array
-    capacity: Array
-    limit: Array
-    discipline: Discipline = eqx.field(static=True)
-    has_limit: bool = eqx.field(static=True)
 
 
 class Intervals(NamedTuple):
@@ -74,7 +42,7 @@ def fill_to(arrivals: lattice.CutLaw, capacity: ArrayLike) -> Array:
 
 
 def intervals(
-    arrivals: BatchArrivals, service: Array, vacations: Array, capacity: ArrayLike, size: int
+    arrivals: BatchStream, service: Array, vacations: Array, capacity: ArrayLike, size: int
 ) -> Intervals:
     """How a buffer fills during a service and during each kind of vacation, on ``0..size-1``."""
     slot = arrivals.slot_law(size).probabilities
@@ -134,13 +102,12 @@ def _row(served: Array, rows: int) -> Array:
 
 
 class Cycles(NamedTuple):
-    """What the finite buffer's chain gives: visit starts, services a visit, measures of `VisitEpochs`."""
+    """Visit starts, services a visit, and the states in which intervals begin, up to one common factor."""
 
-    visit_start: Array  # (n,)
+    visit_start: Array  # (n,), law of the queue when the server comes
     served: Array  # (J + 1,), shares of the visits
-    service_starts: Array  # (G, S, n)
-    closing: Array  # (G,)
-    vacation_starts: Array  # (R, n)
+    service_starts: Array  # (n,), services that begin with so many packets present
+    vacation_starts: Array  # (R, n), vacations of each row that begin with so many present
 
 
 def _vacation_starts(outcome: Visits, budget: Array, rows: int, size: int) -> Array:
@@ -150,7 +117,7 @@ def _vacation_starts(outcome: Visits, budget: Array, rows: int, size: int) -> Ar
     return starts.at[_row(budget, rows)].add(outcome.finished)
 
 
-def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool, has_limit: bool) -> Cycles:
+def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool) -> Cycles:
     """Limited service, or gated service of at most ``limit`` of those present at the visit's start.
 
     A visit that finds ``q`` packets is allowed ``limit`` services, or ``min(q, limit)`` behind the gate.
@@ -176,18 +143,7 @@ def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool, h
     in_service = cast(Array, outcome.in_service)
     served = jnp.append(outcome.emptied.sum(axis=1), 0.0).at[group_budget].add(outcome.finished.sum(axis=1))
     vacation_starts = _vacation_starts(outcome, group_budget, rows, size)
-
-    kinds = rows if gated else 1
-    kind = _row(group_budget, kinds)
-    closing = jnp.arange(rows) if gated else _row(limit, rows)[None]
-    if not has_limit:
-        by_kind = jax.ops.segment_sum(in_service.sum(axis=0), kind, kinds)[:, None, :]
-        return Cycles(visit_start, served, by_kind, closing, vacation_starts)
-    left = group_budget[None, :] - 1 - jnp.arange(longest)[:, None]  # services allowed after this one
-    index = jnp.where(left >= 0, kind[None, :] * longest + left, kinds * longest)
-    flat = in_service.reshape(-1, size)
-    by_kind = jax.ops.segment_sum(flat, index.reshape(-1), kinds * longest + 1)[:-1]
-    return Cycles(visit_start, served, by_kind.reshape(kinds, longest, size), closing, vacation_starts)
+    return Cycles(visit_start, served, in_service.sum(axis=(0, 1)), vacation_starts)
 
 
 def exhaustive_cycles(of: Intervals, longest: int) -> Cycles:
@@ -217,7 +173,6 @@ def exhaustive_cycles(of: Intervals, longest: int) -> Cycles:
     return Cycles(
         visit_start=visit_start,
         served=jnp.append(served.emptied[:, 0], 0.0),
-        service_starts=in_service[None, None, :],
-        closing=jnp.full(1, rows - 1),
+        service_starts=in_service,
         vacation_starts=jnp.zeros((rows, size)).at[:, 0].set(ends),
     )

@@ -1,1 +1,0 @@
-"""What a link does to a packet: retransmission, and reserved slots."""

@@ -1,1 +1,0 @@
-"""Packets that wait for tokens: losses, waits and what passes."""
