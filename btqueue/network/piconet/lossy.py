@@ -230,23 +230,28 @@ def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, 
     own = move(turns.answer + exchange.ack_own * slot * stretch) @ back
     following = move(turns.answer) @ back
     between = jnp.maximum(exchange.way - 2.0 * exchange.train, 0.0) * slot
+    rest = data[-1]  # when the last packet has gone up, it comes down
     if kind == LONE:  # what goes up comes down in the next frame, beside the packet that goes up then
-        data, gaps = data @ data, 0.0 * gaps
+        data, gaps = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]]), 0.0 * gaps
     if kind == SHORT_VISITS:  # each comes down before the next goes up
-        data, gaps = data @ data, jnp.maximum(gaps - net.data_slots[1:] * slot, 0.0)
-    length = (exchange.way if kind in (SAME, SHORT_VISITS, LONE) else exchange.train) * slot
+        data = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]])
+        gaps = jnp.maximum(gaps - net.data_slots[1:] * slot, 0.0)
 
     def fates(later: Array) -> Array:
         through = jnp.broadcast_to(data[0], (*later.shape[:-1], 2, 2))
         for place in range(later.shape[-1]):
             through = through @ (move(gaps[place] + later[..., place]) @ data[place + 1])
-        if kind == SAME:
-            through = through @ move(between) @ through
-        along = move(length + later.sum(axis=-1))
-        answered = through * following.sum(axis=1) * (1.0 - refused)
+        along = move(exchange.train * slot + later.sum(axis=-1))
+        heard = following.sum(axis=1) * (1.0 - refused)
         if kind == PAIR:
-            answered = paired(through * own.sum(axis=1), through * following.sum(axis=1)) * (1.0 - refused)
+            answered = paired(through * own.sum(axis=1) * (1.0 - refused), through * following.sum(axis=1))
             through, along = paired(through, through), paired(along, along)
+        elif kind == SINGLE:
+            answered = through * heard
+        else:  # a following segment goes up meanwhile: it knows no more than the state before
+            down = move(between) @ through if kind == SAME else rest
+            arrives, answers = down.sum(axis=-1), down @ heard
+            through, answered = through * arrives[..., None, :], through * answers[..., None, :]
         return jnp.stack([along - through, answered, through - answered])
 
     def both(time: Array) -> Array:
