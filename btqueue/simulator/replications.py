@@ -6,7 +6,7 @@ Ctrl-C stops between two chunks of a run, so that what was measured by then can 
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -19,18 +19,15 @@ from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
+from btqueue.simulator.gpu import runs as gpu
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.machinery.threads import Stop, Stopped, in_threads
+from btqueue.simulator.machinery.threads import Progress, Stop, Stopped, in_threads
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import LOOKS, waiting
-from btqueue.simulator.statistics.invariants import check_invariants
-from btqueue.simulator.statistics.measurement import halves, measure, queue_kinds
-from btqueue.simulator.statistics.results import Replication, label, uses_batch_means
+from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
 
-CHUNK_S = 20.0
-"""Simulated seconds between two looks at the progress bar and at Ctrl-C on a GPU."""
 FIRST_CHUNK_S = 20.0
 """Simulated seconds of one piconet until the first look at Ctrl-C; then as many as take `LOOK_EVERY_S`."""
 LOOK_EVERY_S, LOOK_AT_ISLANDS_EVERY_S = 0.025, 0.25
@@ -43,8 +40,6 @@ PILOT_STEPS = 1000
 BATCHES = 30
 """Batches that a run's length is cut into; more gain nothing (Schmeiser, Operations Research 30, 1982)."""
 
-Progress = Callable[[float], None]
-"""Called with the share of the work done since the last call, in replications."""
 Device = Literal["cpu", "gpu"]
 """Where replications run."""
 Runner = Callable[[Scenario, range, float, Progress | None], list[Replication]]
@@ -144,8 +139,6 @@ def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
     """
     if device == "gpu":
-        from btqueue.simulator.gpu import runs as gpu  # an extra
-
         gpu.open_gpu()
         gpu.require_replications(scenario)
         return gpu.run_replications
@@ -257,40 +250,6 @@ def observe(
     return sim, finish(sim, scenario, complete, backlogs, halfway)
 
 
-def finish(
-    sim: State,
-    scenario: Scenario,
-    complete: bool,
-    backlogs: list[np.ndarray],
-    halfway: np.recarray | None = None,
-) -> Replication | None:
-    """Check a state and return what was measured there; None if that is nothing.
-
-    In the middle of a chunk the parts of a network, which are played one after the other, have come to
-    different times, and nothing can be measured.
-
-    Args:
-        sim: the state.
-        scenario: what is simulated.
-        complete: whether the run has come to its end.
-        backlogs: what waited at the beginning and at the looks.
-        halfway: the statistics of the flows in the middle of the run.
-    """
-    clock = sim.clock[0]
-    if not complete and len(sim.islands) > 1 and is_paused(sim):
-        return None
-    check_invariants(sim)
-    measured_s = float(clock.now - clock.statistics_since) / SECOND
-    if measured_s == 0:
-        return None
-    metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
-    seen = {} if halfway is None or not complete else halves(halfway, sim.flow_statistics, measured_s)
-    messages = sim.flow_statistics.messages.copy()
-    return Replication(
-        metrics, int(clock.events), measured_s, complete, np.array(backlogs), messages, halves=seen
-    )
-
-
 def run_until(
     sim: State, end_s: float, total_s: float, progress: Progress | None, stop: Stop | None
 ) -> tuple[State, bool]:
@@ -319,17 +278,6 @@ def run_until(
         if progress is not None:
             progress((int(clock.now) - before) / SECOND / total_s)
     return sim, True
-
-
-def is_paused(sim: State) -> bool:
-    """Whether `advance` has stopped on the way, because there were many events."""
-    return bool(sim.clock[0].events >= sim.clock[0].pause_at)
-
-
-def chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
-    """Yield the times (s) at which to stop on the way, at most `chunk_s` apart."""
-    count = max(1, math.ceil((end_s - start_s) / chunk_s))
-    return (start_s + (end_s - start_s) * step / count for step in range(1, count + 1))
 
 
 def find_warmup(scenario: Scenario) -> float:

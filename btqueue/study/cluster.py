@@ -40,7 +40,7 @@ def map_on_cluster(
     cluster: str,
     workers: int | None,
 ) -> Generator[PointResult]:
-    """Yield the points as the cluster finishes them; see `btqueue.study.evaluate.map_points`.
+    """Yield the points as the cluster finishes them; see `btqueue.study.many_points.map_points`.
 
     A point whose worker dies is sent to another one; how often, the scheduler decides (a local one: once).
 

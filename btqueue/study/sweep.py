@@ -26,7 +26,8 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Problem, Scenario, ScenarioError, require_built
-from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult, map_points
+from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
+from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points
 from btqueue.study.provenance import provenance
 from btqueue.study.sweep_dataset import assemble

@@ -23,7 +23,15 @@ from typing import Any
 from btqueue.caches import cache_folder
 from btqueue.scenario import Scenario
 from btqueue.search_path import without_working_directory
-from btqueue.study.evaluate import Answer, Engine, Failure, Numbered, PointResult, available_cores
+from btqueue.study.evaluate import (
+    Answer,
+    Engine,
+    Failure,
+    Numbered,
+    PointResult,
+    available_cores,
+    evaluate_point,
+)
 
 ATTEMPTS = 2
 """How often a point is tried whose process dies."""
@@ -108,7 +116,7 @@ def map_in_processes(
     numbers: Sequence[int],
     workers: int,
 ) -> Generator[PointResult]:
-    """Yield the points as they are finished; see `btqueue.study.evaluate.map_points`."""
+    """Yield the points as they are finished; see `btqueue.study.many_points.map_points`."""
     threads = available_cores() if "simulate" in engines else 1
     todo = iter(numbers)
     lock = threading.Lock()
@@ -176,8 +184,6 @@ def _lost(number: int, engines: Sequence[Engine], how: str) -> PointResult:
 
 def serve() -> None:
     """Be a worker: read the scenario, then points from standard input, until its end."""
-    from btqueue.study.evaluate import evaluate_point
-
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anybody prints must not stand between answers
     questions: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import btqueue as bt
-from btqueue.study.evaluate import answer_of, map_points
+from btqueue.study.evaluate import answer_of
+from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity import gradient as gradient_of
 
 MODELS = Path(__file__).parents[2] / "models"

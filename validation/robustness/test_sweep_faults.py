@@ -18,7 +18,7 @@ import pytest
 import btqueue
 from btqueue.cli import exits
 from btqueue.scenario import Scenario, load
-from btqueue.study.evaluate import map_points
+from btqueue.study.many_points import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
 from btqueue.study.sweep_files import digest, read_sweep, write_sweep
 from btqueue.study.sweep_store import StoreError, journal_folder

@@ -6,7 +6,8 @@ import pytest
 import btqueue as bt
 from btqueue.network import NoConvergence, answers_ahead
 from btqueue.network.ahead import FEW
-from btqueue.study.evaluate import evaluate, map_points
+from btqueue.study.evaluate import evaluate
+from btqueue.study.many_points import map_points
 
 RING = bt.load("venugopal-2006/piconet")
 POINTS = [

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.study import summarise
-from btqueue.study.evaluate import Answer, Failure, PointResult, Value, answer_of, evaluate, map_points
+from btqueue.study.evaluate import Answer, Failure, PointResult, Value, answer_of, evaluate
+from btqueue.study.many_points import map_points
 from btqueue.study.points import grid
 from btqueue.study.sweep import failures, own_seed, sweep
 from btqueue.study.sweep_dataset import assemble

@@ -10,7 +10,8 @@ and differs once in some hundred million draws; what follows in that replication
 the same law.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import forget_statistics, grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED
 from btqueue.simulator.gpu.packed_state import Packed, pack, unpack
-from btqueue.simulator.machinery.threads import Stopped
+from btqueue.simulator.machinery.threads import Progress, Stopped
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.replications import CHUNK_S, Progress, chunks, finish
 from btqueue.simulator.statistics.backlog import LOOKS, waiting
-from btqueue.simulator.statistics.results import Replication, uses_batch_means
+from btqueue.simulator.statistics.results import Replication, finish, uses_batch_means
+
+CHUNK_S = 20.0
+"""Simulated seconds between two looks at the progress bar and at Ctrl-C."""
 
 INSTALL = 'install it with: pip install "btqueue[gpu]" (CUDA 12)'
 
@@ -116,6 +119,12 @@ def run_until(on_gpu: "StatesOnGpu", end_s: float, total_s: float, progress: Pro
         if progress is not None:
             progress(len(on_gpu.tables) * (until - before) / SECOND / total_s)
     return True
+
+
+def chunks(start_s: float, end_s: float, chunk_s: float) -> Iterator[float]:
+    """Yield the times (s) at which to stop on the way, at most `chunk_s` apart."""
+    count = max(1, math.ceil((end_s - start_s) / chunk_s))
+    return (start_s + (end_s - start_s) * step / count for step in range(1, count + 1))
 
 
 class StatesOnGpu:

@@ -32,6 +32,10 @@ Job = Callable[[Stop], Any]
 """Looks at its argument now and then, and returns early when told to stop."""
 
 
+Progress = Callable[[float], None]
+"""Called with the share of the work done since the last call, in replications."""
+
+
 def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
     """Return what the jobs return, in order.
 

@@ -13,10 +13,13 @@ from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.flows import spec_of
+from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics.backlog import is_growing
 from btqueue.simulator.statistics.doubts import doubts, look_at_batches
-from btqueue.simulator.statistics.measurement import LINK_METRICS
+from btqueue.simulator.statistics.invariants import check_invariants
+from btqueue.simulator.statistics.measurement import LINK_METRICS, halves, measure, queue_kinds
 
 
 class Replication(NamedTuple):
@@ -42,6 +45,45 @@ def uses_batch_means(scenario: Scenario) -> bool:
     """Whether intervals come from the batches of one long run."""
     run = scenario.run
     return run.intervals == "batch-means" or (run.intervals == "auto" and run.replications == 1)
+
+
+def finish(
+    sim: State,
+    scenario: Scenario,
+    complete: bool,
+    backlogs: list[np.ndarray],
+    halfway: np.recarray | None = None,
+) -> Replication | None:
+    """Check a state and return what was measured there; None if that is nothing.
+
+    In the middle of a chunk the parts of a network, which are played one after the other, have come to
+    different times, and nothing can be measured.
+
+    Args:
+        sim: the state.
+        scenario: what is simulated.
+        complete: whether the run has come to its end.
+        backlogs: what waited at the beginning and at the looks.
+        halfway: the statistics of the flows in the middle of the run.
+    """
+    clock = sim.clock[0]
+    if not complete and len(sim.islands) > 1 and is_paused(sim):
+        return None
+    check_invariants(sim)
+    measured_s = float(clock.now - clock.statistics_since) / SECOND
+    if measured_s == 0:
+        return None
+    metrics = {**measure(sim, scenario), "queue_kinds": queue_kinds(sim)}
+    seen = {} if halfway is None or not complete else halves(halfway, sim.flow_statistics, measured_s)
+    messages = sim.flow_statistics.messages.copy()
+    return Replication(
+        metrics, int(clock.events), measured_s, complete, np.array(backlogs), messages, halves=seen
+    )
+
+
+def is_paused(sim: State) -> bool:
+    """Whether `advance` has stopped on the way, because there were many events."""
+    return bool(sim.clock[0].events >= sim.clock[0].pause_at)
 
 
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> xr.Dataset:

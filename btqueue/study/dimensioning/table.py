@@ -10,7 +10,8 @@ from typing import Any
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.dimensioning.choices import Place
 from btqueue.study.dimensioning.problem import Task
-from btqueue.study.evaluate import Answer, Failure, PointResult, map_points
+from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.study.many_points import map_points
 from btqueue.study.value_ranges import label
 
 Solver = Callable[[Scenario, Sequence[Mapping[str, Any]], int | None], Iterable[PointResult]]

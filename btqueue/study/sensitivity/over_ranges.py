@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.study.evaluate import map_points
+from btqueue.study.many_points import map_points
 from btqueue.study.sensitivity.factors import SHARE, Factor, factors
 from btqueue.study.sensitivity.local import active_factors
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics

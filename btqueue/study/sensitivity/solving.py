@@ -9,7 +9,8 @@ from typing import Any
 from btqueue.network import slopes, solve
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
-from btqueue.study.evaluate import Answer, answer_of, map_points
+from btqueue.study.evaluate import Answer, answer_of
+from btqueue.study.many_points import map_points
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
 """Those that are studied where none is asked for, if the solver gives them."""
