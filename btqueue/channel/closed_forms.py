@@ -2,8 +2,8 @@ r"""Symbolic twins of the channel formulas, for printing (``sympy.latex``), diff
 
 SymPy is imported when a function is first called, never with the package.  Symbols, the same in every
 function so that expressions can be combined and substituted: ``b``, ``b_G``, ``b_B`` bit error rates,
-``rho_G``, ``rho_B`` mean sojourns and ``t`` a time, all in seconds; bits, blocks, packets and hops are
-arguments, numbers or symbols.
+``rho_G``, ``rho_B`` mean sojourns in seconds; bits, blocks, packets and hops are arguments, numbers or
+symbols.
 """
 
 from collections.abc import Sequence
@@ -45,15 +45,6 @@ def on_air_error_rate(packet: PacketType, *, sync_threshold: int = SYNC_THRESHOL
 
     b = sympy.Symbol("b", nonnegative=True)
     return 1 - _access_success(b, sync_threshold) * _header_success(b) * _body_success(packet)
-
-
-def transition_matrix() -> "sympy.Matrix":
-    """e^{Qt} of the two-state channel, 2 x 2, in ``rho_G``, ``rho_B`` and ``t``."""
-    import sympy
-
-    good, bad, t = sympy.symbols("rho_G rho_B t", positive=True)
-    forgotten = sympy.Matrix([[good, bad], [good, bad]]) / (good + bad)
-    return forgotten + sympy.exp(-t * (1 / good + 1 / bad)) * (sympy.eye(2) - forgotten)
 
 
 def independent_success(packets: Sequence[PacketType], *, hops: "int | sympy.Expr" = 1) -> "sympy.Expr":

@@ -1,46 +1,15 @@
-"""Iteration to a stationary law: plain, accelerated, and differentiated implicitly."""
+"""Iterations to a fixed point: one step of Anderson's method, and what is said where one stops too early."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from jax.scipy.sparse.linalg import gmres
-from jax.typing import ArrayLike
 
 from btqueue.queueing.errors import ConvergenceError, is_traced
 
-State = TypeVar("State")
-
 HISTORY = 6  # steps that an accelerated iteration looks back on
-LINEAR_TOLERANCE = 1e-13  # of the linear system of implicit differentiation, relative
-
-
-def iterate(
-    step: Callable[[State], State],
-    start: State,
-    measure: Callable[[State], Array],
-    *,
-    tolerance: ArrayLike,
-    max_iterations: int,
-) -> tuple[State, Array, Array]:
-    """Repeat ``step`` until ``measure(state)`` changes by less than ``tolerance`` (sum of absolute changes).
-
-    Returns the state, the last change and the number of iterations.
-    """
-
-    def unfinished(carry: tuple[State, Array, Array]) -> Array:
-        _, residual, iterations = carry
-        return (residual > tolerance) & (iterations < max_iterations)
-
-    def advance(carry: tuple[State, Array, Array]) -> tuple[State, Array, Array]:
-        state, _, iterations = carry
-        new = step(state)
-        return new, jnp.abs(measure(new) - measure(state)).sum(), iterations + 1
-
-    return jax.lax.while_loop(unfinished, advance, (start, jnp.asarray(jnp.inf), jnp.asarray(0)))
 
 
 class Acceleration(NamedTuple):
@@ -87,68 +56,6 @@ def accelerated_step(step: Callable[[Array], Array], now: Acceleration) -> Accel
     return Acceleration(
         image - weights @ (by_input + by_change), inputs, changes, residual, now.iterations + 1
     )
-
-
-def continue_acceleration(
-    step: Callable[[State], State],
-    now: Acceleration,
-    unravel: Callable[[Array], State],
-    *,
-    tolerance: ArrayLike,
-    max_iterations: ArrayLike,
-) -> Acceleration:
-    """Go on until a step changes the state by less than ``tolerance``, or after ``max_iterations`` in all."""
-
-    def on_vectors(vector: Array) -> Array:
-        return ravel_pytree(step(unravel(vector)))[0]
-
-    def unfinished(now: Acceleration) -> Array:
-        return (now.residual > tolerance) & (now.iterations < max_iterations)
-
-    return jax.lax.while_loop(unfinished, lambda now: accelerated_step(on_vectors, now), now)
-
-
-def accelerate(
-    step: Callable[[State], State], start: State, *, tolerance: ArrayLike, max_iterations: int
-) -> tuple[State, Array, Array]:
-    """As `iterate`, by Anderson's method, for the whole state: fewer steps where plain iteration crawls."""
-    _, unravel = ravel_pytree(start)
-    end = continue_acceleration(
-        step, start_acceleration(start), unravel, tolerance=tolerance, max_iterations=max_iterations
-    )
-    return unravel(end.vector), end.residual, end.iterations
-
-
-def implicit_fixed_point(
-    step: Callable[[State], State], start: State, *, tolerance: ArrayLike, max_iterations: int
-) -> tuple[State, Array, Array]:
-    """The fixed point of ``step`` by `accelerate`, with derivatives by the implicit function theorem.
-
-    What ``step`` closes over may be differentiated, forwards and backwards: a derivative costs one linear
-    system with the matrix ``I - step'`` at the solution, solved by GMRES from products with ``step'`` alone.
-
-    Returns the state, the residual and the iterations, the last two without derivatives.
-    """
-    vector, unravel = ravel_pytree(start)
-
-    def change(point: Array) -> Array:
-        return ravel_pytree(step(unravel(point)))[0] - point
-
-    def solve(function: Callable[[Array], Array], guess: Array) -> tuple[Array, tuple[Array, Array]]:
-        end, residual, iterations = accelerate(
-            lambda point: function(point) + point, guess, tolerance=tolerance, max_iterations=max_iterations
-        )
-        return end, (residual, iterations.astype(residual.dtype))
-
-    def linear_solve(product: Callable[[Array], Array], wanted: Array) -> Array:
-        def krylov(matrix: Callable[[Array], Array], right: Array) -> Array:
-            answer, _ = gmres(matrix, right, tol=LINEAR_TOLERANCE, atol=0.0, restart=60, maxiter=10)
-            return answer
-
-        return jax.lax.custom_linear_solve(product, wanted, solve=krylov, transpose_solve=krylov)
-
-    end, (residual, iterations) = jax.lax.custom_root(change, vector, solve, linear_solve, has_aux=True)
-    return unravel(end), residual, iterations.astype(int)
 
 
 def require_converged(residual: Array, iterations: Array, tolerance: float) -> None:

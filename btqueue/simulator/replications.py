@@ -19,7 +19,6 @@ from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
-from btqueue.simulator.gpu import runs as gpu
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Progress, Stop, Stopped, in_threads
 from btqueue.simulator.records.arrays import State
@@ -139,6 +138,8 @@ def runner(device: Device, threads: int, scenario: Scenario) -> Runner:
         GpuUnavailable: the device is a GPU, and there is none, or no work for it.
     """
     if device == "gpu":
+        from btqueue.simulator.gpu import runs as gpu  # an extra
+
         gpu.open_gpu()
         gpu.require_replications(scenario)
         return gpu.run_replications

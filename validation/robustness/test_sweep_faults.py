@@ -472,7 +472,7 @@ def test_a_target_that_cannot_be_is_refused_before_anything_is_computed(engines,
 MORTAL = """
 import os, signal, sys
 from pathlib import Path
-from btqueue.study import evaluate, workers
+from btqueue.study import workers
 from btqueue.study.evaluate import Answer, PointResult, Value
 
 def mortal(base, number, changes, engines, threads):
@@ -485,7 +485,7 @@ def mortal(base, number, changes, engines, threads):
     print("what anybody prints does no harm")
     return PointResult(number, {{"solve": Answer({{"rtt_s": Value(float(number))}})}})
 
-evaluate.evaluate_point = mortal
+workers.evaluate_point = mortal
 workers.serve()
 """
 """A worker that dies at point 3, at point 5 the first time, and that leaves at point 7."""
@@ -507,14 +507,14 @@ def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tm
 
 SLOW = """
 import time
-from btqueue.study import evaluate, workers
+from btqueue.study import workers
 from btqueue.study.evaluate import Answer, PointResult, Value
 
 def slow(base, number, changes, engines, threads):
     time.sleep(0.02)
     return PointResult(number, {"solve": Answer({"rtt_s": Value(float(number))})})
 
-evaluate.evaluate_point = slow
+workers.evaluate_point = slow
 workers.serve()
 """
 

@@ -339,12 +339,6 @@ def test_header_of_an_on_air_packet_costs_success() -> None:
 # ---------------------------------------------------------------- symbolic twins
 
 
-def test_symbolic_transition_equals_numeric() -> None:
-    symbols = sympy.symbols("rho_G rho_B t", positive=True)
-    twin = sympy.lambdify(symbols, closed_forms.transition_matrix())
-    np.testing.assert_allclose(twin(0.4375, 0.0558, 0.02), HIGH.transition(0.02), rtol=1e-13)
-
-
 @pytest.mark.parametrize("hops", [1, 2, 4])
 def test_symbolic_success_over_hops_equals_published(hops: int) -> None:
     expression = closed_forms.independent_success([*DATA, *ACK], hops=hops)
