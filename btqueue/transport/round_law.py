@@ -228,7 +228,7 @@ def round_law(structure: RoundStructure, channel: Channel, times: Times) -> Roun
     # recoveries
     event, holes = found.event, found.holes
     of = source[event] if event.size else event
-    enough = _three_of(int(behind.max(initial=0)), unheard)[found.duplicates]
+    enough = three_of(int(behind.max(initial=0)), unheard)[found.duplicates]
     caught = patterns[event, holes - 1] * enough[:, None, None]
     expired = total - _added(jnp.zeros_like(total), event, caught)
     repeat = channel.again
@@ -338,7 +338,7 @@ def _places(
     return jnp.stack(sent, axis=1), jnp.stack(lost, axis=1), samples
 
 
-def _three_of(most: int, ack_loss: jax.Array) -> jax.Array:
+def three_of(most: int, ack_loss: jax.Array) -> jax.Array:
     """(most + 1,) chance that at least three of k duplicate ACKs arrive."""
     k = np.arange(most + 1)
     missed = sum(

@@ -11,7 +11,7 @@ import btqueue as bt
 from btqueue.channel import TwoStateChannel
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.lossy import paired, transition, turns_of
+from btqueue.network.piconet.lossy import paired, stall, transition, turns_of
 from btqueue.network.piconet.lossy_model import LossyPlan
 from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.rounds import Tokens, after_idling
@@ -154,6 +154,35 @@ def test_round_trips_after_idling():
     # an empty bucket that gets a segment's tokens a second: the first one's last packet waits for all of them
     lone = found(1, 0.0, price, 0.0)
     assert lone == pytest.approx(1.0 + float(turns.alone - turns.head), rel=0.02)
+
+
+@in_float64
+@pytest.mark.parametrize("coming", [0.3, 2.0, 7.0])
+def test_what_a_rare_loss_holds_up(coming):
+    """Its window is the largest one: of one segment, all wait for the timer; of two, all but one."""
+    fewer_than_three = np.exp(-coming) * (1.0 + coming + coming**2 / 2.0)
+    exact = {1: (1.0, coming), 2: (1.0, coming - 1.0 + np.exp(-coming)), 8: (fewer_than_three, 0.0)}
+    for window, (expiries, held_up) in exact.items():
+        found = stall(window, jnp.asarray(1e-9), jnp.asarray(coming), jnp.asarray(2.0))
+        assert float(found.expiries) == pytest.approx(expiries, rel=1e-6)
+        assert float(found.held_up) == pytest.approx(held_up, rel=1e-6, abs=1e-6)
+
+
+@in_float64
+def test_each_further_expiry_holds_up_twice_the_messages():
+    none = stall(1, jnp.asarray(0.1), jnp.asarray(1.0), jnp.asarray(0.0))
+    doubled = stall(1, jnp.asarray(0.1), jnp.asarray(1.0), jnp.asarray(2.0))
+    assert float(doubled.held_up - none.held_up) == pytest.approx(sum(0.2**k for k in range(1, 7)), rel=1e-9)
+    assert float(none.expiries) == pytest.approx(1.0 / 0.9, rel=1e-9)
+
+
+def test_without_losses_it_is_a_perfect_radio():
+    """At a tenth of the flagship's load; what both leave out there is of second order in the load."""
+    perfect = bt.load("venugopal-2006/piconet").with_(
+        run__solver="analytic", transport__receive_window_segments=8, traffic__load_kbps=8.0
+    )
+    rare = bt.solve(perfect.with_(radio__model="constant", radio__ber=1e-9))
+    assert float(rare.rtt_s.mean()) == pytest.approx(float(bt.solve(perfect).rtt_s.mean()), rel=0.02)
 
 
 def test_larger_windows_are_answered_where_losses_keep_them_small():

@@ -32,6 +32,7 @@ class Exchange(NamedTuple):
         behind: what an acknowledgement waits for the data of the next segment.
         spacing: what each further segment of a burst adds.
         apart: least time between the beginnings of two segments on a link; 0 where this is `spacing`.
+        visit: share of a segment that a visit serves.
         train: from the beginning of the data on a link to their end there.
         way: from their beginning on the first link to their end on the last.
         ack_hops: from the end of the acknowledgement on its first link to its beginning on the second.
@@ -53,6 +54,7 @@ class Exchange(NamedTuple):
     behind: float
     spacing: float
     apart: float
+    visit: float
     train: float
     way: float
     ack_hops: float
@@ -88,6 +90,7 @@ def exchange_of(piconet: Piconet, sender: Sender) -> Exchange:
         behind=hops * (sum(size + 1 for size in data) - EMPTY) if hops > 1 else 0.0,
         spacing=spacing,
         apart=0.0 if share else apart,
+        visit=min(1.0, piconet.limit / len(data)),
         train=train,
         way=way,
         ack_hops=max(ack_way - 2 * turns.train(ack), 0.0) if hops > 1 else 0.0,

@@ -17,11 +17,13 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
+from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, after_idling, rounds
+from btqueue.network.piconet.tails import Tail, longest
 from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
 from btqueue.queueing.implicit import Evaluated, at_root
-from btqueue.transport.round_law import FORGOTTEN, RoundLaw
+from btqueue.transport.round_law import FORGOTTEN, RoundLaw, three_of
 from btqueue.transport.round_structure import RoundStructure, round_structure
 
 TOLERANCE = 1e-5
@@ -39,6 +41,11 @@ MEMORY_OF_DEVIATION = 0.25
 """Weight of the latest sample in TCP's estimate of the deviation (RFC 6298)."""
 FREE_RATE, FREE_DEPTH = 1e15, 1e9
 """Tokens (bytes/s, bytes) that hold nothing back."""
+
+FURTHER = 6
+"""Expiries of a timer after the first one that are counted."""
+
+TINY = 1e-30
 
 CONSTANT, SINGLE, PAIR, SAME, SHORT_VISITS, LONE = range(6)
 """Channels that a segment meets: none that changes, that of one link, those of two links, one for both hops,
@@ -144,10 +151,9 @@ class Found(NamedTuple):
         duty: share of the time that it needs for its load.
         calm: what becomes of its load.
         rtt_s: mean round trip of a flow that always has data.
-        busy_rtt_s: the same of messages that find it busy.
-        sends, on_air, received: segments a second of a busy flow that it sends, that its bucket lets
-            through, and
-            that its receiver gets.
+        idle_rtt_s, busy_rtt_s: the same of messages that no timeout holds up, and of those that one does.
+        sends, on_air, received: segments a second that a flow sends, that its bucket lets through, and that
+            its receiver gets.
         backlog_s, full: mean wait of a packet that comes to its bucket, and share of the time without a
             place.
         waiting: mean packets that wait for tokens.
@@ -161,6 +167,7 @@ class Found(NamedTuple):
     duty: Array
     calm: Calm
     rtt_s: Array
+    idle_rtt_s: Array
     busy_rtt_s: Array
     sends: Array
     on_air: Array
@@ -317,32 +324,69 @@ def expected_timeout(rtt: Array, deviation: Array, least: Array, most: Array) ->
     return jnp.minimum(jnp.where(some, least + spread * above, jnp.maximum(mean, least)), most)
 
 
-def carried(law: RoundLaw, load: Array, lost: Array, timeout: Array) -> Calm:
-    """Return how a connection carries a load.
+class Stall(NamedTuple):
+    """What the loss of a lone segment comes to: expiries, and messages that they hold up."""
 
-    A message that finds it idle goes alone. If it, or its acknowledgement, is lost, three further messages
-    within the timeout send duplicates, as often as the window allows them; else the load of a timeout piles
-    up. The connection clears that away at the rate that it has when it is busy, and those who come meanwhile
-    find it busy: with timeouts of length t for a share e of the idle ones, and a rate X when busy, busy is
-        the
-    share b = l b / X + l (1 - b) e t of the time. At full load these are all.
+    expiries: Array
+    held_up: Array
+
+
+def stall(window: int, lost: Array, coming: Array, backoff: Array) -> Stall:
+    """Return what a lost message comes to that found the connection idle.
+
+    A loss leaves such a connection a window of two segments, which grows by one in as many acknowledgements.
+    Messages of the time of a timer go out behind the lost one as far as that window allows; if three of them
+    send duplicates, they repair it. What goes beyond the window waits for the timer, as do all during the
+    further timers of retransmissions that are lost.
 
     Args:
+        window: receive window (segments).
+        lost: chance that a message, or its acknowledgement, is lost.
+        coming: mean messages, of a Poisson process, in the time of a timer.
+        backoff: factor of each expiry.
+    """
+    sizes = jnp.arange(min(2, window), window + 1.0)
+    reached = (1.0 - lost) ** (jnp.cumsum(sizes) - sizes)
+    share = -jnp.diff(reached, append=0.0)
+    behind = np.arange(window)  # segments
+    chance = jax.scipy.stats.poisson.pmf(behind, coming)
+    too_few = 1.0 - three_of(window - 1, lost)
+    # (windows, segments that come): what is beyond the window stays
+    within = jnp.asarray(behind)[None, :] < sizes[:, None] - 1.0
+    full = too_few[sizes.astype(int) - 1]
+    fewer = (within * chance * too_few).sum(axis=1)
+    expires = fewer + full * (1.0 - (within * chance).sum(axis=1))
+    missing = (within * chance * (sizes[:, None] - 1.0 - behind)).sum(axis=1)
+    beyond = full * (coming - (sizes - 1.0) + missing)
+    expires, beyond = share @ expires, share @ beyond
+    further = (backoff * lost) ** np.arange(1, FURTHER + 1)
+    return Stall(expires / (1.0 - lost), beyond + expires * coming * further.sum())
+
+
+def carried(window: int, law: RoundLaw, load: Array, lost: Array, timer: tuple[Array, Array]) -> Calm:
+    """Return how a connection carries a load.
+
+    A message that finds it idle goes alone; `stall` says what its loss holds up. The connection clears that
+    away at the rate that it has when it is busy, and those who come meanwhile find it busy: with s held up by
+    a message, and a rate X when busy, busy is the share b = l b / X + (1 - b) s of the messages. At full load
+    these are all.
+
+    Args:
+        window: receive window (segments).
         law: of the connection if it always has data.
         load: messages a second.
         lost: chance that a lone message, or its acknowledgement, is lost.
-        timeout: without doublings.
+        timer: timeout without doublings, and factor of each expiry.
     """
     load = jnp.minimum(load, law.goodput)
     duty = load / law.goodput
-    coming = load * timeout
-    three = 1.0 - jnp.exp(-coming) * (1.0 + coming + coming**2 / 2.0)
-    events = law.timeouts + law.fast_retransmits
-    repaired = lost * three * law.fast_retransmits / jnp.maximum(events, 1e-100)
-    stalled = (lost - repaired) * coming
+    each = stall(window, lost, load * timer[0], timer[1])
+    stalled = lost * each.held_up
     busy = jnp.where(duty >= 1.0, 1.0, stalled / jnp.maximum(1.0 - duty + stalled, 1e-12))
-    timeouts = load * (1.0 - busy) * (lost - repaired) + busy * duty * law.timeouts
-    fast = load * (1.0 - busy) * repaired + busy * duty * law.fast_retransmits
+    alone = load * (1.0 - busy) * lost
+    timeouts = alone * each.expiries + busy * duty * law.timeouts
+    repaired = jnp.maximum(1.0 - each.expiries * (1.0 - lost), 0.0)
+    fast = alone * repaired + busy * duty * law.fast_retransmits
     return Calm(busy, timeouts, fast, load * busy / jnp.maximum(timeouts, 1e-100))
 
 
@@ -355,6 +399,34 @@ def busy_round_trip(window: int, seen: Rounds, calm: Calm, tokens: Tokens, turns
     clearing = after_idling(window, tokens, turns, calm.cleared / (1.0 + calm.cleared))
     always = (seen.law.samples * seen.own.trip).sum() / seen.law.samples.sum()
     return calm.busy * always + (1.0 - calm.busy) * clearing
+
+
+def idle_wait_s(
+    net: Network, path: Path, turns: Turns, others: Array, rates: tuple[Array, Array], work: Array
+) -> Array:
+    """Return the mean wait of messages that no timeout holds up: for tokens and other messages.
+
+    Behind a segment of others that is under way wait, as in an M/G/1 queue, the segment and its
+    acknowledgement; see `btqueue.network.piconet.air`.
+
+    Args:
+        net: network.
+        path: the class.
+        turns: of its flows on the air.
+        others: share of the air that others use.
+        rates: (2,) segments and acknowledgements a second that take tokens where this flow's data do.
+        work: mean time that a segment of others takes of the air, with its acknowledgement.
+    """
+    price = net.prices.sum()
+    # the first packets of a segment go ahead while the last one waits
+    needed = jnp.maximum(price / net.prices.size, price - turns.train * net.token_rate)
+    after_s, room_s = (net.depth - needed) / net.token_rate, net.places * net.prices.mean() / net.token_rate
+    tokens = missing(jnp.stack(rates), jnp.stack([price, net.ack_price]) / net.token_rate)
+    load = jnp.minimum(rates[0] * turns.spacing, MOST_BUSY)
+    port = Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load))
+    others = jnp.minimum(others, MOST_BUSY)
+    under_way = 0.5 * others * work * path.exchange.visit / (1.0 - others)
+    return longest(port, tokens.beyond(after_s, room_s), jnp.asarray(jnp.inf)) + 2.0 * under_way
 
 
 def scale_of(net: Network, path: Path) -> Array:
@@ -395,18 +467,32 @@ def respond(
         seen = rounds(
             structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer, further
         )
-        found.append(_found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto))
+        rates = path.data_before @ data + data[k], path.acks_before @ acks
+        work = others / jnp.maximum(count @ data, TINY)
+        waiting = idle_wait_s(net, path, turns, others, rates, work)
+        found.append(
+            _found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto, waiting)
+        )
     answer = Given(
-        data=jnp.stack([one.duty * one.on_air for one in found]) / most,
-        acks=jnp.stack([one.duty * one.received for one in found]) / most,
-        wait=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.backlog_s for f in found]) for p in paths])
+        data=jnp.stack([one.on_air for one in found]) / most,
+        acks=jnp.stack([one.received for one in found]) / most,
+        wait=jnp.stack([_met(p.tokens_of_acks, [_queued(f) * f.backlog_s for f in found]) for p in paths])
         / net.min_rto,
-        refused=jnp.stack([_met(p.tokens_of_acks, [f.calm.busy * f.full for f in found]) for p in paths]),
+        refused=jnp.stack([_met(p.tokens_of_acks, [_queued(f) * f.full for f in found]) for p in paths]),
         rto=jnp.stack([_timeout(f, net) for f in found]) / net.min_rto,
         level=jnp.stack([one.rounds.level for one in found]) / price,
         before=jnp.stack([one.rounds.before for one in found]),
     )
     return answer, tuple(found)
+
+
+def _queued(found: Found) -> Array:
+    """Return the share of the time in which as much waits for tokens as in a connection that is always busy.
+
+    What is cleared behind a timeout begins with a full bucket: less waits, as round trips are shorter.
+    """
+    always = jnp.maximum(found.rtt_s - found.turns.alone, TINY)
+    return found.calm.busy * jnp.clip((found.busy_rtt_s - found.turns.alone) / always, 0.0, 1.0)
 
 
 def _met(flows: Numbers, values: list[Array]) -> Array:
@@ -415,7 +501,7 @@ def _met(flows: Numbers, values: list[Array]) -> Array:
 
 def _timeout(found: Found, net: Network) -> Array:
     weights = found.rounds.law.samples / found.rounds.law.samples.sum()
-    busy, alone = found.calm.busy, found.turns.alone
+    busy, alone = found.calm.busy, found.idle_rtt_s
     mean = busy * found.busy_rtt_s + (1.0 - busy) * alone
     deviation = (weights * jnp.abs(found.rounds.own.trip - found.rtt_s)).sum()
     deviation = busy * (deviation + jnp.abs(found.busy_rtt_s - mean)) + (1.0 - busy) * jnp.abs(alone - mean)
@@ -434,6 +520,7 @@ def _found(
     others: Array,
     load: Array,
     rto: Array,
+    waiting_s: Array,
 ) -> Found:
     law = seen.law
     # segments by the level that they find: those of rounds, late ones, and those sent again after duplicates
@@ -448,7 +535,12 @@ def _found(
     received = (law.sent - law.lost).sum() + number[seen.own.level.size :] @ through
     sends = number.sum()
     duty = jnp.minimum(load, law.goodput) / law.goodput  # a load may be infinite
-    calm = carried(law, load, lone_loss, rto)
+    calm = carried(structure.window, law, load, lone_loss, (rto, net.backoff))
+
+    def mixed(alone: Array, always: Array) -> Array:
+        """Return a rate: for a segment that goes alone, so many; those of a flow that is always busy."""
+        return duty * ((1.0 - calm.busy) * law.goodput * alone + calm.busy * always)
+
     # late segments are means: no more is delivered than comes
     rounding = jnp.maximum(1.0, law.goodput / received)
     return Found(
@@ -456,10 +548,11 @@ def _found(
         duty=duty,
         calm=calm,
         rtt_s=(law.samples * seen.own.trip).sum() / law.samples.sum(),
+        idle_rtt_s=turns.alone + waiting_s,
         busy_rtt_s=busy_round_trip(structure.window, seen, calm, tokens, turns),
-        sends=sends * rounding,
-        on_air=whole.sum(),
-        received=received * rounding,
+        sends=mixed(1.0 / (1.0 - lone_loss), sends * rounding),
+        on_air=mixed(1.0 / (1.0 - lone_loss), whole.sum()),
+        received=mixed((1.0 - radio.lost) / (1.0 - lone_loss), received * rounding),
         backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),
         waiting=backlog * tokens.rate / tokens.packet,
@@ -548,7 +641,7 @@ def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:
     """Return by how much the classes give other than they are given: rates relative, levels as met."""
     rates = [jnp.abs(getattr(better, name) / getattr(given, name) - 1.0) for name in ("data", "acks", "rto")]
     others = [jnp.abs(getattr(better, name) - getattr(given, name)) for name in ("wait", "refused")]
-    often = jnp.stack([one.rounds.law.law.sum(axis=1) for one in found])
+    often = jnp.stack([one.calm.busy * one.rounds.law.law.sum(axis=1) for one in found])
     levels = (often * jnp.abs(better.level - given.level)).sum(axis=1)
     return jnp.max(jnp.stack([*rates, *others, levels]))
 
@@ -566,17 +659,16 @@ def metrics_of(
     def each(value: Callable[[Found], Array]) -> Array:
         return jnp.stack([value(one) for one in found])
 
-    alone = jnp.stack([turns_of(path.exchange, net, used)[0].alone for path in paths])
     shared = each(lambda one: one.calm.busy)
-    duty = each(lambda one: one.duty)
     return {
         "goodput_kbps": jnp.minimum(net.load, each(lambda one: one.rounds.law.goodput)),
-        "throughput_kbps": duty * each(lambda one: one.sends),
-        "rtt_s": shared * each(lambda one: one.busy_rtt_s) + (1.0 - shared) * alone,
+        "throughput_kbps": each(lambda one: one.sends),
+        "rtt_s": shared * each(lambda one: one.busy_rtt_s)
+        + (1.0 - shared) * each(lambda one: one.idle_rtt_s),
         "timeouts_per_s": each(lambda one: one.calm.timeouts),
         "fast_retransmits_per_s": each(lambda one: one.calm.fast_retransmits),
         "segment_loss": 1.0 - each(lambda one: one.received) / each(lambda one: one.sends),
-        "waiting": duty * each(lambda one: one.waiting),
+        "waiting": each(lambda one: _queued(one) * one.waiting),
         "cycle_s": 2.0 * paths[0].exchange.stations * net.slot_s / jnp.maximum(1.0 - used, 1e-3),
         "slot_utilisation": flows @ (sent * busy).sum(axis=1) * net.slot_s,
     }
