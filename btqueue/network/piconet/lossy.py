@@ -402,7 +402,7 @@ def busy_round_trip(window: int, seen: Rounds, calm: Calm, tokens: Tokens, turns
 
 
 def idle_wait_s(
-    net: Network, path: Path, turns: Turns, others: Array, rates: tuple[Array, Array], work: Array
+    net: Network, path: Path, turns: Turns, others: Array, rates: tuple[Numbers, Numbers], work: Array
 ) -> Array:
     """Return the mean wait of messages that no timeout holds up: for tokens and other messages.
 
