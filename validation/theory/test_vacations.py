@@ -3,6 +3,8 @@
 Service takes 6 slots. The values were each confirmed by simulations of 6e8 slots.
 """
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 from btqueue.queueing.vacations.vacations import (
     VacationQueueSolution,
     exhaustive_service_queue,
+    gated_service_queue,
     limited_service_queue,
 )
 
@@ -187,6 +190,94 @@ def test_one_program_serves_all_capacities_and_limits():
 def test_one_arrival_a_slot_at_most():
     solution = solve(BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2)
     assert float(solution.mean_wait) == pytest.approx(18.745966, abs=5e-7)
+
+
+ROOM, MOST = 4, 2
+COMES = np.array([0.8, 0.12, 0.08])  # nothing, one packet, two
+SERVES = np.array([0.0, 0.0, 0.6, 0.4])
+RESTS = np.array([[0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 1.0, 0.0], [0.0, 0.3, 0.3, 0.4]])  # by packets served
+
+
+def slot_by_slot(gated: bool, limit: float) -> tuple[np.ndarray, float, float]:
+    """Queue at the starts of slots, mean cycle and throughput, from the chain of all that there is to know.
+
+    A state is (serving, slots left, queue, services still allowed, services done).
+    """
+
+    def begin(queue: int, allowed: float, done: int, chance: float) -> list[tuple[tuple, float]]:
+        serving = queue > 0 and allowed > 0
+        law = SERVES if serving else RESTS[min(done, MOST)]
+        state = (queue, allowed if serving else 0, done if serving else 0)
+        return [((serving, left, *state), chance * law[left]) for left in np.flatnonzero(law)]
+
+    def slot(state: tuple) -> tuple[list[tuple[tuple, float]], bool]:
+        serving, left, queue, allowed, done = state
+        after, comes_back = [], not serving and left == 1
+        for packets, chance in enumerate(COMES):
+            there = min(queue + packets, ROOM)
+            if left > 1:
+                after.append(((serving, left - 1, there, allowed, done), chance))
+            elif serving:
+                after += begin(there - 1, allowed - 1, min(done + 1, MOST), chance)
+            else:
+                after += begin(there, min(there, limit) if gated else limit, 0, chance)
+        return after, comes_back
+
+    moves, found = {}, [(False, 1, 0, 0, 0)]
+    while found:
+        if (state := found.pop()) not in moves:
+            moves[state] = slot(state)
+            found += [after for after, _ in moves[state][0]]
+    place = {state: row for row, state in enumerate(moves)}
+    matrix = np.zeros((len(place), len(place)))
+    for state, (after, _) in moves.items():
+        for where, chance in after:
+            matrix[place[state], place[where]] += chance
+    equations = np.vstack([matrix.T - np.eye(len(place)), np.ones(len(place))])
+    law = np.linalg.lstsq(equations, np.eye(len(place) + 1)[-1], rcond=None)[0]
+    queue = np.bincount([state[2] for state in moves], law, ROOM + 1)
+    visits = law @ [comes_back for _, comes_back in moves.values()]
+    served = law @ [state[0] and state[1] == 1 for state in moves]
+    return queue, 1.0 / float(visits), float(served)
+
+
+QUEUE: dict[str, Any] = {
+    "arrivals": BernoulliBatches(0.2, [0.0, 0.6, 0.4]),
+    "service": SERVES,
+    "vacations": RESTS,
+    "capacity": ROOM,
+}
+
+
+@pytest.mark.parametrize(
+    ("solved", "gated", "limit"),
+    [
+        (lambda: limited_service_queue(**QUEUE, limit=MOST), False, MOST),
+        (lambda: gated_service_queue(**QUEUE, limit=MOST), True, MOST),
+        (lambda: gated_service_queue(**{**QUEUE, "vacations": RESTS[[0, 1, 2, 2, 2]]}), True, np.inf),
+        (lambda: exhaustive_service_queue(**QUEUE), False, np.inf),
+    ],
+    ids=["limited", "gated and limited", "gated", "exhaustive"],
+)
+def test_every_discipline_slot_by_slot(solved, gated: bool, limit: float):
+    queue, cycle, throughput = slot_by_slot(gated, limit)
+    solution = solved()
+    np.testing.assert_allclose(solution.occupancy, queue, atol=1e-12)
+    assert float(solution.mean_cycle) == pytest.approx(cycle, rel=1e-11)
+    assert float(solution.throughput) == pytest.approx(throughput, rel=1e-11)
+    offered = COMES @ np.arange(3)
+    assert float(solution.packet_loss) == pytest.approx(1.0 - throughput / offered, rel=1e-10)
+
+
+def test_one_limited_and_gated_of_one_are_the_same():
+    queue: dict[str, Any] = {
+        "arrivals": PoissonBatches(0.02, FIVE),
+        "service": SERVICE,
+        "vacations": LONG,
+        "capacity": 15,
+    }
+    gated, limited = gated_service_queue(**queue, limit=1), limited_service_queue(**queue, limit=1)
+    np.testing.assert_allclose(gated.occupancy, limited.occupancy, atol=1e-14)
 
 
 def test_loss_is_differentiable():
