@@ -19,7 +19,7 @@ violation is a fault of the answer, not of the certificate:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,10 @@ STANDARD_ERRORS = 3.0
 """Of a sampled answer, whose `residual` is one: chance alone goes beyond in 1 of 700."""
 NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that may be above 1."""
+
+
+Metrics = Mapping[Hashable, xr.Variable]
+"""Metrics of an answer and coordinates, without their indexes, which take longer than the laws."""
 
 
 class ImpossibleAnswer(RuntimeError):
@@ -78,14 +82,15 @@ def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate
         answer: metrics of shape (flow,), (queue,) or none, as `btqueue.solve` returns them; of a simulation,
             their means over replications.
     """
+    metrics = answer.variables
     plan = topology(scenario)
     names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
-    yield from _ranges(answer)
-    if "goodput_kbps" not in answer:
+    yield from _ranges(metrics)
+    if "goodput_kbps" not in metrics:
         return
-    goodput = answer["goodput_kbps"].values
+    goodput = metrics["goodput_kbps"].values
     of_flows = {
-        "is sent": _sent(scenario, plan, answer),
+        "is sent": _sent(scenario, plan, metrics),
         "is offered": _offered(scenario, plan),
         "its window allows": window_kbps(scenario),
     }
@@ -94,16 +99,16 @@ def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate
             yield Certificate(
                 value, bound, f"the goodput of {name} is {value:.6g} kbit/s, more than {words}: {bound:.6g}"
             )
-    yield from _first_sends(scenario, plan, names, answer)
+    yield from _first_sends(scenario, plan, names, metrics)
     room = capacity(scenario)
     for name, used in zip(room.names, room.used(np.nan_to_num(goodput)), strict=True):
         yield Certificate(used, 1.0, f"the goodputs would keep {name} busy for {used:.6g} times its time")
-    yield from _little(scenario, plan, names, answer)
-    yield from _losses(scenario, plan, names, answer)
+    yield from _little(scenario, plan, names, metrics)
+    yield from _losses(scenario, plan, names, metrics)
 
 
-def _ranges(answer: xr.Dataset) -> Iterator[Certificate]:
-    for name, values in answer.data_vars.items():
+def _ranges(metrics: Metrics) -> Iterator[Certificate]:
+    for name, values in metrics.items():
         if (metric := METRICS.get(str(name))) is None:
             continue
         for value in np.ravel(values.values):
@@ -112,15 +117,15 @@ def _ranges(answer: xr.Dataset) -> Iterator[Certificate]:
                 yield Certificate(value, 1.0, f"{name} is {value:.6g}, above 1")
 
 
-def _sent(scenario: Scenario, plan: Topology, answer: xr.Dataset) -> np.ndarray:
+def _sent(scenario: Scenario, plan: Topology, metrics: Metrics) -> np.ndarray:
     """Return what is sent of each flow, less what is known not to arrive (kbit/s)."""
-    if "throughput_kbps" not in answer:
+    if "throughput_kbps" not in metrics:
         return np.full(len(plan.flows), np.inf)
-    sent = answer["throughput_kbps"].values
-    if "segment_loss" not in answer:
+    sent = metrics["throughput_kbps"].values
+    if "segment_loss" not in metrics:
         return sent
     alike = np.array([segments_of(scenario, flow).alike for flow in plan.flows])
-    return np.where(alike, sent * (1.0 - np.clip(answer["segment_loss"].values, 0.0, 1.0)), sent)
+    return np.where(alike, sent * (1.0 - np.clip(metrics["segment_loss"].values, 0.0, 1.0)), sent)
 
 
 def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
@@ -135,15 +140,20 @@ def _load_kbps(scenario: Scenario, flow: FlowPlan) -> float:
 
 
 def _first_sends(
-    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
     """Yield that what is sent, and not for the second time, was offered."""
-    again = answer.get("retransmissions_per_s", 0.0 if scenario.transport.protocol == "none" else None)
-    if "throughput_kbps" not in answer or again is None:
+    if "retransmissions_per_s" in metrics:
+        again = metrics["retransmissions_per_s"].values
+    elif scenario.transport.protocol == "none":
+        again = np.zeros(1)
+    else:
+        return
+    if "throughput_kbps" not in metrics:
         return
     full = scenario.transport.mss_bytes * 8 / 1000
     most = _offered(scenario, plan) + np.broadcast_to(again, len(names)) * full
-    for name, value, bound in zip(names, answer["throughput_kbps"].values, most, strict=True):
+    for name, value, bound in zip(names, metrics["throughput_kbps"].values, most, strict=True):
         yield Certificate(
             value, bound,
             f"the throughput of {name} is {value:.6g} kbit/s, over load and repetitions: {bound:.6g}",
@@ -151,17 +161,17 @@ def _first_sends(
 
 
 def _little(
-    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
     transport = scenario.transport
-    lossless = "segment_loss" in answer and not any(
-        np.nan_to_num(answer[name].values).any()
-        for name in answer.data_vars
+    lossless = "segment_loss" in metrics and not any(
+        np.nan_to_num(metrics[name].values).any()
+        for name in metrics
         if name == "timeouts_per_s" or "loss" in str(name)
     )
-    if transport.protocol == "tcp" and not transport.delayed_ack and lossless and "rtt_s" in answer:
+    if transport.protocol == "tcp" and not transport.delayed_ack and lossless and "rtt_s" in metrics:
         for flow, name, rate, trip in zip(
-            plan.flows, names, answer["goodput_kbps"].values, answer["rtt_s"].values, strict=True
+            plan.flows, names, metrics["goodput_kbps"].values, metrics["rtt_s"].values, strict=True
         ):
             sent, window = segments_of(scenario, flow), window_of(scenario, flow)
             value = rate * trip * sent.number / sent.kilobits
@@ -170,18 +180,18 @@ def _little(
                 f"{rate:.6g} kbit/s of {name}, each segment under way for {trip:.6g} s, are {value:.6g} "
                 f"segments under way, and the window is {window}",
             )  # fmt: skip
-    if "sessions_per_s" in answer and "session_time_s" in answer:
+    if "sessions_per_s" in metrics and "session_time_s" in metrics:
         pause = scenario.traffic.pause_s
         for name, rate, time in zip(
-            names, answer["sessions_per_s"].values, answer["session_time_s"].values, strict=True
+            names, metrics["sessions_per_s"].values, metrics["session_time_s"].values, strict=True
         ):
             yield Certificate(
                 rate * (time + pause), 1.0,
                 f"{rate:.6g} sessions a second of {name}, one after the other, of {time:.6g} s, do not fit",
             )  # fmt: skip
-    if "queue_packets" in answer:
+    if "queue_packets" in metrics:
         places = _places(scenario, plan)
-        for queue, value in zip(answer["queue"].values, answer["queue_packets"].values, strict=True):
+        for queue, value in zip(metrics["queue"].values, metrics["queue_packets"].values, strict=True):
             bound = places.get(str(queue), np.inf)
             yield Certificate(value, bound, f"{value:.6g} packets in a queue ({queue}) of {bound:g} places")
 
@@ -201,14 +211,14 @@ def _places(scenario: Scenario, plan: Topology) -> dict[str, float]:
 
 
 def _losses(
-    scenario: Scenario, plan: Topology, names: list[str], answer: xr.Dataset
+    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
     """Yield that lost segments have lost packets, where all places that can lose some are given."""
     lossy = [name for name in _losing(scenario, plan) if name != "segment_loss"]
-    if "segment_loss" not in answer or any(name not in answer for name in lossy):
+    if "segment_loss" not in metrics or any(name not in metrics for name in lossy):
         return
-    lost = sum((np.broadcast_to(answer[name].values, len(names)) for name in lossy), np.zeros(len(names)))
-    for flow, name, value, share in zip(plan.flows, names, answer["segment_loss"].values, lost, strict=True):
+    lost = sum((np.broadcast_to(metrics[name].values, len(names)) for name in lossy), np.zeros(len(names)))
+    for flow, name, value, share in zip(plan.flows, names, metrics["segment_loss"].values, lost, strict=True):
         packets = packets_of(scenario, flow)
         hops = len(plan.route(flow.source, flow.target)) if scenario.network.relay == "segment" else 1
         if not (np.isfinite(packets) and np.isfinite(share)):

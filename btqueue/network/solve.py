@@ -66,8 +66,9 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
-    require_built(scenario)
     models = candidates(scenario)
+    if not models:
+        require_built(scenario)
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
         return _solved(scenario, *chosen, ahead).because("as run.solver says")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
@@ -83,6 +83,7 @@ class Description:
     flows: tuple[Flow, ...]
     network: Traits
 
+    @cached_property
     def traits(self) -> dict[Trait, str]:
         """Return all traits, each once, with what has it: the network, a kind of station, a law."""
         found = dict.fromkeys(self.network, "network")

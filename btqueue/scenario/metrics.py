@@ -175,7 +175,7 @@ def describe(dataset: xarray.Dataset) -> xarray.Dataset:
     are no metrics are left as they are.
     """
     described = dataset.copy()
-    for name, variable in described.data_vars.items():
+    for name, variable in described.variables.items():
         base = str(name).removesuffix("_ci95")
         metric = METRICS.get(base)
         if metric is not None:

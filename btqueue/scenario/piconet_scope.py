@@ -239,7 +239,7 @@ def _sources(s: Scenario) -> Iterator[Limit]:
             f"at least {least:g}, twice transport.ack_delay_s, so that no segment times out in its receiver"
         )
         yield Limit("transport.min_rto_s", transport.min_rto_s, available)
-    for one in description(s).traits():
+    for one in description(s).traits:
         if one.kind == "transport.receive_window_segments" and one.value > LARGEST_WINDOW:
             yield Limit(one.key, one.value, f"at most {LARGEST_WINDOW}")
         if one.kind == "traffic.start_s" and one.value > warmup:
@@ -334,7 +334,7 @@ def unknown_if_lost(s: Scenario) -> Iterator[Limit]:
         if places < needed:
             yield Limit(key, places, f"at least {needed}: a fast retransmit takes {LEAST_ROOM} segments")
     if (enabled and waiting < window * (packets + ack)) or any(n < window * packets for _, n in _queues(s)):
-        for one in description(s).traits():
+        for one in description(s).traits:
             if one.value != WHERE_LOST.get(one.kind, one.value):
                 yield Limit(one.key, one.value, shown(WHERE_LOST[one.kind]))
 
@@ -354,7 +354,7 @@ def _senders(s: Scenario) -> Iterator[Limit]:
             available = f"at most {LARGEST_ROUND} with delayed acknowledgements where segments can be lost"
             yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
     variants = set()
-    for one in description(s).traits():
+    for one in description(s).traits:
         if one.kind == "transport.variant":
             variants.add(one.value)
         if one.kind == "transport.receive_window_segments" and one.key != one.kind:
@@ -375,7 +375,7 @@ def given_up_late(s: Scenario) -> bool:
 
 def not_in_law(s: Scenario) -> Iterator[Limit]:
     """Yield keys that TCP's law leaves out where the radio loses segments."""
-    for one in description(s).traits() if given_up(s) and s.transport.protocol == "tcp" else ():
+    for one in description(s).traits if given_up(s) and s.transport.protocol == "tcp" else ():
         usual = WHERE_LOST.get(one.kind, one.value)
         if one.value != usual and (one.kind not in IN_LAW or one.value == "vegas"):
             yield Limit(one.key, one.value, shown(usual))

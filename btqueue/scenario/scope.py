@@ -54,7 +54,7 @@ def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
 
     Each is about the key that brought the trait in. Keys that make no difference are no problem.
     """
-    traits = description(scenario).traits()
+    traits = description(scenario).traits
     found = [
         Limit(one.key, one.value, _listed(allowed), traits.get(one, ""))
         for kind, allowed in scope.values.items()

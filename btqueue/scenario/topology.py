@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
 from btqueue.scenario.flow_patterns import flows_of
@@ -201,6 +201,12 @@ def topology(scenario: Scenario) -> Topology:
     Raises:
         ScenarioError: for every flow whose two ends are not connected.
     """
+    frozen: Any = scenario  # and so hashable
+    return _topology(frozen)
+
+
+@lru_cache(maxsize=16)
+def _topology(scenario: Scenario) -> Topology:
     network = scenario.network
     nodes = network.node_names
     number = {name: i for i, name in enumerate(nodes)}

@@ -104,7 +104,7 @@ def active_flows(network: Network) -> tuple[Flow, ...]:
 
 def own_keys(s: Scenario, kinds: Iterable[str] = COMMON) -> Iterator[Limit]:
     """Yield what single flows have of their own, other than all."""
-    for one in description(s).traits():
+    for one in description(s).traits:
         if one.kind in kinds and one.key != one.kind:
             (common,) = given(s, one.kind)
             if one.value != common.value:

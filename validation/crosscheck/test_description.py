@@ -23,7 +23,7 @@ SHORT = {"run.duration_s": 3.0, "run.warmup_s": 0.0, "run.replications": 2, "run
 
 def left_out(scenario: Scenario) -> list[Key]:
     """Return the keys that make no difference to the scenario, by its description."""
-    there = {one.kind for one in description(scenario).traits()}
+    there = {one.kind for one in description(scenario).traits}
     return [key for key in TRAITS if key.name not in there]
 
 

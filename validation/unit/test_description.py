@@ -33,7 +33,7 @@ def stations(scenario: Scenario, way: str) -> list[str]:
 
 def kinds(scenario: Scenario) -> set[str]:
     """Return the kinds of all traits."""
-    return {one.kind for one in description(scenario).traits()}
+    return {one.kind for one in description(scenario).traits}
 
 
 def test_a_segment_of_a_ring_passes_bucket_uplink_central_and_downlink():
@@ -69,7 +69,7 @@ def test_a_station_stands_once_whoever_passes_it():
 
 def test_a_trait_names_the_key_that_gives_it():
     scenario = Scenario().changed({**STAR, "network.flows": own(variant="sack")})
-    traits = {one.key: one.value for one in description(scenario).traits() if one.kind == "transport.variant"}
+    traits = {one.key: one.value for one in description(scenario).traits if one.kind == "transport.variant"}
     assert traits == {"network.flows[1].variant": "sack", "transport.variant": "newreno"}
     assert [flow.transport.name for flow in description(scenario).flows] == ["sack", "newreno"]
 

@@ -99,7 +99,7 @@ def _without_trait(
     varied: Sequence[Factor], names: Sequence[str], scenario: Scenario
 ) -> dict[str, dict[str, Derivative | None]]:
     """Return the derivatives by keys that make no difference to the scenario."""
-    there = {one.kind for one in description(scenario).traits()}
+    there = {one.kind for one in description(scenario).traits}
     quiet = [factor.key for factor in varied if is_trait(factor.key) and factor.key not in there]
     return {key: dict.fromkeys(names, FLAT) for key in quiet}
 
