@@ -160,9 +160,7 @@ def _first_sends(
         )  # fmt: skip
 
 
-def _little(
-    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
-) -> Iterator[Certificate]:
+def _little(scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics) -> Iterator[Certificate]:
     transport = scenario.transport
     lossless = "segment_loss" in metrics and not any(
         np.nan_to_num(metrics[name].values).any()
@@ -210,9 +208,7 @@ def _places(scenario: Scenario, plan: Topology) -> dict[str, float]:
     }
 
 
-def _losses(
-    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
-) -> Iterator[Certificate]:
+def _losses(scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics) -> Iterator[Certificate]:
     """Yield that lost segments have lost packets, where all places that can lose some are given."""
     lossy = [name for name in _losing(scenario, plan) if name != "segment_loss"]
     if "segment_loss" not in metrics or any(name not in metrics for name in lossy):

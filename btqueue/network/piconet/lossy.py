@@ -32,7 +32,10 @@ SETTLING = 4
 """Times that levels follow each other's changes before the flows are found again."""
 FEW_STEPS = 16
 """Steps within which that arrives, unless buffers refuse segments and levels decide on the flows."""
-MOST_ITERATIONS = 100
+EXTRAPOLATED, SETTLED, MOST_ITERATIONS = 100, 130, 240
+"""Steps up to which they are extrapolated, up to which levels settle within each, and in all."""
+SHARE = 0.4
+"""Of a step that is taken after that."""
 MOST_BUSY = 0.95
 """Share of the air up to which the others may use it."""
 OF_EXPONENTIAL = 2.0 / np.e
@@ -600,7 +603,10 @@ def solve(
 
 
 def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
-    """Search the fixed point: with levels that settle at each step, else, where buffers refuse, damped."""
+    """Search the fixed point: with levels that settle at each step, else, where buffers refuse, damped.
+
+    Extrapolation is the quicker one; where it goes astray, a share of each step is what settles.
+    """
     paths, net, tolerance = question
     structure, price = round_structure(window), net.prices.sum()
     ones = jnp.ones(len(kinds))
@@ -611,9 +617,12 @@ def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
 
     def advance(carry: tuple[Acceleration, Array]) -> tuple[Acceleration, Array]:
         now, _ = carry
-        afresh = start_acceleration(start)._replace(iterations=now.iterations)
-        now = jax.tree.map(partial(jnp.where, now.iterations == FEW_STEPS), afresh, now)
-        quick = now.iterations < FEW_STEPS
+        count = now.iterations
+        afresh = start_acceleration(start)._replace(iterations=count)
+        again = (count == FEW_STEPS) | (count == EXTRAPOLATED)
+        now = jax.tree.map(partial(jnp.where, again), afresh, now)
+        astray = count >= EXTRAPOLATED
+        quick = jnp.where(astray, count < SETTLED, count < FEW_STEPS)
         given = unravel(now.vector)
         given = given._replace(
             level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] +
@@ -627,7 +636,9 @@ def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
         # begun afresh, it may have an answer
         gap = jnp.nan_to_num(mismatch(given, better, found), nan=jnp.inf)
         better = better._replace(level=jnp.where(quick, better.level, 0.5 * (given.level + better.level)))
-        return accelerated_step(lambda _: ravel_pytree(better)[0], now), gap
+        slower = now.vector + SHARE * (ravel_pytree(better)[0] - now.vector)
+        now = accelerated_step(lambda _: ravel_pytree(better)[0], now)
+        return now._replace(vector=jnp.where(astray, slower, now.vector)), gap
 
     def unfinished(carry: tuple[Acceleration, Array]) -> Array:
         now, gap = carry
