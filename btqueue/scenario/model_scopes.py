@@ -8,6 +8,7 @@ from types import MappingProxyType
 from btqueue.scenario.bulk_transfer_scope import BULK_TRANSFER, not_bulk_transfer
 from btqueue.scenario.chain_scope import CHAIN, not_a_chain
 from btqueue.scenario.flow_patterns import flows_of, ring
+from btqueue.scenario.multihop_scope import MULTIHOP, not_multihop
 from btqueue.scenario.piconet_scope import PICONET, not_a_piconet
 from btqueue.scenario.request_reply_scope import REQUEST_REPLY, not_request_reply
 from btqueue.scenario.scatternet_scope import SCATTERNET, not_a_scatternet
@@ -53,6 +54,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply, always),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
+        "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
         "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
     }
 )

@@ -109,7 +109,7 @@ def test_each_solver_has_models_of_its_own():
 
 def test_a_solver_that_cannot_is_refused_and_the_other_one_named():
     with pytest.raises(NotBuiltYet) as refusal:
-        bt.solve(bt.load("venugopal-2006/scatternet-6").with_(run__solver="analytic"))
+        bt.solve(bt.load("venugopal-2006/scatternet-errors-6").with_(run__solver="analytic"))
     assert (refusal.value.key, refusal.value.value) == ("run.solver", "analytic")
     assert "followed" in refusal.value.allowed
     with pytest.raises(NotBuiltYet) as refusal:

@@ -1,0 +1,1 @@
+"""Networks of several piconets that walk-in bridges join: one fixed point."""

@@ -1,0 +1,97 @@
+"""What the queueing model of several piconets covers: flows of segments that walk-in bridges carry on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from btqueue.scenario.network import Network, PiconetNames
+from btqueue.scenario.scope import Limit
+from btqueue.scenario.unrepeated_scope import COMMON, UNREPEATED, active_flows, not_plain_segments, own_keys
+
+if TYPE_CHECKING:
+    from btqueue.scenario.scenario import Scenario
+
+MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        **{
+            key: values
+            for key, values in UNREPEATED.items()
+            if key not in ("radio.per", "link.l2cap_header_bytes", "transport.header_bytes")
+        },
+        "network.relay": ("packet", "segment"),
+        "network.topology": ("scatternet", "chain", "custom"),
+        "radio.model": ("perfect", "constant"),
+        "link.arq": ("none", "unlimited"),
+        "link.flush_timeout_s": (None,),
+        "polling.discipline": ("e-limited", "1-limited"),
+        "polling.bridge_schedule": ("walk-in",),
+        "polling.residence": ("visit",),
+        "polling.switch_delay": (False,),
+        "traffic.source": ("poisson",),
+        "transport.variant": ("newreno", "reno", "tahoe", "sack"),
+        "run.jitter_s": (0,),
+    }
+)
+"""Any number of piconets, joined by walk-in bridges, with loads that they carry."""
+
+MOST_FLOWS = 64
+"""Flows of a network, for cost: each is a class of its own."""
+MOST_LINKS = 256
+"""Links of a network, for cost."""
+
+
+def not_multihop(s: Scenario) -> Iterator[Limit]:
+    """Yield what the model does not cover, and no list of values can say."""
+    network, piconets = s.network, s.network.piconet_names
+    if network.topology not in MULTIHOP["network.topology"]:
+        return
+    if len(piconets) < 2:
+        key = {"custom": "piconet_list", "chain": "hops"}.get(network.topology, "piconets")
+        yield Limit(f"network.{key}", getattr(network, key), "two piconets at least")
+        return
+    yield from not_plain_segments(s)
+    yield from own_keys(s, COMMON)
+    lossy = s.radio.model != "perfect" or s.radio.per
+    if s.link.arq == "none" and lossy:
+        yield Limit("link.arq", "none", '"unlimited" on a radio with errors')
+    if s.link.l2cap_header_bytes + s.transport.header_bytes == 0:
+        yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
+    flows = active_flows(network)
+    if len(flows) > MOST_FLOWS:
+        yield Limit("network.flows", len(flows), f"at most {MOST_FLOWS} flows")
+    if sum(len(piconet.members) for piconet in piconets) > MOST_LINKS:
+        available = f"at most {MOST_LINKS} members of all piconets together"
+        yield Limit("network.piconets", len(piconets), available)
+    if network.relay == "segment" and s.flow_control.enabled:
+        yield Limit("network.relay", "segment", '"packet" where there are token buckets')
+    yield from _bridges(network, piconets)
+
+
+def _bridges(network: Network, piconets: tuple[PiconetNames, ...]) -> Iterator[Limit]:
+    """Yield bridges of a kind that is not covered, and flows that begin or end at one."""
+    memberships = Counter(name for p in piconets for name in (p.central, *p.members))
+    if not any(count > 1 for count in memberships.values()):
+        yield Limit("network.topology", network.topology, "piconets that a bridge joins")
+        return
+    for name, count in memberships.items():
+        if count > 2:
+            yield Limit("network.piconet_list", name, f"bridges between two piconets, not {count}")
+            return
+    for flow in active_flows(network):
+        if max(memberships[flow.source], memberships[flow.target]) > 1 or flow.source == flow.target:
+            available = "flows between two devices that are no bridges"
+            yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
+            return
+    # where a central goes while it is away
+    goes = {p.central: other.central for p in piconets for other in piconets if p.central in other.members}
+    for start in goes:
+        seen, now = {start}, goes[start]
+        while now in goes and now not in seen:
+            seen.add(now)
+            now = goes[now]
+        if now in seen:
+            yield Limit("network.piconet_list", start, "bridges that do not wait for each other in a circle")
+            return
