@@ -405,31 +405,42 @@ def busy_round_trip(window: int, seen: Rounds, calm: Calm, tokens: Tokens, turns
 
 
 def idle_wait_s(
-    net: Network, path: Path, turns: Turns, others: Array, rates: tuple[Numbers, Numbers], work: Array
+    window: int,
+    net: Network,
+    path: Path,
+    turns: Turns,
+    others: Array,
+    rates: tuple[Numbers, Numbers, Numbers],
+    work: Array,
 ) -> Array:
     """Return the mean wait of messages that no timeout holds up: for tokens and other messages.
 
-    Behind a segment of others that is under way wait, as in an M/G/1 queue, the segment and its
-    acknowledgement; see `btqueue.network.piconet.air`.
+    A segment of others may be under way when a segment comes, as in an M/G/1 queue
+    (`btqueue.network.piconet.air`). An acknowledgement comes out of a visit, so that none is; it waits behind
+    the data of its port.
 
     Args:
+        window: receive window, of which all but one segment may be ahead.
         net: network.
         path: the class.
         turns: of its flows on the air.
         others: share of the air that others use.
-        rates: (2,) segments and acknowledgements a second that take tokens where this flow's data do.
+        rates: segments and acknowledgements a second that take tokens where this flow's data do, and segments
+            a second where its acknowledgements do.
         work: mean time that a segment of others takes of the air, with its acknowledgement.
     """
     price = net.prices.sum()
     # the first packets of a segment go ahead while the last one waits
     needed = jnp.maximum(price / net.prices.size, price - turns.train * net.token_rate)
     after_s, room_s = (net.depth - needed) / net.token_rate, net.places * net.prices.mean() / net.token_rate
-    tokens = missing(jnp.stack(rates), jnp.stack([price, net.ack_price]) / net.token_rate)
-    load = jnp.minimum(rates[0] * turns.spacing, MOST_BUSY)
-    port = Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load))
+    tokens = missing(jnp.stack(rates[:2]), jnp.stack([price, net.ack_price]) / net.token_rate)
+    port, back = jnp.minimum(jnp.stack(rates[::2]) * turns.spacing, MOST_BUSY)
+    tail, behind = (Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load)) for load in (port, back))
+    most = (window - 1.0) * turns.spacing
     others = jnp.minimum(others, MOST_BUSY)
     under_way = 0.5 * others * work * path.exchange.visit / (1.0 - others)
-    return longest(port, tokens.beyond(after_s, room_s), jnp.asarray(jnp.inf)) + 2.0 * under_way
+    own = longest(tail, tokens.beyond(after_s, room_s), most)
+    return own + under_way + behind.between(jnp.zeros(()), most)
 
 
 def scale_of(net: Network, path: Path) -> Array:
@@ -470,9 +481,9 @@ def respond(
         seen = rounds(
             structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer, further
         )
-        rates = path.data_before @ data + data[k], path.acks_before @ acks
+        rates = path.data_before @ data + data[k], path.acks_before @ acks, path.tokens_of_acks @ data
         work = others / jnp.maximum(count @ data, TINY)
-        waiting = idle_wait_s(net, path, turns, others, rates, work)
+        waiting = idle_wait_s(structure.window, net, path, turns, others, rates, work)
         found.append(
             _found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto, waiting)
         )
