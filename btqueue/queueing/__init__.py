@@ -2,13 +2,12 @@
 
 From the ground up:
 
-* `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end; residual lives;
+* `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end;
 * `traffic`: what comes, batches of packets (`arrivals`);
 * `chains`: Markov chains (`markov`, `absorbing`, `birth_death`, `quasi_birth_death`);
 * `single`: one queue (`single_queue`, `finite_queue`, `two_speed_server`);
 * `vacations`: one queue with room for K whose server goes away;
 * `polling`: one server for several queues, and the law that their waits keep (`conservation`);
-* `bridges`: who carries packets between places and is polled in each, there or not;
 * `closed_forms`, `traffic_forms`: where there are formulas.
 
 `fixed_point` and `implicit` iterate and differentiate what is iterated.
