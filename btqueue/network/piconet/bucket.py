@@ -86,15 +86,6 @@ class Bucket(NamedTuple):
     packets: Array
 
 
-class Solution(NamedTuple):
-    """A queue of packets: shares of packets and batches lost, of time with a wait, mean number waiting."""
-
-    packet_loss: Array
-    batch_loss: Array
-    delayed: Array
-    waiting: Array
-
-
 class Control(NamedTuple):
     """Token rate (bytes/s), depth (bytes), buffer (packets) of every bucket."""
 
@@ -147,7 +138,7 @@ def bucket(
     found = by_room(law, whole + both, room + both)
     lost, waiting = (
         between(between(values, control.buffer - room), depth - whole)
-        for between, values in ((geometric, found.batch_loss), (linear, found.waiting))
+        for between, values in ((geometric, found.train_loss), (linear, found.packets))
     )
     return Bucket(jnp.where(used, lost, 0.0), jnp.where(used, waiting, 0.0))
 
@@ -170,7 +161,7 @@ def queue_loss(rate: Array, law: Array, service_s: Array, places: Array, size: i
     kept = jnp.minimum(jnp.where(used, rate, 1.0), MOST_LOAD / (mean * service_s))
     followed = levels(kept, law, service_s, size)
     rooms = jnp.floor(places) - 1.0 + jnp.arange(2.0)
-    low, high = jax.vmap(queue, (None, None, 0))(followed, jnp.ones(()), rooms).batch_loss
+    low, high = jax.vmap(queue, (None, None, 0))(followed, jnp.ones(()), rooms).train_loss
     return jnp.where(used, low + (places - jnp.floor(places)) * (high - low), 0.0)
 
 
@@ -264,18 +255,15 @@ class Levels(NamedTuple):
     """The queue without limit, by level 0 to K - 1; not normalised.
 
     Attributes:
-        rate, sizes, token_time: of the batches, law of their packets, time of a token.
+        rate, token_time: of the batches, and of a token.
         departures: sums of the law at the ends of token times.
-        occupancy: sums of the time at each level, a batch or a token time.
         passed: batches that find room in so many places, times that time.
-        below: sums of `occupancy`.
+        below: sums of the sums of the time at each level, a batch or a token time.
     """
 
     rate: Array
-    sizes: Array
     token_time: Array
     departures: Array
-    occupancy: Array
     passed: Array
     below: Array
 
@@ -317,16 +305,14 @@ def levels(rate: Array, sizes: Array, token_time: Array, size: int) -> Levels:
     below = jnp.cumsum(occupancy)
     return Levels(
         rate=rate,
-        sizes=sizes,
         token_time=token_time,
         departures=jnp.cumsum(jnp.concatenate([jnp.ones(1), after])),
-        occupancy=below,
         passed=below - _window(occupancy, larger),
         below=jnp.cumsum(below),
     )
 
 
-def queue(law: Levels, depth: Array, buffer: Array) -> Solution:
+def queue(law: Levels, depth: Array, buffer: Array) -> Bucket:
     """Cut the levels off at a capacity, of which the first packets of a batch that do not all fit get in."""
     most = law.departures.size - 1
     capacity = jnp.clip(depth + buffer, 1, most).astype(int)
@@ -335,15 +321,10 @@ def queue(law: Levels, depth: Array, buffer: Array) -> Solution:
     def up_to(sums: Array, level: Array) -> Array:
         return jnp.where(level >= 0, sums[jnp.maximum(level, 0)], 0.0)
 
-    ended = law.departures[capacity - 1]
-    total = ended * law.token_time + 1.0 / law.rate
-    offered = law.rate * (law.sizes @ jnp.arange(law.sizes.size))
+    total = law.departures[capacity - 1] * law.token_time + 1.0 / law.rate
     waiting = (capacity - depth) - (up_to(law.below, capacity - 1) - up_to(law.below, depth - 1)) / total
-    return Solution(
-        packet_loss=jnp.maximum(1.0 - ended / total / offered, 0.0),
-        batch_loss=jnp.maximum(1.0 - law.passed[capacity] / total, 0.0),
-        delayed=1.0 - up_to(law.occupancy, depth - 1) / total,
-        waiting=jnp.maximum(waiting, 0.0),
+    return Bucket(
+        train_loss=jnp.maximum(1.0 - law.passed[capacity] / total, 0.0), packets=jnp.maximum(waiting, 0.0)
     )
 
 

@@ -20,7 +20,7 @@ from jax.flatten_util import ravel_pytree
 from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, after_idling, rounds
-from btqueue.network.piconet.tails import Tail, longest
+from btqueue.network.piconet.tails import TINY, Tail, longest
 from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
 from btqueue.queueing.implicit import Evaluated, at_root
 from btqueue.transport.round_law import FORGOTTEN, RoundLaw, three_of
@@ -45,10 +45,8 @@ MEMORY_OF_DEVIATION = 0.25
 FREE_RATE, FREE_DEPTH = 1e15, 1e9
 """Tokens (bytes/s, bytes) that hold nothing back."""
 
-FURTHER = 6
+FURTHER = 40
 """Expiries of a timer after the first one that are counted."""
-
-TINY = 1e-30
 
 CONSTANT, SINGLE, PAIR, SAME, SHORT_VISITS, LONE = range(6)
 """Channels that a segment meets: none that changes, that of one link, those of two links, one for both hops,
@@ -241,17 +239,18 @@ def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, 
     following = move(turns.answer) @ back
     between = jnp.maximum(exchange.way - 2.0 * exchange.train, 0.0) * slot
     rest = data[-1]  # when the last packet has gone up, it comes down
+    up = 2.0 * net.data_slots.sum() - net.data_slots[-1] if kind == LONE else exchange.train
     if kind == LONE:  # what goes up comes down in the next frame, beside the packet that goes up then
         data, gaps = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]]), 0.0 * gaps
     if kind == SHORT_VISITS:  # each comes down before the next goes up
         data = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]])
-        gaps = jnp.maximum(gaps - net.data_slots[1:] * slot, 0.0)
+        gaps = jnp.maximum(gaps - net.data_slots[:-1] * slot, 0.0)
 
     def fates(later: Array) -> Array:
         through = jnp.broadcast_to(data[0], (*later.shape[:-1], 2, 2))
         for place in range(later.shape[-1]):
             through = through @ (move(gaps[place] + later[..., place]) @ data[place + 1])
-        along = move(exchange.train * slot + later.sum(axis=-1))
+        along = move(up * slot + later.sum(axis=-1))
         heard = following.sum(axis=1) * (1.0 - refused)
         if kind == PAIR:
             answered = paired(through * own.sum(axis=1) * (1.0 - refused), through * following.sum(axis=1))
@@ -334,7 +333,7 @@ class Stall(NamedTuple):
     held_up: Array
 
 
-def stall(window: int, lost: Array, coming: Array, backoff: Array) -> Stall:
+def stall(window: int, lost: Array, coming: Array, longer: Array) -> Stall:
     """Return what a lost message comes to that found the connection idle.
 
     A loss leaves such a connection a window of two segments, which grows by one in as many acknowledgements.
@@ -346,7 +345,7 @@ def stall(window: int, lost: Array, coming: Array, backoff: Array) -> Stall:
         window: receive window (segments).
         lost: chance that a message, or its acknowledgement, is lost.
         coming: mean messages, of a Poisson process, in the time of a timer.
-        backoff: factor of each expiry.
+        longer: (FURTHER,) how much longer each further timer is.
     """
     sizes = jnp.arange(min(2, window), window + 1.0)
     reached = (1.0 - lost) ** (jnp.cumsum(sizes) - sizes)
@@ -362,11 +361,11 @@ def stall(window: int, lost: Array, coming: Array, backoff: Array) -> Stall:
     missing = (within * chance * (sizes[:, None] - 1.0 - behind)).sum(axis=1)
     beyond = full * (coming - (sizes - 1.0) + missing)
     expires, beyond = share @ expires, share @ beyond
-    further = (backoff * lost) ** np.arange(1, FURTHER + 1)
-    return Stall(expires / (1.0 - lost), beyond + expires * coming * further.sum())
+    further = longer @ lost ** np.arange(1, FURTHER + 1)
+    return Stall(expires / (1.0 - lost), beyond + expires * coming * further)
 
 
-def carried(window: int, law: RoundLaw, load: Array, lost: Array, timer: tuple[Array, Array]) -> Calm:
+def carried(window: int, law: RoundLaw, load: Array, lost: Array, timer: tuple[Array, Array, Array]) -> Calm:
     """Return how a connection carries a load.
 
     A message that finds it idle goes alone; `stall` says what its loss holds up. The connection clears that
@@ -379,11 +378,13 @@ def carried(window: int, law: RoundLaw, load: Array, lost: Array, timer: tuple[A
         law: of the connection if it always has data.
         load: messages a second.
         lost: chance that a lone message, or its acknowledgement, is lost.
-        timer: timeout without doublings, and factor of each expiry.
+        timer: timeout without doublings and its cap (s), and factor of each expiry.
     """
     load = jnp.minimum(load, law.goodput)
     duty = load / law.goodput
-    each = stall(window, lost, load * timer[0], timer[1])
+    first, most, backoff = timer
+    longer = jnp.minimum(backoff ** np.arange(1, FURTHER + 1), most / first)
+    each = stall(window, lost, load * first, longer)
     stalled = lost * each.held_up
     busy = jnp.where(duty >= 1.0, 1.0, stalled / jnp.maximum(1.0 - duty + stalled, 1e-12))
     alone = load * (1.0 - busy) * lost
@@ -410,37 +411,36 @@ def idle_wait_s(
     path: Path,
     turns: Turns,
     others: Array,
-    rates: tuple[Numbers, Numbers, Numbers],
+    rates: tuple[Numbers, Numbers],
     work: Array,
 ) -> Array:
     """Return the mean wait of messages that no timeout holds up: for tokens and other messages.
 
     A segment of others may be under way when a segment comes, as in an M/G/1 queue
-    (`btqueue.network.piconet.air`). An acknowledgement comes out of a visit, so that none is; it waits behind
-    the data of its port.
+    (`btqueue.network.piconet.air`); an acknowledgement comes out of a visit, so that none is. A round trip is
+    no longer than the window takes. Left out is the wait of relayed acknowledgements behind data.
 
     Args:
-        window: receive window, of which all but one segment may be ahead.
+        window: receive window (segments).
         net: network.
         path: the class.
         turns: of its flows on the air.
         others: share of the air that others use.
-        rates: segments and acknowledgements a second that take tokens where this flow's data do, and segments
-            a second where its acknowledgements do.
+        rates: segments and acknowledgements a second that take tokens where this flow's data do.
         work: mean time that a segment of others takes of the air, with its acknowledgement.
     """
     price = net.prices.sum()
     # the first packets of a segment go ahead while the last one waits
     needed = jnp.maximum(price / net.prices.size, price - turns.train * net.token_rate)
     after_s, room_s = (net.depth - needed) / net.token_rate, net.places * net.prices.mean() / net.token_rate
-    tokens = missing(jnp.stack(rates[:2]), jnp.stack([price, net.ack_price]) / net.token_rate)
-    port, back = jnp.minimum(jnp.stack(rates[::2]) * turns.spacing, MOST_BUSY)
-    tail, behind = (Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load)) for load in (port, back))
-    most = (window - 1.0) * turns.spacing
+    tokens = missing(jnp.stack(rates), jnp.stack([price, net.ack_price]) / net.token_rate)
+    load = jnp.minimum(rates[0] * turns.spacing, MOST_BUSY)
+    port = Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load))
     others = jnp.minimum(others, MOST_BUSY)
     under_way = 0.5 * others * work * path.exchange.visit / (1.0 - others)
-    own = longest(tail, tokens.beyond(after_s, room_s), most)
-    return own + under_way + behind.between(jnp.zeros(()), most)
+    turn = jnp.maximum(turns.spacing, price / net.token_rate)
+    most = jnp.maximum(window * turn - turns.alone - under_way, 0.0)
+    return longest(port, tokens.beyond(after_s, room_s), most) + under_way
 
 
 def scale_of(net: Network, path: Path) -> Array:
@@ -481,11 +481,11 @@ def respond(
         seen = rounds(
             structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer, further
         )
-        rates = path.data_before @ data + data[k], path.acks_before @ acks, path.tokens_of_acks @ data
+        rates = path.data_before @ data + data[k], path.acks_before @ acks
         work = others / jnp.maximum(count @ data, TINY)
         waiting = idle_wait_s(structure.window, net, path, turns, others, rates, work)
         found.append(
-            _found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], rto, waiting)
+            _found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], timer, waiting)
         )
     answer = Given(
         data=jnp.stack([one.on_air for one in found]) / most,
@@ -533,7 +533,7 @@ def _found(
     turns: Turns,
     others: Array,
     load: Array,
-    rto: Array,
+    timer: tuple[Array, Array, Array],
     waiting_s: Array,
 ) -> Found:
     law = seen.law
@@ -549,7 +549,7 @@ def _found(
     received = (law.sent - law.lost).sum() + number[seen.own.level.size :] @ through
     sends = number.sum()
     duty = jnp.minimum(load, law.goodput) / law.goodput  # a load may be infinite
-    calm = carried(structure.window, law, load, lone_loss, (rto, net.backoff))
+    calm = carried(structure.window, law, load, lone_loss, timer)
 
     def mixed(alone: Array, always: Array) -> Array:
         """Return a rate: for a segment that goes alone, so many; those of a flow that is always busy."""
@@ -570,7 +570,7 @@ def _found(
         backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),
         waiting=backlog * tokens.rate / tokens.packet,
-        timeout=rto,
+        timeout=timer[0],
         through=1.0 - lone_loss,
         others=others,
         turns=turns,

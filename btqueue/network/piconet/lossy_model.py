@@ -43,7 +43,7 @@ ALWAYS = 1.0 - 1e-6
 NEARLY = 0.8
 """Share of the time that a connection needs for its load from which on it may need all."""
 MANY_TOKENS = 0.5
-"""Share of the tokens that loads take from which on messages wait for them one by one, too."""
+"""Share of the tokens that loads take from which on waits for them are known only roughly."""
 LONG_FADE = 0.4
 """Mean fade, in least timeouts, from which on a repetition often meets the fade that took the segment."""
 FEW_PACKETS = 3
@@ -372,14 +372,14 @@ def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
     if (duty > NEARLY).any():
         weak.append(
             f"connections need {duty.max():.0%} of the time for their load: whether it is carried depends on "
-            "small errors; goodput comes out up to 14 % high"
+            "small errors; goodput comes out up to 26 % high"
         )
     radio = plan.scenario.radio
     two_state = radio.per is None and radio.model == "gilbert-elliott"
     if two_state and radio.fading == "per-piconet" and plan.piconet.stations > 1:
         weak.append(
             "all links fade at once, and senders fall silent and begin again together: goodput comes out up "
-            "to 17 % and round trips up to 21 % off (95 of 100 cases)"
+            "to 25 % and round trips up to 30 % off"
         )
     if duty.size and two_state and (fade := radio.bad_s) > LONG_FADE * least:
         weak.append(
@@ -388,23 +388,23 @@ def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
         )
     if duty.size and (use := _tokens_in_use(plan)) > MANY_TOKENS:
         weak.append(
-            f"loads use {use:.0%} of the tokens: messages that come one by one wait for tokens, which is not "
-            "in their round trips; these come out up to 43 % short"
+            f"loads use {use:.0%} of the tokens: messages that come one by one wait for tokens longer than the "
+            "tail of what is missing says; round trips come out up to 21 % short"
         )
     if duty.size and plan.piconet.limit < len(plan.piconet.data.packets):
         weak.append(
             f"polling.limit = {plan.piconet.limit} is less than the packets of a segment, and the load is "
-            "carried: round trips come out up to 20 % off"
+            "carried: round trips come out up to 11 %, timeouts up to 41 % off"
         )
     if timeout > LATE * least:
         weak.append(
             f"timeouts last {timeout:.2f} s, more than their floor, and so depend on how round trips vary: "
-            "goodput and timeouts come out up to 26 % high"
+            "goodput comes out up to 28 % high"
         )
     if least < SHORT_TIMEOUT * rtt_s:
         weak.append(
             f"transport.min_rto_s = {least:g} is less than {SHORT_TIMEOUT:g} round trips: goodput comes out "
-            "up to 18 % high"
+            "up to 13 % high, more where the others use much of the air"
         )
     if len(plan.piconet.data.packets) < FEW_PACKETS:
         weak.append(
@@ -414,6 +414,6 @@ def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
     if (others := float(findings.others.max())) > CROWDED:
         weak.append(
             f"the others use {others:.0%} of the air, which processor sharing describes only roughly: "
-            "goodput comes out up to 39 % high, round trips up to 67 % long, and up to 79 % too few timeouts"
+            "goodput comes out up to 39 % high, round trips twice as long, and up to 83 % too few timeouts"
         )
     return weak
