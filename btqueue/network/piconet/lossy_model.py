@@ -388,7 +388,7 @@ def warnings_of(plan: LossyPlan, findings: Findings, rtt_s: float) -> list[str]:
         )
     if duty.size and (use := _tokens_in_use(plan)) > MANY_TOKENS:
         weak.append(
-            f"loads use {use:.0%} of the tokens: messages that come one by one wait for tokens longer than the "
+            f"loads use {use:.0%} of the tokens: messages that come one by one wait longer for them than the "
             "tail of what is missing says; round trips come out up to 21 % short"
         )
     if duty.size and plan.piconet.limit < len(plan.piconet.data.packets):
