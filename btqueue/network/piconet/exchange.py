@@ -40,8 +40,7 @@ class Exchange(NamedTuple):
             the answer.
         gaps, ack_gaps: (N - 1,) between the packets of data and of acknowledgements on a link.
         busy: (2,) slots of packets of data and of acknowledgements on all hops; on one hop acknowledgements
-            go
-            beside data, in the place of an empty slot.
+            go beside data, in the place of an empty slot.
         beside: (2,) empty slots that these add to the visits in which they are sent.
     """
 
@@ -158,8 +157,7 @@ class _Turns:
         """Return the empty slots that a train adds to the visits in which it crosses one link.
 
         Each packet has one empty slot beside it; a visit that ends before its limit has an empty frame; but
-        an
-        empty frame is all that each of these visits would have been otherwise.
+        an empty frame is all that each of these visits would have been otherwise.
         """
         return packets + (EMPTY if packets % self.limit else 0) - EMPTY * ceil(packets / self.limit)
 

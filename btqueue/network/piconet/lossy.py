@@ -207,10 +207,9 @@ def paired(one: Array, other: Array) -> Array:
 def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, refused: Array) -> Radio:
     """Return the channels of a class.
 
-    Data go over one hop or two, the acknowledgement back over the same. A segment's fate and the state
-    after it
-    are taken jointly; its acknowledgement meets the channels as they are likely to be then, but its own fate
-    tells nothing more of them.
+    Data go over one hop or two, the acknowledgement back over the same. A segment's fate and the state after
+    it are taken jointly; its acknowledgement meets the channels as they are likely to be then, but its own
+    fate tells nothing more of them.
     """
     exchange = path.exchange
     move = partial(transition, net.good_s, net.bad_s)

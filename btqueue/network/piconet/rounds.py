@@ -6,12 +6,10 @@ on the air. A segment's round trip is that of a lone one, or what remains of it 
 tokens, or what its turn on the air takes. A round lasts as long as the round trip of its first segment, for
 then the next one begins.
 
-Tokens are counted as missing ones, the *level*, from a full bucket at -depth upwards. The level at the
-start of
-a round is known by its mean for each state of TCP: from one timeout to the next levels follow the rounds
-almost
-without chance, and a timeout fills the bucket. A segment that waits for tokens goes out packet by packet as
-they come, and its packets meet a channel that has changed in between.
+Tokens are counted as missing ones, the *level*, from a full bucket at -depth upwards. The level at the start
+of a round is known by its mean for each state of TCP: from one timeout to the next levels follow the rounds
+almost without chance, and a timeout fills the bucket. A segment that waits for tokens goes out packet by
+packet as they come, and its packets meet a channel that has changed in between.
 """
 
 from collections.abc import Callable
@@ -197,8 +195,7 @@ def rounds(
     """Return the rounds of a connection, given the levels at which they begin.
 
     Of a round a full buffer refuses one segment, for that leaves room for the next ones: behind a loss that
-        it
-    may have caused, as often as it is the cause of one, the level is lower by a segment.
+    it may have caused, as often as it is the cause of one, the level is lower by a segment.
 
     Args:
         structure: of TCP.
