@@ -105,7 +105,7 @@ def description(scenario: Scenario) -> Description:
     return _description(frozen)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)  # more than a sweep answers together
 def _description(scenario: Scenario) -> Description:
     plan = topology(scenario)
     stations: dict[tuple[StationKind, str], tuple[int, Station]] = {}

@@ -205,7 +205,7 @@ def topology(scenario: Scenario) -> Topology:
     return _topology(frozen)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=256)  # more than a sweep answers together
 def _topology(scenario: Scenario) -> Topology:
     network = scenario.network
     nodes = network.node_names
