@@ -39,8 +39,13 @@ BAD_INPUT = [
     (["compare", NAME, "--set", "polling.limit=0"], ["[polling] limit = 0", "at least 1"]),
     (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
     (
-        ["solve", NAME, *("--set", "network.topology=scatternet"), *("--set", "network.flows=downlink")],
-        ["network", "flows", "not built yet in the model"],
+        [
+            "solve",
+            NAME,
+            *("--set", "network.topology=scatternet"),
+            *("--set", "polling.bridge_schedule=sniff"),
+        ],
+        ["polling", "bridge_schedule", "not built yet in the"],
     ),
     (["compare", NAME, "--set", "polling.discipline=fep"], ["discipline", "not built yet in the model"]),
     (
