@@ -23,8 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-CPU_S = 40.0
-"""Processor time that a scenario may take; compiling the largest program of the models takes half of it."""
+CPU_S = 30.0
+"""Processor time that a scenario may take; compiling the models' largest program takes two thirds of it."""
 WALL_S = 240.0
 """Time that it may take on a machine that has other things to do."""
 HERE = Path(__file__).resolve()

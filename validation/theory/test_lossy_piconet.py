@@ -204,9 +204,10 @@ def test_no_more_is_under_way_than_a_window(load_kbps):
 @in_float64
 @pytest.mark.parametrize("flows", ["ring", "uplink"])
 @pytest.mark.parametrize("limit", [1, 25])
-@pytest.mark.parametrize("peripherals", [2, 3])
+@pytest.mark.parametrize("peripherals", [1, 3])
 @pytest.mark.parametrize("stays_s", [(0.01, 0.005), (0.4, 0.05)])
-def test_fates_are_probabilities(flows, limit, peripherals, stays_s):
+def test_without_errors_no_time_is_lost_or_gained(flows, limit, peripherals, stays_s):
+    """The channel moves on by as much as a segment lasts: lost is what is left of that, here nothing."""
     for fading in ("per-link", "per-piconet"):
         scenario = bt.load("venugopal-2006/piconet-errors").changed(
             {
@@ -214,6 +215,8 @@ def test_fates_are_probabilities(flows, limit, peripherals, stays_s):
                 "network.flows": flows,
                 "polling.limit": limit,
                 "radio.fading": fading,
+                "radio.ber_good": 0.0,
+                "radio.ber_bad": 0.0,
                 "radio.good_s": stays_s[0],
                 "radio.bad_s": stays_s[1],
             }
@@ -224,7 +227,7 @@ def test_fates_are_probabilities(flows, limit, peripherals, stays_s):
         fates = radio_of(kind, path, net, turns, stretch, jnp.asarray(0.0)).fates(
             jnp.zeros(net.prices.size - 1)
         )
-        assert float(fates.min()) >= 0.0
+        assert np.allclose(fates[0], 0.0, atol=1e-12)
         assert np.allclose(fates.sum(axis=(0, -1)), 1.0, rtol=1e-12)
 
 

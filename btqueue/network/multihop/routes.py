@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.piconet.disciplines import limit_of
 from btqueue.network.piconet.lone import EMPTY_FRAME
-from btqueue.network.piconet.ports import Train, error_rate
+from btqueue.network.piconet.ports import Train, error_rate, train_of
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Topology, topology
 
@@ -223,19 +222,8 @@ def _place(link: tuple[int, int, int]) -> tuple[int, int, int]:
 
 def trains_of(scenario: Scenario) -> tuple[Train, Train]:
     """Return the packets of a segment, and of its acknowledgement."""
-    link, control, transport = scenario.link, scenario.flow_control, scenario.transport
-    types = [PACKET_TYPES[name] for name in link.packets]
-    headers = link.l2cap_header_bytes + transport.header_bytes
-
-    def train(size: int) -> Train:
-        pieces = segment(size, types, link.segmentation)
-        full = control.charge == "payload"
-        return Train(
-            tuple(piece.packet for piece in pieces),
-            sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
-        )
-
-    return train(scenario.traffic.message_bytes + headers), train(headers)
+    headers = scenario.link.l2cap_header_bytes + scenario.transport.header_bytes
+    return train_of(scenario, scenario.traffic.message_bytes + headers), train_of(scenario, headers)
 
 
 def rates_of(scenario: Scenario) -> np.ndarray:

@@ -634,14 +634,16 @@ def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
         astray = count >= EXTRAPOLATED
         quick = jnp.where(astray, count < SETTLED, count < FEW_STEPS)
         given = unravel(now.vector)
+        most = (net.places + 1.0) / net.prices.shape[0] + window
         given = given._replace(
-            level=jnp.clip(given.level, -net.depth / price, (net.places + 1.0) / net.prices.shape[0] +
-            window),
-            data=jnp.clip(given.data, 0.0, 1.0), acks=jnp.clip(given.acks, 0.0, 1.0),
-            wait=jnp.clip(given.wait, 0.0, 10.0), refused=jnp.clip(given.refused, 0.0, MOST_BUSY),
-            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto), before=jnp.clip(given.before, 1.0,
-            window),
-        )  # fmt: skip
+            data=jnp.clip(given.data, 0.0, 1.0),
+            acks=jnp.clip(given.acks, 0.0, 1.0),
+            wait=jnp.clip(given.wait, 0.0, 10.0),
+            refused=jnp.clip(given.refused, 0.0, MOST_BUSY),
+            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto),
+            level=jnp.clip(given.level, -net.depth / price, most),
+            before=jnp.clip(given.before, 1.0, window),
+        )
         better, found = respond(kinds, window, paths, net, given, jnp.where(quick, SETTLING, 0))
         # begun afresh, it may have an answer
         gap = jnp.nan_to_num(mismatch(given, better, found), nan=jnp.inf)

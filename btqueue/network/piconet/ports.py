@@ -142,6 +142,18 @@ def load_key(sender: Sender, flow: int) -> str:
     return f"network.flows[{flow + 1}].load_kbps" if sender.own_load else "traffic.load_kbps"
 
 
+def train_of(scenario: Scenario, size_bytes: int) -> Train:
+    """Return the packets of so many bytes with their headers, and the tokens (bytes) that they take."""
+    pieces = segment(
+        size_bytes, [PACKET_TYPES[name] for name in scenario.link.packets], scenario.link.segmentation
+    )
+    full = scenario.flow_control.charge == "payload"
+    return Train(
+        tuple(piece.packet for piece in pieces),
+        sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
+    )
+
+
 def piconet_of(scenario: Scenario) -> Piconet:
     """Read the piconet off a scenario that the model covers."""
     link, control, traffic, transport = (
@@ -149,20 +161,11 @@ def piconet_of(scenario: Scenario) -> Piconet:
     )  # fmt: skip
     types = [PACKET_TYPES[name] for name in link.packets]
     headers = link.l2cap_header_bytes + transport.header_bytes
-
-    def train(size: int) -> Train:
-        pieces = segment(size, types, link.segmentation)
-        full = control.charge == "payload"
-        return Train(
-            tuple(piece.packet for piece in pieces),
-            sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
-        )
-
     plan = topology(scenario)
     (piconet,) = plan.piconets
     stations, limit = len(piconet.members), limit_of(scenario.polling)
     segments = -(-traffic.message_bytes // transport.mss_bytes) if transport.protocol == "tcp" else 1
-    data = train(-(-traffic.message_bytes // segments) + headers)
+    data = train_of(scenario, -(-traffic.message_bytes // segments) + headers)
     frames = sum(packet.slots + 1.0 for packet in data.packets)
     down = control.central_buffer_packets
     return Piconet(
@@ -172,7 +175,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         segment_bytes=traffic.message_bytes / segments,
         segments=segments,
         data=data,
-        ack=train(headers) if transport.protocol == "tcp" else None,
+        ack=train_of(scenario, headers) if transport.protocol == "tcp" else None,
         senders=tuple(_sender(scenario, piconet, flow) for flow in plan.flows),
         places=(float("inf") if down is None else float(down), float(control.baseband_packets)),
         buffer=control.buffer_packets,
