@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from btqueue.network.models import MODELS
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
-from btqueue.scenario.capability import SIMULATE_VALUES
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.problems import allowed_values
+from btqueue.simulator.covers import SIMULATE_VALUES
 
 PAGE = Path(__file__).parent / "reference" / "scenario-keys.md"
 

@@ -18,7 +18,8 @@ import xarray as xr
 from btqueue.caches import cache_folder
 from btqueue.cli.exits import OTHER_INTERRUPTS, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
-from btqueue.scenario import Scenario, require_built
+from btqueue.engines import require_built
+from btqueue.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 from btqueue.cli.engines import prepare_simulator, progress_bar
 from btqueue.cli.exits import BadInput, say
 from btqueue.cli.files import SERIES, AnswerFirst, Target
-from btqueue.scenario import Scenario, require_built
+from btqueue.engines import require_built
+from btqueue.scenario import Scenario
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
 

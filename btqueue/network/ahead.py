@@ -5,8 +5,8 @@ from typing import Any
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.load_steps import Answer, in_step, steps_of
+from btqueue.network.models import candidates
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.capability import candidates
 
 FEW = 8
 """So many scenarios or fewer are answered one by one: a batch is a program of its own."""

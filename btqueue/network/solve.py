@@ -14,13 +14,12 @@ from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import in_words
+from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems
 from btqueue.network.overload import mark_overload
+from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.regime import doubts
-from btqueue.scenario import NotBuiltYet, Scenario, require_built
-from btqueue.scenario.capability import Solver, candidates, lacking, models_of
+from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.errors import bracketed, shown
-from btqueue.scenario.model_scopes import MODELS, SAMPLED
-from btqueue.scenario.piconet_scope import loses_segments
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
     """
     models = candidates(scenario)
     if not models:
-        require_built(scenario)
+        raise NotBuiltYet(problems(scenario))
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
         return _solved(scenario, *chosen, ahead).because("as run.solver says")

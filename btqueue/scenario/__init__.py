@@ -4,7 +4,6 @@ Nothing here computes a result; the package reads, checks, changes and writes sc
 vocabulary (keys, metrics, units) that the solver, the simulator and the reports share.
 """
 
-from btqueue.scenario.capability import not_built, require_built
 from btqueue.scenario.errors import NotBuiltYet, Problem, ScenarioError
 from btqueue.scenario.graph_import import scenario_from_graph
 from btqueue.scenario.library import list_models, models_folder
@@ -48,7 +47,5 @@ __all__ = [
     "list_models",
     "load",
     "models_folder",
-    "not_built",
-    "require_built",
     "scenario_from_graph",
 ]

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from btqueue.engines import require_built
 from btqueue.scenario import Scenario
-from btqueue.scenario.capability import require_built
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance

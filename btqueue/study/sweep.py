@@ -25,7 +25,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from btqueue.scenario import Problem, Scenario, ScenarioError, require_built
+from btqueue.engines import require_built
+from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Changes, Points, grid, latin_hypercube, listing, read_points

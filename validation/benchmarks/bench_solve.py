@@ -9,7 +9,7 @@ What is asked for fails when it is missed; it means little on a machine that oth
 import pytest
 import solve_measurements as measurements
 
-from btqueue.scenario.model_scopes import SAMPLED
+from btqueue.network.models import SAMPLED
 
 pytestmark = pytest.mark.benchmark_ratio
 

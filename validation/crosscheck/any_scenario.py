@@ -18,16 +18,8 @@ from pydantic.fields import FieldInfo
 from scenario_strategy import chosen, dictionaries
 
 from btqueue.baseband.packets import PACKET_TYPES
-from btqueue.scenario import (
-    Flow,
-    OutsideLink,
-    RadioLink,
-    Scenario,
-    ScenarioError,
-    list_models,
-    load,
-    not_built,
-)
+from btqueue.engines import not_built
+from btqueue.scenario import Flow, OutsideLink, RadioLink, Scenario, ScenarioError, list_models, load
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.radio import KEYS_OF_MODEL
 

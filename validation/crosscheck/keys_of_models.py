@@ -15,9 +15,8 @@ from pydantic import BaseModel
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
+from btqueue.network.models import MODELS, model_of
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
-from btqueue.scenario.capability import model_of
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.traffic import LoadStep
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from any_scenario import drawn
 from scenario_fuzz import write_files
 
+from btqueue.engines import not_built
 from btqueue.network import solve
-from btqueue.scenario import Scenario, ScenarioError, not_built
+from btqueue.scenario import Scenario, ScenarioError
 
 EVERY = 100
 

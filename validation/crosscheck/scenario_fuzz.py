@@ -142,8 +142,8 @@ def compile_all() -> None:
     """Compile the simulator, and what each model has: once for a version, and no matter of a scenario's."""
     from btqueue.cli.engines import compile_now
     from btqueue.network import solve
+    from btqueue.network.models import model_of
     from btqueue.scenario import NotBuiltYet, Scenario, list_models, load
-    from btqueue.scenario.capability import model_of
 
     compile_now(Scenario())
     first: dict[str, Scenario] = {}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from btqueue.engines import not_built
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.capability import not_built
 
 BIT_ERROR_RATES = (0.0, 1e-6, 2e-5, 3e-4, 0.01)
 PACKETS = (

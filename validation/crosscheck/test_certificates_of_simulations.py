@@ -13,9 +13,9 @@ from grids import points_of
 
 import btqueue as bt
 from btqueue.network.certificates import certificates
+from btqueue.network.models import MODELS
 from btqueue.scenario import Scenario, list_models
 from btqueue.scenario.bounds import window_of
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.topology import topology
 
 REPLICATIONS, SECONDS = 3, 40.0

@@ -11,10 +11,9 @@ from keys_of_models import keys, values_of
 from scenario_strategy import dictionaries
 
 import btqueue as bt
+from btqueue.network.models import MODELS, distance
 from btqueue.scenario import Problem, Scenario, ScenarioError, list_models
-from btqueue.scenario.capability import distance
 from btqueue.scenario.description import OWN, description
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scope import Scope, problems_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

@@ -7,8 +7,9 @@ the error measured against the simulator then. The scenarios beside them are rig
 import pytest
 
 import btqueue as bt
-from btqueue.scenario import NotBuiltYet, Scenario, not_built
-from btqueue.scenario.capability import model_of
+from btqueue.engines import not_built
+from btqueue.network.models import model_of
+from btqueue.scenario import NotBuiltYet, Scenario
 
 LONG_LINK = {
     "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,

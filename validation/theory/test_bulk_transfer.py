@@ -10,7 +10,7 @@ from btqueue.network import NoConvergence
 from btqueue.network.bulk_transfer.loss import lossy_rates
 from btqueue.network.bulk_transfer.odd_segments import odd_segments
 from btqueue.network.bulk_transfer.recovery import LossyPath
-from btqueue.scenario.capability import model_of
+from btqueue.network.models import model_of
 from btqueue.scenario.errors import NotBuiltYet
 from btqueue.transport import pftk_rate
 

@@ -11,7 +11,7 @@ from btqueue.network.chain.pipes import Pace
 from btqueue.network.chain.radio import RadioCourse, RadioState, stretched
 from btqueue.network.chain.sawtooth import sawtooth
 from btqueue.network.chain.window import busy_share, loop_of, one_round, taken_law
-from btqueue.scenario.model_scopes import MODELS
+from btqueue.network.models import MODELS
 from btqueue.scenario.scope import problems_of
 
 PERFECT = HopService((Piece(5, 1.0), Piece(5, 1.0)), (Piece(5, 1.0),))

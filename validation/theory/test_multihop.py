@@ -7,11 +7,11 @@ import pytest
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
+from btqueue.network.models import MODELS
 from btqueue.network.multihop.airs import turns
 from btqueue.network.multihop.model import Plan, answer, found
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import NotBuiltYet
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scope import problems_of
 
 SLOT_S = 625e-6

@@ -11,9 +11,11 @@ import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
+from btqueue.network.models import MODELS, model_of
 from btqueue.network.piconet.air import Passage, bounded, passage
 from btqueue.network.piconet.bucket import Bucket, levels, queue
 from btqueue.network.piconet.coupling import network_of
+from btqueue.network.piconet.covers import unknown_if_lost
 from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.metrics import expiries_of_light_flows
 from btqueue.network.piconet.plan import Plan
@@ -25,9 +27,6 @@ from btqueue.queueing.laws import lattice
 from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.traffic.arrivals import PoissonBatches
 from btqueue.scenario import NotBuiltYet
-from btqueue.scenario.capability import model_of
-from btqueue.scenario.model_scopes import MODELS
-from btqueue.scenario.piconet_scope import unknown_if_lost
 from btqueue.scenario.scope import problems_of
 from btqueue.transport import law, law_rates
 

@@ -14,12 +14,12 @@ from scipy.stats import poisson
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
+from btqueue.network.models import MODELS
 from btqueue.network.piconet.bucket import Polled, polled_loss, queue_loss
 from btqueue.network.piconet.disciplines import visits_of
 from btqueue.network.piconet.saturation import vegas_window
 from btqueue.network.piconet.sources import Source, answers, batches, growth, within
 from btqueue.network.piconet.structure import LARGEST_QUEUE
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.polling import Polling
 from btqueue.scenario.scope import problems_of
 

@@ -7,10 +7,10 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
+from btqueue.network.models import model_of
 from btqueue.network.two_way_link.air import air_of
 from btqueue.network.two_way_link.laws import mixture
 from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
-from btqueue.scenario.capability import model_of
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import ROUNDS, Round, equilibrium, window_walk
 
@@ -246,7 +246,7 @@ def test_overload_is_the_goodput_of_greedy_connections():
     ],
 )
 def test_what_is_not_covered_is_named(changes, key):
-    from btqueue.scenario.model_scopes import MODELS
+    from btqueue.network.models import MODELS
     from btqueue.scenario.scope import problems_of
 
     problems = problems_of(MODELS["two_way_link"], _paper("smooth", **changes))

@@ -3,8 +3,8 @@
 import pytest
 
 import btqueue as bt
+from btqueue.engines import not_built, require_built
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.scenario.capability import not_built, require_built
 from btqueue.scenario.description import description
 
 STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}

@@ -8,7 +8,7 @@ import pytest
 
 import btqueue
 from btqueue.network.measured_errors import in_words, measured_errors
-from btqueue.scenario.model_scopes import MODELS
+from btqueue.network.models import MODELS
 
 POINTS = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.csv"
 

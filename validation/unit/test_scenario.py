@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from btqueue.engines import require_built
 from btqueue.network import solve
 from btqueue.network.answers import NoConvergence
+from btqueue.network.models import MODELS as SOLVED
 from btqueue.scenario import (
     METRICS,
     Flow,
@@ -28,10 +30,8 @@ from btqueue.scenario import (
     list_models,
     load,
     models_folder,
-    require_built,
 )
-from btqueue.scenario.capability import SIMULATE_VALUES
-from btqueue.scenario.model_scopes import MODELS as SOLVED
+from btqueue.simulator.covers import SIMULATE_VALUES
 
 MODELS = list_models()
 

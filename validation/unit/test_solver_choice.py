@@ -5,12 +5,11 @@ import pytest
 import btqueue as bt
 from btqueue.network import regime
 from btqueue.network.answers import NoConvergence
+from btqueue.network.models import MODELS, SAMPLED, candidates, covering, models_of
 from btqueue.network.piconet import model as piconet
 from btqueue.network.ring_piconet import model as ring_piconet
 from btqueue.network.solve import STANDS
 from btqueue.scenario import NotBuiltYet, ScenarioError, list_models
-from btqueue.scenario.capability import candidates, covering, models_of
-from btqueue.scenario.model_scopes import MODELS, SAMPLED
 from btqueue.study.sensitivity import gradient
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)

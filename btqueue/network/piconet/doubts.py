@@ -3,6 +3,7 @@
 import numpy as np
 
 from btqueue.network.piconet.coupling import LOAD, WINDOW
+from btqueue.network.piconet.covers import not_in_law, unknown_if_lost
 from btqueue.network.piconet.disciplines import CYCLIC
 from btqueue.network.piconet.metrics import ENDLESSLY, RARE, Findings
 from btqueue.network.piconet.plan import Plan
@@ -10,7 +11,6 @@ from btqueue.network.piconet.ports import Piconet, stays
 from btqueue.network.piconet.structure import LARGEST_QUEUE
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
-from btqueue.scenario.piconet_scope import not_in_law, unknown_if_lost
 
 NEAR = 0.9
 """Share of the carried load above which a flow's round trip is least certain."""

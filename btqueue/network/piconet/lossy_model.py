@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
+from btqueue.network.piconet.covers import LARGEST_ROUND
 from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.plan import changed, windows_fit
 from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, load_key, piconet_of
@@ -27,7 +28,6 @@ from btqueue.network.piconet.trains import failure_rates
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
-from btqueue.scenario.piconet_scope import LARGEST_ROUND
 
 CONVERGED = 1e-2
 """Mismatch up to which an answer stands, as a share of a rate, or of a segment's tokens: where buffers refuse

@@ -14,13 +14,13 @@ import numpy as np
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy_model
 from btqueue.network.piconet.coupling import LOAD, WINDOW
+from btqueue.network.piconet.covers import given_up_late, loses_segments, not_in_law
 from btqueue.network.piconet.doubts import is_queue, unknown_losses, warnings_of
 from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
 from btqueue.network.piconet.plan import Plan, law_of, windows_fit
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
-from btqueue.scenario.piconet_scope import given_up_late, loses_segments, not_in_law
 from btqueue.transport.tcp_law import longest_window
 
 NOTHING = 1e-9

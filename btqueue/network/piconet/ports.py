@@ -11,10 +11,10 @@ from typing import NamedTuple
 from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.channel import packet_error_rate, spared_by_neighbour
+from btqueue.network.piconet.covers import fills_gaps
 from btqueue.network.piconet.disciplines import limit_of, visits_of
 from btqueue.network.piconet.lone import Visits
 from btqueue.scenario import Scenario
-from btqueue.scenario.piconet_scope import fills_gaps
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
 

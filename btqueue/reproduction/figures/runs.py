@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from btqueue.engines import require_built
 from btqueue.scenario import Scenario
-from btqueue.scenario.capability import require_built
 
 
 @dataclass(frozen=True)

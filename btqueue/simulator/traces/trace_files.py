@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from btqueue.engines import require_built
 from btqueue.scenario import Scenario
-from btqueue.scenario.capability import require_built
 from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State

@@ -7,8 +7,8 @@ import importlib
 import pkgutil
 from types import ModuleType
 
+from btqueue.network.models import MODELS
 from btqueue.scenario import Scenario
-from btqueue.scenario.model_scopes import MODELS
 
 
 def modules() -> dict[str, ModuleType]:

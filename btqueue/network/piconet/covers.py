@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import packet_types, segment
+from btqueue.network.plain_segments import UNREPEATED, active_flows, not_plain_segments, own_keys
+from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
 from btqueue.scenario.scope import Limit
-from btqueue.scenario.two_way_link_scope import fast_layers
-from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario

@@ -1,30 +1,30 @@
-"""What the engines can run. The vocabulary of scenarios is larger; the rest is refused by name.
+"""The models of the solver, what each covers, and which of them is asked.
 
-The simulator is one engine. `solve` has two solvers, one that solves and one that follows, each of several
-models (`model_scopes`); of those of a solver the first that covers a scenario is asked.
+`solve` has two solvers, one that solves and one that follows, each of several models; of those of a solver
+the first that covers a scenario is asked. `btqueue.network` has a module of each name here.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from btqueue.network.bulk_transfer.covers import BULK_TRANSFER, not_bulk_transfer
+from btqueue.network.chain.covers import CHAIN, not_a_chain
+from btqueue.network.multihop.covers import MULTIHOP, not_multihop
+from btqueue.network.piconet.covers import PICONET, not_a_piconet
+from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
+from btqueue.network.ring_piconet.covers import RING_PICONET, not_a_ring
+from btqueue.network.scatternet.covers import SCATTERNET, not_a_scatternet
+from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.scenario.errors import NotBuiltYet, Problem, shown
-from btqueue.scenario.model_scopes import MODELS
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.scope import Limit, Scope, problems_of
+from btqueue.scenario.scope import Scope, always, problems_of
 
-Engine = Literal["solve", "simulate"]
 Solver = Literal["analytic", "followed"]
 SOLVERS: tuple[Solver, ...] = ("analytic", "followed")
-
-SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {"polling.bridge_schedule": ("walk-in", "sniff", "pcss")}
-)
-"""For each key with values that the simulator cannot run yet: those that it can."""
 
 KINDS = {
     "network.topology": 1000,
@@ -40,37 +40,49 @@ KINDS = {
 SESSIONS = 1000
 """How far off sessions are from everything else."""
 
-MOST_PICONETS_OF_A_DEVICE = 8
-"""Most piconets that a simulated device can belong to."""
+
+def _in_one_piconet(s: Scenario) -> bool:
+    """Whether a chain is so short that its window is followed; the bridges of longer ones are solved."""
+    return s.network.hops <= 2
 
 
-def require_built(scenario: Scenario, engine: Engine = "solve") -> None:
-    """Make sure that *engine* can run *scenario*.
+MODELS: Mapping[str, Scope] = MappingProxyType(
+    {
+        "ring_piconet": Scope("the model", RING_PICONET, not_a_ring, always),
+        "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet, always),
+        "chain": Scope("the model of chains", CHAIN, not_a_chain, _in_one_piconet),
+        "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply, always),
+        "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
+        "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
+        "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
+        "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
+    }
+)
+"""The models by name; of those of one solver, the first that covers a scenario is asked.
 
-    Raises:
-        NotBuiltYet: naming each key, its value, and what is available today.
-    """
-    if problems := not_built(scenario, engine):
-        raise NotBuiltYet(problems)
+Sessions and transfers over lossy links are followed in part: a chain weighs stages that are played through,
+and a path is measured by a transfer without losses.
+"""
+
+SAMPLED = frozenset({"ring_piconet", "scatternet"})
+"""Models that follow connections by sampling: their answers are smooth only to their standard error."""
 
 
-def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
-    """Return a problem for each part of *scenario* that *engine* cannot run.
+def problems(scenario: Scenario) -> list[Problem]:
+    """Return a problem for each part of *scenario* that no model of `run.solver` covers.
 
     Of the models it is the one that comes closest whose problems are returned.
     """
-    if engine == "simulate":
-        return problems_of(SIMULATOR, scenario)
     wanted = scenario.run.solver
     if wanted == "auto":
         return lacking(scenario, [name for solver in SOLVERS for name in models_of(scenario, solver)])
-    problems = lacking(scenario, models_of(scenario, wanted))
+    found = lacking(scenario, models_of(scenario, wanted))
     other = "followed" if wanted == "analytic" else "analytic"
-    if problems and covering(scenario, other):
+    if found and covering(scenario, other):
         available = f'"auto" or "{other}"'
         message = f"[run] solver = {shown(wanted)}: does not cover this; available today: {available}"
-        return [Problem(message, key="run.solver", value=wanted, allowed=available), *problems]
-    return problems
+        return [Problem(message, key="run.solver", value=wanted, allowed=available), *found]
+    return found
 
 
 def lacking(scenario: Scenario, models: Iterable[str]) -> list[Problem]:
@@ -110,7 +122,8 @@ def model_of(scenario: Scenario) -> str:
     Raises:
         NotBuiltYet: there is none; the message is about the one that comes closest.
     """
-    require_built(scenario)
+    if found := problems(scenario):
+        raise NotBuiltYet(found)
     return next(iter(candidates(scenario).values()))
 
 
@@ -118,15 +131,3 @@ def candidates(scenario: Scenario) -> dict[Solver, str]:
     """Return the models that may answer *scenario* by `run.solver`, by solver, the analytic one first."""
     wanted = SOLVERS if scenario.run.solver == "auto" else (scenario.run.solver,)
     return {solver: name for solver in wanted if (name := covering(scenario, solver)) is not None}
-
-
-def _unsimulated(s: Scenario) -> Iterator[Limit]:
-    """Yield what the simulator cannot run, and no list of values can say."""
-    memberships = Counter(name for p in s.network.piconet_names for name in (p.central, *p.members))
-    for name, count in memberships.items():
-        if count > MOST_PICONETS_OF_A_DEVICE:
-            available = f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets, not in {count}"
-            yield Limit("network.piconet_list", name, available)
-
-
-SIMULATOR = Scope("the simulator", SIMULATE_VALUES, _unsimulated)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from btqueue.network.plain_segments import UNREPEATED, active_flows, not_plain_segments, own_keys
 from btqueue.scenario.network import Network
 from btqueue.scenario.scope import Limit
-from btqueue.scenario.unrepeated_scope import UNREPEATED, active_flows, not_plain_segments, own_keys
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario

@@ -1,0 +1,35 @@
+"""What the two engines can run: the vocabulary of scenarios is larger, and the rest is refused by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from btqueue.scenario.errors import NotBuiltYet, Problem
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.scope import problems_of
+
+Engine = Literal["solve", "simulate"]
+
+
+def require_built(scenario: Scenario, engine: Engine = "solve") -> None:
+    """Make sure that *engine* can run *scenario*.
+
+    Raises:
+        NotBuiltYet: naming each key, its value, and what is available today.
+    """
+    if problems := not_built(scenario, engine):
+        raise NotBuiltYet(problems)
+
+
+def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
+    """Return a problem for each part of *scenario* that *engine* cannot run.
+
+    Where the solver has several models it is the one that comes closest whose problems are returned.
+    """
+    if engine == "simulate":
+        from btqueue.simulator.covers import SIMULATOR
+
+        return problems_of(SIMULATOR, scenario)
+    from btqueue.network.models import problems
+
+    return problems(scenario)

@@ -1,0 +1,30 @@
+"""What the simulator can run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.scope import Limit, Scope
+
+SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {"polling.bridge_schedule": ("walk-in", "sniff", "pcss")}
+)
+"""For each key with values that the simulator cannot run yet: those that it can."""
+
+MOST_PICONETS_OF_A_DEVICE = 8
+"""Most piconets that a simulated device can belong to."""
+
+
+def _unsimulated(s: Scenario) -> Iterator[Limit]:
+    """Yield what the simulator cannot run, and no list of values can say."""
+    memberships = Counter(name for p in s.network.piconet_names for name in (p.central, *p.members))
+    for name, count in memberships.items():
+        if count > MOST_PICONETS_OF_A_DEVICE:
+            available = f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets, not in {count}"
+            yield Limit("network.piconet_list", name, available)
+
+
+SIMULATOR = Scope("the simulator", SIMULATE_VALUES, _unsimulated)
