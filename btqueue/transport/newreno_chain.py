@@ -20,7 +20,7 @@ nothing else is in flight; a shorter one ends before the next round. The fate of
 with its segment: an ACK that leaves later, with another segment, has the fate drawn with that one.
 
 Sequence numbers are counted in segments and kept relative to `snd_una`, so that the reachable states are
-finite. `btqueue.transport.chain` enumerates them.
+finite.
 """
 
 from dataclasses import dataclass

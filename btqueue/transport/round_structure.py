@@ -1,6 +1,6 @@
 """NewReno by rounds: the states in which a round of segments can start, and where each outcome leads.
 
-What the exact chain (`btqueue.transport.chain`) remembers of every segment is forgotten at the end of a loss
+What the exact chain remembers of every segment is forgotten at the end of a loss
 event. A state is the start of a round: how many segments it has, and where the next growth of the window is
 due. The congestion window is a real number that grows by 1/cwnd an ACK from a whole one, so the state that
 congestion avoidance is in says at which ACK of this round, and of the next, one more segment is let out.

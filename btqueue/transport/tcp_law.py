@@ -16,7 +16,7 @@ A, C, the timeouts, fast retransmits, transmissions and the mean window are tabu
 Chebyshev in log(1 + t / scale), t = -log((1-p)(1-q)) up to `MOST`, and in the share of t that is the
 acknowledgements'. They stand for the logarithms of functions that have no zero: what is known about small
 losses (one loss or two until a timeout; all acknowledgements of a round) is factored out. So rates are
-positive, smooth, and exact without losses. `btqueue.transport.tabulate` makes the tables.
+positive, smooth, and exact without losses. `validation/theory/make_tcp_laws.py` makes the tables.
 """
 
 from functools import cache, lru_cache
@@ -123,7 +123,7 @@ def law(variant: str, window: int, *, timestamps: bool = True, delayed_ack: bool
     """Return the law of a greedy connection.
 
     To windows of 10 segments, 8 with delayed acknowledgements, it is that of the exact chain; to 64 that of
-    the reduced chain of NewReno (`btqueue.transport.reduced_chain`, with its errors). Beyond 8 without
+    the reduced chain of NewReno (with its errors). Beyond 8 without
     timestamps the stages of timeouts are those of a window of 8.
 
     Args:

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tcp_chains.lockstep import lockstep_rates
+from tcp_chains.loss_process import LossProcess, alike_in_series
 
 import btqueue as bt
 from btqueue.channel import TwoStateChannel
@@ -16,8 +18,6 @@ from btqueue.network.piconet.lossy_model import LossyPlan
 from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.rounds import Tokens, after_idling
 from btqueue.queueing._precision import in_float64
-from btqueue.transport import lockstep_rates
-from btqueue.transport.loss_process import LossProcess, alike_in_series
 from btqueue.transport.round_law import Channel, RoundLaw, Times, round_law
 from btqueue.transport.round_structure import round_structure
 

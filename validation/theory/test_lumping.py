@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from btqueue.transport import LossProcess, in_series, lockstep_rates, round_map
-from btqueue.transport.chain import compile_chain
-from btqueue.transport.cycle_cut import cut_cycles
-from btqueue.transport.lockstep import fate_probabilities
-from btqueue.transport.loss_process import alike_in_series
-from btqueue.transport.lumping import lump
-from btqueue.transport.round_map import RoundMap, index_passage, stationary_law
+from tcp_chains import round_map
+from tcp_chains.chain import compile_chain
+from tcp_chains.cycle_cut import cut_cycles
+from tcp_chains.lockstep import fate_probabilities, lockstep_rates
+from tcp_chains.loss_process import LossProcess, alike_in_series, in_series
+from tcp_chains.lumping import lump
+from tcp_chains.round_map import RoundMap, index_passage, stationary_law
 
 BURSTY = LossProcess.markov([0.02, 0.5], [0.01, 0.2], [[-1.0, 1.0], [4.0, -4.0]])
 
@@ -51,7 +50,7 @@ def test_cut_of_the_tcp_chain_is_small(window: int, ack_loss: bool):
 @pytest.mark.parametrize("windows", [True, False])
 @pytest.mark.parametrize("ack_loss", [0.0, 0.1])
 def test_lumped_chain_has_the_rates_of_the_whole(windows: bool, ack_loss: float, monkeypatch):
-    from btqueue.transport import lockstep
+    from tcp_chains import lockstep
 
     loss = LossProcess.markov([0.02, 0.5], [ack_loss, 2 * ack_loss], [[-1.0, 1.0], [4.0, -4.0]])
     lumped = vars(lockstep_rates(window=5, loss=loss, rtt=0.1, windows=windows))

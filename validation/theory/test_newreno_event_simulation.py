@@ -12,8 +12,10 @@ import random
 import numpy as np
 import pytest
 from scipy import stats
+from tcp_chains.lockstep import lockstep_rates
+from tcp_chains.loss_process import LossProcess
 
-from btqueue.transport import Growth, LossProcess, Variant, lockstep_rates
+from btqueue.transport import Growth, Variant
 
 DATA, ACK, TIMER = range(3)
 

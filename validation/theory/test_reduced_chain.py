@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-
-from btqueue.transport import LossProcess, lockstep_rates
-from btqueue.transport.reduced_chain import reduced_structure
-from btqueue.transport.reduced_cost import reduced_cost, stationary
+from tcp_chains.lockstep import lockstep_rates
+from tcp_chains.loss_process import LossProcess
+from tcp_chains.reduced_chain import reduced_structure
+from tcp_chains.reduced_cost import reduced_cost, stationary
 
 RTT = 0.1
 LOSSES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)

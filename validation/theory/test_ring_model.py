@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tcp_chains.lockstep import lockstep_rates
+from tcp_chains.loss_process import LossProcess
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
@@ -21,7 +23,6 @@ from btqueue.network.ring_piconet.radio import is_hit, level
 from btqueue.network.ring_piconet.records import ITEM, PERIPHERAL, at_rest, written
 from btqueue.network.ring_piconet.runs import Connections, Run
 from btqueue.network.ring_piconet.sequences import ERRORS, MESSAGES, PERIOD, USES, gap, quantile
-from btqueue.transport import LossProcess, lockstep_rates
 
 
 def scenario(**changes):

@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from make_tcp_laws import Law, laws, nodes, tabulated
+from tcp_chains.chain import compile_chain
+from tcp_chains.lockstep import lockstep_rates, segment_cost
+from tcp_chains.loss_process import LossProcess
+from tcp_chains.lumping import lump
 
-from btqueue.transport import LossProcess, NoLaw, Variant, compile_chain, law, law_rates, lockstep_rates
-from btqueue.transport.lockstep import segment_cost
-from btqueue.transport.lumping import lump
+from btqueue.transport import NoLaw, Variant, law, law_rates
 from btqueue.transport.newreno_chain import Receiver
-from btqueue.transport.tabulate import Law, laws, nodes, tabulated
 from btqueue.transport.tcp_law import TABLES, UNIT
 
 RTT, RTO, CAP = 0.1, 1.0, 64.0

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.lockstep import SegmentCost
 from btqueue.transport.newreno_chain import DUPLICATE_THRESHOLD, MAX_BACKOFF
-from btqueue.transport.reduced_chain import ReducedStructure
+from tcp_chains.lockstep import SegmentCost
+from tcp_chains.reduced_chain import ReducedStructure
 
 Array = NDArray[np.float64]
 ROUNDS, SEGMENTS, TIMEOUTS, FAST_RETRANSMITS, SENDS = range(5)

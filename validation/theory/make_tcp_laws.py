@@ -1,6 +1,8 @@
-"""Make the tables of `btqueue.transport.tcp_law` from TCP's chains: `python -m btqueue.transport.tabulate`.
+"""Make the tables of `btqueue.transport.tcp_law` from TCP's chains.
 
-Nothing but the exact chain (`btqueue.transport.lockstep`) and, beyond its windows, the reduced one goes in.
+    python validation/theory/make_tcp_laws.py FOLDER
+
+Nothing but the exact chain (`tcp_chains.lockstep`) and, beyond its windows, the reduced one goes in.
 Each law is kept in a folder when it is done, so that a run that was stopped goes on; the same code makes the
 same tables.
 """
@@ -16,14 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.typing import NDArray
+from tcp_chains.chain import compile_chain
+from tcp_chains.lockstep import SegmentCost, segment_cost
+from tcp_chains.loss_process import LossProcess
+from tcp_chains.lumping import lump
+from tcp_chains.reduced_chain import reduced_structure
+from tcp_chains.reduced_cost import reduced_cost
 
-from btqueue.transport.chain import compile_chain
-from btqueue.transport.lockstep import SegmentCost, segment_cost
-from btqueue.transport.loss_process import LossProcess
-from btqueue.transport.lumping import lump
 from btqueue.transport.newreno_chain import Receiver, Variant
-from btqueue.transport.reduced_chain import reduced_structure
-from btqueue.transport.reduced_cost import reduced_cost
 from btqueue.transport.tcp_law import (
     EXACT_WINDOWS,
     LONGEST_WINDOW,

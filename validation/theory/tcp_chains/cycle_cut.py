@@ -8,9 +8,8 @@ Graphs are (N, F) arrays of the F successors of each vertex, all of them reached
 """
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-
-from btqueue.transport.compilation import compiled
 
 Vertices = NDArray[np.int64]
 
@@ -53,7 +52,7 @@ def closing_vertices(successors: Vertices) -> Vertices:
     return np.array(sorted(closing))
 
 
-@compiled()
+@njit(cache=True, error_model="numpy")
 def spare(successors, in_cut, candidates, seen_from, stack):
     """Take those candidates out of the cut that no cycle needs; the last two arguments are work space."""
     seen_from[:] = -1

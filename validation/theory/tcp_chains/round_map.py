@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from btqueue.transport.chain import WITHIN_ROUND, TransitionStructure
-from btqueue.transport.compilation import compiled
-from btqueue.transport.cycle_cut import cut_cycles
+from tcp_chains.chain import WITHIN_ROUND, TransitionStructure
+from tcp_chains.cycle_cut import cut_cycles
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.uint32]
@@ -80,7 +80,7 @@ def index_passage(structure: TransitionStructure) -> Passage:
     )
 
 
-@compiled()
+@njit(cache=True, error_model="numpy")
 def _pass(visits, lanes, fate, between_segments, still, between_rounds, reached, first_exit, ending):
     """Fill `visits`, by row and then by exit, from the law at the cut that it holds among zeros.
 

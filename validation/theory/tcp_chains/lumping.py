@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from btqueue.transport.chain import ROUND_END, TransitionStructure
+from tcp_chains.chain import ROUND_END, TransitionStructure
 
 Classes = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ round in which fast recovery ends; and the retransmission after k timeouts. A lo
 place of the first loss and the number of duplicate ACKs that follow it; the holes are then filled one a round
 (RFC 6582). Events are kept as monomials in the loss probability, so that the rates are smooth in it.
 
-The solution and its measured errors are in `btqueue.transport.reduced_cost`.
+The solution and its measured errors are in `tcp_chains.reduced_cost`.
 """
 
 from dataclasses import dataclass
