@@ -10,7 +10,6 @@ Source: Bluetooth Core Specification, Baseband part, section on the rate-2/3 FEC
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc
 
 from btqueue.baseband.packets import FEC_BLOCK_BITS
 
@@ -31,6 +30,8 @@ def block_error_rate(ber: ArrayLike, *, lenient: bool = False) -> NDArray[np.flo
     Raises:
         ValueError: a bit error rate outside [0, 1].
     """
+    from scipy.special import bdtrc  # takes longer to import than a scenario to read
+
     b = _checked(ber)
     failure = bdtrc(1, FEC_BLOCK_BITS, b)  # two or more errors of fifteen
     if lenient:

@@ -21,7 +21,6 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtrc, xlog1py
 
 from btqueue.baseband.fec import block_error_rate
 from btqueue.baseband.packets import HEADER_BITS, SYNC_WORD_BITS, PacketType
@@ -128,6 +127,8 @@ def access_code_error_rate(ber: ArrayLike, *, sync_threshold: int = SYNC_THRESHO
     """
     if not 0 <= sync_threshold <= SYNC_WORD_BITS:
         raise ValueError(f"sync_threshold must lie within 0..{SYNC_WORD_BITS}, not {sync_threshold}")
+    from scipy.special import bdtrc  # takes longer to import than a scenario to read
+
     return bdtrc(sync_threshold, SYNC_WORD_BITS, _checked(ber))
 
 
@@ -146,6 +147,8 @@ def implied_ber(n_bits: int, error_rate: ArrayLike) -> NDArray[np.float64]:
 
 def _any_of_many(n: float, failure: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - (1-p)^n, to full relative precision for small p; n = 0 gives 0 even at p = 1."""
+    from scipy.special import xlog1py
+
     return -np.expm1(xlog1py(n, -failure))
 
 
