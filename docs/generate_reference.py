@@ -18,7 +18,6 @@ from pydantic_core import PydanticUndefined
 from btqueue.network.models import MODELS
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
 from btqueue.scenario.problems import allowed_values
-from btqueue.simulator.covers import SIMULATE_VALUES
 
 PAGE = Path(__file__).parent / "reference" / "scenario-keys.md"
 
@@ -29,9 +28,9 @@ INTRODUCTION = """\
 
 Every key of every table of a scenario file. Units stand in the names: `_s` seconds, `_kbps` kilobits (1,000
 bits) a second, `_bytes` bytes; windows count segments and buffers packets. A dash as default means that the
-key is not set. The last columns say what the model (`solve`) and the simulator (`simulate`) can run today,
-where that is less than what a scenario may say; the rest is refused by name. The same definitions as JSON
-Schema: `btqueue models --schema`.
+key is not set. The last column says what the model (`solve`) can run today, where that is less than what a
+scenario may say; the rest is refused by name. The simulator runs everything, but a device in at most 8
+piconets. The same definitions as JSON Schema: `btqueue models --schema`.
 
 Above all tables stands `title`, one line that says what the scenario is.
 """
@@ -73,7 +72,7 @@ def page() -> str:
 
 def section(heading: str, table_name: str, table: type[BaseModel], *, with_limits: bool) -> str:
     """Return heading, first sentence and key table of one scenario table."""
-    columns = ["key", "allowed", "default", "meaning", *(["solve", "simulate"] if with_limits else [])]
+    columns = ["key", "allowed", "default", "meaning", *(["solve"] if with_limits else [])]
     rows = []
     for name, field in table.model_fields.items():
         key = f"{table_name}.{name}"
@@ -84,7 +83,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             meaning(field),
         ]
         if with_limits:
-            cells += [today(key, solve_values()), today(key, SIMULATE_VALUES)]
+            cells.append(today(key, solve_values()))
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
     return "\n".join([heading, "", summary, "", *markdown_table(columns, rows), ""])

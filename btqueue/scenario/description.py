@@ -193,6 +193,8 @@ def _bridge(s: Scenario) -> Iterator[Trait]:
             keys.append("residence_cycles")
     else:
         keys.append("rendezvous_s")
+        if s.polling.bridge_schedule == "lcs":
+            keys.append("longest_rendezvous_s")
     yield from given(s, *(f"polling.{key}" for key in keys))
 
 

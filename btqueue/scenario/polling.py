@@ -12,6 +12,9 @@ Discipline = Literal[
     "e-limited", "1-limited", "exhaustive", "gated", "round-robin", "slq", "ldq", "fep", "lwrr", "prc-lwrr"
 ]  # fmt: skip
 
+IDLE_INTERVALS = 8
+"""Most time between the meetings of an idle link, where no key says so, in least times: three doublings."""
+
 
 class Polling(Table):
     """The polling discipline of the centrals and the stay of the bridges."""
@@ -26,7 +29,9 @@ class Polling(Table):
         default=5, ge=1, le=1000, description="initial weight of the weighted round robins"
     )
     bridge_limit: Count | None = Field(
-        default=None, description="frames of a visit to the bridge; unset: peripherals x limit"
+        default=None,
+        description="frames of a visit to the bridge; unset: peripherals x limit; with lcs the weight of "
+        "bridges in a saturated central's time, where a peripheral has limit",
     )
     bridge_buffer_packets: Count | None = Field(
         default=None, description="packets a bridge may hold each way; unset: peripherals x limit"
@@ -36,7 +41,8 @@ class Polling(Table):
         description="how bridge and central find each other: the bridge waits for its turn in the cycle, in "
         "windows in turn (sniff: a fixed schedule from time 0 on, the same for every bridge and "
         "replication), in pseudo-random windows (pcss: another sequence for every bridge and replication), "
-        "or at times that they agree upon",
+        "or at meetings (lcs: at each they agree on time and length of the next, by what waits and what was "
+        "exchanged; Tan and Guttag, LCN 2002)",
     )
     bridge_patience_s: Seconds = Field(
         default=0.0, description="a bridge that is not polled for this long goes on; 0: it waits for ever"
@@ -47,7 +53,14 @@ class Polling(Table):
     )
     residence_cycles: Count = Field(default=1, description="cycles a bridge stays when residence is cycle")
     rendezvous_s: PositiveSeconds = Field(
-        default=0.1, description="mean time between meeting points of sniff, pcss and lcs"
+        default=0.1,
+        description="mean time between meeting points of sniff and pcss; with lcs the least time from one "
+        "meeting to the next",
+    )
+    longest_rendezvous_s: PositiveSeconds | None = Field(
+        default=None,
+        description="most time from one meeting of an idle link to the next, with lcs; unset: "
+        f"{IDLE_INTERVALS} x rendezvous_s",
     )
     switch_delay: bool = Field(
         default=False, description="count clock and frame alignment when a bridge changes piconet"

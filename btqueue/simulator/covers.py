@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope
-
-SIMULATE_VALUES: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {"polling.bridge_schedule": ("walk-in", "sniff", "pcss")}
-)
-"""For each key with values that the simulator cannot run yet: those that it can."""
 
 MOST_PICONETS_OF_A_DEVICE = 8
 """Most piconets that a simulated device can belong to."""
@@ -27,4 +21,4 @@ def _unsimulated(s: Scenario) -> Iterator[Limit]:
             yield Limit("network.piconet_list", name, available)
 
 
-SIMULATOR = Scope("the simulator", SIMULATE_VALUES, _unsimulated)
+SIMULATOR = Scope("the simulator", {}, _unsimulated)

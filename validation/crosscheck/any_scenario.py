@@ -232,7 +232,8 @@ def numbers(kind, metadata, default, extreme):
 # ----------------------------------------------------------------------------------------------- bounded work
 
 CLOCKS = (
-    *("polling.rendezvous_s", "polling.bridge_patience_s", "link.flush_timeout_s"),
+    *("polling.rendezvous_s", "polling.longest_rendezvous_s", "polling.bridge_patience_s"),
+    "link.flush_timeout_s",
     *("traffic.application_timeout_s", "traffic.file_period_s"),
     *("transport.initial_rto_s", "transport.min_rto_s", "transport.max_rto_s", "transport.ack_delay_s"),
     *("transport.centaurus_watchdog_s", "transport.centaurus_worker_s"),

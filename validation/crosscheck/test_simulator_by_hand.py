@@ -1,11 +1,12 @@
 """Limits of the simulator that can be worked out slot by slot, with paper and pencil."""
 
+import numpy as np
 import pytest
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.engine import advance
-from btqueue.simulator.records.conventions import SLOT
+from btqueue.simulator.records.conventions import SECOND, SLOT
 from btqueue.simulator.records.run import ARRIVAL
 from btqueue.simulator.replications import simulate
 
@@ -50,6 +51,71 @@ def test_the_round_trip_of_a_lone_segment():
     assert checked > 30
 
 
+def test_a_lone_segment_is_acknowledged_when_its_delay_is_over():
+    """As above up to T + 54, then 0.2005 s or 320.8 slots: T + 374.8.
+
+    The receiver is polled every 4 slots, its POLLs end at T + 58, ..., T + 378: the acknowledgement is up at
+    T + 381, POLL NULL to T + 383, and down at T + 386.
+    """
+    scenario = Scenario().with_(
+        traffic__load_kbps=0.05, transport__delayed_ack=True, transport__ack_delay_s=0.2005
+    )
+    checked = 0
+    for replication in range(40):
+        sim = new_state(scenario, replication)
+        arrivals = sim.timers.due[sim.timers.kind == ARRIVAL]
+        flow = int(arrivals.argmin())
+        written = int(arrivals[flow])
+        T = written + ((1 + 2 * flow) * SLOT - written) % (4 * SLOT)
+        end = T + 386 * SLOT
+        if end >= arrivals.max():
+            continue
+        advance(sim, end - 1)
+        assert sim.flow_statistics[flow].rtt_samples == 0
+        advance(sim, end)
+        assert sim.flow_statistics[flow].rtt_sum == end - written
+        checked += 1
+    assert checked > 30
+
+
+@pytest.mark.parametrize(("segments", "acknowledgements"), [(1, 1), (2, 1), (3, 2), (4, 2)])
+def test_every_second_segment_and_the_last_are_acknowledged_once(segments, acknowledgements):
+    """RFC 5681, section 4.2: what a second segment has forced out is not sent again at the deadline."""
+    scenario = Scenario().with_(
+        traffic__source="periodic",
+        traffic__message_bytes=1460 * segments,
+        traffic__load_kbps=0.5 * segments,
+        transport__initial_window_segments=4,
+        transport__delayed_ack=True,
+        flow_control__enabled=False,
+        flow_control__baseband_packets=1000,
+    )
+    sim = new_state(scenario, 0)
+    advance(sim, 400 * SECOND)
+    count = sim.flow_statistics
+    assert count.messages.min() >= 400 // 24
+    assert (count.messages_acknowledged == count.messages).all()
+    assert (count.acks_sent == acknowledgements * count.messages).all()
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+def test_where_nothing_is_lost_karns_rule_times_what_time_stamps_time(delayed):
+    """The oldest segment acknowledged: its time stamp is echoed (RFC 7323, 4.3), its departure is noted."""
+    scenario = Scenario().with_(
+        **SHORT,
+        traffic__load_kbps=30,
+        transport__delayed_ack=delayed,
+        transport__receive_window_segments=3,
+        flow_control__buffer_packets=100,
+        flow_control__baseband_packets=100,
+    )
+    stamped, karn = (simulate(scenario.with_(transport__timestamps=one)) for one in (True, False))
+    assert not stamped.timeouts_per_s.any()
+    assert stamped.rtt_s.min() > 0
+    for name in stamped.data_vars:
+        np.testing.assert_array_equal(stamped[name], karn[name], err_msg=str(name))
+
+
 def test_greedy_connections_share_the_slots_to_the_last_one():
     """A segment and its acknowledgement take 52 slots on each of 2 connections; 8 segments are in flight."""
     scenario = Scenario().with_(
@@ -79,3 +145,40 @@ def test_a_small_window_gives_window_over_round_trip(window):
     result = simulate(scenario)
     product = result.goodput_kbps.values / 11.68 * result.rtt_s.values
     assert product == pytest.approx(window, rel=0.01)
+
+
+def one_bridge(piconets: int, flows: list[dict]) -> Scenario:
+    """Return piconets, each with a peripheral of its own, joined by one bridge that agrees on meetings."""
+    plans = [{"name": f"n{k}", "central": f"c{k}", "peripherals": [f"s{k}", "hub"]} for k in range(piconets)]
+    network = {"topology": "custom", "piconet_list": plans, "flows": flows}
+    return Scenario.from_dict({"network": network, "polling": {"bridge_schedule": "lcs"}})
+
+
+def test_meetings_without_traffic():
+    """Both links: at 0 or 14 slots, then 0.2 and 0.4 s later, then every 0.8 s, two slots each."""
+    silent = one_bridge(2, [{"from": "s0", "to": "s1", "start_s": 100.0}])
+    sim = new_state(silent, 0)
+    for seconds, meetings in ((0.25, 2), (0.7, 3), (1.3, 3), (1.45, 4), (10.25, 15)):
+        advance(sim, int(seconds * 1e9))
+        assert list(sim.links.visits[sim.links.bridge >= 0]) == [meetings, meetings]
+    assert not sim.links.data_slots.any()
+
+
+def test_busy_links_get_more_of_a_bridges_time_by_agreement_than_in_turn():
+    """A bridge in four piconets, two of them busy: in turn, half of its time would be for little.
+
+    Were the schedules alike, all four replications of one would beat all of the other once in 70 times.
+    """
+    flows = [{"from": "s0", "to": "s1", "law": "greedy"}]
+    flows += [{"from": f"s{k}", "to": "s0", "law": "poisson", "load_kbps": 1.0} for k in (2, 3)]
+    agreed = one_bridge(4, flows).changed(
+        {
+            **{"run.jitter_s": 0.002, "run.duration_s": 40, "run.warmup_s": 5, "run.replications": 4},
+            **{"flow_control.enabled": False, "polling.bridge_buffer_packets": 200},
+            "transport.receive_window_segments": 12,
+        }
+    )
+    in_turn = agreed.changed({"polling.bridge_schedule": "sniff"})
+    busy, turns = (simulate(one).goodput_kbps.isel(flow=0) for one in (agreed, in_turn))
+    assert busy.min() > turns.max()
+    assert turns.min() > 0

@@ -50,10 +50,10 @@ BAD_INPUT = [
     (["compare", NAME, "--set", "polling.discipline=fep"], ["discipline", "not built yet in the model"]),
     (
         [
-            *("simulate", NAME, "--set", "network.topology=scatternet"),
-            *("--set", "polling.bridge_schedule=lcs"),
+            *("simulate", NAME, "--set", "polling.rendezvous_s=0.2"),
+            *("--set", "polling.longest_rendezvous_s=0.1"),
         ],
-        ["not built yet"],
+        ["longest_rendezvous_s", "must not be smaller than polling.rendezvous_s = 0.2"],
     ),
     (["compare", NAME, "--set", "link.adaptation=best"], ["adaptation", "not built yet"]),
     (

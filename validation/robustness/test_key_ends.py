@@ -189,6 +189,9 @@ SNIFF = {
     "network": {"topology": "scatternet", "piconets": 2, "peripherals": 1},
     "polling": {"bridge_schedule": "sniff", "rendezvous_s": 0.1},
 }
+MEETINGS = SNIFF | {
+    "polling": {"bridge_schedule": "lcs", "rendezvous_s": 0.1, "longest_rendezvous_s": 0.8},
+}
 CHAIN = {
     "network": {"topology": "chain", "hops": 2},
     "link": {"arq": "unlimited"},
@@ -213,7 +216,7 @@ PRECISE = {"run": {**SHORT, "precision": 0.5}, "traffic": {"load_kbps": 20.0}}
 OWN = {
     **{"tcp": TCP, "vegas": VEGAS, "datagrams": DATAGRAMS, "periodic": PERIODIC, "fixed rate": FIXED_RATE},
     **{"walk-in": WALK_IN, "sniff": SNIFF, "chain": CHAIN, "sessions": SESSIONS, "centaurus": CENTAURUS},
-    **{"recorded": RECORDED, "traced": TRACED, "precise": PRECISE},
+    **{"meetings": MEETINGS, "recorded": RECORDED, "traced": TRACED, "precise": PRECISE},
 }
 SHIPPED = (
     *("venugopal-2006/piconet", "venugopal-2006/piconet-errors", "venugopal-2006/scatternet-1"),

@@ -31,7 +31,6 @@ from btqueue.scenario import (
     load,
     models_folder,
 )
-from btqueue.simulator.covers import SIMULATE_VALUES
 
 MODELS = list_models()
 
@@ -305,13 +304,6 @@ def test_the_message_is_about_the_model_of_that_kind_of_scenario(name, changes, 
     assert key in {problem.key for problem in caught.value.problems}
 
 
-def test_what_the_simulator_cannot_run_is_refused_by_name():
-    s = Scenario().with_(network__topology="scatternet", polling__bridge_schedule="lcs")
-    with pytest.raises(NotBuiltYet, match=r"bridge_schedule.*not built yet in the simulator") as caught:
-        require_built(s, "simulate")
-    assert caught.value.key == "polling.bridge_schedule"
-
-
 def test_a_simulated_device_is_in_at_most_eight_piconets():
     def star(piconets: int) -> Scenario:
         plans = [{"name": f"c{k}", "central": f"c{k}", "peripherals": ["hub"]} for k in range(piconets)]
@@ -359,7 +351,7 @@ def test_the_default_of_every_key_is_within_both_tables():
 
 
 def test_every_key_of_the_capability_table_exists():
-    for key in (*(key for scope in SOLVED.values() for key in scope.values), *SIMULATE_VALUES):
+    for key in (key for scope in SOLVED.values() for key in scope.values):
         table, _, name = key.partition(".")
         assert hasattr(getattr(Scenario(), table), name), key
 

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.polling import IDLE_INTERVALS
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.bluetooth import voice
+from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
@@ -33,6 +35,7 @@ from btqueue.simulator.records.nodes import (
 )
 from btqueue.simulator.records.piconets import (
     COMPLETE,
+    COORDINATED,
     E_LIMITED,
     EXHAUSTIVE,
     FEP,
@@ -68,7 +71,7 @@ DISCIPLINES = {
     "ldq": LDQ,
 }
 SINGLE_FRAME = ("1-limited", "round-robin")
-SCHEDULES = {"walk-in": WALK_IN, "sniff": SNIFF, "pcss": PSEUDO_RANDOM}
+SCHEDULES = {"walk-in": WALK_IN, "sniff": SNIFF, "pcss": PSEUDO_RANDOM, "lcs": COORDINATED}
 RESIDENCES = {"visit": VISIT, "cycle": WHOLE_CYCLES, "complete": COMPLETE}
 
 
@@ -154,6 +157,10 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
         count = len(bridge.piconets)
         padding = [NOTHING] * (PICONETS_A_BRIDGE - count)
         own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
+        agreed = polling.bridge_schedule == "lcs"
+        longest = polling.longest_rendezvous_s or IDLE_INTERVALS * polling.rendezvous_s
+        shortest, windows = (SHORTEST_MEETING, 1) if agreed else (4 * SLOT, count)
+        window = max(shortest, round(polling.rendezvous_s / windows * SECOND / SLOT) * SLOT)
         parts.bridges.add(
             node=bridge.node,
             schedule=SCHEDULES[polling.bridge_schedule],
@@ -162,9 +169,11 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             count=count,
             piconets=list(bridge.piconets) + padding,
             links=[NOTHING] * PICONETS_A_BRIDGE,
+            own=bridge.piconets[own[0]] if own else NOTHING,
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
-            window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
+            window=window,
+            longest_interval=max(window, nanoseconds(longest)),
             switch_delay=polling.switch_delay,
             patience=nanoseconds(polling.bridge_patience_s),
         )
@@ -184,6 +193,8 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     period, reserved = voice.reservation(scenario.voice.packet, scenario.voice.links)
     cyclic = DISCIPLINES[polling.discipline] <= GATED
     windows = polling.bridge_schedule != "walk-in"
+    meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
+    meetings = len(bridges) + (0 if away == NOTHING else parts.bridges[away]["count"] - 1)
     parts.piconets.add(
         timer=timers.add(TURN, index, piconet.central),
         node=piconet.central,
@@ -192,6 +203,9 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
         discipline=DISCIPLINES[polling.discipline],
         limit=limit,
+        meets=meets,
+        # Saturated, it shares its time as in a cycle: `limit` frames a peripheral, `bridge_limit` a bridge.
+        rest=(len(piconet.members) - len(bridges)) * limit / (meetings * bridge_limit) if meets else 0.0,
         max_weight=polling.max_weight,
         packet=NOTHING,
         on_air_type=NOTHING,
@@ -206,7 +220,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
             piconet=index,
             node=member,
             bridge=bridge,
-            limit=limit if bridge == NOTHING else bridge_limit,
+            limit=limit if bridge == NOTHING else UNLIMITED if meets else bridge_limit,
         )
         if bridge != NOTHING:
             memberships = parts.bridges[bridge]

@@ -52,6 +52,9 @@ piconet_dtype = record_type(
         ("cycle_carried_data", np.bool_),
         # its central or one of its links keeps to the windows of a bridge
         ("rendezvous", np.bool_),
+        # they agree on meetings: the central rests after one for `rest` times its length
+        ("meets", np.bool_),
+        ("rest", np.float64),
         # voice: slots reserved at the start of every period
         ("voice_period", np.int64),
         ("voice_reserved", np.int64),
@@ -83,15 +86,21 @@ link_dtype = record_type(
         ("weight", np.int64),
         ("skip_until_cycle", np.int64),
         ("skip_until", np.int64),
+        # the meeting that its bridge and central have agreed upon, and what they remember of earlier ones
+        ("meeting_start", np.int64),
+        ("meeting_end", np.int64),
+        ("agreed_at", np.int64),
+        ("need", np.float64),
         # statistics
         ("visits", np.int64),
         ("data_slots", np.int64),
     ]
 )
-"""A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is."""
+"""A peripheral's membership of a piconet; `up` and `down` are its ports, `bridge` the bridge that it is.
+`need`: the part of the time that its exchange takes, as it is estimated at its meetings."""
 
 VISIT, WHOLE_CYCLES, COMPLETE = 0, 1, 2
-WALK_IN, SNIFF, PSEUDO_RANDOM = 0, 1, 2
+WALK_IN, SNIFF, PSEUDO_RANDOM, COORDINATED = 0, 1, 2, 3
 
 bridge_dtype = record_type(
     [
@@ -104,10 +113,12 @@ bridge_dtype = record_type(
         ("count", np.int64),
         ("piconets", np.int64, (PICONETS_A_BRIDGE,)),
         ("links", np.int64, (PICONETS_A_BRIDGE,)),
+        ("own", np.int64),
         ("current", np.int64),
         ("present_from", np.int64),
         ("visits_here", np.int64),
         ("window", np.int64),
+        ("longest_interval", np.int64),
         ("offset", np.int64),
         ("seed", np.int64),
         ("switch_delay", np.bool_),
@@ -116,7 +127,7 @@ bridge_dtype = record_type(
     ]
 )
 """A device in several piconets. `links[k]` is its membership of `piconets[k]`, NOTHING where it is the
-central; `current`: where it is (or goes to), there from `present_from` on. `window`: ns of a rendezvous;
-`seed`: of its
-pseudo-random windows, drawn when it starts; `patience`: ns that it waits to be polled, at least, before it
-goes on unserved; 0 stands for ever."""
+central, of the piconet `own` (or NOTHING); `current`: where it is (or goes to), there from `present_from`
+on. `window`: ns of a rendezvous, or, if it agrees on meetings, the least from one to the next, and
+`longest_interval` the most; `seed`: of its pseudo-random windows, drawn when it starts; `patience`: ns that
+it waits to be polled, at least, before it goes on unserved; 0 stands for ever."""
