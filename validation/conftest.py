@@ -102,6 +102,8 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
     vars(network).update(answers_ahead=lambda scenarios: {})
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
+    for part in (network, simulator):  # what they cover is asked of the real ones
+        part.__path__ = [str(Path(btqueue.__file__).parent / part.__name__.rpartition(".")[2])]
     monkeypatch.setitem(sys.modules, "btqueue.network", network)
     monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)
     monkeypatch.setattr(btqueue.cli.engines, "is_compiled", lambda: True)

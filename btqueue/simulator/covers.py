@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from btqueue.scenario.errors import NotBuiltYet
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.scope import Limit, Scope
+from btqueue.scenario.scope import Limit, Scope, problems_of
 
 MOST_PICONETS_OF_A_DEVICE = 8
 """Most piconets that a simulated device can belong to."""
@@ -22,3 +23,13 @@ def _unsimulated(s: Scenario) -> Iterator[Limit]:
 
 
 SIMULATOR = Scope("the simulator", {}, _unsimulated)
+
+
+def require_simulated(scenario: Scenario) -> None:
+    """Make sure that the simulator can run *scenario*.
+
+    Raises:
+        NotBuiltYet: naming each key, its value, and what is available today.
+    """
+    if problems := problems_of(SIMULATOR, scenario):
+        raise NotBuiltYet(problems)

@@ -14,10 +14,10 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from btqueue.engines import require_built
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
+from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Progress, Stop, Stopped, in_threads
@@ -85,7 +85,7 @@ def simulate(
         Interrupted: by Ctrl-C; threads have stopped. `partial` holds the replications that came to their end
             or, if there are none, what those under way had measured; its attribute `complete` is 0.
     """
-    require_built(scenario, engine="simulate")
+    require_simulated(scenario)
     require_length(scenario)
     threads = threads or os.cpu_count() or 1
     run = runner(device, threads, scenario)

@@ -22,11 +22,12 @@ MAY_IMPORT = {
     "scenario": {"baseband", "files"},
     "network": GROUND,
     "simulator": {"baseband", "caches", "channel", "scenario"},
-    "study": GROUND | {"network", "simulator"},
+    "engines": {"network", "scenario", "simulator"},
+    "study": GROUND | {"engines", "network", "simulator"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
-    "reproduction": GROUND | {"network", "simulator", "study", "plotting", "plots"},
-    "cli": GROUND | {"network", "simulator", "study", "plotting", "plots", "reproduction"},
+    "reproduction": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots"},
+    "cli": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots", "reproduction"},
     "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""

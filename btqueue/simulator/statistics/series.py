@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from btqueue.engines import require_built
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
+from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
@@ -45,7 +45,7 @@ def time_series(
     Raises:
         ValueError: the step is not positive or longer than the run, or there is no such flow.
     """
-    require_built(scenario, engine="simulate")
+    require_simulated(scenario)
     warmup_s = scenario.run.warmup_s
     end_s = scenario.run.duration_s + (warmup_s if not isinstance(warmup_s, str) else 0.0)
     if not 0 < step_s <= end_s:

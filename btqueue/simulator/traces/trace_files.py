@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.engines import require_built
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import grow, new_state
+from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import REACHED, advance
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND
@@ -55,7 +55,7 @@ def record(
         ImportError: `parquet` needs pyarrow, `pcap` needs dpkt; the message says how to install them.
         ValueError: there is no node `at`.
     """
-    require_built(scenario, engine="simulate")
+    require_simulated(scenario)
     with ExitStack() as files, np.errstate(over="ignore"):
         sim = new_state(scenario, replication, logging=True)
         sinks: list[Sink] = []
