@@ -14,6 +14,7 @@ from typing import Literal
 from btqueue.network.bulk_transfer.covers import BULK_TRANSFER, not_bulk_transfer
 from btqueue.network.chain.covers import CHAIN, not_a_chain
 from btqueue.network.multihop.covers import MULTIHOP, not_multihop
+from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
 from btqueue.network.ring_piconet.covers import RING_PICONET, not_a_ring
@@ -55,13 +56,13 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
         "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
+        "paths": Scope("the model of paths over outside links", PATHS, not_paths),
         "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
     }
 )
 """The models by name; of those of one solver, the first that covers a scenario is asked.
 
-Sessions and transfers over lossy links are followed in part: a chain weighs stages that are played through,
-and a path is measured by a transfer without losses.
+Sessions are followed in part: a chain weighs stages that are played through.
 """
 
 SAMPLED = frozenset({"ring_piconet", "scatternet"})

@@ -43,9 +43,10 @@ BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "scatternet": ("scatternet", "venugopal-2006/scatternet-2", {"network.flows": SCATTERED}),
     "chain": ("chain", "chen-2004/adaptive-4", {}),
     "one hop": ("chain", "chen-2004/regular-1", {}),
-    "bulk": ("bulk_transfer", "suliman-2005/one-of-seven", {}),
-    "bulk with losses": (
-        "bulk_transfer",
+    "bulk": ("bulk_transfer", "suliman-2005/one-of-seven", {"run.solver": "followed"}),
+    "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
+    "wire with losses": (
+        "paths",
         "avancha-2002/satellite",
         {"network.outside_links": [LONG_LINK], "transport.receive_window_segments": 16},
     ),

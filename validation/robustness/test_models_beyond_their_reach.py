@@ -91,10 +91,6 @@ def test_the_cause_is_refused_by_its_key(case: str):
 
 
 WARNED = {
-    "losses in Reno, timeouts -66 %": (
-        satellite(loss=0.03).with_(transport__variant="reno", transport__timestamps=True),
-        'variant = "reno"',
-    ),
     "long regular delays, round trip +21 %": (ROUND_TRIPS.with_(run__jitter_s=0.2), "run.jitter_s = 0.2"),
     "delays within a train, goodput +15 %": (CENTAURUS.with_(run__jitter_s=0.2), "run.jitter_s = 0.2"),
     "nodes that overflow, round trip +66 %": (

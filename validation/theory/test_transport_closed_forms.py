@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from btqueue.network.bulk_transfer.loss import lossy_rates
-from btqueue.network.bulk_transfer.recovery import LossyPath
+from btqueue.network.paths.loss import lossy_rates
+from btqueue.network.paths.recovery import LossyPath
 from btqueue.transport import pftk_rate, pftk_short_rate, square_root_rate, symbolic
 from btqueue.transport.closed_forms import timeout_probability, unlimited_window
 from btqueue.transport.newreno_sender import Receiver, Sender

@@ -1,10 +1,8 @@
 """Greedy TCP over a path with a bottleneck: outside links, and at most one piconet under ARQ.
 
-1. No segment is lost at random: the orbit of windows and queues (`bulk_transfer.orbit`), which is that of a
-   closed network as long as the windows fit the buffers, and a sawtooth of overflow and recovery beyond.
-   Request-reply sessions may share the path.
-2. An outside link loses segments of a lone flow at random: the renewal chain of its window
-   (`bulk_transfer.loss`) on the path that a lone segment and a full pipe see.
+No segment is lost at random: the orbit of windows and queues (`bulk_transfer.orbit`), which is that of a
+closed network as long as the windows fit the buffers, and a sawtooth of overflow and recovery beyond.
+Request-reply sessions may share the path.
 """
 
 from collections.abc import Callable
@@ -16,7 +14,6 @@ import numpy as np
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence, uncertain_ends
 from btqueue.network.bulk_transfer.averages import Followed, follow_from_starts
-from btqueue.network.bulk_transfer.lossy_path import answer_with_loss
 from btqueue.network.bulk_transfer.orbit import Orbit
 from btqueue.network.bulk_transfer.path import FlowPath, OutsidePort, Paths, paths_of
 from btqueue.network.bulk_transfer.quantiles import QUANTILES, quantiles
@@ -45,8 +42,6 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             f"packets arrive damaged with probability {worst:.3g}: the model of bulk transfers follows "
             f"segments up to {LARGEST_ERROR_RATE:g}, beyond it hardly any gets through"
         )
-    if any(isinstance(port, OutsidePort) and port.loss > 0.0 for port in paths.used_ports):
-        return answer_with_loss(scenario, paths)
     return _answer_by_orbit(scenario, paths)
 
 

@@ -1,0 +1,1 @@
+"""Greedy TCP over outside links and a piconet: closed networks, and renewal chains of the window."""

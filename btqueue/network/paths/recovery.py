@@ -1,0 +1,364 @@
+"""What a lost segment costs: how long its repair takes, how it can fail, and the window that is left.
+
+What is approximate: holes behind the first are spread evenly over the flight; SACK repairs one in a round
+trip and several in up to two, NewReno one in each round trip; Reno halves its window twice for two holes and
+waits for its timer with more; nothing is lost in a recovery except what is sent again.
+
+Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the variants repair several holes); RFC
+6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from btqueue.transport import binomial
+
+Vector = NDArray[np.floating]
+
+AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
+DUPLICATES = 3
+BACKOFFS = 6
+MOST_HOLES = 12
+
+
+@dataclass(frozen=True)
+class LossyPath:
+    """What the window meets.
+
+    Attributes:
+        loss: probability that a segment is lost.
+        segments_per_ack: segments that an acknowledgement covers, the lost acknowledgements counted in.
+        window: most segments in flight by the receive window.
+        room: most segments in flight that path and buffer hold; one more is lost.
+        base_s: round-trip time of a lone segment.
+        service_s: time between two segments at the bottleneck.
+        variant: "tahoe", "reno", "newreno" or "sack".
+        min_rto_s, max_rto_s: bounds of the timeout; `backoff`: whether it doubles.
+        ack_loss: probability that an acknowledgement is lost.
+        gathered: segments that share an acknowledgement at the receiver, 1 or more.
+        ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
+    """
+
+    loss: float
+    segments_per_ack: float
+    window: int
+    room: float
+    base_s: float
+    service_s: float
+    variant: str
+    min_rto_s: float
+    max_rto_s: float
+    backoff: bool
+    ack_delay_s: float = 0.0
+    gathered: int = 1
+    ack_loss: float = 0.0
+
+    @property
+    def lone_success(self) -> float:
+        """Probability that a repetition, alone on its way, is acknowledged."""
+        return (1.0 - self.loss) * (1.0 - self.ack_loss)
+
+    def round_trip(self, flight: ArrayLike) -> Vector:
+        """Return the round-trip time (s) with so many segments in flight: the path's, or the queue's.
+
+        In each round of growth one acknowledgement releases two segments at once, so that half of the
+        segments wait for one that was sent with them.
+        """
+        flight = np.asarray(flight, float)
+        return np.maximum(self.base_s + self._pair(flight), flight * self.service_s)
+
+    def trip_of_new(self, flight: ArrayLike) -> Vector:
+        """Return the round-trip time (s) of new segments; it is longer than that of repetitions.
+
+        The first of those that share an acknowledgement waits for the last, unless they stand in a queue.
+        """
+        flight = np.asarray(flight, float)
+        gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
+        return np.maximum(self.round_trip(flight), self.base_s + gathered + self._pair(flight))
+
+    def _pair(self, flight: Vector) -> Vector:
+        return np.where((flight > 1.0) & (flight < self.window), 0.5 * self.service_s, 0.0)
+
+    def repair_trip(self, flight: ArrayLike) -> Vector:
+        """Return the time (s) from a fast retransmit to its acknowledgement.
+
+        The queue has become shorter by the four segments that the third duplicate had to wait for.
+        """
+        return self.round_trip(np.asarray(flight, float) - DUPLICATES - 1.0)
+
+
+class Start(NamedTuple):
+    """How a cycle starts; `half` is a number of half segments.
+
+    In congestion avoidance with that window; in slow start from two segments to that threshold; or after a
+    timer that expired too soon: the new segments of the recovery are still in flight, and their
+    acknowledgements open the window from there.
+    """
+
+    kind: str
+    half: int
+
+    def begin(self, window: int) -> float:
+        """Return the first window, under a receive window."""
+        if self.kind == SLOW:
+            return 2.0
+        return (
+            self.half / 2.0
+            if self.kind == AVOIDANCE
+            else min(self.half / 2.0, max(2.0, window - self.half + 2.0))
+        )
+
+    def threshold(self, window: int) -> float:
+        """Return the window from which it opens by congestion avoidance, under a receive window."""
+        if self.kind == LATE:
+            return max(self.begin(window), min(0.75 * self.half - 1.0, window / 2.0))
+        return self.half / 2.0
+
+
+class Ends(NamedTuple):
+    """How cycles end, by number.
+
+    Attributes:
+        flight: segments in flight when the loss is found, shape (ends,).
+        silent: whether no fast retransmit may answer, shape (ends,).
+        blocked: numbers of the silent ends by flight.
+        overflow: number of the end by a buffer that is full, where there is one.
+        most: largest flight.
+    """
+
+    flight: NDArray[np.int64]
+    silent: NDArray[np.bool_]
+    blocked: NDArray[np.int64]
+    overflow: int | None
+    most: int
+
+
+def ends_of(top: int, *, overflows: bool) -> Ends:
+    """Return the ends of windows of up to `top` segments; one more `overflows`, or nothing does."""
+    most = top + 1 if overflows else top
+    flights = np.arange(most + 1)
+    silent = np.repeat([False, True], most + 1)
+    return Ends(np.tile(flights, 2), silent, flights + most + 1, most if overflows else None, most)
+
+
+class Recovery(NamedTuple):
+    """What follows the end of a cycle; arrays by end.
+
+    Attributes:
+        seconds: time from the last new acknowledgement to the next.
+        timeouts, fast_retransmits: mean numbers.
+        losses: mean number of segments lost, repetitions included.
+        duplicates: mean number of duplicate acknowledgements.
+        leads_to: chances of the starts of the next cycle.
+    """
+
+    seconds: Vector
+    timeouts: Vector
+    fast_retransmits: Vector
+    losses: Vector
+    duplicates: Vector
+    leads_to: Vector
+
+
+def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vector) -> Recovery:
+    """Enumerate losses, by how cycles end.
+
+    `deviation` is the mean deviation of round trips with so many in flight (s).
+    """
+    flight = ends.flight
+    holes = np.arange(1, MOST_HOLES + 1)
+    chance = binomial.probability(holes - 1, np.maximum(flight - 1, 0)[:, None], path.loss)
+    chance[:, -1] += 1.0 - chance.sum(axis=1)
+    # An acknowledgement that waited for company comes with the first segment behind the hole, and is new;
+    # only selective ones tell of both.
+    new = 0.0 if path.variant == "sack" else (path.gathered - 1.0) / path.gathered
+    behind = np.maximum(flight[:, None] - holes, 0)
+    arrive = [_at_least(DUPLICATES, some, 1.0 - path.ack_loss) for some in (behind, behind - 1)]
+    enough = (1.0 - new) * arrive[0] + new * arrive[1]
+    found = np.where(ends.silent[:, None], 0.0, chance * enough)
+    late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
+    if ends.overflow is not None:
+        late[ends.overflow] = overflow_late(path, ends.most, float(deviation[-1]))
+    if path.variant == "reno":
+        return _reno(path, ends, found, chance, starts, late, _answered(path, flight))
+    answered = _answered(path, flight)
+    repaired = found * (1.0 - path.loss) ** holes * answered[:, None]
+    good, quick = repaired.sum(axis=1), found.sum(axis=1)
+    seconds = repaired @ _rounds(path.variant, holes.astype(float)) * path.repair_trip(flight)
+    seconds += good * _until_found_s(path, flight)
+    seconds += (1.0 - good) * (_expiries_s(path, flight) + path.round_trip(flight))
+    mean_holes = chance @ holes
+    place, leads_to = _places(starts), np.zeros((len(flight), len(starts)))
+    every = np.arange(len(flight))
+    half = np.maximum(4, flight)
+    leads_to[every, place[SLOW][half]] += 1.0 - quick
+    leads_to[every, place[SLOW][np.maximum(4, expired_flight(path, flight))]] += quick - good
+    if path.variant == "tahoe":
+        leads_to[every, place[SLOW][half]] += good
+    else:
+        leads_to[every, place[LATE][half]] += good * late
+        leads_to[every, place[AVOIDANCE][half]] += good * (1.0 - late)
+    return Recovery(
+        seconds=seconds,
+        timeouts=(1.0 - good) / path.lone_success + good * late,
+        fast_retransmits=quick,
+        losses=mean_holes / (1.0 - path.loss),  # a repetition is lost as often as anything else
+        duplicates=np.maximum(flight - mean_holes, 0.0),
+        leads_to=leads_to,
+    )
+
+
+def _reno(
+    path: LossyPath,
+    ends: Ends,
+    found: Vector,
+    chance: Vector,
+    starts: list[Start],
+    late: Vector,
+    answered: Vector,
+) -> Recovery:
+    """Return what follows losses of Reno, which leaves recovery at the first new acknowledgement.
+
+    A second hole, at place j of f, has to be found anew, by duplicates of what was sent in the first
+    recovery and at its end: the window, inflated to f/2 + f - 2, lets out n segments beyond f, and deflated
+    to f/2 some more where j is late. If these are fewer than three, or a third hole follows, the timer
+    repairs it. (A third one would need more than 20 segments in flight, and a late second one, to be found.)
+    """
+    p, flight = path.loss, ends.flight
+    every = np.arange(len(flight))
+    lone = found[:, 0] * (1.0 - p) * answered
+    place, leads_to = _places(starts), np.zeros((len(flight), len(starts)))
+    quick = found.sum(axis=1)
+    timers, again, twice = 1.0 - quick + found[:, 0] - lone, np.zeros(len(flight)), np.zeros(len(flight))
+    half = np.maximum(4, flight)
+    leads_to[every, place[SLOW][half]] += timers
+    leads_to[every, place[LATE][half]] += lone * late
+    leads_to[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
+    for f in range(DUPLICATES + 2, ends.most + 1):
+        j = np.arange(2, f + 1)
+        there = quick[f] * p * (1.0 - p) ** (j - 2.0)
+        sent = max(0, int(min(f // 2 + f - 2, path.window)) - f)
+        left = f + sent - (j - 1)
+        more = np.maximum(0, f // 2 - left)
+        outstanding = np.minimum(left + more, ends.most)
+        seen = sent + more >= DUPLICATES
+        first = there * (1.0 - p)
+        second = np.where(seen, first * (1.0 - p) ** (f - j + 1.0), 0.0)
+        leads_to[f, place[SLOW][half[f]]] += (there - first).sum()
+        np.add.at(leads_to[f], place[AVOIDANCE][np.maximum(4, outstanding)], second)
+        np.add.at(leads_to[f], place[SLOW][np.maximum(4, outstanding)], first - second)
+        again[f], twice[f] = first[seen].sum(), second.sum()
+        timers[f] += (there - second).sum()
+    mean_holes = chance @ np.arange(1, MOST_HOLES + 1)
+    repair = path.repair_trip(flight)
+    after_repair = np.maximum(timers - (1.0 - quick) - (found[:, 0] - lone), 0.0)
+    seconds = (lone + 2.0 * twice + after_repair) * repair + (lone + twice) * _until_found_s(path, flight)
+    seconds += timers * (_expiries_s(path, flight) + path.round_trip(flight))
+    return Recovery(
+        seconds=seconds,
+        timeouts=timers / path.lone_success + lone * late,
+        fast_retransmits=quick + again,
+        losses=mean_holes / (1.0 - p),
+        duplicates=np.maximum(flight - mean_holes, 0.0),
+        leads_to=leads_to / np.maximum(leads_to.sum(axis=1, keepdims=True), 1e-300),
+    )
+
+
+def _places(starts: list[Start]) -> dict[str, NDArray[np.int64]]:
+    """Return the numbers of the starts by kind and half segments."""
+    found = {kind: np.zeros(max(one.half for one in starts) + 1, int) for kind in (AVOIDANCE, SLOW, LATE)}
+    for number, start in enumerate(starts):
+        found[start.kind][start.half] = number
+    return found
+
+
+def _at_least(number: int, trials: NDArray, chance: float) -> Vector:
+    """Return the probability of at least so many successes."""
+    less = binomial.probability(np.arange(number), np.maximum(trials, 0)[..., None], chance)
+    return 1.0 - less.sum(axis=-1)
+
+
+def _answered(path: LossyPath, flight: NDArray) -> Vector:
+    """Return the probability that the end of a recovery is acknowledged.
+
+    By the acknowledgement of the repetition, or of one of the segments that the inflated window let out.
+    """
+    further = np.clip(np.minimum(flight / 2.0 - 1.0, path.window - flight), 0.0, None)
+    return 1.0 - path.ack_loss ** (1.0 + further)
+
+
+def _until_found_s(path: LossyPath, flight: NDArray) -> Vector:
+    """Return the time (s) of four segments: from the last new acknowledgement to the third duplicate."""
+    return 4.0 * path.round_trip(flight) / np.maximum(flight, 1)
+
+
+def expired_flight(path: LossyPath, flight: NDArray) -> NDArray:
+    """Return the flight when a timer expires in recovery: new segments keep half of it in the network."""
+    return np.minimum(path.window, flight + np.maximum(flight // 2 - 2, 0))
+
+
+def _rounds(variant: str, holes: Vector) -> Vector:
+    """Return the round trips of a recovery, by the number of holes.
+
+    With SACK all others are sent again between half a round trip, when the pipe has drained, and the time
+    that the last one shows, uniform over the round.
+    """
+    if variant == "sack":
+        later = holes - 1.0
+        last = 0.5 ** (later + 1) + later / (later + 1) * (1.0 - 0.5 ** (later + 1))
+        return 1.0 + np.where(later > 0, last, 0.0)
+    return np.ones_like(holes) if variant == "tahoe" else holes
+
+
+def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
+    """Return the mean time (s) until a retransmission gets through: the timeout, and those that follow."""
+    first = np.maximum(path.min_rto_s, path.round_trip(flight))
+    factor = 2.0 if path.backoff else 1.0
+    lost = 1.0 - path.lone_success
+    more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
+    return first + more
+
+
+def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
+    """Return the chance that the timer expires before a retransmission that arrives is acknowledged.
+
+    The timer runs since the last new acknowledgement. The third duplicate comes four places after it: in the
+    same burst, or, of the last three segments of a burst, in the next. Segments of a burst are one service
+    apart. With delayed acknowledgements the very last one leaves a segment behind that waits for the timer of
+    its acknowledgement, and that is new. The timeout is four mean deviations above the mean, and half of the
+    segments wait a service more.
+    """
+    trip = path.round_trip(flight)
+    timeout = np.maximum(path.min_rto_s, trip + np.maximum(2.0 * path.service_s, 4.0 * deviation))
+    crossing = np.minimum(1.0, DUPLICATES / flight)
+    same = 4.0 * path.service_s
+    following = np.maximum(trip - (flight - 4.0) * path.service_s, same)
+    repair = path.repair_trip(flight)
+    left_behind = np.maximum(following - path.ack_delay_s, same)
+    late = [_exceeds(time + repair - timeout, path.service_s) for time in (same, following, left_behind)]
+    shares = (2.0, 1.0) if path.ack_delay_s > 0.0 else (3.0, 0.0)
+    next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATES
+    return crossing * next_burst + (1.0 - crossing) * late[0]
+
+
+def overflow_late(path: LossyPath, flight: int, deviation: float) -> float:
+    """Return the chance that the timer expires before the repair of an overflow is acknowledged.
+
+    A segment that finds no place takes no time of the bottleneck: the round trips before it are those of one
+    segment less, and hardly deviate, for the last longer one is a round trip ago. The repair, at the end of
+    the queue, is acknowledged a service later than they.
+    """
+    queued = (flight - 1.0) * path.service_s
+    timeout = max(path.min_rto_s, max(queued, path.base_s) + 4.0 * deviation)
+    return float(_exceeds(np.array(flight * path.service_s - timeout - path.service_s / 2.0), path.service_s))
+
+
+def _exceeds(excess: Vector, width: float) -> Vector:
+    """Return the chance that a time is too long which is uniform over a service around its mean.
+
+    What a segment waits for others of its burst is between nothing and a service.
+    """
+    return np.clip(0.5 + excess / width, 0.0, 1.0)
