@@ -249,14 +249,15 @@ def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) ->
 def _stationary(ended: Vector, leads_to: Vector) -> tuple[Vector, float]:
     """Return the law of the starts, and how far a further cycle moves it.
 
-    Each cycle leads from starts to ends to starts. It nearly forgets its start, so that cycles, half of them
-    lazy, settle soon; sums without BLAS, whose threads cost more than such small ones take.
+    Each cycle leads from starts to ends to starts, and nearly forgets its start. Two cycles in a row are
+    averaged, for those that alternate. Sums without BLAS, whose threads cost more than such small ones take.
     """
-    law, moved = np.full(len(ended), 1.0 / len(ended)), np.inf
+    law, before, moved = np.full(len(ended), 1.0 / len(ended)), np.zeros(len(ended)), np.inf
     for _ in range(MOST_CYCLES):
         after = np.einsum("e,es->s", np.einsum("s,se->e", law, ended), leads_to)
-        moved = float(np.abs(after - law).max())
-        law = (law + after) / 2.0
+        moved = float(np.abs(after - before).max()) / 2.0
+        before, law = law, after
         if moved < FORGOTTEN:
             break
+    law = (law + before) / 2.0
     return law / law.sum(), moved
