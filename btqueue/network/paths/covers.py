@@ -12,7 +12,7 @@ from btqueue.scenario.scope import Limit
 from btqueue.scenario.topology import Hop, Topology, topology
 
 VARIANTS = ("tahoe", "reno", "newreno", "sack")
-LARGEST_WINDOW = 256
+LARGEST_WINDOW = 1000
 LEAST_WINDOW_WITH_LOSS = 2
 """A window of one whose losses only timers repair is answered with 17 to 98 % too much goodput."""
 LARGEST_LOSS_WITHOUT_TIME_STAMPS = 0.08

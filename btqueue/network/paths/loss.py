@@ -79,8 +79,12 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     starts = [
         Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, _most(path, ends.most) + 1)
     ]
-    cycles = _cycles(path, starts, top, ends, trips.mean)
     recovery = recovery_of(path, ends, starts, trips.deviation)
+    if path.loss == 0.0:  # every cycle ends by overflow, and leads to few starts
+        used = recovery.leads_to[ends.overflow] > 0.0
+        starts = [start for start, one in zip(starts, used, strict=True) if one]
+        recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
+    cycles = _cycles(path, starts, top, ends, trips.mean)
     count, kinds = len(starts), len(ends.flight)
     places = np.arange(count)[:, None] * kinds + cycles.end
     ended = np.bincount(places.ravel(), cycles.ends.ravel(), count * kinds).reshape(count, kinds)
@@ -121,15 +125,15 @@ def lossy_rates(path: LossyPath) -> LossyRates:
 def window_rates(path: LossyPath) -> LossyRates:
     """Return the rates of a window that fits the way, of which nothing is lost."""
     window = path.window
-    trips = _trips(path, np.arange(window + 1.0))
+    trips = _trips(path, np.array([float(window)]))
     return LossyRates(
-        goodput=window / float(trips.mean[window]),
+        goodput=window / float(trips.mean[0]),
         timeouts=0.0,
         fast_retransmits=0.0,
         losses=0.0,
         window=float(window),
-        rtts=trips.samples[window],
-        weights=trips.shares[window],
+        rtts=trips.samples[0],
+        weights=trips.shares[0],
         residual=0.0,
         states=1,
     )

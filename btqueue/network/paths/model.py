@@ -28,6 +28,8 @@ Vector = NDArray[np.float64]
 
 FREQUENT_LOSS = 0.02
 """Loss from which on delayed acknowledgements of segments that are alone cost more than the chain says."""
+LARGEST_CHAIN = 256
+"""Segments of a window that random losses cut; states and steps of its chain grow with its cube."""
 LONG_JITTER_S = 0.1
 NEAR_TIMEOUT = 0.9
 """Round trips above this share of the least timeout are close to it."""
@@ -44,7 +46,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
-        NoConvergence: hardly anything gets through the radio, or no rates were found that fit each other.
+        NoConvergence: hardly anything gets through, windows grow too large, or no rates fit each other.
     """
     ways = ways_of(scenario)
     if len(ways.ways) == 1:
@@ -91,9 +93,18 @@ def _path(scenario: Scenario, way: Way, wait_s: float = 0.0, service_s: float | 
 
 
 def _lone(path: LossyPath) -> LossyRates:
-    """Return the rates of a flow on its own."""
+    """Return the rates of a flow on its own.
+
+    Raises:
+        NoConvergence: windows grow too large.
+    """
     if path.loss == 0.0 and path.window <= path.room:
         return window_rates(path)
+    if path.loss > 0.0 and (top := min(path.window, path.room)) > LARGEST_CHAIN:
+        raise NoConvergence(
+            f"windows may open to {top:.0f} segments, and lose some at random: their chain is solved up to "
+            f"{LARGEST_CHAIN}"
+        )
     return lossy_rates(path)
 
 
