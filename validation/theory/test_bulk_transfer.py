@@ -106,7 +106,7 @@ def test_scope_refuses_by_name():
         ({"transport__variant": "vegas"}, "transport"),
         ({"radio__model": "gilbert-elliott"}, "radio"),
         ({"flow_control__enabled": True}, "flow_control"),
-        ({"transport__receive_window_segments": 1000}, "receive_window"),
+        ({"transport__receive_window_segments": 2000}, "receive_window"),
     ):
         with pytest.raises(NotBuiltYet, match=key):
             bt.solve(bt.load("suliman-2005/round-trips").with_(**change))
