@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
-from btqueue.network.ahead import Ahead
+from btqueue.network.ahead import BATCHED, Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -23,6 +23,7 @@ from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
+    from btqueue.network.multihop.model import Plan as PlanOfSeveral
     from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.plan import Plan
 
@@ -120,14 +121,19 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
     return Solved(solved, tuple(dict.fromkeys(found)))
 
 
-def plan(scenario: Scenario) -> Plan | LossyPlan:
+def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
     """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
 
-    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`. Single piconets only.
+    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`: of one piconet, or of
+    several that carry their loads.
 
     Raises:
-        NotBuiltYet: the scenario asks for something that the queueing model of a piconet cannot do.
+        NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
     """
+    if not problems_of(MODELS["multihop"], scenario):
+        from btqueue.network.multihop.model import Plan as PlanOfSeveral
+
+        return PlanOfSeveral(scenario)
     if problems := problems_of(MODELS["piconet"], scenario):
         raise NotBuiltYet(problems)
     from btqueue.network.piconet.lossy_model import LossyPlan
@@ -139,10 +145,15 @@ def plan(scenario: Scenario) -> Plan | LossyPlan:
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than that of a piconet answers, or a load that changes.
+    Empty where another model than those of piconets answers, or a load that changes.
     """
-    if candidates(scenario).get("analytic") != "piconet" or scenario.traffic.load_schedule:
+    model = candidates(scenario).get("analytic")
+    if model not in BATCHED or scenario.traffic.load_schedule:
         return {}
+    if model == "multihop":
+        from btqueue.network.multihop.model import Plan as PlanOfSeveral
+
+        return PlanOfSeveral(scenario).slopes(names)
     from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.plan import Plan
 

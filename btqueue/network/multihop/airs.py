@@ -25,21 +25,23 @@ from btqueue.queueing.implicit import stationary_state
 
 FULL = 0.97
 """Share of the time, or of the frames of a visit, that is used at most; beyond there is no answer."""
-POINTS = 512
+POINTS = 256
 """Of the transforms: packets of a law."""
-TOLERANCE = 1e-10
+TOLERANCE = 1e-9
 MOST_ITERATIONS = 2000
-DAMPED = 0.5
-"""Share of a step that is taken."""
 
 
 class Network(NamedTuple):
-    """A network at given rates; L links, A piconets, B bridges, H hops, F flows.
+    """A network at given rates; L links, J of them to bridges, A piconets, B bridges, H hops, F flows.
+
+    All are padded to powers of two, with links, piconets and hops that carry nothing, so that few programs
+    serve all networks.
 
     Attributes:
         members: (A,) of each piconet.
         air_of_link: (L, A) 1 at the piconet of each link.
         bridge_of_link: (L, B) 1 at its bridge.
+        joined: (J,) links to bridges; L or more where there is none.
         limit, tie: (L,) see `routes.Links`.
         other_stay: (L, L) 1 at the link of the other piconet of its bridge.
         other_air: (L, A) 1 at that piconet, if the bridge is its central.
@@ -53,6 +55,7 @@ class Network(NamedTuple):
     members: Array
     air_of_link: Array
     bridge_of_link: Array
+    joined: Array
     limit: Array
     tie: Array
     other_stay: Array
@@ -125,7 +128,7 @@ def turns(network: Network) -> tuple[Turns, Array]:
         EMPTY_FRAME * network.air_of_link @ network.members / 2.0,
         jnp.full(network.limit.shape, EMPTY_FRAME),
     )
-    found, _ = stationary_state(_better, network, start, TOLERANCE, MOST_ITERATIONS)
+    found, _ = stationary_state(_again, network, start, TOLERANCE, MOST_ITERATIONS)
     seen, again = _step(found, network)
     change = jax.tree.map(
         lambda a, b: jnp.abs(a - b).max() / jnp.maximum(jnp.abs(b).max(), 1.0), again, found
@@ -133,9 +136,9 @@ def turns(network: Network) -> tuple[Turns, Array]:
     return seen, jax.tree.reduce(jnp.maximum, change)
 
 
-def _better(unknown: _Unknown, network: Network) -> _Unknown:
-    again = _step(unknown, network)[1]
-    return jax.tree.map(lambda new, old: DAMPED * new + (1.0 - DAMPED) * old, again, unknown)
+def _again(unknown: _Unknown, network: Network) -> _Unknown:
+    """Return a step: more of one is more of all, so that from below they rise to the solution."""
+    return _step(unknown, network)[1]
 
 
 def _step(unknown: _Unknown, network: Network) -> tuple[Turns, _Unknown]:
@@ -222,13 +225,15 @@ def _exchange(network: Network, turn: Array) -> _Exchange:
     """Return what an exchange is like: its slots but for the probe, with the empty frame that may end it."""
     number = jnp.arange(POINTS)
     angle = jnp.exp(-2j * jnp.pi * number / POINTS)
-    rate = network.at_ports(jnp.eye(2)[network.kind])
+    everywhere = network.limit.shape[0]
+    rate, limit = network.at_ports(jnp.eye(2)[network.kind])[network.joined], network.limit[network.joined]
+    turn = turn[network.joined]
     # a turn takes no more than it can: beyond there is no law
     size = jnp.stack([one.mean for one in network.sent])
     frames = (rate @ size) * turn[:, None]
-    use = frames / network.limit[:, None]
+    limit = limit[:, None]
+    use = frames / limit
     rate = rate * jnp.minimum(1.0, FULL / jnp.maximum(use, 1e-9))[..., None]
-    limit = network.limit[:, None]
     laws = jnp.stack([_padded(one.law) for one in network.sent])  # (2, POINTS)
     # radius between 1 and that at which the walk would not come down: near the minimum of its transform
     slack = jnp.maximum(limit - jnp.minimum(frames, FULL * limit), 1e-3)
@@ -237,7 +242,7 @@ def _exchange(network: Network, turn: Array) -> _Exchange:
     )
     log_radius = jax.lax.stop_gradient(jnp.minimum(slack / spread, 0.25))
     radius = jnp.exp(log_radius)
-    powers = radius[..., None] ** number  # (L, 2, P)
+    powers = radius[..., None] ** number  # (J, 2, P)
     of_trains = jnp.fft.fft(laws[None, None] * powers[:, :, None, :], axis=-1)  # E z^K on the circle
     arrivals = jnp.exp(turn[:, None, None] * jnp.einsum("lwk,lwkp->lwp", rate, of_trains - 1.0))
     walk = arrivals * (radius[..., None] * angle) ** (-limit[..., None])
@@ -267,7 +272,11 @@ def _exchange(network: Network, turn: Array) -> _Exchange:
     beyond = jnp.floor(jnp.maximum(number - 1.0, 0.0) / limit[..., None])
     alone = jnp.real(jnp.fft.ifft(jnp.broadcast_to(of_trains[0], behind.shape), axis=-1))
     more = ((last - alone) * beyond).sum(-1)
-    return _Exchange(slots, data, left, jnp.maximum(more, 0.0), use)
+    found_there = _Exchange(slots, data, left, jnp.maximum(more, 0.0), use)
+    # places without a link are out of range, and left out
+    return jax.tree.map(
+        lambda a: jnp.zeros((everywhere, *a.shape[1:])).at[network.joined].set(a), found_there
+    )
 
 
 def _padded(law: Array) -> Array:
