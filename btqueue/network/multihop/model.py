@@ -1,6 +1,7 @@
 """Answer a network of several piconets that bridges join: flows that their windows and the air carry."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -11,32 +12,25 @@ from jax import Array
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.multihop.airs import FULL, Network, turns
-from btqueue.network.multihop.journey import Journey, Steps, journey
+from btqueue.network.multihop.limits import Limits, limits_of
 from btqueue.network.multihop.routes import ACK, DATA, Routes, error_rates, rates_of, routes_of, trains_of
 from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.disciplines import numbers
 from btqueue.network.piconet.plan import changed
 from btqueue.network.piconet.ports import Train
-from btqueue.network.piconet.tails import NONE, Tail, longest
-from btqueue.network.piconet.trains import Packets, Sent, transmissions
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
 
-LIGHT = 1e-6
-"""Share of the load, and segments a second, at which round trips are those of lone segments."""
-SUBSTITUTIONS = 8
-"""Of the share of the own segments that are under way beside one."""
-CONVERGED = 1e-6
+LEAST = 1e-6
+"""Round trips by which that of a saturated network is longer at least than a lone one."""
 AT_ONCE = 32
 """Scenarios that are solved together: always as many, so that one program serves all of one shape."""
-LARGEST_LAW = 64
-"""Transmissions of a train that are followed."""
-LONGEST = 1.25
-"""Round trip over that of a lone segment from which on the model is in doubt: round trips are 10 to 20 %
-too short there. Set by the errors on the points that were in view while the model was made."""
+FULL = 0.97
+"""Use from which on there is no answer."""
+BUSY = 0.5
+"""Use from which on the model is in doubt: round trips were 5 to 20 % off there."""
 
 
 class Tokens(NamedTuple):
@@ -48,18 +42,20 @@ class Tokens(NamedTuple):
 
 
 class System(NamedTuple):
-    """A network with the numbers that may be varied.
+    """A network with the numbers that may be varied; F flows, A piconets, padded to powers of two.
 
     Attributes:
-        network: but for its rates.
-        steps: of all flows.
+        limits: see `limits.Limits`.
+        slots: (F,) that the packets of a segment and of its acknowledgement take on all their way, a piconet.
+        host: (F, 2) numbers of the hosts' links at which segments, and acknowledgements, begin.
         rate: (F,) segments a second.
         window: (F,) most segments under way.
         tokens: of the buckets, if there are any.
     """
 
-    network: Network
-    steps: Steps
+    limits: Limits
+    slots: Array
+    host: Array
     rate: Array
     window: Array
     tokens: Tokens | None
@@ -69,7 +65,6 @@ class Inputs(NamedTuple):
     """The numbers of a `System` that may be varied."""
 
     rate: Array
-    window: Array
     tokens: Tokens | None
 
 
@@ -78,55 +73,54 @@ class Found(NamedTuple):
 
     Attributes:
         rtt_s: (F,) mean round trips.
-        use: of the busiest resource.
-        residual: of the iteration.
+        use: load of a flow over what it gets where all windows are full; the largest.
+        spent: share of the tokens of a host; the largest.
         slot_utilisation: share of the slots that carry packets, averaged over the piconets.
         cycle_s: averaged over the piconets.
     """
 
     rtt_s: Array
     use: Array
-    residual: Array
+    spent: Array
     slot_utilisation: Array
     cycle_s: Array
 
 
-@Kept
-def found(system: System) -> Found:
-    """Return round trips where all flows are carried."""
-    steps, network, rate = system.steps, system.network, system.rate * SLOT_S
-    network = network._replace(rate=(steps.there * rate[:, None, None]).reshape(-1))
-    seen, residual = turns(network)
+def _found(system: System) -> Found:
+    """Return round trips where all flows are carried.
 
-    def again(_: Array, beside: Array) -> Array:
-        mean = rate * _round_trip(journey(network, steps, seen, beside), NONE, NONE)
-        return 1.0 - (mean / (1.0 + mean)) ** (system.window - 1.0)
-
-    beside = jax.lax.fori_loop(0, SUBSTITUTIONS, again, jnp.zeros_like(rate))
-    times = journey(network, steps, seen, beside)
+    A lone one takes R; others make it 1 + t times as long in light traffic, and W / x, with the x that
+    saturated flows get, where they use u = 1 of it: R (1 + t / (1 - u + t / (W / (x R) - 1))) is the linear
+    fraction in the loads that has these three limits.
+    """
+    limits, rate = system.limits, system.rate * SLOT_S
     data, back, spent = _tokens(system)
-    in_air = network.air_of_link.T @ seen.work
-    packets = jnp.stack([one.mean * one.mean_slots for one in network.sent])[network.kind]
-    there = (network.members > 0.0).astype(float)
-    carried = network.rate @ packets / there.sum()
-    use = jnp.maximum(jnp.maximum(in_air.max(), seen.use.max()), spent)
+    use = (rate / limits.most).max()
+    busy = jnp.minimum(use, 1.0)
+    meets = jnp.maximum(limits.slopes @ rate / limits.lone, 0.0)
+    longest = jnp.maximum(system.window / (limits.most * limits.lone) - 1.0, LEAST)
+    in_air = limits.lone * (1.0 + meets / (1.0 - busy + meets / longest))
+    idle, saturated = limits.cycles
+    # without bridges exactly so: the slots that are left are those of polls
+    cycles = (1.0 - busy) * idle + busy * saturated
+    there = (idle > 0.0).astype(float)
     return Found(
-        _round_trip(times, data, back) * SLOT_S,
-        use,
-        residual,
-        carried,
-        seen.cycle @ there / there.sum() * SLOT_S,
+        rtt_s=jnp.asarray((in_air + data + back) * SLOT_S),
+        use=use,
+        spent=spent,
+        slot_utilisation=rate @ system.slots,
+        cycle_s=(there / jnp.where(idle > 0.0, cycles, 1.0)).sum() / there.sum() * SLOT_S,
     )
 
 
-found_of_many = Kept(jax.vmap(found))
+found, found_of_many = Kept(_found), Kept(jax.vmap(_found))
 
 
 @Kept
 def changes(systems: tuple[System, Inputs]) -> Found:
     """Return how what is found changes with each of several steps of the inputs."""
     system, steps = systems
-    here = Inputs(system.rate, system.window, system.tokens)
+    here = Inputs(system.rate, system.tokens)
 
     def of(inputs: Inputs) -> Found:
         return found(system._replace(**inputs._asdict()))
@@ -134,35 +128,23 @@ def changes(systems: tuple[System, Inputs]) -> Found:
     return jax.vmap(lambda step: jax.jvp(of, (here,), (step,))[1])(steps)
 
 
-def _round_trip(times: Journey, tokens: Tail, tokens_back: Tail) -> Array:
-    """Return round trips (slots): of the queues on a way the longest counts, as all have constant service."""
-    endless = jnp.full_like(times.there, jnp.inf)
-    own = longest(Tail.of(times.load, times.behind), tokens, endless)
-    back = longest(Tail.of(times.load_back, times.behind_back), tokens_back, endless)
-    queues = jnp.maximum(own, times.at_bridge) + jnp.maximum(back, times.at_bridge_back)
-    return times.there + times.back + queues
-
-
-def _tokens(system: System) -> tuple[Tail, Tail, Array]:
+def _tokens(system: System) -> tuple[Array, Array, Array]:
     """Return the waits of segments and acknowledgements for tokens (slots), and the most that are spent."""
-    steps, tokens = system.steps, system.tokens
+    tokens = system.tokens
     if tokens is None:
-        none = Tail(*(jnp.full_like(system.rate, value) for value in NONE))
+        none = jnp.zeros_like(system.rate)
         return none, none, jnp.zeros(())
-    entering = steps.there * steps.first * system.rate[:, None, None]
-    kinds = jnp.broadcast_to(jnp.arange(2)[None, :, None], steps.link.shape)
-    ports = jnp.zeros((*system.network.limit.shape, 2, 2))
-    ports = ports.at[steps.link, steps.way.astype(int), kinds].add(entering)
+    kinds = jnp.arange(2)
+    rates = jnp.zeros((system.host.size, 2)).at[system.host, kinds].add(system.rate[:, None])
     prices = tokens.prices / tokens.rate
     of_host = jax.vmap(lambda rates: missing(rates, prices))
 
-    def wait(kind: int) -> Tail:
-        at = ports[steps.link[:, kind, 0], steps.way[:, kind, 0].astype(int)]
+    def wait(kind: int) -> Array:
         depth_s = (tokens.depth - tokens.prices[kind]) / tokens.rate
-        tail = of_host(at).beyond(depth_s, jnp.asarray(jnp.inf))
-        return Tail(tail.share, tail.mean / SLOT_S, jnp.full_like(tail.mean, tail.room))
+        tail = of_host(rates[system.host[:, kind]]).beyond(depth_s, jnp.asarray(jnp.inf))
+        return tail.share * tail.mean / SLOT_S
 
-    return wait(DATA), wait(ACK), (ports @ prices).max()
+    return wait(DATA), wait(ACK), (rates @ prices).max()
 
 
 class Plan:
@@ -179,35 +161,26 @@ class Plan:
         """Read a scenario that the model covers."""
         self.scenario, self.routes = scenario, routes_of(scenario)
         self.trains = trains_of(scenario)
-        steps = _steps(self.routes)
         control, transport = scenario.flow_control, scenario.transport
+        self.parameters, self._load_keys = _varied(scenario)
+        self._kilobits = scenario.traffic.message_bytes * 8e-3
         rates = rates_of(scenario)
-        flows = steps.there.shape[0]
-        rates = np.r_[rates, np.zeros(flows - rates.size)]
-        windows = np.full(flows, transport.receive_window_segments)
+        self.flows = rates.size
+        more = _padded(self.flows) - self.flows
         prices = numbers([train.tokens for train in self.trains])
         rate, depth = numbers(control.token_rate_kbps * 125.0), numbers(control.bucket_bytes)
-        self.flows, self._kilobits = (
-            int(self.routes.hops.flow.max()) + 1,
-            scenario.traffic.message_bytes * 8e-3,
-        )
-        self.parameters, self._load_keys = _varied(scenario)
         self.system = System(
-            _network(scenario, self.routes, steps, self.trains),
-            steps,
-            numbers(rates),
-            numbers(windows),
+            _limits(scenario, self.routes, self.trains),
+            numbers(np.pad(_slots(scenario, self.routes, self.trains), (0, more))),
+            cast(Any, np.pad(_hosts(self.routes), ((0, more), (0, 0)))),
+            numbers(np.pad(rates, (0, more))),
+            numbers(np.full(self.flows + more, transport.receive_window_segments)),
             Tokens(rate, depth, prices) if control.enabled else None,
         )
 
-    def at(self, share: float) -> System:
-        """Return the system at a share of the loads."""
-        rate = self.system.rate * share if share > LIGHT else np.where(self.system.rate > 0.0, LIGHT, 0.0)
-        return self.system._replace(rate=numbers(rate))
-
-    def found(self, share: float = 1.0) -> Found:
-        """Return what comes out at a share of the loads."""
-        (one,) = _together([self.at(share)])
+    def found(self) -> Found:
+        """Return what comes out at the loads of the scenario."""
+        (one,) = _together([self.system])
         return self.of_flows(one)
 
     def of_flows(self, one: Found) -> Found:
@@ -232,15 +205,12 @@ class Plan:
 
     def _inputs(self, values: Mapping[str, Any]) -> Inputs:
         loads = jnp.stack([jnp.asarray(values[key], float) for key in self._load_keys])
-        window = jnp.asarray(values["transport.receive_window_segments"], float)
         tokens = self.system.tokens
         if tokens is not None:
             rate = jnp.asarray(values["flow_control.token_rate_kbps"], float) * 125.0
             tokens = Tokens(rate, jnp.asarray(values["flow_control.bucket_bytes"], float), tokens.prices)
         empty = jnp.zeros_like(self.system.rate)
-        return Inputs(
-            empty.at[: self.flows].set(loads / self._kilobits), jnp.full_like(empty, window), tokens
-        )
+        return Inputs(empty.at[: self.flows].set(loads / self._kilobits), tokens)
 
     @in_float64
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -269,32 +239,30 @@ class Plan:
             metrics["cycle_s"] = one.cycle_s
         return metrics
 
-    def answer(self, loaded: Found, light: Found) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return metrics and notes of what was found at the loads, and in light traffic.
+    def answer(self, loaded: Found) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return metrics and notes of what was found.
 
         Raises:
             NoConvergence: the network does not carry the load, or no consistent cycles were found.
         """
-        use = float(loaded.use)
+        use = float(max(loaded.use, loaded.spent))
         if not use < FULL:
             raise NoConvergence(
                 f"[traffic] load_kbps: a resource of this network would be in use to {use:.0%}, and the "
                 "model of several piconets knows flows that are carried only; lower the load"
             )
-        if not loaded.residual <= CONVERGED:
-            raise NoConvergence(f"the cycles of these piconets still changed by {float(loaded.residual):.1g}")
         metrics = self._metrics(self.system.rate[: self.flows], self.of_flows(loaded))
-        stretched = float((metrics["rtt_s"] / self.of_flows(light).rtt_s).max())
-        notes = {
-            "method": "queueing: cycles of piconets and turns of bridges in one fixed point",
-            "converged": True,
-            "residual": float(loaded.residual),
-            "utilisation": use,
-            "warnings": _warnings(self, stretched),
-        }
-        return {
+        metrics = {
             name: np.asarray(value) if np.ndim(value) else float(value) for name, value in metrics.items()
-        }, notes
+        }
+        notes = {
+            "method": "queueing: light traffic and saturation exactly, a linear fraction between",
+            "converged": True,
+            "residual": 0.0,
+            "utilisation": use,
+            "warnings": _warnings(self, use),
+        }
+        return metrics, notes
 
 
 @in_float64
@@ -311,7 +279,7 @@ def answer(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
         NoConvergence: the network does not carry the load, or no consistent cycles were found.
     """
     plan = Plan(scenario)
-    return plan.answer(*(_together([plan.at(share)])[0] for share in (1.0, LIGHT)))
+    return plan.answer(plan.found())
 
 
 def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict[str, Any], dict[str, Any]] | NoConvergence]:
@@ -322,39 +290,25 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict[str, Any], dict[st
         leaves, tree = jax.tree.flatten(plan.system)
         alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
     solved: dict[int, tuple[dict[str, Any], dict[str, Any]] | NoConvergence] = {}
-    light: dict[bytes, Found] = {}
     for group in alike.values():
         for begin in range(0, len(group), AT_ONCE):
             some = group[begin : begin + AT_ONCE]
             filled = [*some, *some[-1:] * (AT_ONCE - len(some))]
-            loaded = _together([plans[k].at(1.0) for k in filled])
-            for number, one in zip(some, loaded, strict=False):
-                system = plans[number].at(LIGHT)
-                same = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(system))
-                if same not in light:
-                    (light[same],) = _together([system])
+            for number, one in zip(some, _together([plans[k].system for k in filled]), strict=False):
                 try:
-                    solved[number] = plans[number].answer(one, light[same])
+                    solved[number] = plans[number].answer(one)
                 except NoConvergence as error:
                     solved[number] = error
     return [solved[number] for number in range(len(scenarios))]
 
 
-def _warnings(plan: Plan, stretched: float) -> list[str]:
-    """Return in words where errors were measured to be larger than 5 % in the median."""
+def _warnings(plan: Plan, use: float) -> list[str]:
+    """Return in words where errors were measured to be larger than 5 %."""
     found = []
-    if stretched > LONGEST:
+    if use > BUSY:
         found.append(
-            f"round trips are {stretched:.2g} times those of lone segments: beyond {LONGEST:g} times they "
-            "were 10 to 20 % too short"
-        )
-    links, hops = plan.routes.links, plan.routes.hops
-    packets = len(plan.trains[DATA].packets)
-    limit = int(links.limit[hops.link.astype(int)].min())
-    if packets > limit:
-        found.append(
-            f"[polling] limit, bridge_limit: a segment is {packets} packets, and a visit takes {limit}: its "
-            "parts meet the bridge one by one, which is not in the model"
+            f"the busiest flow has {use:.0%} of what saturated flows get: above {BUSY:.0%} round trips were "
+            "5 to 20 % off"
         )
     if (room := _room(plan)) is not None:
         found.append(room)
@@ -386,67 +340,61 @@ def _repeats(scenario: Scenario) -> bool:
     return bool(max(error_rates(scenario, train).max() for train in trains_of(scenario)) > 0.0)
 
 
-def _steps(routes: Routes) -> Steps:
-    """Lay the hops out by flow, kind of train, and place."""
-    hops = routes.hops
-    flow, kind = hops.flow.astype(int), hops.kind.astype(int)
-    place = np.zeros(flow.size, int)
-    for at in range(1, flow.size):
-        same = flow[at] == flow[at - 1] and kind[at] == kind[at - 1]
-        place[at] = place[at - 1] + 1 if same else 0
-    fields = {}
-    for name in Steps._fields:
-        table = np.zeros((_padded(flow.max() + 1), 2, _padded(place.max() + 1)))
-        table[flow, kind, place] = 1.0 if name == "there" else getattr(hops, name)
-        fields[name] = table
-    whole = {name: fields[name].astype(int) for name in ("link", "before_air")}
-    return Steps(**{**fields, **whole})
+@dataclass(frozen=True)
+class _Known:
+    """A network without its loads, for a cache: equal where its arrays are."""
+
+    key: tuple[Any, ...]
+    routes: Routes = field(compare=False)
+    slots: list[np.ndarray] = field(compare=False)
+    errors: list[np.ndarray] = field(compare=False)
+    window: int
+    whole: bool
 
 
-def _network(scenario: Scenario, routes: Routes, steps: Steps, trains: tuple[Train, Train]) -> Network:
-    """Return the network without its rates."""
-    links, bridges = routes.links, routes.bridges
-    here, count, airs = links.air.size, _padded(links.air.size), _padded(routes.members.size)
-    air_of_link, by_bridge = np.zeros((count, airs)), np.zeros((count, _padded(bridges.own.size)))
-    air_of_link[np.arange(here), links.air] = 1.0
-    joined = np.flatnonzero(links.bridge >= 0)
-    by_bridge[joined, links.bridge[joined]] = 1.0
-    nowhere = np.full(_padded(joined.size) - joined.size, count)
-    other_stay, other_air = np.zeros((count, count)), np.zeros((count, airs))
-    own_air = np.zeros((by_bridge.shape[1], airs))
-    for bridge, (first, second, own) in enumerate(zip(*bridges, strict=True)):
-        if own >= 0:
-            own_air[bridge, own] = other_air[first, own] = 1.0
-        else:
-            other_stay[first, second] = other_stay[second, first] = 1.0
-    sent = _sent(scenario, trains)
-    kind = np.broadcast_to(np.arange(2)[None, :, None], steps.link.shape).reshape(-1)
-    link, way = steps.link.reshape(-1), steps.way.reshape(-1).astype(int)
-    laws = np.stack([np.asarray(one.law) for one in sent])
-    number = np.arange(laws.shape[-1])
-    limit = _filled_up(links.limit, count, 1.0)
-    filled = (np.floor(number / limit[link, None]) * laws[kind]).sum(-1)
-    return Network(
-        members=numbers(_filled_up(routes.members, airs, 0.0)),
-        air_of_link=numbers(air_of_link),
-        bridge_of_link=numbers(by_bridge),
-        joined=cast(Array, np.r_[joined, nowhere]),
-        limit=numbers(limit),
-        tie=numbers(_filled_up(links.tie, count, 0.0)),
-        other_stay=numbers(other_stay),
-        other_air=numbers(other_air),
-        own_air=numbers(own_air),
-        link=cast(Array, link),
-        way=cast(Array, way),
-        kind=cast(Array, kind),
-        rate=numbers(np.zeros(link.size)),
-        sent=sent,
-        filled=numbers(filled),
+@lru_cache
+def _limits_of(known: _Known) -> Limits:
+    return limits_of(known.routes, known.slots, known.errors, known.window, whole=known.whole)
+
+
+def _limits(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> Limits:
+    """Return the limits, with places that hold no flow, or no piconet."""
+    slots = [np.array([packet.slots for packet in train.packets], float) for train in trains]
+    errors = [_errors(scenario, train) for train in trains]
+    key = tuple(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((routes, slots, errors)))
+    window = scenario.transport.receive_window_segments
+    found = _limits_of(_Known(key, routes, slots, errors, window, scenario.network.relay == "segment"))
+    flows, airs = (_padded(size) - size for size in (found.lone.size, found.cycles.shape[1]))
+    return Limits(
+        np.pad(found.lone, (0, flows), constant_values=1.0),
+        np.pad(found.slopes, (0, flows)),
+        np.pad(found.most, (0, flows), constant_values=1.0),
+        np.pad(found.cycles, ((0, 0), (0, airs))),
     )
 
 
-def _filled_up(values: np.ndarray, size: int, otherwise: float) -> np.ndarray:
-    return np.r_[values, np.full(size - values.size, otherwise)]
+def _slots(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> np.ndarray:
+    """Return the slots of the packets of each flow's segments and acknowledgements, a piconet, (F,)."""
+    per_hop = [
+        (np.array([packet.slots for packet in train.packets]) / (1.0 - _errors(scenario, train))).sum()
+        for train in trains
+    ]
+    flow, kind = routes.hops.flow, routes.hops.kind
+    return np.bincount(flow, weights=np.array(per_hop)[kind]) / routes.members.size
+
+
+def _hosts(routes: Routes) -> np.ndarray:
+    """Return numbers of the ports at which segments and acknowledgements of each flow begin, (F, 2)."""
+    hops = routes.hops
+    train = 2 * hops.flow + hops.kind
+    first = np.flatnonzero(np.r_[True, train[1:] != train[:-1]])
+    ports = 2 * hops.link[first] + hops.way[first]
+    return np.unique(ports, return_inverse=True)[1].reshape(-1, 2)
+
+
+def _errors(scenario: Scenario, train: Train) -> np.ndarray:
+    """Return the error rates of packets that are repeated, (K,)."""
+    return error_rates(scenario, train) * (scenario.link.arq == "unlimited")
 
 
 def _padded(size: int) -> int:
@@ -466,28 +414,4 @@ def _varied(scenario: Scenario) -> tuple[dict[str, float], list[str]]:
     if scenario.flow_control.enabled:
         for name in ("token_rate_kbps", "bucket_bytes"):
             found[f"flow_control.{name}"] = float(getattr(scenario.flow_control, name))
-    found["transport.receive_window_segments"] = float(scenario.transport.receive_window_segments)
     return found, keys
-
-
-def _sent(scenario: Scenario, trains: tuple[Train, Train]) -> tuple[Sent, Sent]:
-    """Return the transmissions of a segment and of an acknowledgement on one hop."""
-    repeats = scenario.link.arq == "unlimited"
-
-    def one(train: Train) -> Sent:
-        errors = error_rates(scenario, train) if repeats else np.zeros(len(train.packets))
-        return _train_sent(
-            tuple(packet.slots for packet in train.packets), tuple(errors), float(train.tokens), repeats
-        )
-
-    return one(trains[DATA]), one(trains[ACK])
-
-
-@lru_cache
-@in_float64
-def _train_sent(slots: tuple[int, ...], errors: tuple[float, ...], tokens: float, repeats: bool) -> Sent:
-    none, ones = np.zeros(len(slots)), np.ones(len(slots))
-    packets = Packets(*map(jnp.asarray, (ones, np.array(slots, float), none, none, 0.0, ones, tokens)))
-    most = jnp.asarray(np.inf if repeats else 1.0)
-    law = transmissions(packets, jnp.asarray(np.array(errors)), most, jnp.asarray(1.0), LARGEST_LAW)
-    return jax.tree.map(np.asarray, law)
