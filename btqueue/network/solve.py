@@ -145,7 +145,8 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than those of piconets answers, or a load that changes.
+    Empty where another model than those of piconets answers, or a load that changes, or connections overflow
+    their buffers in cycles, which have no derivatives.
     """
     model = candidates(scenario).get("analytic")
     if model not in BATCHED or scenario.traffic.load_schedule:
@@ -155,7 +156,10 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
 
         return PlanOfSeveral(scenario).slopes(names)
     from btqueue.network.piconet.lossy_model import LossyPlan
+    from btqueue.network.piconet.model import cycle_in
     from btqueue.network.piconet.plan import Plan
 
-    chosen = LossyPlan if loses_segments(scenario) else Plan
-    return chosen(scenario, apart=False).slopes(names)
+    if loses_segments(scenario):
+        return LossyPlan(scenario, apart=False).slopes(names)
+    numbers = Plan(scenario, apart=False)
+    return {} if cycle_in(numbers, numbers.with_findings()[1]) is not None else numbers.slopes(names)

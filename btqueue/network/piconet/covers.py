@@ -11,6 +11,7 @@ from btqueue.network.plain_segments import UNREPEATED, active_flows, not_plain_s
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
+from btqueue.scenario.flow_patterns import ring
 from btqueue.scenario.scope import Limit
 
 if TYPE_CHECKING:
@@ -371,6 +372,47 @@ def given_up(s: Scenario) -> bool:
 def given_up_late(s: Scenario) -> bool:
     """Whether a flush timeout can give segments up: packets are lost, and repeated."""
     return s.link.flush_timeout_s is not None and _is_lossy(s)
+
+
+BURSTS = 3
+"""Segments that a token buffer has to hold, of connections that overflow it in cycles: with less room they
+live by timeouts, in step with each other."""
+AT_ONCE = 2.0
+"""Segments that a full token bucket pays for, at most: longer bursts wait for the air, not for tokens."""
+LONGEST_CYCLE = 64
+"""Window (segments) up to which a cycle is followed."""
+
+
+def overflows_in_cycles(s: Scenario) -> bool:
+    """Whether connections that overflow token buffers are known as cycles of one in the field of the others.
+
+    A ring of TCP NewReno on a perfect radio, with windows that the buffers do not hold; whether flows are
+    alike, saturated, and tokens scarcer than slots, the model asks.
+    """
+    network, control = s.network, s.flow_control
+    packets, ack = _packets(s)
+    window = _window(s)
+    return (
+        s.transport.protocol == "tcp"
+        and s.transport.variant == "newreno"
+        and sorted((flow.source, flow.target) for flow in active_flows(network)) == sorted(ring(network))
+        and s.radio.model == "perfect"
+        and s.radio.interferers == 0
+        and s.voice.packet == "none"
+        and network.relay == "packet"
+        and s.polling.discipline in ("e-limited", "1-limited")
+        and s.traffic.source in ("poisson", "greedy")
+        and s.traffic.message_bytes <= s.transport.mss_bytes
+        and s.transport.ack_path == "queued"
+        and ack == 1
+        and control.enabled
+        and control.drop == "packet"
+        and control.central_buffer_packets is None
+        and control.baseband_packets >= SEGMENTS_IN_QUEUE * packets
+        and BURSTS * packets <= control.buffer_packets < window * (packets + ack)
+        and window <= LONGEST_CYCLE
+        and all(one.value == WHERE_LOST.get(one.kind, one.value) for one in description(s).traits)
+    )
 
 
 def not_in_law(s: Scenario) -> Iterator[Limit]:
