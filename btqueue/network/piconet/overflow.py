@@ -16,7 +16,7 @@ import hashlib
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -282,30 +282,23 @@ def put(flight, rows, heads, kind, at, number, stamp):
 
 @cache
 def _program() -> Any:
-    """Return `follow` as machine code, from the cache folder of these sources.
+    """Return `follow` as machine code, kept in the cache folder of these sources if there is one.
 
     With `NUMBA_DISABLE_JIT=1` it stays plain Python.
     """
-    from numba import config, njit
+    import numba
     from numba.extending import register_jitable
 
-    digest = hashlib.sha256()
-    for source in (__file__, newreno_sender.__file__):
-        digest.update(Path(str(source)).read_bytes())
-    rules = (
-        answer,
-        newreno_sender.duplicate,
-        newreno_sender.in_recovery,
-        go_back,
-        sent_up_to,
-        smooth,
-        timeout,
-    )
+    tcp, digest = newreno_sender, hashlib.sha256()
+    for source in (__file__, str(tcp.__file__)):
+        digest.update(Path(source).read_bytes())
+    rules = [answer, tcp.duplicate, tcp.in_recovery, go_back, sent_up_to, smooth, timeout]
     for part in (*rules, send_window, send, take_tokens, put):
         register_jitable(forceinline=True)(part)
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder("overflow", digest.hexdigest()[:16]))
+    folder, settings = cache_folder("overflow", digest.hexdigest()[:16]), cast(Any, numba.config)
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(folder)  # numba reads it when a function is decorated
     try:
-        return njit(cache=True, error_model="numpy")(follow)  # numba reads its folder here
+        return numba.njit(cache=folder.is_dir(), error_model="numpy")(follow)
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
