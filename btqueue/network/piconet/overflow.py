@@ -287,6 +287,7 @@ def _program() -> Any:
     With `NUMBA_DISABLE_JIT=1` it stays plain Python.
     """
     import numba
+    from numba.core import config
     from numba.extending import register_jitable
 
     tcp, digest = newreno_sender, hashlib.sha256()
@@ -295,7 +296,7 @@ def _program() -> Any:
     rules = [answer, tcp.duplicate, tcp.in_recovery, go_back, sent_up_to, smooth, timeout]
     for part in (*rules, send_window, send, take_tokens, put):
         register_jitable(forceinline=True)(part)
-    folder, settings = cache_folder("overflow", digest.hexdigest()[:16]), cast(Any, numba.config)
+    folder, settings = cache_folder("overflow", digest.hexdigest()[:16]), cast(Any, config)
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(folder)  # numba reads it when a function is decorated
     try:
