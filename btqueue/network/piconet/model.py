@@ -40,13 +40,13 @@ FLUSHED_AFTER = 7.0
 FLUSHED = float(np.exp(-FLUSHED_AFTER))
 CARRIED = ("goodput_kbps", "throughput_kbps", "slot_utilisation")
 """What is known of a load that packets carry of which one fills a gap of voice links."""
-CYCLE_ERRORS = (
-    "rings that overflow token buffers: goodput 2.0 % and round trips 5.6 % in the median, 6 and 14 % in 95 of "
-    "100 cases; timeouts 15 % in the median"
-)
-"""Measured against the simulator, on 73 rings drawn when the model was put together."""
 CONVERGED = 1e-6
 """Relative change of a rate in the last iteration up to which an answer stands."""
+CYCLE_ERRORS = (
+    "rings that overflow token buffers: goodput 2.0 % and round trips 5.6 % in the median, 6 and 14 % in 95 "
+    "of 100 cases; timeouts 15 % in the median"
+)
+"""Measured against the simulator, on 73 rings drawn when the model was put together."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
