@@ -52,7 +52,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "ring_piconet": Scope("the model", RING_PICONET, not_a_ring, always),
         "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet, always),
         "chain": Scope("the model of chains", CHAIN, not_a_chain, _in_one_piconet),
-        "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply, always),
+        "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
         "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
@@ -60,10 +60,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
     }
 )
-"""The models by name; of those of one solver, the first that covers a scenario is asked.
-
-Sessions are followed in part: a chain weighs stages that are played through.
-"""
+"""The models by name; of those of one solver, the first that covers a scenario is asked."""
 
 SAMPLED = frozenset({"ring_piconet", "scatternet"})
 """Models that follow connections by sampling: their answers are smooth only to their standard error."""

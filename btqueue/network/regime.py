@@ -25,8 +25,8 @@ FREQUENT = 0.02
 SHORT_VISIT = 5
 """Frames."""
 
-AT_ANY_LOAD = frozenset({"chain", "paths", "two_way_link"})
-"""Models of bottlenecks that hold at any load, overflows included: their warnings are the whole test."""
+AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply", "two_way_link"})
+"""Models that hold at any load, overflows included: their warnings are the whole test."""
 
 
 def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> list[str]:

@@ -27,8 +27,8 @@ import numpy as np
 
 from btqueue.transport import binomial
 
-Transform = Callable[[float, bool], np.ndarray]
-"""What a step contributes to a generating function, given its duration (s) and whether the session hung."""
+Transform = Callable[[float], np.ndarray]
+"""What a step contributes to a generating function, given its duration (s)."""
 
 SMALL = 1e-30
 """Step of the derivative of a generating function along the imaginary axis, which loses no digits."""
@@ -83,74 +83,10 @@ class Transaction:
         return len(self.burst_s) - 1
 
 
-def uniform_transaction(
-    packets: int,
-    *,
-    data_s: float,
-    control_s: float,
-    setup_s: float,
-    watchdog_s: float,
-    data_loss: float,
-    control_loss: float,
-) -> Transaction:
-    """The chain with one time and one loss for every control message: POLL, OBJ and PROCEED, DONE, ACK.
-
-    The watchdog runs from the moment at which the message that was lost should have arrived.
-
-    Raises:
-        ValueError: no packet, or a probability outside [0, 1).
-    """
-    if packets < 1:
-        raise ValueError(f"an object has at least one packet, not {packets}")
-    for name, loss in (("data_loss", data_loss), ("control_loss", control_loss)):
-        if not 0.0 <= loss < 1.0:
-            raise ValueError(f"{name} must lie within [0, 1), not {loss}")
-    kept = 1.0 - control_loss
-    lost = [
-        Branch(kept**k * control_loss, setup_s + (k + 1) * control_s + watchdog_s, False) for k in range(3)
-    ]
-    burst = np.arange(packets + 1) * data_s + control_s
-    # A lost answer is noticed one message later than a lost DONE: the mean of both, given that one is lost.
-    later = kept / (1.0 + kept) * control_s
-    return Transaction(
-        offer=(*lost, Branch(kept**3, setup_s + 3 * control_s, True)),
-        burst_s=tuple(burst),
-        answer_s=control_s,
-        hang_s=tuple(burst + later + watchdog_s),
-        data_loss=data_loss,
-        done_loss=control_loss,
-        answer_loss=control_loss,
-    )
-
-
-def expected_rounds(packets: int, data_loss: float) -> float:
-    r"""Expected rounds until each of N packets has got through: :math:`\sum_k 1 - (1 - p^k)^N`."""
-    total, power = 0.0, 1.0
-    while (missing := 1.0 - (1.0 - power) ** packets) > 1e-16:
-        total += missing
-        power *= data_loss
-    return total
-
-
-def mean_time_without_control_loss(
-    packets: int, *, data_s: float, control_s: float, setup_s: float, data_loss: float
-) -> float:
-    """Mean time (s) of :func:`uniform_transaction` with no control message lost, in closed form.
-
-    Three messages to set up, each packet 1 / (1 - p) times, DONE and its answer in every round.
-    """
-    rounds = expected_rounds(packets, data_loss)
-    return setup_s + 3 * control_s + packets * data_s / (1.0 - data_loss) + 2 * control_s * rounds
-
-
 def mean_time(transaction: Transaction) -> float:
     """Mean duration (s) of the transfer."""
-    return _mean(transaction, lambda duration, hung: duration)
-
-
-def mean_hangs(transaction: Transaction) -> float:
-    """Mean number of sessions that hang and are ended by the watchdog."""
-    return _mean(transaction, lambda duration, hung: float(hung))
+    value = _generating_function(transaction, lambda duration: np.array([1.0 + 1j * SMALL * duration]))
+    return float(np.imag(value)[0] / SMALL)
 
 
 def transaction_law(transaction: Transaction, step_s: float, length: int) -> np.ndarray:
@@ -165,20 +101,12 @@ def transaction_law(transaction: Transaction, step_s: float, length: int) -> np.
     roots = np.exp(-2j * np.pi * np.arange(points) / points)
     z = radius * roots[: length + 1]
 
-    def power(duration: float, hung: bool) -> np.ndarray:
+    def power(duration: float) -> np.ndarray:
         whole, part = divmod(duration / step_s, 1.0)
         return radius**whole * roots[int(whole) * place % points] * (1.0 - part + part * z)
 
     law = np.fft.irfft(_generating_function(transaction, power), points) / radius ** np.arange(points)
     return np.maximum(law[:length], 0.0)
-
-
-def _mean(transaction: Transaction, reward: Callable[[float, bool], float]) -> float:
-    """Return the mean of the sum of a reward over all steps: the derivative of its generating function."""
-    value = _generating_function(
-        transaction, lambda duration, hung: np.array([1.0 + 1j * SMALL * reward(duration, hung)])
-    )
-    return float(np.imag(value)[0] / SMALL)
 
 
 def _generating_function(t: Transaction, step: Transform) -> np.ndarray:
@@ -190,8 +118,8 @@ def _generating_function(t: Transaction, step: Transform) -> np.ndarray:
     for m in range(t.packets + 1):
         lost = binomial.probability(np.arange(m + 1), m, t.data_loss)
         likely = np.flatnonzero(lost > NEGLIGIBLE)
-        hang, there = step(t.hang_s[m], True), step(t.burst_s[m], False)
-        answered = step(t.burst_s[m] + t.answer_s, False)
+        hang, there = step(t.hang_s[m]), step(t.burst_s[m])
+        answered = step(t.burst_s[m] + t.answer_s)
         # with all packets there (k = 0)
         if t.until == "delivered":
             arrived = lost[0] * (1.0 - t.done_loss) * there
@@ -232,7 +160,7 @@ def _until_accepted(branches: Sequence[Branch], step: Transform) -> np.ndarray:
 
 def _offered(branches: Sequence[Branch], step: Transform) -> tuple[np.ndarray, np.ndarray]:
     """Return the generating functions of an offer that is not accepted, and of one that is."""
-    sums = [np.zeros_like(step(0.0, False), dtype=complex) for _ in range(2)]
+    sums = [np.zeros_like(step(0.0), dtype=complex) for _ in range(2)]
     for branch in branches:
-        sums[branch.accepted] += branch.probability * step(branch.duration_s, not branch.accepted)
+        sums[branch.accepted] += branch.probability * step(branch.duration_s)
     return sums[0], sums[1]

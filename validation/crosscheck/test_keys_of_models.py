@@ -65,6 +65,7 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "traffic.start_s": START,
         "link.l2cap_header_bytes": EQUAL,
         "polling.limit": "a lone member is always visited",
+        "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
         "transport.min_rto_s": NO_TIMEOUT,
         "transport.sack_blocks": "nothing is lost",

@@ -33,7 +33,7 @@ REQUEST_REPLY: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "radio.links": ((),),
         "radio.interferers": (0,),
         "radio.colocated": (False,),
-        "link.arq": ("unlimited",),
+        "link.arq": ("unlimited", "none"),
         "link.arq_feedback": ("reliable",),
         "link.flush_timeout_s": (None,),
         "link.adaptation": ("fixed",),
@@ -103,7 +103,9 @@ def _uncovered_transport(
     s: Scenario, plan: Topology, route: tuple[Hop, ...], own_variant: str | None
 ) -> Iterator[Limit]:
     links = [plan.outside[hop.index].link for hop in route if hop.kind == "outside"]
-    lossy = any(link.loss or link.loss_back for link in links)
+    lossy = any(link.loss or link.loss_back for link in links) or (
+        s.link.arq == "none" and s.radio.model != "perfect" and any(hop.kind == "bluetooth" for hop in route)
+    )
     centaurus = s.transport.protocol == "centaurus"
     size = s.transport.centaurus_packet_bytes if centaurus else s.transport.mss_bytes
     count = {
@@ -133,8 +135,6 @@ def _uncovered_transport(
         if smallest < need * -(-(size + 100) // 300):
             available = f"more than a window or message of {need} segments"
             yield Limit("flow_control.baseband_packets", smallest, available)
-        if centaurus and lossy:
-            yield Limit("network.outside_links.loss", s.transport.protocol, "no loss beside a Bluetooth hop")
     tight = any(link.buffer_packets < need for link in links)
     if centaurus and tight:
         packet = size + 28 + s.transport.centaurus_header_bytes

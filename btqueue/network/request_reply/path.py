@@ -1,19 +1,17 @@
 """From the scenario to the way between client and server, and to the sizes of what travels on it."""
 
-from math import log2
+from math import prod
 
 from btqueue.baseband import PACKET_TYPES, SLOT_NS, segment
 from btqueue.channel import packet_error_rate
-from btqueue.network.request_reply.route import FREE, Form, Hop, Way
+from btqueue.network.answers import NoConvergence
+from btqueue.network.request_reply.timetable import NS, Form, Hop, Way
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Hop as Step
 from btqueue.scenario.topology import Topology, topology
 
-NS = 1e9
-
-LOSSES_PER_OCTAVE = 2
-"""How many nominal losses there are up to twice the loss. Where it is rounded to another, what the chain of
-stages follows changes, and its answer jumps, by up to 1.4 % where that was measured."""
+LONGEST_NS = 2**60
+"""Transmission that can be counted with room for what is added to it: 36 years."""
 
 
 class Path:
@@ -29,7 +27,8 @@ class Path:
         self.ports: dict[tuple[int, int], int] = {}
         self.rates: list[tuple[float, int]] = []
         self.turns: list[list[int]] = []
-        self.polled, self.pause_slots = FREE, 0
+        self.polled: int | None = None
+        self.pause_slots = 0
         for step in sorted(self.steps[0], key=lambda step: (step.kind, step.index)):
             self._add(step, plan)
 
@@ -38,21 +37,30 @@ class Path:
         """The way, as a timetable needs it."""
         forth, back = (tuple(self._hop(step) for step in steps) for steps in self.steps)
         return Way(
-            (forth, back), tuple(tuple(ports) for ports in self.turns), len(self.ports), self.polled,
+            (forth, back), tuple(tuple(ports) for ports in self.turns), self.polled,
             SLOT_NS, self.pause_slots, round(self.scenario.run.jitter_s / 2 * NS),
         )  # fmt: skip
 
-    def form(self, size: int, *, nominal: bool = False) -> Form:
-        """Return the form of a segment of `size` bytes, its headers down to IP included.
-
-        `nominal`: with the loss of every link rounded to the next of `LOSSES_PER_OCTAVE`.
-        """
+    def form(self, size: int) -> Form:
+        """Return the form of a segment of `size` bytes, its headers down to IP included."""
         times = tuple(
             0 if medium == self.polled else int(8 * (size + header) * NS / rate + 0.5)
             for medium, (rate, header) in enumerate(self.rates)
         )
-        forth, back = (tuple(self._loss(step, size, nominal) for step in steps) for steps in self.steps)
-        return Form(times, self._fragments(size) if self.polled != FREE else (), (forth, back))
+        if max(times) > LONGEST_NS:
+            raise NoConvergence(f"a packet takes {max(times) / NS:.3g} s on a link: sessions take years")
+        fragments = self._fragments(size) if self.polled is not None else ()
+        broken = 1.0 - prod(1.0 - failing for _, failing in fragments)
+        if self.scenario.link.arq == "none":
+            fragments = tuple((slots, 0.0) for slots, _ in fragments)
+        else:
+            broken = 0.0
+        forth, back = (
+            1.0
+            - prod(1.0 - (broken if step.kind == "bluetooth" else self._loss(step, size)) for step in steps)
+            for steps in self.steps
+        )
+        return Form(times, fragments, (forth, back))
 
     def _add(self, step: Step, plan: Topology) -> None:
         ends = (step.source, step.target)
@@ -90,16 +98,12 @@ class Path:
         link = self.topology.outside[step.index].link
         return Hop(medium, port, link.buffer_packets, round(link.delay_s * NS))
 
-    def _loss(self, step: Step, size: int, nominal: bool) -> float:
-        """Return the probability that a segment is lost on a hop: one of its blocks, or as a whole."""
-        if step.kind == "bluetooth":
-            return 0.0
+    def _loss(self, step: Step, size: int) -> float:
+        """Return the probability that a segment is lost on a link: one of its blocks, or as a whole."""
         outside = self.topology.outside[step.index]
         link = outside.link
         back = step.source != outside.source
         loss = link.loss_back if back and link.loss_back is not None else link.loss
-        if nominal and loss > 0.0:
-            loss = min(0.99, 2.0 ** (round(LOSSES_PER_OCTAVE * log2(loss)) / LOSSES_PER_OCTAVE))
         if link.loss_block_bytes is None:
             return loss
         return 1.0 - (1.0 - loss) ** -(-(size + link.header_bytes) // link.loss_block_bytes)

@@ -1,128 +1,42 @@
-"""Request-reply sessions over TCP: what the chain of stages says about them."""
+"""Request-reply sessions over TCP: without losses as they repeat, with losses as a chain for each sender."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import SLOT_S
-from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.chain import Solved, solve_chain
-from btqueue.network.request_reply.law import POINTS, QUANTILES, metrics_of, moves_of, session_law
-from btqueue.network.request_reply.path import NS, Path, pieces_of
-from btqueue.network.request_reply.plan import Plan, Rules
-from btqueue.network.request_reply.records import NONE
-from btqueue.network.request_reply.route import FREE
+from btqueue.network.request_reply.connection import (
+    CLIENT,
+    GOODBYE,
+    REPLY,
+    REQUEST,
+    SERVER,
+    Plan,
+    Session,
+    Sessions,
+    plan_of,
+)
+from btqueue.network.request_reply.law import QUANTILES, Law, add_at, metrics_of, with_chance
+from btqueue.network.request_reply.losses import long_run
+from btqueue.network.request_reply.stretches import Course, lay_out
+from btqueue.network.request_reply.timetable import NS, Chance
 from btqueue.scenario import Scenario
 
+POINTS = 2048
+LONGEST = {True: 20.0, False: 4.0}
+RARE = ROUNDED = 1e-9
 SPREAD = 20
-"""Points that stand for the sum of two processing delays."""
-
-REPLACED = 0.05
-"""Share of the stages replaced by others from which on a warning says so."""
-
-BALANCED = 1e-8
-"""Imbalance of the chain up to which it counts as solved."""
-
-FEWEST = 1e-4
-"""Sessions for each stage below which the chain does not describe sessions any more."""
-
-ROUNDED = 1e-9
-"""Probability that is rounding: a law of few points has quantiles exactly at its steps."""
-
-LONGEST, WIDE = 4.0, 40.0
-"""How far the law of the session time goes, in means; with losses also in means and least timeouts."""
-
-
-def plan_of(scenario: Scenario) -> Plan:
-    """Return what the sessions of the scenario's connection are made of."""
-    traffic, transport = scenario.traffic, scenario.transport
-    path, rules = Path(scenario), rules_of(scenario)
-    sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-    request, reply, goodbye = (pieces_of(size, transport.mss_bytes) for size in sizes)
-    forms = {size: path.form(size + transport.header_bytes) for size in {*request, *reply, *goodbye}}
-    small = path.form(transport.header_bytes)
-    nominal = {form: path.form(size + transport.header_bytes, nominal=True) for size, form in forms.items()}
-    nominal[small] = path.form(transport.header_bytes, nominal=True)
-    way = path.way
-    # What can be in one buffer: a window of segments, a session's good-bye and an acknowledgement of each.
-    most = 2 * min(rules.receive_window, max(len(request), len(reply)) + len(goodbye)) + 1
-    packets = max(1, *(len(form.fragments) for form in forms.values()))
-    tight = any(hop.buffer < most * packets for route in way.routes for hop in route)
-    lossy = any(loss > 0.0 for form in (*forms.values(), small) for losses in form.losses for loss in losses)
-    return Plan(
-        way=way,
-        rules=rules,
-        data=(tuple(forms[size] for size in request + goodbye), tuple(forms[size] for size in reply)),
-        user_bytes=(tuple(request + goodbye), tuple(reply)),
-        small=small,
-        nominal=nominal,
-        request=len(request),
-        reply=len(reply),
-        goodbye=len(goodbye),
-        pause=round(traffic.pause_s * NS),
-        handshake=transport.connection_per_session,
-        lossy=lossy or tight,
-    )
-
-
-def rules_of(scenario: Scenario) -> Rules:
-    """Return what both ends of the connection go by, in ns."""
-    transport, flows = scenario.transport, scenario.network.flows
-    own = None if isinstance(flows, str) else flows[0].receive_window_segments
-    return Rules(
-        receive_window=transport.receive_window_segments if own is None else own,
-        initial_window=float(transport.initial_window_segments),
-        initial_ssthresh=float(transport.initial_ssthresh_segments),
-        initial_rto=transport.initial_rto_s * NS,
-        min_rto=transport.min_rto_s * NS,
-        max_rto=transport.max_rto_s * NS,
-        backoff=transport.rto_backoff,
-        timestamps=transport.timestamps,
-        ack_every=transport.ack_every_segments if transport.delayed_ack else 1,
-        ack_delay=transport.ack_delay_s * NS,
-    )
+LONG_PAUSE_S = 1e4
+AMPLE = 1_000_000
+"""Packets of a buffer that never overflows."""
 
 
 def answer_tcp(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
     plan = plan_of(scenario)
-    solved = solve_chain(plan)
-    futures = solved.found.futures[: len(solved.shares)]
-    elapsed = solved.mean(solved.elapsed + futures["repeated"] * SLOT_S * NS) / NS
-    sessions = solved.mean(futures["finished"] != NONE)
-    if solved.residual > BALANCED or sessions < FEWEST:
-        raise NoConvergence(
-            f"the chain of {solved.stages} stages of sessions has no steady state (imbalance "
-            f"{solved.residual:.1g}, {sessions:.1g} sessions a stage, {solved.unexplored:.0%} replaced)"
-        )
-    metrics = {"sessions_per_s": one_way(sessions / elapsed), "sessions_lost": one_way(0.0)}
-    mean = mean_session_s(solved) / sessions
-    chance = {"jitter_s": scenario.run.jitter_s, "slot_s": SLOT_S}
-    moves = moves_of(solved)
-    points = POINTS[plan.lossy]
-    law = session_law(moves, points, longest_s=LONGEST * mean, **chance)
-    wide = None
-    if plan.lossy:
-        wide = session_law(moves, points, longest_s=WIDE * (mean + scenario.transport.min_rto_s), **chance)
-    metrics |= {name: one_way(value) for name, value in metrics_of(law, mean, wide).items()}
-    traffic = scenario.traffic
-    sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
-    metrics["goodput_kbps"] = sizes * 8 / 1000 * sessions / elapsed
-    metrics["throughput_kbps"] = per_sender(solved, "sent_bytes") * 8 / 1000 / elapsed
-    for name, counted in (
-        ("timeouts", "timeouts"),
-        ("fast_retransmits", "fast_retransmits"),
-        ("retransmissions", "resent"),
-    ):
-        metrics[f"{name}_per_s"] = per_sender(solved, counted) / elapsed
-    delay_s = scenario.run.jitter_s if plan.way.polled == FREE else 0.0  # waiting for a poll absorbs it
-    metrics |= round_trips(solved, delay_s)
-    if any(failing for form in (*plan.data[0], *plan.data[1], plan.small) for _, failing in form.fragments):
-        # repeated packets are known to the mean alone
-        metrics = {name: value for name, value in metrics.items() if not name.startswith(("rtt_sd", "rtt_p"))}
-    if plan.handshake:
-        connected = futures["connected"] != NONE
-        connecting = solved.mean(np.where(connected, futures["connected"], 0)) / NS
-        metrics["connect_time_s"] = one_way(connecting / solved.mean(connected))
-    return metrics, _notes(plan, solved)
+    return _with_losses(scenario, plan) if plan.lossy else _without_losses(scenario, plan)
 
 
 def one_way(value: float) -> np.ndarray:
@@ -130,68 +44,227 @@ def one_way(value: float) -> np.ndarray:
     return np.array([value, np.nan])
 
 
-def per_sender(solved: Solved, name: str) -> np.ndarray:
-    """Return the mean over futures of what happens to each sender."""
-    return solved.shares @ solved.found.flows[name][: len(solved.shares)]
+def _without_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
+    """Average over the sessions of a period."""
+    period, jitter_s = Sessions(plan).play(), scenario.run.jitter_s
+    count = len(period)
+    times = [s.answered - s.asked for s in period]
+    session = float(np.mean([t + s.chance.repeated_ns for t, s in zip(times, period, strict=True)])) / NS
+    cycle = float(np.mean([s.next_ns + s.whole.repeated_ns for s in period])) / NS
+    step = LONGEST[False] * session / POINTS
+    law = np.zeros(POINTS)
+    for time in times:
+        add_at(law, np.eye(1, POINTS)[0] / count, time / NS / step)
+    law = with_chance(law, period[0].chance, step, jitter_s)
+    sizes = message_bytes(scenario)
+    none = np.zeros(2)
+    metrics = {
+        "sessions_per_s": one_way(1.0 / cycle), "sessions_lost": one_way(0.0),
+        **{name: one_way(value) for name, value in metrics_of(Law(step, law), session).items()},
+        "goodput_kbps": sizes * 8 / 1000 / cycle, "throughput_kbps": sizes * 8 / 1000 / cycle,
+        "timeouts_per_s": none, "fast_retransmits_per_s": none, "retransmissions_per_s": none,
+    }  # fmt: skip
+    delay_s = jitter_s if plan.way.polled is None else 0.0  # waiting for a poll absorbs it
+    samples = [np.concatenate([s.samples[end] for s in period]) / NS for end in (CLIENT, SERVER)]
+    weighted = [(values, np.ones(len(values))) for values in samples]
+    known = not any(s.whole.repeated_ns for s in period)  # repeated packets are known to the mean alone
+    metrics |= round_trips(weighted, delay_s, spread=known)
+    if plan.handshake:
+        metrics["connect_time_s"] = one_way(float(np.mean([s.asked for s in period])) / NS)
+    return metrics, {
+        "method": "request-reply sessions over TCP: recursion over segments",
+        "converged": True, "residual": 0.0, "iterations": count, "errors": "1 %", "warnings": [],
+    }  # fmt: skip
 
 
-def mean_session_s(solved: Solved) -> float:
-    """Return the mean time that sessions take within a stage (s), repeated packets included."""
-    futures = solved.found.futures[: len(solved.shares)]
-    begun, ended = futures["started"] != NONE, futures["finished"] != NONE
-    within = begun | solved.found.states["in_session"][futures["source"]]
-    end = np.where(ended, futures["finished"], solved.elapsed)
-    repeated = np.where(ended, solved.net.histories["repeated"][futures["history"]], 0.0)
-    time = end - np.where(begun, futures["started"], 0) + repeated * SLOT_S * NS
-    return solved.mean(np.where(within, time, 0.0)) / NS
+def message_bytes(scenario: Scenario) -> np.ndarray:
+    """Return the bytes that both ends send in a session."""
+    traffic = scenario.traffic
+    return np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
 
 
-def round_trips(solved: Solved, delay_s: float) -> dict[str, np.ndarray]:
-    """Return mean, deviation and quantiles of the round-trip samples (s) of both senders.
+def round_trips(
+    samples: list[tuple[np.ndarray, np.ndarray]], delay_s: float, *, spread: bool
+) -> dict[str, np.ndarray]:
+    """Return mean, deviation and quantiles of the round trips (s) of both senders, given with their weights.
 
     To the samples, which hold the means of the processing delays, the spread of two of them is added: uniform
-    up to `delay_s`, one for the segment and one for its acknowledgement.
+    up to `delay_s`, one for the segment and one for its acknowledgement. `spread`: whether it is known.
     """
-    spread = (np.arange(SPREAD) + 0.5) / SPREAD - 0.5
-    spread = np.sort((spread[:, None] + spread).ravel())[SPREAD // 2 :: SPREAD] * delay_s
-    names = ["rtt_s", "rtt_sd_s", *(f"rtt_p{percent}_s" for percent in QUANTILES)]
-    found = {name: np.full(2, np.nan) for name in names}
-    for flow in (0, 1):
-        own = solved.found.flows[: len(solved.shares), flow]
-        counts = own["sampled"]
-        shares = np.repeat(solved.shares, counts)
-        if not len(shares):
-            continue
-        behind = np.cumsum(counts)
-        places = np.arange(behind[-1]) + np.repeat(own["first"] - (behind - counts), counts)
-        samples, back = np.unique(solved.found.samples[places], return_inverse=True)
-        shares, late = np.bincount(back, shares), solved.mean(own["late"])
-        times = np.add.outer(samples / NS, spread).ravel()
-        weights = np.repeat(shares, len(spread)) / (shares.sum() * len(spread))
-        order = np.argsort(times)
-        rising = np.cumsum(weights[order])
-        mean = weights @ times
-        found["rtt_s"][flow] = mean + late / shares.sum() * SLOT_S
-        found["rtt_sd_s"][flow] = np.sqrt(max(0.0, weights @ (times - mean) ** 2))
-        for percent in QUANTILES:
-            place = min(int(np.searchsorted(rising, percent / 100 * rising[-1] - ROUNDED)), len(order) - 1)
-            found[f"rtt_p{percent}_s"][flow] = times[order[place]]
-    return found
+    even = (np.arange(SPREAD) + 0.5) / SPREAD - 0.5
+    even = (
+        np.sort((even[:, None] + even).ravel())[SPREAD // 2 :: SPREAD] * delay_s if delay_s else np.zeros(1)
+    )
+    found: dict[str, list[float]] = {}
+    for values, weights in samples:
+        times, shares = np.add.outer(values, even).ravel(), np.repeat(weights, len(even))
+        if not len(times):
+            times, shares = np.array([np.nan]), np.ones(1)
+        mean = float(np.average(times, weights=shares))
+        found.setdefault("rtt_s", []).append(mean)
+        if spread:
+            found.setdefault("rtt_sd_s", []).append(
+                float(np.sqrt(np.average((times - mean) ** 2, weights=shares)))
+            )
+            order = np.argsort(times)
+            rising = np.cumsum(shares[order]) * (1.0 + ROUNDED)
+            for percent in QUANTILES:
+                place = min(
+                    int(np.searchsorted(rising, percent / 100 * rising[-1] / (1.0 + ROUNDED))), len(order) - 1
+                )
+                found.setdefault(f"rtt_p{percent}_s", []).append(float(times[order[place]]))
+    return {name: np.array(values) for name, values in found.items()}
 
 
-def _notes(plan: Plan, solved: Solved) -> dict:
-    warnings = []
-    if solved.unexplored > REPLACED:
-        warnings.append(
-            f"{solved.unexplored:.0%} of the stages of sessions are replaced by ones like them: there are "
-            "too many ways to lose segments; rare long sessions are least certain"
-        )
-    how = "Markov chain of stages between losses" if plan.lossy else "recursion over segments"
-    return {
-        "method": f"request-reply sessions over TCP: {how}",
-        "converged": solved.residual <= BALANCED,
-        "residual": max(solved.residual, solved.unexplored),
-        "iterations": solved.rounds,
-        "errors": "goodput, session time 3 %; every third of many segments lost 9 %" if plan.lossy else "1 %",
-        "warnings": warnings,
+# ---------------------------------------------------------------------------------------------- with losses
+
+
+def ample(plan: Plan) -> Plan:
+    """Return the plan with buffers that never overflow."""
+    routes = tuple(tuple(hop._replace(buffer=AMPLE) for hop in route) for route in plan.way.routes)
+    return replace(plan, way=plan.way._replace(routes=(routes[0], routes[1])))
+
+
+def second(plan: Plan, window: float) -> Session:
+    """Return the second session that loses nothing, both windows being this one at first."""
+    sessions = Sessions(plan, window)
+    sessions.one()
+    for end in sessions.ends:
+        end.cwnd = window
+    return sessions.one()
+
+
+class Undisturbed(NamedTuple):
+    """Sessions that lose nothing and wait for no window but the receiver's: means over a period (ns).
+
+    Attributes:
+        spans_ns: of request, reply and good-bye.
+        round_trips_s: mean of both senders.
+        chance: what is random on the way to the reply; `repeated_ns` of repeated packets to the end.
+    """
+
+    spans_ns: np.ndarray
+    round_trips_s: list[float]
+    chance: Chance
+    repeated_ns: float
+
+
+def undisturbed(plan: Plan) -> Undisturbed:
+    """Play sessions over ample buffers, with windows open."""
+    period = Sessions(plan, window=float(max(map(len, plan.messages)))).play()
+    marks = np.array([(s.asked, s.requested, s.answered, s.over) for s in period], float)
+    samples = [np.concatenate([s.samples[end] for s in period]) / NS for end in (CLIENT, SERVER)]
+    return Undisturbed(
+        np.diff(marks, axis=1).mean(axis=0), [float(values.mean()) for values in samples], period[0].chance,
+        float(np.mean([s.whole.repeated_ns for s in period])),
+    )  # fmt: skip
+
+
+def courses_of(scenario: Scenario, plan: Plan) -> tuple[tuple[Course, Course], Undisturbed]:
+    """Return what both senders send, and sessions that lose nothing."""
+    transport = scenario.transport
+    usual = replace(ample(plan), fresh=False, handshake=False, ack_every=1)
+    alike = undisturbed(usual)
+    cycle = plan.way.cycle_ns  # a pause so long that all is quiet, in phase with the polls
+    quiet = replace(usual, pause_ns=plan.pause_ns + round(LONG_PAUSE_S * NS) // cycle * cycle)
+    open_ = replace(quiet, windows=(AMPLE, *plan.windows[1:]))
+    most = float(max(map(len, plan.messages)))
+    burst, alone, windowed = second(open_, most), second(open_, 1.0), second(quiet, most)
+    asked, replied, left = alike.spans_ns
+    between = {
+        CLIENT: [replied, plan.pause_ns] if plan.messages[GOODBYE] else [replied + plan.pause_ns],
+        SERVER: [left + plan.pause_ns + asked],
     }
+    found = []
+    for end, numbers in ((CLIENT, (REQUEST, GOODBYE)), (SERVER, (REPLY,))):
+        numbers = [number for number in numbers if plan.messages[number]]
+        messages = [plan.messages[number] for number in numbers]
+        (sent, acknowledged), arrived = alone.trips[end][0], alone.arrivals[end][0]
+        gaps = np.diff(burst.arrivals[end][: len(messages[0])])
+        last = np.cumsum([len(message) for message in messages]) - 1
+        late = [windowed.trips[end][place][1] - windowed.arrivals[end][place] for place in last]
+        course = Course(
+            messages=tuple(map(len, messages)), loss=messages[0][0].losses[end],
+            last_loss=tuple(message[-1].losses[end] for message in messages),
+            ack_loss=plan.small.losses[1 - end], gaps_s=tuple(gap / NS for gap in between[end]),
+            round_trip_s=(acknowledged - sent) / NS,
+            spacing_s=float(np.median(gaps)) / NS if len(gaps) else 0.0,
+            last_spacing_s=(0.0,) * len(messages), back_s=(acknowledged - arrived) / NS,
+            answer_s=tuple((time - (acknowledged - arrived)) / NS for time in late),
+            room=min(hop.buffer + 1 for hop in plan.way.routes[end]), windows=plan.windows,
+            timer_s=(transport.initial_rto_s, transport.min_rto_s, transport.max_rto_s),
+            backoff=transport.rto_backoff, timestamps=plan.timestamps, ack_every=plan.ack_every,
+            ack_delay_s=plan.ack_delay_ns / NS, fresh=plan.fresh,
+        )  # fmt: skip
+        # the last segment of a message is shorter, or waits for polls and turns: as without losses
+        without = [arrivals_without(course, message)[0] for message in range(len(messages))]
+        spacing = tuple(
+            float(alike.spans_ns[number] / NS - time) for number, time in zip(numbers, without, strict=True)
+        )
+        found.append(replace(course, last_spacing_s=spacing))
+    return (found[0], found[1]), alike
+
+
+def arrivals_without(course: Course, message: int) -> tuple[float, np.ndarray]:
+    """Return when a message that loses nothing has arrived, and its round trips (s), with windows open."""
+    count, usual = course.messages[message], replace(course, ack_every=1, room=AMPLE)
+    window = np.full((1, count), float(count))
+    way = lay_out(usual, np.array([message]), np.array([count]), window)
+    round_trips = (way.acknowledged - way.sent)[0]
+    return float(way.acknowledged[0, -1] - course.back_s - course.answer_s[message]), round_trips
+
+
+def _with_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
+    """Average over the chains of both senders, whose times add up."""
+    courses, alike = courses_of(scenario, plan)
+    both = client, server = [long_run(course) for course in courses]
+    request, reply = client.laws[0], server.laws[0]
+    session_s = request.mean + reply.mean + alike.chance.repeated_ns / NS
+    cycle = request.mean + reply.mean + sum(law.mean for law in client.laws[1:])
+    cycle += (plan.pause_ns + alike.repeated_ns) / NS
+    metrics = {}
+    if plan.handshake:
+        connect_s = connecting_s(scenario, plan)
+        cycle += connect_s
+        metrics["connect_time_s"] = one_way(connect_s)
+    step = LONGEST[True] * session_s / POINTS
+    law = np.fft.irfft(request.transform(step, POINTS) * reply.transform(step, POINTS), 2 * POINTS)[:POINTS]
+    jitter_s = scenario.run.jitter_s
+    law = with_chance(np.maximum(law, 0.0), alike.chance, step, jitter_s)
+    sizes = message_bytes(scenario)
+    goodput = sizes * 8 / 1000 / cycle
+    again = np.array([sent.resent for sent in both]) / cycle
+    mss = np.minimum(scenario.transport.mss_bytes, sizes)
+    variance = request.variance + reply.variance + alike.chance.variance / NS**2
+    metrics |= {
+        "sessions_per_s": one_way(1.0 / cycle), "sessions_lost": one_way(0.0),
+        **{name: one_way(value) for name, value in metrics_of(Law(step, law), session_s).items()},
+        "session_time_sd_s": one_way(variance**0.5),
+        "goodput_kbps": goodput, "throughput_kbps": goodput + again * mss * 8 / 1000,
+        "timeouts_per_s": np.array([sent.timeouts for sent in both]) / cycle,
+        "fast_retransmits_per_s": np.array([sent.fast_retransmits for sent in both]) / cycle,
+        "retransmissions_per_s": again,
+    }  # fmt: skip
+    delay_s = jitter_s if plan.way.polled is None else 0.0
+    # the mean of those that meet nothing but each other is known; the chain's recursion leaves meetings out
+    samples = []
+    for sent, course, mean in zip(both, courses, alike.round_trips_s, strict=True):
+        own = np.concatenate([arrivals_without(course, place)[1] for place in range(len(course.messages))])
+        samples.append((sent.round_trips[0] + mean - own.mean(), sent.round_trips[1]))
+    metrics |= round_trips(samples, delay_s, spread=True)
+    unfollowed = max(sent.unfollowed for sent in both)
+    return metrics, {
+        "method": "request-reply sessions over TCP: absorbing chain of the stretches between losses",
+        "converged": True, "residual": unfollowed, "iterations": 1, "warnings": [],
+    }  # fmt: skip
+
+
+def connecting_s(scenario: Scenario, plan: Plan) -> float:
+    """Return the mean time of a handshake: SYN or SYN-ACK is lost a geometric number of times."""
+    transport, small = scenario.transport, plan.small
+    lost = 1.0 - (1.0 - small.losses[CLIENT]) * (1.0 - small.losses[SERVER])
+    found, share, timeout = Sessions(ample(plan)).one().asked / NS, lost, transport.initial_rto_s
+    while share * timeout > RARE * found:
+        found, share = found + share * timeout, share * lost
+        timeout = min(2.0 * timeout, transport.max_rto_s)
+    return found
