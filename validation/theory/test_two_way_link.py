@@ -7,9 +7,9 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
+from btqueue.network.mixtures import mixture
 from btqueue.network.models import model_of
 from btqueue.network.two_way_link.air import air_of
-from btqueue.network.two_way_link.laws import mixture
 from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import ROUNDS, Round, equilibrium, window_walk
@@ -234,6 +234,16 @@ def test_overload_is_the_goodput_of_greedy_connections():
     assert float(loaded["goodput_kbps"][0]) == float(greedy["goodput_kbps"][0])
     assert "overload" in loaded.attrs["warnings"][0]
     assert "delay_s" not in loaded
+
+
+@pytest.mark.parametrize("share", [0.5, 0.85, 0.9, 0.95, 0.98, 1.0, 1.02])
+def test_no_more_is_delivered_than_offered_or_carried(share: float):
+    """Right up to saturation, through the loads that the smallest of Vegas's windows does not carry."""
+    full = float(bt.solve(_paper("symmetric", radio__per=0.1))["goodput_kbps"][0])
+    loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=share * full))
+    assert float(loaded["goodput_kbps"][0]) == pytest.approx(min(share, 1.0) * full, rel=1e-9)
+    assert ("delay_s" in loaded) == (share < 0.8)
+    assert bool(loaded.attrs["warnings"]) == (share > 0.8)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""What the model of chains covers: greedy NewReno from end to end over hops that repeat without limit."""
+"""What the model of chains covers: a greedy connection from end to end over hops with endless repetition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 
@@ -26,8 +27,6 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "link.arq_feedback": ("reliable",),
         "link.flush_timeout_s": (None,),
         "link.quality_memory_s": (0,),
-        "link.l2cap_delay_s": (0,),
-        "link.baseband_delay_s": (0,),
         "flow_control.enabled": (False,),
         "flow_control.central_buffer_packets": (None,),
         "polling.bridge_schedule": ("walk-in",),
@@ -39,7 +38,7 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.two_way": (False,),
         "traffic.start_s": (0,),
         "transport.protocol": ("tcp",),
-        "transport.variant": ("newreno",),
+        "transport.variant": ("tahoe", "reno", "newreno", "sack"),
         "transport.clock_granularity_s": (0,),
         "transport.limited_transmit": (False,),
         "transport.rate_reduction": (False,),
@@ -49,8 +48,6 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),
         "transport.ack_path": ("queued",),
-        "transport.tcp_delay_s": (0,),
-        "transport.ip_delay_s": (0,),
         "transport.send_buffer_segments": (None,),
         "run.jitter_s": (0,),
     }
@@ -60,20 +57,27 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 def not_a_chain(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of chains does not cover, and no list of values can say."""
+    if s.network.topology != "chain":
+        return
     if s.traffic.message_bytes > s.transport.mss_bytes:
         available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, one segment for each message"
         yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
-    window = s.transport.receive_window_segments
+    window, hops = s.transport.receive_window_segments, s.network.hops
     if window > LARGEST_WINDOW_OF_A_CHAIN:
         available = f"at most {LARGEST_WINDOW_OF_A_CHAIN}"
         yield Limit("transport.receive_window_segments", window, available)
-    one_hop = s.network.topology == "chain" and s.network.hops == 1
-    disciplines = ("exhaustive", "e-limited", "1-limited") if one_hop else ("exhaustive",)
+    disciplines = ("exhaustive", "e-limited", "1-limited") if hops == 1 else ("exhaustive", "e-limited")
     if s.polling.discipline not in disciplines:
         yield Limit("polling.discipline", s.polling.discipline, " or ".join(disciplines))
+    yield from fast_layers(s, _segment_bytes(s))
     yield from _packets_in_the_way(s, window)
-    if s.network.hops > 1:
-        yield from _gateways(s, window)
+    yield from _overflow(s, window)
+    if hops > 1 and s.network.bridge != "SS":
+        yield Limit("network.bridge", s.network.bridge, '"SS", gateways that are peripherals')
+    frames = s.polling.bridge_limit or s.polling.limit
+    if hops > 2 and frames > LARGEST_EXCHANGE:
+        key = "limit" if s.polling.bridge_limit is None else "bridge_limit"
+        yield Limit(f"polling.{key}", frames, f"exchanges of at most {LARGEST_EXCHANGE} frames")
 
 
 def _packets_in_the_way(s: Scenario, window: int) -> Iterator[Limit]:
@@ -83,25 +87,32 @@ def _packets_in_the_way(s: Scenario, window: int) -> Iterator[Limit]:
         available = f"at least {most}, a window's packets: bytes are the only limit of a node"
         yield Limit("flow_control.baseband_packets", s.flow_control.baseband_packets, available)
     buffer = s.polling.bridge_buffer_packets
-    if s.network.hops > 2 and (buffer is None or buffer < most):
+    if s.network.hops > 2 and not _passed_whole(s) and (buffer is None or buffer < most):
         yield Limit("polling.bridge_buffer_packets", buffer, f"at least {most}, a window's packets")
-    node = s.link.node_buffer_bytes
-    if node is not None and node < 4 * _segment_bytes(s):
-        yield Limit("link.node_buffer_bytes", node, f"at least {4 * _segment_bytes(s)}, four segments")
 
 
-def _gateways(s: Scenario, window: int) -> Iterator[Limit]:
-    """Yield what the gateways between piconets may not be."""
-    if s.network.bridge != "SS":
-        yield Limit("network.bridge", s.network.bridge, '"SS", gateways that are peripherals')
-    if s.network.hops < 3:
+def _passed_whole(s: Scenario) -> bool:
+    """Whether an exchange is whole segments, of which nothing is left at the bridge when it comes back."""
+    frames, packets = s.polling.bridge_limit or s.polling.limit, _packets_of(s, 1)
+    radio = s.radio
+    certain = radio.model == "perfect" or (radio.model == "constant" and not (radio.per or radio.ber))
+    room = s.polling.bridge_buffer_packets or s.polling.limit
+    fixed = s.link.adaptation == "fixed"
+    return certain and fixed and frames % packets == 0 and room >= frames
+
+
+def _overflow(s: Scenario, window: int) -> Iterator[Limit]:
+    """Yield what is not known of a window that overflows a node."""
+    node, size = s.link.node_buffer_bytes, _segment_bytes(s)
+    if node is None or window <= node // size:
         return
-    frames = s.polling.bridge_limit or s.polling.limit
-    key = "limit" if s.polling.bridge_limit is None else "bridge_limit"
-    if frames > LARGEST_EXCHANGE:
-        yield Limit(f"polling.{key}", frames, f"exchanges of at most {LARGEST_EXCHANGE} frames")
-    if s.link.adaptation == "fixed":
-        yield Limit("link.adaptation", "fixed", '"thresholds" or "best" where there are gateways')
+    if node < 4 * size:
+        yield Limit("link.node_buffer_bytes", node, f"at least {4 * size}, four segments")
+    if s.transport.variant != "newreno":
+        yield Limit("transport.variant", s.transport.variant, '"newreno" where a window overflows a node')
+    if s.network.hops == 2 and s.polling.discipline != "exhaustive":
+        available = '"exhaustive" over two hops where a window overflows a node'
+        yield Limit("polling.discipline", s.polling.discipline, available)
 
 
 def _segment_bytes(s: Scenario) -> int:

@@ -14,81 +14,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.channel import ber_from_link_quality, link_quality
-from btqueue.network.chain.link import HopService, Piece, hop_service
-from btqueue.network.chain.quantiles import condensed
+from btqueue.network.chain.link import Hop, hop_of
+from btqueue.network.repetition import Train
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_trace
 
-Trips = NDArray[np.float64]
-"""Round trips: rows of means and deviations (s), and of weights."""
+Vector = NDArray[np.float64]
 
 ALIKE = 0.1
 """Largest difference in the success of a packet within a state."""
-PHASES, DISTINCT = 48, 512
-"""Round trips that are told apart: of a state, and of all."""
 SAMPLES = 64
 """Steps in which a state of an alternating radio is followed."""
+DISTINCT = 256
+"""Round trips that are told apart."""
 
 
-class RadioState(NamedTuple):
-    """A state: its share of the time, and the service of a hop."""
-
-    share: float
-    service: HopService
-
-
-class RadioCourse(NamedTuple):
-    """How the states follow each other; the course repeats itself.
+class Course(NamedTuple):
+    """How the states of the radio follow each other; the course repeats itself.
 
     Attributes:
-        states: the best first.
+        hops: the service in each state.
         order: the state in each step.
         slowness: time of a segment in each step, in times of the step's state.
         step: of the course (s).
     """
 
-    states: tuple[RadioState, ...]
+    hops: tuple[Hop, ...]
     order: NDArray[np.int64]
-    slowness: NDArray[np.float64]
+    slowness: Vector
     step: float
 
+    @property
+    def shares(self) -> Vector:
+        """Share of the time of each state."""
+        return np.bincount(self.order, minlength=len(self.hops)) / len(self.order)
 
-def radio_course(scenario: Scenario) -> RadioCourse:
+
+def radio_course(scenario: Scenario) -> Course:
     """Return the states of the radio, which all hops share, the best first, and their course.
 
     Raises:
         ScenarioError: the trace cannot be read.
     """
     levels, order, step = _levels(scenario.radio)
-    shares = np.bincount(order, minlength=len(levels)) / len(order)
-    services = [hop_service(scenario, ber, quality) for ber, quality in levels]
+    shares = np.bincount(order, minlength=len(levels))
+    hops = [hop_of(scenario, ber, quality) for ber, quality in levels]
     ranking = sorted(range(len(levels)), key=lambda level: levels[level])
-    groups = [list(group) for _, group in groupby(ranking, key=lambda level: _kind(services[level]))]
-    state_of, slowness = np.zeros(len(levels), int), np.ones(len(levels))
-    states = []
+    groups = [list(group) for _, group in groupby(ranking, key=lambda level: _kind(hops[level]))]
+    state_of, slowness, states = np.zeros(len(levels), int), np.ones(len(levels)), []
     for number, group in enumerate(groups):
         state_of[group] = number
-        service = _mean_service([services[level] for level in group], [shares[level] for level in group])
-        states.append(RadioState(float(shares[group].sum()), service))
-        slowness[group] = [services[level].segment_slots / service.segment_slots for level in group]
-    return RadioCourse(tuple(states), state_of[order], slowness[order], step)
+        states.append(_mean([hops[level] for level in group], shares[group]))
+        slowness[group] = [hops[level].time / states[-1].time for level in group]
+    return Course(tuple(states), state_of[order], slowness[order], step)
 
 
-def progress(course: RadioCourse, means: Sequence[float] | NDArray) -> tuple[NDArray, NDArray]:
-    """Return how many round trips have passed at the edges of the course's steps, and these times (s).
-
-    Args:
-        course: of the radio.
-        means: mean round trip in each state (s).
-    """
-    lasting = np.asarray(means)[course.order] * course.slowness
-    passed = np.concatenate([[0.0], np.cumsum(course.step / lasting)])
-    return passed, course.step * np.arange(len(passed))
-
-
-def stretched(course: RadioCourse, trips: Sequence[Trips], rates: Sequence[float]) -> Trips:
-    """Return the round trips of all states where the radio changes on their way.
+def stretched(
+    course: Course, trips: Sequence[tuple[Vector, Vector]], rates: Vector
+) -> tuple[NDArray[np.int64], Vector, Vector]:
+    """Return round trips where the radio changes on their way: their states, times (s) and weights.
 
     A round trip that would last w mean round trips of its state lasts until as much has passed: in each step
     of the course the way goes on by the step over the mean round trip that belongs to it. Round trips end
@@ -96,45 +81,49 @@ def stretched(course: RadioCourse, trips: Sequence[Trips], rates: Sequence[float
 
     Args:
         course: of the radio.
-        trips: of each state, as if it lasted.
+        trips: of each state, as if it lasted: times (s) and weights.
         rates: segments a second in each state.
     """
-    if len(trips) == 1 and np.ptp(course.slowness) == 0.0:
-        return trips[0]
-    means = np.array([np.average(state[0], weights=state[2]) for state in trips])
-    passed, edges = progress(course, means)
-    ends = (edges[1:] + edges[:-1]) / 2.0
+    means = np.array([np.average(times, weights=weights) for times, weights in trips])
+    passed = np.concatenate([[0.0], np.cumsum(course.step / (means[course.order] * course.slowness))])
+    edges = course.step * np.arange(len(passed))
+    ends, middles = (edges[1:] + edges[:-1]) / 2.0, (passed[1:] + passed[:-1]) / 2.0
     found = []
-    for number, (phases, rate) in enumerate(zip(trips, rates, strict=True)):
-        state = condensed(phases, PHASES)
+    for number, (times, weights) in enumerate(trips):
         here = course.order == number
-        begun = ((passed[1:] + passed[:-1]) / 2.0)[here, None] - state[0] / means[number]
+        begun = middles[here, None] - times / means[number]
         turns = np.floor(begun / passed[-1])
         begins = np.interp(begun - turns * passed[-1], passed, edges) + turns * edges[-1]
-        lasting = ends[here, None] - begins
-        weights = np.outer(rate / course.slowness[here], state[2] / state[2].sum())
-        found.append(np.stack([lasting, lasting * (state[1] / state[0]), weights]).reshape(3, -1))
-    return condensed(np.concatenate(found, axis=1), DISTINCT)
+        lasting = (ends[here, None] - begins).ravel()
+        often = np.outer(rates[number] / course.slowness[here], weights / weights.sum()).ravel()
+        grid = np.linspace(lasting.min(), lasting.max() * (1.0 + 1e-9), DISTINCT // len(trips) + 2)
+        total, sums = (np.histogram(lasting, grid, weights=w)[0] for w in (often, often * lasting))
+        some = total > 0.0
+        found.append((np.full(some.sum(), number), sums[some] / total[some], total[some]))
+    state, lasting, often = (np.concatenate(column) for column in zip(*found, strict=True))
+    return state, lasting, often
 
 
-def _kind(service: HopService) -> tuple:
+def _kind(hop: Hop) -> tuple:
     """What the services of one state have in common."""
     return tuple(
-        tuple((piece.slots, int(piece.success / ALIKE)) for piece in pieces)
-        for pieces in (service.data, service.ack)
+        tuple((slots, int((1.0 - error) / ALIKE)) for slots, error in train.packets) for train in hop
     )
 
 
-def _mean_service(services: list[HopService], shares: list[float]) -> HopService:
-    """The service of the mean success of each piece."""
+def _mean(hops: list[Hop], shares: NDArray[np.int64]) -> Hop:
+    """The service of the mean success of each packet."""
 
-    def mean(rows: list[tuple[Piece, ...]]) -> tuple[Piece, ...]:
-        return tuple(
-            Piece(pieces[0].slots, float(np.average([p.success for p in pieces], weights=shares)))
-            for pieces in zip(*rows, strict=True)
+    def mean(trains: list[Train]) -> Train:
+        packets = zip(*(train.packets for train in trains), strict=True)
+        return Train(
+            tuple(
+                (same[0][0], float(np.average([error for _, error in same], weights=shares)))
+                for same in packets
+            )
         )
 
-    return HopService(mean([s.data for s in services]), mean([s.ack for s in services]))
+    return Hop(mean([hop.data for hop in hops]), mean([hop.ack for hop in hops]))
 
 
 def _levels(radio: Radio) -> tuple[list[tuple[float, float]], NDArray[np.int64], float]:

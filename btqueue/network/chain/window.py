@@ -1,157 +1,294 @@
-"""A window over several piconets: how it piles up in front of the bridges, and when a node overflows.
+"""The sawtooth of a window between two overflows of a node's buffer.
 
-Once bridges limit the rate, a window of W segments is spread over the queues in front of them, and
-repetitions on the radio move it about at random. A round of the bridges takes ``min(queue, Binomial(L, s))``
-pieces out of each queue. The state is the first queue of the chain, in pieces: what the other queues do not
-hold is there. With one bridge, and so two queues, that is the whole state; with more the others are lumped
-together and give back what a closed network of Bernoulli servers of their number would (Pestien &
-Ramakrishnan, J. Appl. Prob. 31, 1994: the law of such a network weighs each busy station with 1/(1 - s)).
+*One piconet.* Segments pass in order, and the air is always busy: nothing is random but time, and a period
+between two losses is counted (`in_one_piconet`).
 
-Approximations: queues are counted once a round; a round lasts as long with short queues as with long ones;
-what is on its way is independent from round to round.
+*Over bridges* all segments that a round of the bridges does not need wait in front of the bridges.
+Repetitions move them about at random: a birth-and-death chain of what is in front of the first bridge
+(`Queues`). A segment is lost when a queue comes to exceed its node (`over_bridges`).
 """
 
 from dataclasses import dataclass
+from math import ceil, inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.chain.rounds import tabulate
 from btqueue.transport import binomial
 
-Law = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
-MOST_UNITS = 8
-"""Units into which a segment is divided."""
-LEAST_PROGRESS = 0.15
-"""Success of a unit in a step up to which rounds are merged."""
+LEAST_WINDOW = 2
+DOUBLINGS = 3
+"""A round trip is two to this power steps of Euler's implicit method."""
+SELDOM = 1e-9
+"""Losses in a round of the bridges up to which there are none."""
+TOLERANCE = 1e-4
+MOST_PASSES = 200
+
+
+class Sawtooth(NamedTuple):
+    """What a period between two losses is like.
+
+    Attributes:
+        flights: segments in the network at which round trips are sampled.
+        weights: how many of these there are at each.
+        window: mean window.
+        delivered: segments of a period; infinite where nothing is lost.
+        losses: of a period.
+    """
+
+    flights: Vector
+    weights: Vector
+    window: float
+    delivered: float
+    losses: float
+
+
+def full(window: float) -> Sawtooth:
+    """Return the sawtooth of a window that stays at its limit."""
+    return Sawtooth(np.array([float(window)]), np.ones(1), float(window), inf, 0.0)
+
+
+def in_one_piconet(hops: int, capacity: float, limit: int) -> Sawtooth:
+    """Return the sawtooth of one or two hops, where a node holds so many segments.
+
+    In congestion avoidance the window obeys c' = c + 1/c at each acknowledgement, c^2 = h^2 + 2 k from the
+    half h that a recovery leaves. With one more segment than fits the last one is lost, and the window of
+    acknowledgements before it goes by. Over two hops, a window at a time (exhaustive polling), another last
+    one is lost meanwhile. The duplicates of a window follow, then the repetition. Exact but for half
+    segments.
+    """
+    if limit <= capacity:
+        return full(limit)
+    room = int(capacity)
+    losses = 1 if hops == 1 or limit == room + 1 else 2
+    half = max((room + losses) / 2.0, float(LEAST_WINDOW))
+    low = int(half)
+    grows = ceil(((room + 1) ** 2 - half**2) / 2.0)
+    if hops == 2:  # to the end of the window in which it happens
+        grows = max(grows, low + sum(range(low, room + 1)))
+    windows = np.sqrt(half**2 + 2.0 * np.arange(grows))
+    inflated = np.minimum(half + 3.0 + np.arange(room), limit)
+    let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
+    drained = np.linspace(min(let_out, half), half, low) if hops == 1 else np.full(low, half)
+    flights = np.concatenate(
+        [drained, np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)]
+    )
+    flights, often = np.unique(flights, return_counts=True)
+    delivered = grows + 2.0 * room + (1.0 if hops == 1 else 3.0)
+    at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), limit)
+    window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
+    return Sawtooth(flights, often.astype(float), float(window), delivered, float(losses))
 
 
 @dataclass(frozen=True)
-class Loop:
-    """The closed way of data and acknowledgements, in units of a segment's pieces (see `loop_of`).
+class Queues:
+    """The queues in front of the bridges.
 
     Attributes:
-        pieces: units of a segment.
-        success: of a unit at an attempt, in a step.
-        frames: attempts of a step.
-        queues: in front of the bridges.
-        rounds: of the bridges, in which a segment and its acknowledgement are on their way without queues.
-        travelling: attempts of all those rounds but the first.
-        once: probability that such an attempt succeeds.
+        count: of queues.
+        packets: of a segment.
+        frames: of an exchange.
+        success: share of the packets that get through.
+        rounds: of the bridges that a segment and its acknowledgement take with every queue empty.
         capacity: segments that a node holds; infinite without a limit.
-        limit: largest window (segments).
-        merged: rounds of the bridges that are one step.
     """
 
-    pieces: int
-    success: float
+    count: int
+    packets: int
     frames: int
-    queues: int
-    travelling: int
-    once: float
+    success: float
     rounds: float
     capacity: float
-    limit: int
-    merged: int
 
-    def queued(self, window: int) -> int:
-        """Units in the queues at the start of a step, the others being on their way."""
-        whole = self.pieces * window
-        return max(1, round(whole - min(self.travelling * self.once, whole * (1.0 - 1.0 / self.rounds))))
+    @property
+    def mean(self) -> float:
+        """Segments that a bridge takes from a queue in a round, if there are enough."""
+        return self.frames * self.success / self.packets
+
+    @property
+    def variance(self) -> float:
+        """Variance of that: packets get through independently."""
+        return self.mean * (1.0 - self.success) / self.packets
+
+    @property
+    def travelling(self) -> float:
+        """Segments on their way besides those that wait, where that many are in the chain."""
+        return (self.rounds - 1.0) * self.mean
+
+    def waiting(self, window: float) -> float:
+        """Return how many segments of a window wait; at least one round's share of it."""
+        return window - min(self.travelling, window * (1.0 - 1.0 / self.rounds))
+
+    def busy(self, window: float) -> float:
+        """Return the share of its rounds that a bridge takes: diffusion of queues between empty ones.
+
+        Of a walk of variance 2 v a round between 0 and N the share v / N is lost at an end; with more queues
+        each of the others may be the one that is empty, as in a closed network of exponential servers.
+        """
+        return 1.0 / (1.0 + (self.count - 1) * self.variance / (self.mean * self.waiting(window)))
+
+    def exceeding(self, most: int) -> Vector:
+        """Return the chance that a queue of 0 to `most` segments comes to exceed its node in a round.
+
+        It is longer than that by as much as fewer packets are on their way. Of these a round's number arrives
+        while another one starts: B + C after A + B, all binomial; it exceeds the node by a small C after a
+        large A. And it grows by a segment as the queues move, beyond a node that it has not exceeded yet.
+        """
+        stays = round((self.rounds - 2.0) * self.frames)
+        on_way = stays + self.frames
+        counts = np.arange(-1, on_way + 1)
+        few = binomial.at_most(counts[:, None] - np.arange(stays + 1), self.frames, self.success)
+        comes = (few * (1.0 - few)) @ binomial.probability(np.arange(stays + 1), stays, self.success)
+        over = np.append(0.0, np.cumsum(binomial.probability(counts[1:], on_way, self.success)))
+        room = self.capacity - np.arange(most + 1)
+        # fewer on their way than these and one more exceed the node; between whole numbers interpolated
+        least = on_way * self.success - self.packets * room - 1.0
+        now, grown = np.interp(least, counts, over), np.interp(least + self.packets, counts, over)
+        grows = np.where(now < 1.0 - SELDOM, (grown - now) / np.maximum(1.0 - now, SELDOM), 1.0)
+        return np.interp(least, counts, comes) + self.variance * grows
 
 
-def loop_of(
-    *, pieces: int, success: float, frames: int, queues: int, rounds: float, capacity: float, limit: int
-) -> Loop:
-    """The loop of segments of so many pieces, exchanges of so many frames, and success at an attempt.
+def over_bridges(queues: Queues, limit: int) -> Sawtooth:
+    """Return the stationary sawtooth of a window up to this limit.
 
-    Many pieces are taken together, and rounds in which hardly anything gets through are merged, so that the
-    work does not grow without bound.
+    Each window lasts a round trip, and the largest one until a loss. A loss is noticed a round trip later and
+    repaired in a further one, at the same window, which is then halved at the cost of the first queue. Queues
+    have whole numbers of segments; between two such numbers for what travels the answer is interpolated.
     """
-    together = -(-pieces // MOST_UNITS)
-    merged = max(together, int(LEAST_PROGRESS * together / success))
-    return Loop(
-        pieces=-(-pieces // together),
-        success=min(1.0, merged * success / together),
-        frames=frames,
-        queues=queues,
-        travelling=round((rounds - 1.0) * frames / together),
-        once=success,
-        rounds=rounds,
-        capacity=capacity,
-        limit=limit,
-        merged=merged,
+    if limit <= queues.capacity:
+        return full(limit)
+    whole, part = divmod(queues.travelling, 1.0)
+    found = [(share, _walk(queues, limit, int(whole) + more)) for share, more in ((1.0 - part, 0), (part, 1))]
+    some = [(share, one) for share, one in found if share > 0.0]
+    rates = [(share / one.delivered, one) for share, one in some]
+    rate = sum(per for per, _ in rates)
+    return Sawtooth(
+        np.concatenate([one.flights for _, one in some]),
+        np.concatenate([share * one.weights / one.weights.sum() for share, one in some]),
+        sum(share * one.window for share, one in some),
+        1.0 / rate if rate > 0.0 else inf,
+        sum(per * one.losses for per, one in rates) / rate if rate > 0.0 else 0.0,
     )
 
 
-class Step(NamedTuple):
-    """One round at a given window, on the pieces in the first queue.
+class _Levels(NamedTuple):
+    """The windows, by level, and what a round trip of each does to the law of the first queue.
 
     Attributes:
-        kept, lost: ``(n + 1, n + 1)`` moves without and with the loss of a segment.
-        moved: mean pieces that get through, by state.
+        windows: segments.
+        sizes: of these, that wait.
+        rounds: of a round trip.
+        after: (levels, n, n) moves of a round trip without a loss; of nothing at the largest window.
+        spent: (levels, n, n) rounds meanwhile by state; until the loss at the largest window.
+        lost: (levels, n) chance of a loss in a round.
+        second: (levels, n) further losses in the round trip after a loss.
     """
 
-    kept: Law
-    lost: Law
-    moved: Law
+    windows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rounds: Vector
+    after: Vector
+    spent: Vector
+    lost: Vector
+    second: Vector
 
 
-def busy_share(queues: int, success: float, pieces: int) -> Law:
-    """Probability that a given station is busy in a closed ring of Bernoulli servers with 0..`pieces`."""
-    if queues == 0:
-        return np.ones(pieces + 1)
-    weight = np.full(pieces + 1, 1.0 / max(1.0 - success, 1e-12))
-    weight[0] = 1.0
-    without = np.eye(1, pieces + 1)[0]
-    for _ in range(queues - 1):
-        without = np.convolve(without, weight)[: pieces + 1]
-        without /= without.max()
-    total = np.convolve(without, weight)[: pieces + 1]
-    return 1.0 - without / total
+def _levels(queues: Queues, limit: int, travelling: int) -> _Levels:
+    windows = np.arange(min(LEAST_WINDOW, limit), limit + 1)
+    sizes = np.maximum(windows - travelling, 1)
+    most = int(sizes[-1]) + 1
+    rounds = windows / (queues.mean * np.array([queues.busy(window) for window in windows.tolist()]))
+    exceeding = queues.exceeding(most)
+    moves, lost = np.zeros((len(windows), most, most)), np.zeros((len(windows), most))
+    for level, size in enumerate(sizes):
+        moves[level, : size + 1, : size + 1], lost[level, : size + 1] = _moves(queues, exceeding, int(size))
+    moves -= lost[:, :, None] * np.eye(most)
+    part = (rounds / 2**DOUBLINGS)[:, None, None]
+    after = np.asarray(np.linalg.inv(np.eye(most) - part * moves), float)
+    spent = after
+    for _ in range(DOUBLINGS):
+        spent = spent + after @ spent
+        after = after @ after
+    spent = part * spent
+    second = (spent @ lost[:, :, None])[:, :, 0]
+    spent[-1], after[-1] = np.linalg.inv(np.eye(most) * SELDOM - moves[-1]), 0.0
+    return _Levels(windows, sizes, rounds, after, spent, lost, second)
 
 
-def one_round(loop: Loop, window: int) -> Step:
-    """Return what a round does to the first queue while the window is so large."""
-    total = loop.queued(window)
-    overflow = _overflow(loop, total + loop.frames)
-    taken = taken_law(loop.frames, loop.success, total + loop.frames)
-    kept, lost = np.zeros((total + 1, total + 1)), np.zeros((total + 1, total + 1))
-    moved = np.zeros(total + 1)
-    returned = taken
-    if loop.queues > 2:
-        busy = busy_share(loop.queues - 1, loop.success, total + loop.frames)
-        chance = loop.success * busy[:, None]
-        returned = binomial.probability(np.arange(loop.frames + 1), loop.frames, chance)
-    tabulate(kept, lost, moved, taken, returned, overflow, loop.queues == 2)
-    return Step(kept, lost, moved)
+def _moves(queues: Queues, exceeding: Vector, size: int) -> tuple[Vector, Vector]:
+    """Return the moves of the first queue in a round, and the chance of a loss, by its segments.
 
-
-def _overflow(loop: Loop, most: int) -> Law:
-    """Probability that queues of 0..`most` exceed a node now, and did not a round ago.
-
-    A queue is longer than usual by as much as fewer units are on their way. It was what it is now, less what
-    has come back to it since, which left three rounds ago, and more by what has been taken. (What is on its
-    way is nearly the same from round to round; without that a long queue would exceed the node anew in each.)
+    The others give back what a closed network of exponential servers does (W. Gordon and G. Newell,
+    Operations Research 15, 1967). One other queue loses segments too; of several each has too few.
     """
-    if not np.isfinite(loop.capacity):
-        return np.zeros(most + 1)
-    away = np.arange(loop.travelling + 1)
-    law = binomial.probability(away, loop.travelling, loop.once)
-    beyond = np.arange(most + 1)[:, None] + loop.travelling * loop.once - away - loop.pieces * loop.capacity
-    steps = binomial.probability(np.arange(loop.frames + 1), loop.frames, loop.success)
-    gained = np.convolve(steps, steps[::-1])[loop.frames :][::-1].cumsum()[::-1]
-    by = np.ceil(beyond - 1e-9).astype(np.int64)
-    rises = np.where((by >= 1) & (by <= loop.frames), gained[np.clip(by, 0, loop.frames)], 0.0)
-    return (law * rises).sum(axis=1)
+    others, first = queues.count - 1, np.arange(size + 1)
+    left = size - first
+    gets = queues.variance * left / np.maximum(left + others - 1, 1)
+    gives = np.where(first > 0, queues.variance, 0.0)
+    moves = np.diag(gets[:-1], 1) + np.diag(gives[1:], -1)
+    lost = exceeding[: size + 1]
+    if others == 1:  # what is on its way comes to the first queue
+        lost = lost + np.where(left >= queues.capacity, gives, 0.0)
+    return moves - np.diag(moves.sum(axis=1)), lost
 
 
-def taken_law(frames: int, success: float, most: int) -> Law:
-    """Law of what a bridge takes from queues of 0..`most`, no more than there is: a row for each queue."""
-    count = np.arange(frames + 1)
-    served = binomial.probability(count, frames, success)
-    queue = np.arange(most + 1)[:, None]
-    beyond = np.concatenate([np.cumsum(served[::-1])[::-1], [0.0]])[1:]
-    return np.where(count < queue, served, np.where(count == queue, served + beyond, 0.0))
+def _walk(queues: Queues, limit: int, travelling: int) -> Sawtooth:
+    levels = _levels(queues, limit, travelling)
+    if levels.lost.max() < SELDOM and levels.sizes[-1] <= queues.capacity:
+        return full(limit)
+    windows, most = levels.windows, levels.lost.shape[1]
+    halved = np.searchsorted(windows, np.maximum(windows // 2, windows[0]))
+    starts = sorted(set(halved.tolist()))
+    place = {level: number for number, level in enumerate(starts)}
+    again = np.zeros((len(starts), most, len(starts), most))
+    lasting, lossy, second = np.zeros((3, len(starts), most, len(windows)))
+    for number, start in enumerate(starts):
+        law = np.eye(most)
+        for level in range(start, len(windows)):
+            size = levels.sizes[level]
+            over = np.zeros((most, most))
+            if level > start and size > levels.sizes[level - 1]:
+                grown = np.zeros_like(law)
+                grown[:, 1:] = law[:, :-1]
+                grown[:, -1] += law[:, -1]
+                law = grown
+                if (full_at := int(min(queues.capacity, most)) + 1) < most:
+                    over[:, full_at], law[:, full_at] = law[:, full_at], 0.0
+            time = law @ levels.spent[level]
+            at_loss = over + time * levels.lost[level]
+            law = law @ levels.after[level]
+            lasting[number, :, level], lossy[number, :, level] = time.sum(axis=1), at_loss.sum(axis=1)
+            second[number, :, level] = at_loss[:, 1:] @ levels.second[level, :-1]
+            by = int(size - levels.sizes[halved[level]])
+            kept = at_loss[:, by:].copy()
+            kept[:, 0] += at_loss[:, :by].sum(axis=1)
+            again[number, :, place[halved[level]], : most - by] += kept
+            if law.sum(axis=1).max() < SELDOM:
+                break
+    begin = np.zeros((len(starts), most))
+    first = max(
+        number for number, start in enumerate(starts) if number == 0 or levels.sizes[start] <= queues.capacity
+    )
+    begin[first, levels.sizes[starts[first]]] = 1.0
+    residual, passes = inf, 0
+    while residual > TOLERANCE and passes < MOST_PASSES:
+        passes += 1
+        after = np.tensordot(begin, again, 2)
+        after /= after.sum()
+        residual = float(np.abs(begin - after).sum())
+        begin = (begin + after) / 2.0
+    lasting, lossy, second = (np.tensordot(begin, sums, 2) for sums in (lasting, lossy, second))
+    segments = windows / levels.rounds
+    delivered = (lasting + 2.0 * lossy * levels.rounds) * segments
+    weights = lasting * segments
+    weights[:-1] += (lossy * levels.rounds * segments)[1:]  # without the segment that is lost
+    return Sawtooth(
+        windows.astype(float),
+        weights,
+        float(windows @ delivered / delivered.sum()),
+        float(delivered.sum() / lossy.sum()),
+        float(1.0 + second.sum() / lossy.sum()),
+    )

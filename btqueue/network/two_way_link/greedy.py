@@ -6,8 +6,8 @@ other variants, which lose nothing here, is the receive window. Both directions 
 
 from typing import NamedTuple
 
+from btqueue.network.mixtures import Mixture, mixture
 from btqueue.network.two_way_link.air import Air, air_of
-from btqueue.network.two_way_link.laws import Mixture, mixture
 from btqueue.network.two_way_link.window import Cycle, both_ways, cycles, one_way
 from btqueue.scenario import Scenario
 from btqueue.transport.vegas import Walk, window_walk

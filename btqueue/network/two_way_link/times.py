@@ -3,9 +3,9 @@
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.mixtures import Part, Vector
 from btqueue.network.two_way_link.air import Air
 from btqueue.network.two_way_link.greedy import ack_every, carries_acks
-from btqueue.network.two_way_link.laws import Part, Vector
 from btqueue.network.two_way_link.open import Operating, sources_of
 from btqueue.scenario import Scenario
 
