@@ -1,0 +1,1 @@
+"""Any network of connections, followed from event to event with seeded chance until averages are known."""

@@ -1,0 +1,153 @@
+"""The long run of a network: averages over runs that began with seeds of their own, until they are known.
+
+All that is left to chance is drawn: messages, delays, radio errors. So the averages have a sampling error,
+which batches of the runs tell. Where nothing is left to chance there is one run, which goes round in a limit
+cycle.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+
+import numpy as np
+
+from btqueue.network.answers import NoConvergence, uncertain_ends
+from btqueue.network.followed.plan import Plan
+from btqueue.network.followed.runs import Counts, Run
+from btqueue.network.followed.sources import GREEDY
+
+RUNS = 3
+"""Runs of a network where something is left to chance."""
+BATCHES = 8
+"""Batches of a run that are compared: the longer it is, the longer they are."""
+MOST_BATCHES = 512
+"""Batches of a run."""
+MOST_STEPS = 2_000_000
+"""Events that are followed in all: at most, but for the first batches."""
+GOODPUT, ROUND_TRIP = 0.006, 0.01
+"""Relative standard errors at which it is enough."""
+TIMEOUTS, SELDOM = 100, 0.01
+"""Timeouts that are enough, and those per second and flow that need not be known."""
+CARRIED = 0.99
+"""Share of the messages written that are delivered if the network carries the load of a flow."""
+STUCK = (
+    "walk-in bridges wait for each other for ever: each is the central of the piconet in which the other waits "
+    "to be polled"
+)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What has been counted of a network.
+
+    Attributes:
+        plan: the network.
+        runs: what was followed.
+        goodput_error, trip_error: relative standard errors of the mean goodput and round trip.
+    """
+
+    plan: Plan
+    runs: Sequence[Run]
+    goodput_error: float
+    trip_error: float
+
+    @cached_property
+    def counts(self) -> Counts:
+        """What has been counted in all runs."""
+        return reduce(add, (run.counts for run in self.runs))
+
+    @property
+    def goodputs(self) -> list[float]:
+        """User bytes delivered of all flows in each run, per slot."""
+        return [float(run.counts.of("delivered_bytes").sum() / run.counts.time) for run in self.runs]
+
+    @property
+    def ends(self) -> float:
+        """Relative error for where counting began and ended, of the class of flows where it is largest."""
+        least = [self.of_kind(run.counts.of("expected")) for run in self.runs]
+        counted = [float(one[one > 0].min()) for one in least if (one > 0).any()]
+        return uncertain_ends(min(counted)) if counted else 0.0
+
+    def of_kind(self, values: np.ndarray) -> np.ndarray:
+        """Return for each flow the mean over the flows of its class, [..., flow]."""
+        kinds = np.array(self.plan.kind_of)
+        alike = (kinds[:, None] == kinds).astype(float)
+        return values @ (alike / alike.sum(axis=1))
+
+    def carried(self) -> np.ndarray:
+        """Return which flows have their load carried, [flow]."""
+        return carried(self.plan, self.counts, self.of_kind)
+
+
+def follow(plan: Plan) -> Followed:
+    """Follow a network until goodput, round trips and timeouts are known, or for long enough.
+
+    Raises:
+        NoConvergence: bridges wait for each other for ever, or messages are too rare.
+    """
+    runs = [Run(plan, seed) for seed in range(RUNS if plan.random else 1)]
+    batches = BATCHES
+    while True:
+        for run in runs:
+            run.follow(batches)
+            if run.is_stuck():
+                raise NoConvergence(STUCK)
+        found = Followed(plan, runs, *errors_of(plan, runs))
+        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > MOST_STEPS:
+            break
+        batches *= 2
+    written, greedy = found.counts.written, runs[0].world.flows["law"] == GREEDY
+    if not (found.counts.of("sessions").any() or written.any() or greedy.any()):
+        raise NoConvergence(
+            f"no message was written in the {sum(run.seconds for run in runs):.3g} s that connections were "
+            "followed: at this load messages are too rare for this model"
+        )
+    return found
+
+
+def is_known(found: Followed) -> bool:
+    """Return whether goodput, round trips and timeouts are known as well as they need be."""
+    if found.goodput_error > GOODPUT or found.trip_error > ROUND_TRIP:
+        return False
+    timeouts = float(found.counts.of("timeouts").sum())
+    seconds = sum(run.seconds for run in found.runs) * len(found.plan.specs)
+    return timeouts >= TIMEOUTS or timeouts <= SELDOM * seconds
+
+
+def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
+    """Return the relative standard errors of goodput, 0 where all loads are carried, and of round trips."""
+    total = reduce(add, (run.counts for run in runs))
+    delivers = carried(plan, total, lambda values: values).all()
+    goodput = 0.0 if delivers else ratio_error([grouped(run, "delivered_bytes", "time") for run in runs])
+    return goodput, ratio_error([grouped(run, "trip_time", "trips") for run in runs])
+
+
+def carried(plan: Plan, counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return which flows have what was written delivered, [flow]."""
+    written, out = averaged(counts.written), averaged(counts.of("messages_out"))
+    return (written > 0.0) & (out > CARRIED * written)
+
+
+def grouped(run: Run, part: str, whole: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return two sums of `BATCHES` batches of about one length."""
+    parts, wholes = run.batches(part), run.batches(whole)
+    edges = np.round(np.linspace(0, len(parts), min(len(parts), BATCHES) + 1)).astype(int)[:-1]
+    return np.add.reduceat(parts, edges), np.add.reduceat(wholes, edges)
+
+
+def ratio_error(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Return the relative standard error of a ratio of sums over all batches (Cochran 1977, chapter 6).
+
+    The sums of each run are taken as they are: batches scatter around the ratio of their run, since what runs
+    differ in (the limit cycle that they fell into) longer ones do not mend.
+    """
+    whole = sum(float(parts.sum()) for parts, _ in runs)
+    if whole <= 0.0:
+        return 0.0
+    variance = 0.0
+    for parts, wholes in runs:
+        share = parts.sum() / max(wholes.sum(), 1e-300)
+        scatter = parts - share * wholes
+        variance += float(scatter @ scatter) * len(parts) / max(len(parts) - 1, 1)
+    return variance**0.5 / whole

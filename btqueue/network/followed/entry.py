@@ -1,0 +1,49 @@
+"""How compiled code sees a world: as a pointer to a table of the addresses and lengths of its arrays.
+
+A tuple of arrays would be passed by value, some two hundred numbers at every call, each array with counts of
+its references. Only what compiles the loop imports this module.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import carray, types
+from numba.extending import intrinsic, overload_attribute
+
+from btqueue.network.followed.loop import play
+from btqueue.network.followed.world import FIELDS
+
+TABLE = types.CPointer(types.int64)
+"""The type of a world: rows of an address and a length."""
+
+
+@intrinsic
+def to_pointer(typing_context: Any, address: Any) -> Any:
+    """Return the pointer with this address."""
+    if not isinstance(address, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(address), generate
+
+
+def _declare(name: str, place: int, kind: Any) -> None:
+    """Give a world's type the attribute of this name: the array in this row of the table."""
+
+    @overload_attribute(types.CPointer, name, inline="never", jit_options={"forceinline": True})
+    def attribute(world: Any) -> Callable[..., Any]:
+        def array(world: Any) -> Any:
+            return carray(to_pointer(world[2 * place]), (world[2 * place + 1],), kind)
+
+        return array
+
+
+for _place, (_name, _kind) in enumerate(FIELDS.items()):
+    _declare(_name, _place, _kind)
+
+
+def enter(world, segments, end, losses):
+    """Play a world that is given by its table."""
+    play(world, segments, end, losses)

@@ -1,0 +1,187 @@
+"""Metrics of a network whose connections are followed (`followed.averages`)."""
+
+from typing import Any
+
+import numpy as np
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.followed.averages import Followed, follow
+from btqueue.network.followed.plan import Plan
+from btqueue.network.followed.sources import CLIENT
+from btqueue.network.followed.world import (
+    AT_BASEBAND,
+    AT_BUCKET,
+    AT_NODE,
+    DAMAGED,
+    GIVEN_UP,
+    INTACT,
+    ON_THE_WAY,
+    OUTSIDE,
+    TO_BASEBAND,
+    TO_BUCKET,
+)
+from btqueue.scenario import Scenario
+
+UNSURE = 0.03
+"""Relative standard error of goodput or round trips above which an answer carries a warning."""
+SPREAD, CHANCE = 0.03, 6.0
+"""Relative difference of goodput between runs above which there are several limit cycles; the same in
+standard errors, which chance does not explain."""
+SHARES = {"rtt_p50_s": 0.5, "rtt_p90_s": 0.9, "rtt_p95_s": 0.95, "rtt_p99_s": 0.99}
+
+
+def answer(scenario: Scenario) -> tuple[dict, dict]:
+    """Return metrics and notes, as `btqueue.network.answers` describes them.
+
+    Raises:
+        NoConvergence: bridges wait for each other for ever, or messages are too rare.
+    """
+    found = follow(Plan(scenario))
+    notes = {
+        "method": "followed: all connections from event to event, messages, delays and radio errors by chance",
+        "converged": True,
+        "residual": max(found.goodput_error, found.trip_error, found.ends),
+        "iterations": found.counts.steps,
+        "warnings": warnings(found),
+    }
+    return metrics_of(found), notes
+
+
+def warnings(found: Followed) -> list[str]:
+    """Return what an answer has to be distrusted for."""
+    warned = []
+    if (error := max(found.goodput_error, found.trip_error)) > UNSURE:
+        warned.append(
+            f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
+        )
+    rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
+    if rates.max() > (1.0 + max(SPREAD, CHANCE * found.goodput_error)) * rates.min() > 0.0:
+        warned.append(
+            f"several limit cycles: each connection gets {rates.min():.1f} to {rates.max():.1f} kbit/s from "
+            "run to run; their mean is given"
+        )
+    starved = int((found.counts.of("expected") == 0.0).sum())
+    if starved:
+        warned.append(f"{starved} of {len(found.plan.specs)} flows get nothing through")
+    return warned
+
+
+def metrics_of(found: Followed) -> dict[str, Any]:
+    """Return the metrics by name: means over the flows of a class."""
+    counts, world = found.counts, found.runs[0].world
+    seconds = float(counts.time) * SLOT_S
+
+    def total(name: str) -> np.ndarray:
+        return found.of_kind(counts.of(name))
+
+    goodput = total("delivered_bytes") * 8e-3 / seconds
+    load, scale = goodput.copy(), np.ones(len(goodput))
+    offers = [spec.law in ("poisson", "ibp", "periodic") for spec in found.plan.specs]
+    offered = np.array([spec.load_kbps for spec in found.plan.specs])
+    known = np.array(offers) & found.carried()
+    load[known] = offered[known]
+    load[offers] = np.minimum(load[offers], offered[offers])
+    # where the load is carried, its sample had too many messages or too few
+    np.divide(load, goodput, out=scale, where=known & (goodput > 0.0))
+    again = total("repeated_bytes") / np.maximum(total("delivered_bytes"), 1.0)
+    samples, trips = np.maximum(total("samples"), 1.0), total("trips")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rtt = total("trip_time") / trips * SLOT_S
+        spread = np.maximum(total("trip_squares") / trips * SLOT_S**2 - rtt**2, 0.0)
+    lost = np.minimum(total("lost") / np.maximum(total("ended"), 1.0), again / (1.0 + again))
+    metrics: dict[str, Any] = {
+        "goodput_kbps": load,
+        "throughput_kbps": load * (1.0 + again),
+        "rtt_s": rtt,
+        "rtt_sd_s": np.sqrt(spread),
+        **_quantiles(found),
+        "window_segments": total("window_sum") / samples,
+        "timeouts_per_s": total("timeouts") / seconds * scale,
+        "fast_retransmits_per_s": total("fast_retransmits") / seconds * scale,
+        "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, 1.0),
+        **_losses(found),
+    }
+    if lost.any():
+        metrics["cwnd_segments"] = total("cwnd_sum") / samples  # without losses it grows for ever
+    if any(offers):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            delay = total("message_age") / total("messages_out") * SLOT_S
+        metrics["delay_s"] = np.where(offers, delay, np.nan)
+    if (world.flows["law"] == CLIENT).any():
+        metrics |= _sessions(found, seconds)
+    return metrics | _of_the_network(found, seconds)
+
+
+def _quantiles(found: Followed) -> dict[str, np.ndarray]:
+    """Return quantiles of the round trips of each class of flows (s)."""
+    kinds = np.array(found.plan.kind_of)
+    rows = np.full((len(SHARES), len(kinds)), np.nan)
+    for kind in np.unique(kinds):
+        flows = np.flatnonzero(kinds == kind)
+        trips = np.concatenate([run.trips(flow) for run in found.runs for flow in flows])
+        if trips.size:
+            rows[:, flows] = np.quantile(trips, list(SHARES.values()))[:, None] * SLOT_S
+    return dict(zip(SHARES, rows, strict=True))
+
+
+def _losses(found: Followed) -> dict[str, np.ndarray]:
+    """Return shares of the packets of each flow that are lost at each place."""
+    fates, scenario = found.of_kind(found.counts.fates.T), found.plan.scenario
+
+    def share(part: int, *wholes: int) -> np.ndarray:
+        return fates[part] / np.maximum(fates[list(wholes)].sum(axis=0), 1.0)
+
+    ended = (INTACT, DAMAGED, AT_BUCKET, AT_BASEBAND, ON_THE_WAY, GIVEN_UP, OUTSIDE, AT_NODE)
+    metrics = {}
+    if found.plan.topology.piconets:
+        metrics["loss_token_buffer"] = share(AT_BUCKET, TO_BUCKET)
+        metrics["loss_baseband_buffer"] = share(AT_BASEBAND, TO_BASEBAND)
+        if scenario.link.arq == "none":
+            metrics["loss_radio"] = share(DAMAGED, INTACT, DAMAGED)
+        else:
+            metrics["loss_arq"] = share(GIVEN_UP, *ended)
+    if scenario.link.node_buffer_bytes is not None:
+        metrics["loss_node_buffer"] = share(AT_NODE, *ended)
+    if found.plan.topology.outside:
+        metrics["loss_outside"] = share(OUTSIDE, *ended)
+    if found.plan.topology.bridges or found.plan.topology.outside or scenario.flow_control.central_buffer_packets:
+        metrics["loss_relay"] = share(ON_THE_WAY, *ended)
+    return metrics
+
+
+def _sessions(found: Followed, seconds: float) -> dict[str, np.ndarray]:
+    """Return rate, mean and deviation of the sessions of each client (s); not a number for others."""
+    client = found.runs[0].world.flows["law"] == CLIENT
+    number, time, squares = (
+        np.where(client, found.of_kind(found.counts.of(name)), np.nan)
+        for name in ("sessions", "session_time", "session_squares")
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = time / number * SLOT_S
+        spread = np.maximum(squares / number * SLOT_S**2 - mean**2, 0.0)
+    return {
+        "sessions_per_s": number / seconds,
+        "session_time_s": mean,
+        "session_time_sd_s": np.sqrt(spread),
+    }
+
+
+def _of_the_network(found: Followed, seconds: float) -> dict[str, Any]:
+    """Return mean queues, the polling cycle and the share of slots with data."""
+    counts, world = found.counts, found.runs[0].world
+    ports, metrics = world.ports, {}
+    lengths, waiting = counts.held / counts.time
+    down = np.zeros(len(ports), bool)
+    down[world.links["down"]] = True
+    outside, shaped = ports["outside"] == 1, ports["shaped"] == 1
+    kinds = {"uplink": ~down & ~outside, "downlink": down & ~outside, "outside": outside}
+    queues = {"token_buffer": float(waiting[shaped].mean())} if shaped.any() else {}
+    queues |= {name: float(lengths[chosen].mean()) for name, chosen in kinds.items() if chosen.any()}
+    if queues:
+        metrics["queue_packets"] = queues
+    if len(world.piconets):
+        visits = np.maximum(counts.visits, 1)
+        metrics["cycle_s"] = float((seconds * world.piconets["links"] / visits).mean())
+        used = float(counts.data_slots.mean()) * SLOT_S / seconds
+        metrics["slot_utilisation"] = min(used, 1.0)  # a packet under way at the end is counted whole
+    return metrics

@@ -1,0 +1,587 @@
+"""A scenario as the arrays of a network at rest (`followed.world`)."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
+from btqueue.baseband.voice import VoiceLinks
+from btqueue.channel import packet_error_rate
+from btqueue.network.followed import air, bridges, radio, sender, sources
+from btqueue.network.followed.world import (
+    BRIDGE,
+    CHANNEL,
+    CLOCK,
+    EVENT,
+    FATES,
+    FLOW,
+    ITEM,
+    LAYOUT,
+    LINK,
+    MEDIUM,
+    MOST_BLOCKS,
+    MOST_PICONETS,
+    NODE,
+    NONE,
+    PACKET,
+    PICONET,
+    PIECE,
+    PORT,
+    SENT,
+    UNLIMITED,
+    World,
+    chained,
+    records,
+)
+from btqueue.scenario import Scenario
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.topology import FlowPlan, Topology, topology
+
+NEVER = 1e15
+"""Slots after which nothing happens."""
+ITEMS = 256
+"""Items that there is room for at first: at least."""
+ROUND_TRIPS, LEAST_TRIPS = 1 << 15, 1 << 9
+"""Round trips kept of all flows together, and of each: at least."""
+RANDOM = 1 << 15
+"""Random numbers that are drawn at a time."""
+ENOUGH = 3.0
+"""Load, in multiples of what the fastest link of a flow carries, beyond which more makes no difference."""
+LEAST_RATE = 1e-100
+"""Bytes a slot below which tokens never come."""
+DISCIPLINES = {
+    "e-limited": air.E_LIMITED, "1-limited": air.E_LIMITED, "round-robin": air.E_LIMITED,
+    "exhaustive": air.EXHAUSTIVE, "gated": air.GATED, "fep": air.FEP, "lwrr": air.LWRR, "slq": air.SLQ,
+    "ldq": air.LDQ,
+}  # fmt: skip
+SINGLE = ("1-limited", "round-robin")
+SCHEDULES = {"walk-in": bridges.WALK_IN, "sniff": bridges.SNIFF, "pcss": bridges.PSEUDO_RANDOM}
+STAYS = {"visit": bridges.VISIT, "cycle": bridges.CYCLE, "complete": bridges.COMPLETE}
+VARIANTS = {
+    "tahoe": sender.TAHOE, "reno": sender.RENO, "newreno": sender.NEWRENO, "sack": sender.SACK,
+    "vegas": sender.VEGAS,
+}  # fmt: skip
+LAWS = {
+    "greedy": sources.GREEDY, "poisson": sources.POISSON, "ibp": sources.BERNOULLI,
+    "periodic": sources.PERIODIC,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FlowSpec:
+    """What a flow sends, and how: the scenario's tables, changed by what the flow itself says."""
+
+    law: str
+    load_kbps: float
+    message_bytes: int
+    variant: str
+    receive_window_segments: int
+    start_s: float
+
+
+def spec_of(scenario: Scenario, flow: FlowPlan) -> FlowSpec:
+    """Return what a flow sends, and how."""
+    traffic, transport = scenario.traffic, scenario.transport
+
+    def own(name: str, common: object) -> object:
+        value = getattr(flow.spec, name, None)
+        return common if value is None else value
+
+    return FlowSpec(
+        str(own("law", traffic.source)),
+        float(str(own("load_kbps", traffic.load_kbps))),
+        int(str(own("message_bytes", traffic.message_bytes))),
+        str(own("variant", transport.variant)),
+        int(str(own("receive_window_segments", transport.receive_window_segments))),
+        float(str(own("start_s", traffic.start_s))),
+    )
+
+
+def slots(seconds: float) -> float:
+    """Return a time in slots."""
+    return seconds / SLOT_S
+
+
+class Plan:
+    """A network that can be followed.
+
+    Attributes:
+        scenario, topology: what it is made of.
+        specs: of each flow.
+        kind_of: number of each flow's class: flows of a class go the same way through the network, but for
+            their places in the polling cycles, and send the same.
+        random: whether anything is left to chance.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Read a scenario that is covered (`followed.covers`)."""
+        self.scenario, self.topology = scenario, topology(scenario)
+        self.specs = [spec_of(scenario, flow) for flow in self.topology.flows]
+        self._layouts: dict[int, int] = {}
+        self._layout_rows: list[tuple[int, int, int, int, int]] = []
+        self._piece_rows: list[tuple[int, int, int, int]] = []
+        self._types = [PACKET_TYPES[name] for name in scenario.link.packets]
+        self._patterns: list[list[int]] = []
+        self._radios: list[Radio] = [scenario.radio]
+        self._radio_of = self._own_radios()
+        self.port_of: dict[tuple[int, int], int] = {}
+        self.ports = self._ports()
+        self.routes, self._starts = self._routes()
+        self.kind_of = self._kinds()
+        self.random = self._is_random()
+
+    def world(self, seed: int) -> World:
+        """Return the network at rest; connections begin as the scenario says.
+
+        Args:
+            seed: of all that is left to chance.
+        """
+        scenario, plan = self.scenario, self.topology
+        chance = np.random.default_rng(seed)
+        width = 1 << (max(spec.receive_window_segments for spec in self.specs)).bit_length()
+        burst = 2 * max(spec.receive_window_segments for spec in self.specs) + 8
+        flows = self._flows(chance)
+        layouts = records(len(self._layout_rows), LAYOUT)
+        for name, column in zip(LAYOUT.names or (), zip(*self._layout_rows, strict=True), strict=True):
+            layouts[name] = column
+        pieces = records(len(self._piece_rows), PIECE)
+        for name, column in zip(PIECE.names or (), zip(*self._piece_rows, strict=True), strict=True):
+            pieces[name] = column
+        kept = max(ROUND_TRIPS // len(flows), LEAST_TRIPS)
+        kept = 1 << (kept.bit_length() - 1)
+        places = max(ITEMS, 4 * burst)
+        links, piconets = self._piconets()
+        media, media_ports = self._media()
+        bridge_rows, bridge_places = self._bridges(links, chance)
+        for place, bridge in enumerate(bridge_rows):
+            if bridge["schedule"] == bridges.WALK_IN:
+                for k in range(bridge["count"]):
+                    piconet, link = bridge_places[2 * (place * MOST_PICONETS + k) :][:2]
+                    if link == NONE and k != bridge["current"]:
+                        piconets["away"][piconet] = 1
+        sizes = np.array(
+            [width, len(self._types), kept, burst, scenario.network.relay == "segment"], np.int64
+        )
+        world = World(
+            clock=records(1, CLOCK),
+            events=records(places + 8 * (len(flows) + len(self.ports) + len(piconets)), EVENT),
+            items=chained(records(places, ITEM)),
+            packets=chained(records(places * max(int(layouts["pieces"].max()), 1), PACKET)),
+            reports=np.zeros(2 * MOST_BLOCKS * places, np.int64),
+            flows=flows,
+            sent=records(width * len(flows), SENT),
+            early=np.zeros(2 * width * len(flows), np.int64),
+            ports=self.ports.copy(),
+            links=links,
+            piconets=piconets,
+            bridges=bridge_rows,
+            places=bridge_places,
+            media=media,
+            media_ports=media_ports,
+            nodes=self._nodes(),
+            channels=self._channels(chance),
+            random=np.zeros(RANDOM),
+            trips=np.zeros(kept * len(flows)),
+            layouts=layouts,
+            pieces=pieces,
+            routes=self.routes,
+            errors=self._errors(),
+            sizes=sizes,
+            fates=np.zeros(FATES * len(flows), np.int64),
+        )
+        return world
+
+    # ---------------------------------------------------------------------------------------------- flows
+
+    def layout(self, user_bytes: int, headers: int) -> int:
+        """Return the number of the layout of a segment with so many user bytes."""
+        if user_bytes in self._layouts:
+            return self._layouts[user_bytes]
+        link, ip = self.scenario.link, user_bytes + headers
+        frame = ip + link.l2cap_header_bytes
+        full = self.scenario.flow_control.charge == "payload"
+        first = len(self._piece_rows)
+        cut = segment(frame, self._types, link.segmentation) if self.topology.piconets else []
+        for piece in cut:
+            price = piece.packet.payload_bytes if full else piece.carried_bytes
+            kind = self._types.index(piece.packet)
+            self._piece_rows.append((kind, piece.packet.slots, piece.carried_bytes, price))
+        self._layouts[user_bytes] = len(self._layout_rows)
+        self._layout_rows.append((user_bytes, ip, frame, first, len(cut)))
+        return self._layouts[user_bytes]
+
+    def _flows(self, chance: np.random.Generator) -> np.recarray:
+        scenario, t = self.scenario, self.scenario.transport
+        self._layouts, self._layout_rows, self._piece_rows = {}, [], []
+        rows = records(len(self.specs), FLOW)
+        ack = self.layout(0, t.header_bytes)
+        for number, (spec, flow) in enumerate(zip(self.specs, self.topology.flows, strict=True)):
+            own = rows[number]
+            sizes = self._messages(number, spec)
+            pattern = [size for message in sizes for size in cut_of(message, t.mss_bytes)]
+            if len(set(pattern)) == 1:
+                pattern = pattern[:1]
+            # layouts of a pattern stand side by side
+            self._layouts.clear()
+            own["first_layout"], own["layouts"] = len(self._layout_rows), len(pattern)
+            for size in pattern:
+                self._layouts.clear()
+                self.layout(size, t.header_bytes)
+            own["ack_layout"] = ack
+            own["source"], own["target"] = flow.source, flow.target
+            own["forth"], own["back"] = self._starts[number]
+            own["variant"], own["window"] = VARIANTS[spec.variant], spec.receive_window_segments
+            self._application(own, number, spec, flow, sizes, chance)
+        rows["cwnd"], rows["ssthresh"] = t.initial_window_segments, t.initial_ssthresh_segments
+        rows["rto"], rows["min_rto"] = slots(t.initial_rto_s), slots(t.min_rto_s)
+        rows["max_rto"], rows["granularity"] = slots(t.max_rto_s), slots(t.clock_granularity_s)
+        rows["smoothed"], rows["recover"] = -1.0, -1
+        rows["deadline"] = rows["alarm"] = rows["ack_deadline"] = rows["ack_alarm"] = NEVER
+        rows["alpha"], rows["beta"], rows["gamma"] = t.alpha, t.beta, t.gamma
+        rows["per_round"] = t.vegas_adjustment == "per-rtt"
+        rows["timestamps"], rows["backoff"] = t.timestamps, t.rto_backoff
+        rows["limited_transmit"], rows["hold_ssthresh"] = t.limited_transmit, t.hold_ssthresh
+        rows["window_limited"], rows["most_blocks"] = t.window_limited_growth, t.sack_blocks
+        rows["every"] = t.ack_every_segments if t.delayed_ack else 1
+        rows["ack_delay"], rows["tick"] = slots(t.ack_delay_s), t.ack_clock == "tick"
+        rows["tick_phase"] = chance.random(len(rows)) * slots(t.ack_delay_s)
+        return rows
+
+    def _messages(self, number: int, spec: FlowSpec) -> list[int]:
+        """Return the sizes of the messages of a flow, in turn."""
+        traffic, flow = self.scenario.traffic, self.topology.flows[number]
+        if spec.law != "request-reply":
+            return [spec.message_bytes]
+        if flow.reverse is not None and flow.reverse < number:
+            return [traffic.reply_bytes]
+        return [traffic.request_bytes, *([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])]
+
+    def _application(
+        self,
+        own: np.record,
+        number: int,
+        spec: FlowSpec,
+        flow: FlowPlan,
+        sizes: list[int],
+        chance: np.random.Generator,
+    ) -> None:
+        traffic, mss = self.scenario.traffic, self.scenario.transport.mss_bytes
+        own["client"] = NONE
+        own["due"] = own["message"] = NEVER
+        own["message_segments"] = len(cut_of(sizes[0], mss))
+        start = slots(spec.start_s)
+        own["start"] = start
+        if spec.law == "request-reply":
+            assert flow.reverse is not None
+            own["client"], own["server"] = min(number, flow.reverse), max(number, flow.reverse)
+            own["law"] = sources.CLIENT if number < flow.reverse else sources.SERVER
+            own["request"], own["reply"], own["goodbye"] = (
+                len(cut_of(size, mss))
+                for size in (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
+            )
+            own["pause"] = slots(traffic.pause_s)
+            return
+        own["law"] = LAWS[spec.law]
+        if spec.law == "greedy":
+            own["message"] = start
+            return
+        gap = spec.message_bytes * 8 / (spec.load_kbps * 1000) / SLOT_S
+        own["gap"] = gap
+        if spec.law == "ibp":
+            own["leave_active"], own["leave_idle"] = bernoulli(1.0 / gap, traffic.scv)
+        first = {"poisson": -math.log(1.0 - chance.random()), "ibp": -math.log(1.0 - chance.random())}
+        aligned = 0.0 if traffic.phase == "aligned" else chance.random()
+        own["message"] = start + gap * first.get(spec.law, aligned)
+
+    # ------------------------------------------------------------------------------------- ports and routes
+
+    def _routes(self) -> tuple[np.ndarray, list[tuple[int, int]]]:
+        """Return the ports of all ways, NONE behind each, and where the two ways of each flow begin."""
+        row, starts = [], []
+        for flow in self.topology.flows:
+            begin = []
+            for source, target in ((flow.source, flow.target), (flow.target, flow.source)):
+                begin.append(len(row))
+                route = self.topology.route(source, target)
+                row += [self.port_of[hop.source, hop.target] for hop in route] + [NONE]
+                hops = route if self.scenario.network.relay == "segment" else route[:1]
+                for hop in hops:
+                    self._shape(self.port_of[hop.source, hop.target])
+            starts.append((begin[0], begin[1]))
+        return np.array(row, np.int64), starts
+
+    def _shape(self, number: int) -> None:
+        """Put a token bucket in front of a port that whole items enter."""
+        control, port = self.scenario.flow_control, self.ports[number]
+        if port["outside"]:
+            return
+        port["whole"] = control.drop == "segment"
+        if not control.enabled:
+            return
+        port["shaped"] = 1
+        port["tokens"] = port["depth"] = control.bucket_bytes
+        port["rate"] = max(control.token_rate_kbps * 125.0 * SLOT_S, LEAST_RATE)
+        port["buffer"] = control.buffer_packets
+
+    def _ports(self) -> np.recarray:
+        scenario, plan = self.scenario, self.topology
+        rows: list[dict] = []
+        bridge_nodes, control, polling = plan.bridge_nodes, scenario.flow_control, scenario.polling
+        arq = scenario.link.arq
+        most = {"none": 0, "unlimited": UNLIMITED}.get(arq, 0) if isinstance(arq, str) else arq
+        flush = scenario.link.flush_timeout_s
+        self._channel_keys: list[tuple] = []
+        for index, piconet in enumerate(plan.piconets):
+            ordinary = max(1, sum(member not in bridge_nodes for member in piconet.members))
+            bridge_room = polling.bridge_buffer_packets or ordinary * polling.limit
+            for member in piconet.members:
+                for down in (True, False):
+                    room = bridge_room if member in bridge_nodes else control.baseband_packets
+                    if down:
+                        room = control.central_buffer_packets or UNLIMITED
+                    ends = (piconet.central, member) if down else (member, piconet.central)
+                    self.port_of[ends] = len(rows)
+                    rows.append(
+                        {
+                            "node": ends[0],
+                            "piconet": index,
+                            "limit": room,
+                            "most": most,
+                            "flush": NEVER if flush is None else slots(flush),
+                            "delay": slots(scenario.link.baseband_delay_s),
+                            "channel": self._channel(index, member, down),
+                            "medium": NONE,
+                        }
+                    )
+        for index, outside in enumerate(plan.outside):
+            link = outside.link
+            for back in (False, True):
+                ends = (outside.target, outside.source) if back else (outside.source, outside.target)
+                loss = link.loss_back if back and link.loss_back is not None else link.loss
+                self.port_of[ends] = len(rows)
+                rows.append(
+                    {
+                        "outside": 1,
+                        "node": ends[0],
+                        "piconet": NONE,
+                        "limit": link.buffer_packets,
+                        "delay": slots(link.delay_s),
+                        "jitter": slots(link.jitter_s),
+                        "loss": loss,
+                        "loss_block": link.loss_block_bytes or 0,
+                        "medium": self._medium_key(index, back),
+                        "channel": NONE,
+                    }
+                )
+        ports = records(len(rows), PORT)
+        for number, row in enumerate(rows):
+            for name, value in row.items():
+                ports[name][number] = value
+        return ports
+
+    def _medium_key(self, index: int, back: bool) -> int:
+        link = self.topology.outside[index].link
+        if not hasattr(self, "_media_keys"):
+            self._media_keys: dict[tuple, int] = {}
+        alone = (index,) if link.half_duplex else (index, back)
+        key = alone if link.medium is None else ("shared", link.medium)
+        return self._media_keys.setdefault(key, len(self._media_keys))
+
+    def _media(self) -> tuple[np.recarray, np.ndarray]:
+        """Return the media, and their ports side by side."""
+        outside = [p for p in range(len(self.ports)) if self.ports["outside"][p]]
+        media, ports = [], []
+        for medium in range(len(getattr(self, "_media_keys", {}))):
+            own = [p for p in outside if self.ports["medium"][p] == medium]
+            first = next(
+                o.link for o in self.topology.outside
+                if own[0] in (self.port_of[o.source, o.target], self.port_of[o.target, o.source])
+            )  # fmt: skip
+            media.append((first, len(ports), len(own)))
+            ports += own
+        rows = records(len(media), MEDIUM)
+        for row, (link, place, count) in zip(rows, media, strict=True):
+            row["rate"] = link.rate_kbps * 125.0 * SLOT_S
+            row["header"], row["first_port"], row["ports"] = link.header_bytes, place, count
+            row["serving"], row["up_mean"], row["down_mean"] = NONE, slots(link.up_s), slots(link.down_s)
+        return rows, np.array(ports, np.int64)
+
+    # ------------------------------------------------------------------------------------ piconets, bridges
+
+    def _piconets(self) -> tuple[np.recarray, np.recarray]:
+        """Return the links and the piconets."""
+        scenario, plan, polling = self.scenario, self.topology, self.scenario.polling
+        links = records(sum(len(piconet.members) for piconet in plan.piconets), LINK)
+        piconets = records(len(plan.piconets), PICONET)
+        bridge_of = {bridge.node: index for index, bridge in enumerate(plan.bridges)}
+        single = polling.discipline in SINGLE
+        limit, first = 1 if single else polling.limit, 0
+        period, reserved = 0, 0
+        if scenario.voice.packet != "none":
+            voice = VoiceLinks(packet=scenario.voice.packet, links=scenario.voice.links)
+            period, reserved = (voice.period, voice.reserved) if scenario.voice.links else (0, 0)
+        for own, piconet in zip(piconets, plan.piconets, strict=True):
+            ordinary = max(1, sum(member not in bridge_of for member in piconet.members))
+            bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
+            for place, member in enumerate(piconet.members):
+                link = links[first + place]
+                link["down"] = self.port_of[piconet.central, member]
+                link["up"] = self.port_of[member, piconet.central]
+                link["bridge"] = bridge_of.get(member, NONE)
+                link["limit"] = bridge_limit
+            has_bridges = any(member in bridge_of for member in (piconet.central, *piconet.members))
+            own["first_link"], own["links"] = first, len(piconet.members)
+            own["discipline"], own["limit"] = DISCIPLINES[polling.discipline], limit
+            own["max_weight"], own["period"], own["reserved"] = polling.max_weight, period, reserved
+            own["bridge"] = bridge_of.get(piconet.central, NONE)
+            own["windows"] = has_bridges and polling.bridge_schedule != "walk-in"
+            own["can_sleep"] = not has_bridges and own["discipline"] <= air.GATED
+            own["down_packet"] = own["up_packet"] = NONE
+            own["phase"] = air.VISIT
+            first += len(piconet.members)
+        links["active"], links["weight"] = 1, polling.max_weight
+        return links, piconets
+
+    def _bridges(
+        self, links: np.recarray, chance: np.random.Generator
+    ) -> tuple[np.recarray, np.ndarray]:
+        plan, polling = self.topology, self.scenario.polling
+        rows = records(len(plan.bridges), BRIDGE)
+        places = np.full(2 * MOST_PICONETS * max(len(plan.bridges), 1), NONE, np.int64)
+        number = {(p, m): n for n, (p, m) in enumerate(
+            (index, member) for index, piconet in enumerate(plan.piconets) for member in piconet.members
+        )}  # fmt: skip
+        for place, (row, bridge) in enumerate(zip(rows, plan.bridges, strict=True)):
+            count = len(bridge.piconets)
+            for k, piconet in enumerate(bridge.piconets):
+                spot = 2 * (place * MOST_PICONETS + k)
+                places[spot] = piconet
+                places[spot + 1] = number.get((piconet, bridge.node), NONE)
+            own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
+            row["schedule"], row["stay"] = SCHEDULES[polling.bridge_schedule], STAYS[polling.residence]
+            row["stay_cycles"], row["count"] = polling.residence_cycles, count
+            row["current"], row["switches"] = own[0] if own else 0, polling.switch_delay
+            row["window"] = max(4, round(polling.rendezvous_s / count / SLOT_S))
+            row["offset"] = chance.integers(1 << 30)
+        return rows, places
+
+    # ----------------------------------------------------------------------------------------- radio, hosts
+
+    def _own_radios(self) -> dict[tuple[int, bool], int]:
+        """Return which radio a direction of a member's links has, where it is one of its own."""
+        own = {}
+        for link in self.scenario.radio.links:
+            of_link = link.applied_to(self.scenario.radio)
+            if of_link not in self._radios:
+                self._radios.append(of_link)
+            for down in (True, False):
+                if link.direction in ("both", "down" if down else "up"):
+                    member = self.topology.nodes.index(link.node)
+                    own[member, down] = self._radios.index(of_link)
+        return own
+
+    def _channel(self, piconet: int, member: int, down: bool) -> int:
+        """Return the channel of a direction of a link; both directions share one if their radio is one."""
+        number = self._radio_of.get((member, down), 0)
+        shared = number == 0 and self.scenario.radio.fading == "per-piconet"
+        key = (number, piconet) if shared else (number, piconet, member)
+        if key not in self._channel_keys:
+            self._channel_keys.append(key)
+        return self._channel_keys.index(key)
+
+    def _channels(self, chance: np.random.Generator) -> np.recarray:
+        rows = records(len(self._channel_keys), CHANNEL)
+        rates = self._errors().reshape(len(self._radios), -1)
+        for row, key in zip(rows, self._channel_keys, strict=True):
+            own = self._radios[key[0]]
+            row["radio"], row["looked"] = key[0], radio.LONG_AGO
+            if not rates[key[0]].any():
+                row["model"] = radio.PERFECT
+            elif own.model == "gilbert-elliott":
+                row["model"] = radio.TWO_STATES
+                row["relaxation"] = (1.0 / own.good_s + 1.0 / own.bad_s) * SLOT_S
+                row["bad_share"] = own.bad_s / (own.good_s + own.bad_s)
+            else:
+                row["model"] = radio.CONSTANT
+        return rows
+
+    def _errors(self) -> np.ndarray:
+        """Return packet error rates, [radio, kind of packet, bad]."""
+        found = np.zeros((len(self._radios), len(self._types), 2))
+        for number, own in enumerate(self._radios):
+            if own.model == "perfect":
+                continue
+            if own.model == "constant" and own.per is not None:
+                found[number] = own.per
+                continue
+            bers = [own.ber, own.ber] if own.model == "constant" else [own.ber_good, own.ber_bad]
+            for kind, packet in enumerate(self._types):
+                found[number, kind] = packet_error_rate(packet, np.array(bers), bits=own.bits)
+        return found.ravel()
+
+    def _nodes(self) -> np.recarray:
+        scenario, t = self.scenario, self.scenario.transport
+        rows = records(len(self.topology.nodes), NODE)
+        tcp, ip = slots(t.tcp_delay_s), slots(t.ip_delay_s)
+        l2cap, baseband = slots(scenario.link.l2cap_delay_s), slots(scenario.link.baseband_delay_s)
+        rows["delay"], rows["first_s"], rows["second_s"] = tcp, ip, l2cap
+        rows["jitter"] = slots(scenario.run.jitter_s)
+        rows["up_delay"], rows["up_first"], rows["up_second"] = tcp + baseband, l2cap, ip
+        rows["room"] = scenario.link.node_buffer_bytes or UNLIMITED
+        return rows
+
+    # ------------------------------------------------------------------------------------------ properties
+
+    def _kinds(self) -> list[int]:
+        numbers: dict[tuple, int] = {}
+        found = []
+        for flow, spec in zip(self.topology.flows, self.specs, strict=True):
+            ways = [self._key(self.topology.route(a, b)) for a, b in (
+                (flow.source, flow.target), (flow.target, flow.source)
+            )]  # fmt: skip
+            role = 0 if spec.law != "request-reply" else 1 + (flow.reverse or 0 > flow.source)
+            found.append(numbers.setdefault((spec, role, *ways), len(numbers)))
+        return found
+
+    def _key(self, route: tuple) -> tuple:
+        """Return what the hops of a way have in common with those of flows alike."""
+        key = []
+        for hop in route:
+            port = self.ports[self.port_of[hop.source, hop.target]]
+            if hop.kind == "outside":
+                key.append(("outside", hop.index, hop.source))
+                continue
+            central = self.topology.piconets[hop.index].central
+            down = hop.source == central
+            member = hop.target if down else hop.source
+            shared = member if member in self.topology.bridge_nodes else NONE
+            key.append((hop.index, down, shared, self._channel_keys[port["channel"]][0]))
+        return tuple(key)
+
+    def _is_random(self) -> bool:
+        s = self.scenario
+        used = set(self.routes.tolist()) - {NONE}
+        ports = self.ports[sorted(used)]
+        return (
+            any(spec.law in ("poisson", "ibp") for spec in self.specs)
+            or (any(spec.law == "periodic" for spec in self.specs) and s.traffic.phase != "aligned")
+            or s.run.jitter_s > 0.0
+            or bool(self._errors().any())
+            or bool((ports["loss"] > 0.0).any() or (ports["outside"] * ports["jitter"] > 0.0).any())
+            or any(o.link.down_s > 0.0 for o in self.topology.outside)
+            or (bool(self.topology.bridges) and (s.polling.switch_delay or s.polling.bridge_schedule == "pcss"))
+            or (s.transport.delayed_ack and s.transport.ack_clock == "tick")
+        )
+
+
+def cut_of(message_bytes: int, most: int) -> list[int]:
+    """Return the user bytes of the segments of a message."""
+    full, rest = divmod(message_bytes, most)
+    return [most] * full + [rest] * (rest > 0)
+
+
+def bernoulli(rate: float, scv: float) -> tuple[float, float]:
+    """Return the chances of leaving the active and the idle state in a slot of a source of this rate."""
+    both = 2.0 * (1.0 - rate) / (scv + 1.0 - rate)
+    return min((1.0 - rate) * both, 1.0), min(rate * both, 1.0)

@@ -1,0 +1,166 @@
+"""Runs of a network: how they begin, settle, and are counted batch by batch."""
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.followed import air
+from btqueue.network.followed.compilation import interpreted, program
+from btqueue.network.followed.events import MESSAGE, TURN, schedule
+from btqueue.network.followed.loop import play
+from btqueue.network.followed.plan import Plan, slots
+from btqueue.network.followed.sources import CLIENT, SERVER
+from btqueue.network.followed.world import FATES, SAMPLES, World, enlarged, table_of
+
+SETTLING_SEGMENTS, SETTLING_WINDOWS = 600, 10
+"""Segments of all flows, and windows of each, that are delivered before anything is counted: at least."""
+BATCH_SEGMENTS, BATCH_OF_A_FLOW = 250, 25
+"""Segments of all flows, and of each on average, in a batch: at least."""
+LONGEST_S = 2_000.0
+"""A batch in which hardly anything is delivered lasts for at most this long."""
+SUMS = (
+    *("delivered_bytes", "repeated_bytes", "ended", "lost", "timeouts", "fast_retransmits", "samples"),
+    *("cwnd_sum", "window_sum", "trips", "trip_time", "trip_squares", "message_age", "messages_in"),
+    *("messages_out", "sessions", "session_time", "session_squares", "expected"),
+)
+"""What is added up of a flow."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What has been counted since the beginning, or between two looks. Times are in slots.
+
+    Attributes:
+        time: how long.
+        flows: `SUMS` of each flow, [name, flow].
+        written: messages, also those that nobody has looked at yet, [flow].
+        fates: of packets, [flow, fate].
+        held: packets in a queue, times slots, and in the buffer of its bucket, [which, port].
+        visits, data_slots: of each piconet.
+        steps: events.
+    """
+
+    time: float
+    flows: np.ndarray
+    written: np.ndarray
+    fates: np.ndarray
+    held: np.ndarray
+    visits: np.ndarray
+    data_slots: np.ndarray
+    steps: int
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Return what was counted in both."""
+        return Counts(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        """Return what has been counted since another look."""
+        return Counts(*(getattr(self, item.name) - getattr(other, item.name) for item in fields(self)))
+
+    def of(self, name: str) -> np.ndarray:
+        """Return the sum of this name of every flow."""
+        return self.flows[SUMS.index(name)]
+
+
+@dataclass
+class Run:
+    """A network that began with a seed of its own, and what has been counted of it since it settled."""
+
+    plan: Plan
+    seed: int
+    looks: list[Counts] = field(init=False, default_factory=list)
+    world: World = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let the network begin and settle."""
+        self._chance = np.random.default_rng([self.seed, 1])
+        self.world = self.plan.world(self.seed)
+        self.world.random[:] = self._chance.random(len(self.world.random))
+        for number, piconet in enumerate(self.world.piconets):
+            if not piconet.away:
+                schedule(self.world, 0.0, TURN, number)
+        for number, flow in enumerate(self.world.flows):
+            if flow.law != SERVER:
+                flow.due = flow.start if flow.law == CLIENT else flow.message
+                schedule(self.world, flow.due, MESSAGE, number)
+        windows = [spec.receive_window_segments for spec in self.plan.specs]
+        self._play(max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows)))
+        self.looks.append(self._look())
+        self._trips = self.world.flows["trips"].copy()
+
+    def follow(self, batches: int) -> None:
+        """Follow the network until so many batches are counted."""
+        while len(self.looks) <= batches:
+            self._play(max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs)))
+            self.looks.append(self._look())
+
+    @property
+    def counts(self) -> Counts:
+        """What has been counted since the network settled."""
+        return self.looks[-1] - self.looks[0]
+
+    @property
+    def seconds(self) -> float:
+        """How long has been counted (s)."""
+        return float(self.counts.time) * SLOT_S
+
+    def is_stuck(self) -> bool:
+        """Return whether bridges wait for each other for ever: no piconet polls, and none only sleeps."""
+        w = self.world
+        events = w.events["action"][: int(w.clock["events"][0])]
+        return len(w.bridges) > 0 and not (events == TURN).any() and not w.piconets["asleep"].any()
+
+    def batches(self, name: str) -> np.ndarray:
+        """Return the sums of this name of all flows together, [batch]; "time" is that of the batch."""
+        sums = [look.time if name == "time" else float(look.of(name).sum()) for look in self.looks]
+        return np.diff(sums)
+
+    def trips(self, flow: int) -> np.ndarray:
+        """Return the latest round trips of a flow (slots)."""
+        kept, count = int(self.world.sizes[SAMPLES]), int(self.world.flows["trips"][flow])
+        numbers = np.arange(max(count - kept, self._trips[flow]), count)
+        return self.world.trips[flow * kept + (numbers & (kept - 1))]
+
+    def _play(self, segments: int) -> None:
+        """Follow until so many more segments are delivered, or for long enough."""
+        clock = self.world.clock
+        wanted, end = int(clock["delivered"][0]) + segments, float(clock["now"][0]) + slots(LONGEST_S)
+        while clock["delivered"][0] < wanted and clock["now"][0] < end and clock["events"][0] > 0:
+            if interpreted():
+                play(self.world, wanted, end, -1)
+            else:
+                table = table_of(self.world)
+                program()(table.ctypes.data, wanted, end, -1)
+            if clock["cramped"][0]:
+                self.world = enlarged(self.world)
+                clock["cramped"] = 0
+            if clock["drawn"][0] >= len(self.world.random):
+                self.world.random[:] = self._chance.random(len(self.world.random))
+                clock["drawn"] = 0
+
+    def _look(self) -> Counts:
+        w = self.world
+        now, flows = float(w.clock["now"][0]), w.flows
+        for piconet in w.piconets:
+            if piconet.asleep:
+                air.settle(piconet, now)
+        sums = np.array([flows[name] for name in SUMS], float)
+        waiting = flows["messages_in"] - flows["messages_out"]
+        sums[SUMS.index("message_age")] += waiting * now
+        late = np.maximum(now - flows["message"], 0.0)
+        unseen = np.where(late > 0.0, 1.0 + late / np.maximum(flows["gap"], 1e-9), 0.0)
+        ports = w.ports
+        held = np.array(
+            [ports["age"] + ports["waiting"] * now, ports["bucket_age"] + ports["bucket_waiting"] * now]
+        )
+        return Counts(
+            time=now,
+            flows=sums,
+            written=flows["messages_in"] + unseen,
+            fates=w.fates.reshape(-1, FATES).copy(),
+            held=held,
+            visits=w.piconets["visits"].copy(),
+            data_slots=w.piconets["data_slots"].copy(),
+            steps=int(w.clock["steps"][0]),
+        )
