@@ -11,14 +11,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from btqueue.network.bulk_transfer.covers import BULK_TRANSFER, not_bulk_transfer
 from btqueue.network.chain.covers import CHAIN, not_a_chain
+from btqueue.network.followed.covers import FOLLOWED, not_followed
 from btqueue.network.multihop.covers import MULTIHOP, not_multihop
 from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
-from btqueue.network.ring_piconet.covers import RING_PICONET, not_a_ring
-from btqueue.network.scatternet.covers import SCATTERNET, not_a_scatternet
 from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.scenario.errors import NotBuiltYet, Problem, shown
 from btqueue.scenario.scenario import Scenario
@@ -44,20 +42,18 @@ SESSIONS = 1000
 
 MODELS: Mapping[str, Scope] = MappingProxyType(
     {
-        "ring_piconet": Scope("the model", RING_PICONET, not_a_ring, always),
-        "scatternet": Scope("the model of scatternets", SCATTERNET, not_a_scatternet, always),
         "chain": Scope("the model of chains", CHAIN, not_a_chain),
         "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
         "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
         "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
         "paths": Scope("the model of paths over outside links", PATHS, not_paths),
-        "bulk_transfer": Scope("the model of bulk transfers", BULK_TRANSFER, not_bulk_transfer, always),
+        "followed": Scope("the follower of connections", FOLLOWED, not_followed, always),
     }
 )
 """The models by name; of those of one solver, the first that covers a scenario is asked."""
 
-SAMPLED = frozenset({"ring_piconet", "scatternet"})
+SAMPLED = frozenset({"followed"})
 """Models that follow connections by sampling: their answers are smooth only to their standard error."""
 
 

@@ -22,9 +22,7 @@ from btqueue.study.sensitivity import gradient as gradient_of
 MODELS = Path(__file__).parents[2] / "models"
 
 SCENARIOS = {
-    "ring_piconet": "venugopal-2006/piconet",
-    "scatternet": "venugopal-2006/scatternet-2",
-    "bulk_transfer": "suliman-2005/one-of-seven",
+    "followed": "venugopal-2006/scatternet-2",
     "chain": "chen-2004/adaptive-1",
     "two_way_link": "johansson-2000/smooth",
     "request_reply": "avancha-2002/bluetooth-tcp",
@@ -43,9 +41,7 @@ CHANGED = {
 """What else a scenario has."""
 
 VARIED = {
-    "ring_piconet": ("traffic.load_kbps", (60.0, 180.0)),
-    "scatternet": ("traffic.load_kbps", (40.0, 120.0)),
-    "bulk_transfer": ("run.jitter_s", (0.0002, 0.002)),
+    "followed": ("traffic.load_kbps", (40.0, 120.0)),
     "chain": ("radio.ber", (0.0001, 0.002)),
     "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
@@ -54,9 +50,7 @@ VARIED = {
 """A number that a sweep varies besides the receive window, and its range."""
 
 DIFFERENTIATED = {
-    "ring_piconet": "traffic.load_kbps",
-    "scatternet": "traffic.load_kbps",
-    "bulk_transfer": "run.jitter_s",
+    "followed": "traffic.load_kbps",
     "chain": "radio.ber",
     "two_way_link": "radio.per",
     "request_reply": "run.jitter_s",

@@ -37,13 +37,13 @@ FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to"
 SCATTERED = [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1"}]
 
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ring": ("ring_piconet", "venugopal-2006/piconet", {"run.jitter_s": 0.002}),
-    "ring with radio errors": ("ring_piconet", "venugopal-2006/piconet-errors", {}),
+    "ring": ("followed", "venugopal-2006/piconet", {"run.jitter_s": 0.002}),
+    "ring with radio errors": ("followed", "venugopal-2006/piconet-errors", {}),
     "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {"run.solver": "analytic"}),
-    "scatternet": ("scatternet", "venugopal-2006/scatternet-2", {"network.flows": SCATTERED}),
+    "scatternet": ("followed", "venugopal-2006/scatternet-2", {"network.flows": SCATTERED}),
     "chain": ("chain", "chen-2004/adaptive-4", {}),
     "one hop": ("chain", "chen-2004/regular-1", {}),
-    "bulk": ("bulk_transfer", "suliman-2005/one-of-seven", {"run.solver": "followed"}),
+    "bulk": ("followed", "suliman-2005/one-of-seven", {"run.solver": "followed"}),
     "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
     "wire with losses": (
         "paths",

@@ -110,7 +110,7 @@ def test_sessions_of_a_connection_do_not_overlap():
 
 
 def test_solve_refuses_an_impossible_answer_of_any_model(monkeypatch):
-    model = importlib.import_module("btqueue.network.ring_piconet.model")
+    model = importlib.import_module("btqueue.network.followed.model")
     right = model.answer
 
     def wrong(scenario):
@@ -119,7 +119,7 @@ def test_solve_refuses_an_impossible_answer_of_any_model(monkeypatch):
 
     monkeypatch.setattr(model, "answer", wrong)
     followed = PICONET.with_(run__solver="followed")
-    with pytest.raises(ImpossibleAnswer, match=r"ring_piconet: the goodput of p1\.1>p1\.2 is"):
+    with pytest.raises(ImpossibleAnswer, match=r"followed: the goodput of p1\.1>p1\.2 is"):
         bt.solve(followed)
     from btqueue.study.evaluate import evaluate
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import sympy
 
+import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
-from btqueue.network.ring_piconet.ring import Piece, Ring
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
+from btqueue.scenario.bounds import capacity as air_capacity
 from btqueue.study.closed_forms import closed_forms as catalogue
 
 FORMS = catalogue()
@@ -121,22 +122,18 @@ def test_capacity_of_the_ring_of_the_thesis():
 
 @pytest.mark.parametrize("peripherals", [1, 3])
 def test_capacity_of_a_ring_with_one_type_of_packet(peripherals):
-    piece = Piece(PACKET_TYPES["DH3"], 183)
-    ring = Ring(
-        peripherals=peripherals,
-        limit=5,
-        data=(piece,) * 4,
-        ack=(piece,),
-        buffer=1,
-        baseband=1,
-        bucket_bytes=1,
-        token_rate=1.0,
-        whole_segments=False,
-        jitter_s=0.0,
+    # 688 user bytes and 44 of headers fill four DH3
+    message = 4 * PACKET_TYPES["DH3"].payload_bytes - 44
+    scenario = bt.load("venugopal-2006/piconet").with_(
+        network__peripherals=peripherals,
+        link__packets=("DH3",),
+        transport__mss_bytes=message,
+        traffic__message_bytes=message,
     )
     values = {"N": peripherals, "D": 12, "A": 3, "T_s": SLOT_S}
     capacity = FORMS["capacity of a ring, each flow"].function(*values)(*values.values())
-    assert capacity == pytest.approx(ring.air_capacity, rel=1e-14)
+    used = air_capacity(scenario).used(np.full(peripherals, capacity * message * 8e-3))
+    assert max(used) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_limits_of_the_formulas():

@@ -9,7 +9,7 @@ same limit cycle.
 import pytest
 
 import btqueue as bt
-from btqueue.network.orbit_averages import SPREAD
+from btqueue.network.followed.model import SPREAD
 from btqueue.study.dimensioning import dimension
 
 FAIR_SHARE_KBPS = 359.4 / 2

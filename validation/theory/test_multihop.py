@@ -146,7 +146,7 @@ def test_more_than_the_network_carries_has_no_answer_and_is_followed():
     with pytest.raises(NoConvergence, match="load_kbps"):
         answer(line(400.0, network__flows="pairs"))
     heavy = bt.solve(bt.load("venugopal-2006/scatternet-1"))
-    assert (heavy.attrs["solver"], heavy.attrs["model"]) == ("followed", "scatternet")
+    assert (heavy.attrs["solver"], heavy.attrs["model"]) == ("followed", "followed")
 
 
 def test_more_than_half_of_what_saturated_flows_get_is_in_doubt():

@@ -7,7 +7,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.network import NoConvergence
-from btqueue.network.ring_piconet import model as ring_piconet
+from btqueue.network.followed import model as followed
 from btqueue.scenario import METRICS
 
 PICONET = bt.load("venugopal-2006/piconet")
@@ -76,10 +76,10 @@ def test_goodput_falls_with_the_bit_error_rate():
 
 @pytest.mark.parametrize(
     ("name", "residual"),
-    # With the thesis's own bit errors an answer warns from UNSURE on: see docs/explanation/model-ring.md.
+    # With the thesis's own bit errors an answer warns from UNSURE on: see docs/explanation/model-followed.md.
     [
         ("piconet", 0.02),
-        ("piconet-errors", ring_piconet.UNSURE),
+        ("piconet-errors", followed.UNSURE),
         ("piconet-errors-as-reported", 0.02),
         ("piconet-6", 0.02),
     ],
@@ -105,7 +105,7 @@ def test_failure_is_an_error_that_says_what_was_tried(monkeypatch: pytest.Monkey
     def fails(*_: object) -> None:
         raise NoConvergence("relative mismatch 1 after 40 steps")
 
-    monkeypatch.setattr(ring_piconet, "follow", fails)
+    monkeypatch.setattr(followed, "follow", fails)
     with pytest.raises(NoConvergence, match="relative mismatch 1 after 40 steps"):
         bt.solve(bt.load("venugopal-2006/piconet-errors").with_(run__solver="followed"))
 

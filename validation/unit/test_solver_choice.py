@@ -5,14 +5,15 @@ import pytest
 import btqueue as bt
 from btqueue.network import regime
 from btqueue.network.answers import NoConvergence
+from btqueue.network.followed import model as follower
 from btqueue.network.models import MODELS, SAMPLED, candidates, covering, models_of
 from btqueue.network.piconet import model as piconet
-from btqueue.network.ring_piconet import model as ring_piconet
 from btqueue.network.solve import STANDS
 from btqueue.scenario import NotBuiltYet, ScenarioError, list_models
 from btqueue.study.sensitivity import gradient
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
+NOT_FOLLOWED = {"network.flows": "uplink", "link.arq": "unlimited", "polling.discipline": "prc-lwrr"}
 
 
 @pytest.fixture
@@ -56,14 +57,14 @@ def test_an_answer_in_doubt_is_better_than_none(doubtful, monkeypatch):
     def answer(scenario):
         raise NoConvergence("lost its way")
 
-    monkeypatch.setattr(ring_piconet, "answer", answer)
+    monkeypatch.setattr(follower, "answer", answer)
     solved = bt.solve(RING)
     assert solved.attrs["solver"] == "analytic" and "lost its way" in solved.attrs["solver_reason"]
     assert "it may rain" in solved.attrs["warnings"]
 
 
 def test_an_answer_in_doubt_without_another_one_says_so(doubtful):
-    alone = RING.changed({"network.flows": "uplink", "link.arq": "unlimited", "transport.ack_path": "queued"})
+    alone = RING.changed(NOT_FOLLOWED)
     assert list(candidates(alone)) == ["analytic"]
     solved = bt.solve(alone)
     assert "in doubt" in solved.attrs["solver_reason"] and "it may rain" in solved.attrs["warnings"]
@@ -112,7 +113,7 @@ def test_a_solver_that_cannot_is_refused_and_the_other_one_named():
     assert (refusal.value.key, refusal.value.value) == ("run.solver", "analytic")
     assert "followed" in refusal.value.allowed
     with pytest.raises(NotBuiltYet) as refusal:
-        bt.solve(bt.load("johansson-2000/smooth").with_(run__solver="followed"))
+        bt.solve(RING.changed({**NOT_FOLLOWED, "run.solver": "followed"}))
     assert refusal.value.key == "run.solver" and "analytic" in refusal.value.allowed
 
 

@@ -262,6 +262,7 @@ def visits(w, p, own, now, until):
         at = start + IDLE
         own.visiting, own.carried = 1, 0
         own.visits += 1
+        w.clock[0].idle += 1
         cycles = own.cycles
         if not go_to_next(w, p, own, at):
             own.phase, own.time = SEARCH, at

@@ -19,6 +19,8 @@ from btqueue.network.followed.sources import GREEDY
 
 RUNS = 3
 """Runs of a network where something is left to chance."""
+PHASES = 48
+"""Runs where chance is only in how things begin, as in the phases of periodic sources: a sample of those."""
 BATCHES = 8
 """Batches of a run that are compared: the longer it is, the longer they are."""
 MOST_BATCHES = 512
@@ -32,8 +34,8 @@ TIMEOUTS, SELDOM = 100, 0.01
 CARRIED = 0.99
 """Share of the messages written that are delivered if the network carries the load of a flow."""
 STUCK = (
-    "walk-in bridges wait for each other for ever: each is the central of the piconet in which the other waits "
-    "to be polled"
+    "walk-in bridges wait for each other for ever: each is the central of the piconet in which another one "
+    "waits to be polled"
 )
 
 
@@ -86,8 +88,9 @@ def follow(plan: Plan) -> Followed:
     Raises:
         NoConvergence: bridges wait for each other for ever, or messages are too rare.
     """
-    runs = [Run(plan, seed) for seed in range(RUNS if plan.random else 1)]
-    batches = BATCHES
+    count = 1 if not plan.random else PHASES if plan.phases else RUNS
+    runs = [Run(plan, seed) for seed in range(count)]
+    batches = 2 if plan.phases else BATCHES
     while True:
         for run in runs:
             run.follow(batches)
@@ -108,6 +111,8 @@ def follow(plan: Plan) -> Followed:
 
 def is_known(found: Followed) -> bool:
     """Return whether goodput, round trips and timeouts are known as well as they need be."""
+    if found.plan.phases:
+        return True
     if found.goodput_error > GOODPUT or found.trip_error > ROUND_TRIP:
         return False
     timeouts = float(found.counts.of("timeouts").sum())
@@ -119,8 +124,13 @@ def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
     """Return the relative standard errors of goodput, 0 where all loads are carried, and of round trips."""
     total = reduce(add, (run.counts for run in runs))
     delivers = carried(plan, total, lambda values: values).all()
-    goodput = 0.0 if delivers else ratio_error([grouped(run, "delivered_bytes", "time") for run in runs])
-    return goodput, ratio_error([grouped(run, "trip_time", "trips") for run in runs])
+    parts = ("delivered_bytes", "time"), ("trip_time", "trips")
+    if plan.phases:  # runs differ, their batches hardly
+        of_runs = [[np.array([run.batches(name).sum() for run in runs]) for name in two] for two in parts]
+        goodput, trip = (ratio_error([(part, whole)]) for part, whole in of_runs)
+    else:
+        goodput, trip = (ratio_error([grouped(run, *two) for run in runs]) for two in parts)
+    return 0.0 if delivers else goodput, trip
 
 
 def carried(plan: Plan, counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -27,6 +27,10 @@ _parts: list[tuple[Callable[..., Any], bool]] = []
 """Parts that numba has not been told of yet, and whether they are copied into their callers."""
 
 
+_kept: list[Any] = []
+"""Compiled functions, which have to stay in memory while their addresses are known."""
+
+
 def part(function: Function) -> Function:
     """Let compiled functions copy this one into themselves; for Python it stays a plain function."""
     _parts.append((function, True))
@@ -90,6 +94,5 @@ def _compiled(folder: str) -> Callable[..., None]:
     finally:
         config.CACHE_DIR = before
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_longlong)
-    found = call(compiled.address)
-    found.compiled = compiled  # which has to stay in memory
-    return found
+    _kept.append(compiled)
+    return call(compiled.address)

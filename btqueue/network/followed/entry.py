@@ -17,9 +17,8 @@ TABLE = types.CPointer(types.int64)
 """The type of a world: rows of an address and a length."""
 
 
-@intrinsic
 def to_pointer(typing_context: Any, address: Any) -> Any:
-    """Return the pointer with this address."""
+    """Type and compile the pointer with an address."""
     if not isinstance(address, types.Integer):
         return None
 
@@ -29,13 +28,17 @@ def to_pointer(typing_context: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
+at_address: Any = intrinsic(to_pointer)
+
+
 def _declare(name: str, place: int, kind: Any) -> None:
     """Give a world's type the attribute of this name: the array in this row of the table."""
 
     @overload_attribute(types.CPointer, name, inline="never", jit_options={"forceinline": True})
     def attribute(world: Any) -> Callable[..., Any]:
         def array(world: Any) -> Any:
-            return carray(to_pointer(world[2 * place]), (world[2 * place + 1],), kind)
+            address: Any = world[2 * place]
+            return carray(at_address(address), (world[2 * place + 1],), kind)
 
         return array
 

@@ -38,7 +38,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """
     found = follow(Plan(scenario))
     notes = {
-        "method": "followed: all connections from event to event, messages, delays and radio errors by chance",
+        "method": "followed: all connections from event to event; messages, delays and errors by chance",
         "converged": True,
         "residual": max(found.goodput_error, found.trip_error, found.ends),
         "iterations": found.counts.steps,
@@ -55,7 +55,10 @@ def warnings(found: Followed) -> list[str]:
             f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
         )
     rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
-    if rates.max() > (1.0 + max(SPREAD, CHANCE * found.goodput_error)) * rates.min() > 0.0:
+    if (
+        not found.carried().all()
+        and rates.max() > (1.0 + max(SPREAD, CHANCE * found.goodput_error)) * rates.min() > 0.0
+    ):
         warned.append(
             f"several limit cycles: each connection gets {rates.min():.1f} to {rates.max():.1f} kbit/s from "
             "run to run; their mean is given"
@@ -144,7 +147,11 @@ def _losses(found: Followed) -> dict[str, np.ndarray]:
         metrics["loss_node_buffer"] = share(AT_NODE, *ended)
     if found.plan.topology.outside:
         metrics["loss_outside"] = share(OUTSIDE, *ended)
-    if found.plan.topology.bridges or found.plan.topology.outside or scenario.flow_control.central_buffer_packets:
+    if (
+        found.plan.topology.bridges
+        or found.plan.topology.outside
+        or scenario.flow_control.central_buffer_packets
+    ):
         metrics["loss_relay"] = share(ON_THE_WAY, *ended)
     return metrics
 

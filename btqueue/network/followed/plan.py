@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
+from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.channel import packet_error_rate
+from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.followed import air, bridges, radio, sender, sources
 from btqueue.network.followed.world import (
     BRIDGE,
@@ -36,12 +37,14 @@ from btqueue.network.followed.world import (
 )
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
-from btqueue.scenario.topology import FlowPlan, Topology, topology
+from btqueue.scenario.topology import FlowPlan, topology
 
 NEVER = 1e15
 """Slots after which nothing happens."""
 ITEMS = 256
 """Items that there is room for at first: at least."""
+ITEMS_A_STEP = 4
+"""The same, in multiples of what a step can bring."""
 ROUND_TRIPS, LEAST_TRIPS = 1 << 15, 1 << 9
 """Round trips kept of all flows together, and of each: at least."""
 RANDOM = 1 << 15
@@ -112,6 +115,7 @@ class Plan:
         kind_of: number of each flow's class: flows of a class go the same way through the network, but for
             their places in the polling cycles, and send the same.
         random: whether anything is left to chance.
+        phases: whether all chance is in how things begin.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -129,7 +133,7 @@ class Plan:
         self.ports = self._ports()
         self.routes, self._starts = self._routes()
         self.kind_of = self._kinds()
-        self.random = self._is_random()
+        self.random, self.phases = self._chance()
 
     def world(self, seed: int) -> World:
         """Return the network at rest; connections begin as the scenario says.
@@ -137,7 +141,7 @@ class Plan:
         Args:
             seed: of all that is left to chance.
         """
-        scenario, plan = self.scenario, self.topology
+        scenario = self.scenario
         chance = np.random.default_rng(seed)
         width = 1 << (max(spec.receive_window_segments for spec in self.specs)).bit_length()
         burst = 2 * max(spec.receive_window_segments for spec in self.specs) + 8
@@ -150,7 +154,7 @@ class Plan:
             pieces[name] = column
         kept = max(ROUND_TRIPS // len(flows), LEAST_TRIPS)
         kept = 1 << (kept.bit_length() - 1)
-        places = max(ITEMS, 4 * burst)
+        places = max(ITEMS, ITEMS_A_STEP * burst)
         links, piconets = self._piconets()
         media, media_ports = self._media()
         bridge_rows, bridge_places = self._bridges(links, chance)
@@ -212,7 +216,7 @@ class Plan:
         return self._layouts[user_bytes]
 
     def _flows(self, chance: np.random.Generator) -> np.recarray:
-        scenario, t = self.scenario, self.scenario.transport
+        t = self.scenario.transport
         self._layouts, self._layout_rows, self._piece_rows = {}, [], []
         rows = records(len(self.specs), FLOW)
         ack = self.layout(0, t.header_bytes)
@@ -443,9 +447,7 @@ class Plan:
         links["active"], links["weight"] = 1, polling.max_weight
         return links, piconets
 
-    def _bridges(
-        self, links: np.recarray, chance: np.random.Generator
-    ) -> tuple[np.recarray, np.ndarray]:
+    def _bridges(self, links: np.recarray, chance: np.random.Generator) -> tuple[np.recarray, np.ndarray]:
         plan, polling = self.topology, self.scenario.polling
         rows = records(len(plan.bridges), BRIDGE)
         places = np.full(2 * MOST_PICONETS * max(len(plan.bridges), 1), NONE, np.int64)
@@ -502,6 +504,8 @@ class Plan:
                 row["model"] = radio.TWO_STATES
                 row["relaxation"] = (1.0 / own.good_s + 1.0 / own.bad_s) * SLOT_S
                 row["bad_share"] = own.bad_s / (own.good_s + own.bad_s)
+            elif own.model == "alternating":
+                row["model"], row["relaxation"] = radio.ALTERNATING, slots(own.period_s)
             else:
                 row["model"] = radio.CONSTANT
         return rows
@@ -510,14 +514,10 @@ class Plan:
         """Return packet error rates, [radio, kind of packet, bad]."""
         found = np.zeros((len(self._radios), len(self._types), 2))
         for number, own in enumerate(self._radios):
-            if own.model == "perfect":
-                continue
-            if own.model == "constant" and own.per is not None:
-                found[number] = own.per
-                continue
-            bers = [own.ber, own.ber] if own.model == "constant" else [own.ber_good, own.ber_bad]
             for kind, packet in enumerate(self._types):
-                found[number, kind] = packet_error_rate(packet, np.array(bers), bits=own.bits)
+                alone = packet_rates(own, packet)
+                hit = 1.0 - spared_by_neighbour(packet.air_time_us) ** own.interferers
+                found[number, kind] = alone + hit - alone * hit
         return found.ravel()
 
     def _nodes(self) -> np.recarray:
@@ -540,7 +540,7 @@ class Plan:
             ways = [self._key(self.topology.route(a, b)) for a, b in (
                 (flow.source, flow.target), (flow.target, flow.source)
             )]  # fmt: skip
-            role = 0 if spec.law != "request-reply" else 1 + (flow.reverse or 0 > flow.source)
+            role = 0 if spec.law != "request-reply" else 1 + (flow.reverse or flow.source < 0)
             found.append(numbers.setdefault((spec, role, *ways), len(numbers)))
         return found
 
@@ -559,26 +559,39 @@ class Plan:
             key.append((hop.index, down, shared, self._channel_keys[port["channel"]][0]))
         return tuple(key)
 
-    def _is_random(self) -> bool:
-        s = self.scenario
-        used = set(self.routes.tolist()) - {NONE}
-        ports = self.ports[sorted(used)]
-        return (
-            any(spec.law in ("poisson", "ibp") for spec in self.specs)
-            or (any(spec.law == "periodic" for spec in self.specs) and s.traffic.phase != "aligned")
+    def _chance(self) -> tuple[bool, bool]:
+        """Return whether anything is left to chance while connections are followed, or only at first."""
+        s, laws = self.scenario, {spec.law for spec in self.specs}
+        ports = self.ports[sorted(set(self.routes.tolist()) - {NONE})]
+        always = (
+            bool({"poisson", "ibp"} & laws)
             or s.run.jitter_s > 0.0
             or bool(self._errors().any())
             or bool((ports["loss"] > 0.0).any() or (ports["outside"] * ports["jitter"] > 0.0).any())
-            or any(o.link.down_s > 0.0 for o in self.topology.outside)
-            or (bool(self.topology.bridges) and (s.polling.switch_delay or s.polling.bridge_schedule == "pcss"))
-            or (s.transport.delayed_ack and s.transport.ack_clock == "tick")
+            or any(outside.link.down_s > 0.0 for outside in self.topology.outside)
+            or (len(self.topology.bridges) > 0 and s.polling.switch_delay)
+            or (len(self.topology.bridges) > 0 and s.polling.bridge_schedule == "pcss")
         )
+        first = ("periodic" in laws and s.traffic.phase == "random") or (
+            s.transport.delayed_ack and s.transport.ack_clock == "tick"
+        )
+        return always or first, first and not always
 
 
 def cut_of(message_bytes: int, most: int) -> list[int]:
     """Return the user bytes of the segments of a message."""
     full, rest = divmod(message_bytes, most)
     return [most] * full + [rest] * (rest > 0)
+
+
+def packet_rates(own: Radio, packet: PacketType) -> np.ndarray:
+    """Return the error rates of a packet in the two states of a radio, by its own noise."""
+    if own.model == "perfect":
+        return np.zeros(2)
+    if own.model == "constant" and own.per is not None:
+        return np.full(2, own.per)
+    bers = [own.ber, own.ber] if own.model == "constant" else [own.ber_good, own.ber_bad]
+    return packet_error_rate(packet, np.array(bers), bits=own.bits)
 
 
 def bernoulli(rate: float, scv: float) -> tuple[float, float]:

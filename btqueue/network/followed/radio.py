@@ -1,4 +1,4 @@
-"""Whether a radio link damages a packet: at a constant rate, or in two states that come and go.
+"""Whether a radio link damages a packet: at a constant rate, in two states that come and go, or in turn.
 
 The state of a channel when it is looked at follows from that of the last look by the exact transition
 probability of the two-state Markov chain.
@@ -10,7 +10,7 @@ from btqueue.network.followed.compilation import part, subroutine
 from btqueue.network.followed.events import uniform
 from btqueue.network.followed.world import KINDS
 
-PERFECT, CONSTANT, TWO_STATES = range(3)
+PERFECT, CONSTANT, TWO_STATES, ALTERNATING = range(4)
 LONG_AGO = -1e12
 """When a channel was looked at before the first time (slots): what it was then is forgotten."""
 
@@ -30,5 +30,7 @@ def is_damaged(w, own, kind, now):
         bad = own.bad_share * (1.0 - memory) + own.bad * memory
         own.bad = 1 if uniform(w) < bad else 0
         own.looked = now
+    elif own.model == ALTERNATING:
+        own.bad = int(now / own.relaxation) % 2
     rate = w.errors[(own.radio * w.sizes[KINDS] + kind) * 2 + own.bad]
     return rate > 0.0 and uniform(w) < rate

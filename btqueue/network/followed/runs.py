@@ -1,5 +1,6 @@
 """Runs of a network: how they begin, settle, and are counted batch by batch."""
 
+import math
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -19,6 +20,8 @@ BATCH_SEGMENTS, BATCH_OF_A_FLOW = 250, 25
 """Segments of all flows, and of each on average, in a batch: at least."""
 LONGEST_S = 2_000.0
 """A batch in which hardly anything is delivered lasts for at most this long."""
+IDLE_VISITS = 4
+"""Visits without packets that take as long to follow as an event."""
 SUMS = (
     *("delivered_bytes", "repeated_bytes", "ended", "lost", "timeouts", "fast_retransmits", "samples"),
     *("cwnd_sum", "window_sum", "trips", "trip_time", "trip_squares", "message_age", "messages_in"),
@@ -38,7 +41,7 @@ class Counts:
         fates: of packets, [flow, fate].
         held: packets in a queue, times slots, and in the buffer of its bucket, [which, port].
         visits, data_slots: of each piconet.
-        steps: events.
+        steps: events, and visits without packets for what they cost.
     """
 
     time: float
@@ -65,10 +68,19 @@ class Counts:
 
 @dataclass
 class Run:
-    """A network that began with a seed of its own, and what has been counted of it since it settled."""
+    """A network that began with a seed of its own, and what has been counted of it since it settled.
+
+    Attributes:
+        plan: the network.
+        seed: of what is left to chance.
+        settling: segments of all flows that are delivered before anything is counted; None: as many as usual.
+        looks: what had been counted when it had settled, and at the end of each batch.
+        world: what is known now.
+    """
 
     plan: Plan
     seed: int
+    settling: int | None = None
     looks: list[Counts] = field(init=False, default_factory=list)
     world: World = field(init=False)
 
@@ -85,15 +97,16 @@ class Run:
                 flow.due = flow.start if flow.law == CLIENT else flow.message
                 schedule(self.world, flow.due, MESSAGE, number)
         windows = [spec.receive_window_segments for spec in self.plan.specs]
-        self._play(max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows)))
-        self.looks.append(self._look())
+        usual = max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows))
+        self.play(usual if self.settling is None else self.settling)
+        self.looks.append(self.look())
         self._trips = self.world.flows["trips"].copy()
 
     def follow(self, batches: int) -> None:
         """Follow the network until so many batches are counted."""
         while len(self.looks) <= batches:
-            self._play(max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs)))
-            self.looks.append(self._look())
+            self.play(max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs)))
+            self.looks.append(self.look())
 
     @property
     def counts(self) -> Counts:
@@ -122,10 +135,11 @@ class Run:
         numbers = np.arange(max(count - kept, self._trips[flow]), count)
         return self.world.trips[flow * kept + (numbers & (kept - 1))]
 
-    def _play(self, segments: int) -> None:
-        """Follow until so many more segments are delivered, or for long enough."""
+    def play(self, segments: int, until: float = math.inf) -> None:
+        """Follow until so many more segments are delivered, or a time (slots), or for long enough."""
         clock = self.world.clock
-        wanted, end = int(clock["delivered"][0]) + segments, float(clock["now"][0]) + slots(LONGEST_S)
+        wanted = int(clock["delivered"][0]) + segments
+        end = min(float(clock["now"][0]) + slots(LONGEST_S), until)
         while clock["delivered"][0] < wanted and clock["now"][0] < end and clock["events"][0] > 0:
             if interpreted():
                 play(self.world, wanted, end, -1)
@@ -139,7 +153,8 @@ class Run:
                 self.world.random[:] = self._chance.random(len(self.world.random))
                 clock["drawn"] = 0
 
-    def _look(self) -> Counts:
+    def look(self) -> Counts:
+        """Return what has been counted since the beginning."""
         w = self.world
         now, flows = float(w.clock["now"][0]), w.flows
         for piconet in w.piconets:
@@ -162,5 +177,5 @@ class Run:
             held=held,
             visits=w.piconets["visits"].copy(),
             data_slots=w.piconets["data_slots"].copy(),
-            steps=int(w.clock["steps"][0]),
+            steps=int(w.clock["steps"][0]) + int(w.clock["idle"][0]) // IDLE_VISITS,
         )

@@ -19,7 +19,7 @@ from btqueue.network.followed.scoreboard import (
     report,
 )
 from btqueue.network.followed.vegas import adjusts, end_round, mark, observe
-from btqueue.network.followed.world import NONE, SAMPLES, WIDTH
+from btqueue.network.followed.world import NONE, SAMPLES
 
 TAHOE, RENO, NEWRENO, SACK, VEGAS = range(5)
 NEVER = 1e15
@@ -148,17 +148,15 @@ def advance(w, flow, number, news, now):
     """New data is acknowledged: open the window, or go on with recovery, or leave it."""
     own = w.flows[flow]
     advanced, flight = number - own.una, own.nxt - own.una
-    if own.cwnd < own.ssthresh:
-        limited = own.cwnd < 2.0 * flight
-    else:
-        limited = flight + 1.0 > own.cwnd
+    slow = own.cwnd < own.ssthresh
+    limited = own.cwnd < 2.0 * flight if slow else flight + 1.0 > own.cwnd
     if own.reports > 0:
         forget(w, flow, number)
     own.una, own.nxt, own.duplicates = number, max(own.nxt, number), 0
     if own.recovering == 0:
-        if limited or own.window_limited == 0:
-            if own.variant != VEGAS or not adjusts(own, now):
-                own.cwnd += 1.0 if own.cwnd < own.ssthresh else 1.0 / own.cwnd
+        grows = limited or own.window_limited == 0
+        if grows and (own.variant != VEGAS or not adjusts(own, now)):
+            own.cwnd += 1.0 if slow else 1.0 / own.cwnd
     elif number > own.recover or recovers_once(own):
         own.recovering, own.cwnd = 0, own.ssthresh
     elif own.variant != SACK:

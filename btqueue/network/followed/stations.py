@@ -198,7 +198,7 @@ def enter_medium(w, place, number, size):
         w.packets[port.last].behind = new
     port.last = new
     port.waiting += 1
-    if own.serving == NONE:
+    if own.serving == NONE and own.up_at <= now:  # else it begins when the medium is up
         transmit(w, port.medium, now)
 
 

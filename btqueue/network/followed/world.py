@@ -6,7 +6,8 @@ part of an item on the radio, or the whole of it on an outside link. Places of a
 that wait for a port, are chained by `behind`.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ TO_BUCKET, TO_BASEBAND = 8, 9
 """What else is counted of the packets of a flow: those offered to a token buffer, and to the queue behind."""
 FATES = 10
 
-CLOCK = _record("now", "drawn order events free_item free_packet items delivered cramped steps")
+CLOCK = _record("now", "drawn order events free_item free_packet items delivered cramped steps idle")
 EVENT = _record("time", "order action argument")
 ITEM = _record("stamp", "flow back layout number blocks hop parts damaged behind")
 PACKET = _record("since ready", "owner kind slots carried price hop transmissions damaged behind")
@@ -87,21 +88,22 @@ FIELDS: dict[str, np.dtype] = {
 }  # fmt: skip
 """The arrays and their kinds, each of one dimension."""
 
-World = NamedTuple("World", [(name, np.ndarray) for name in FIELDS])
+World = namedtuple("World", FIELDS)
 World.__doc__ = """A network at one instant.
 
-`reports`: blocks of an acknowledgement, [item, block, begin and end]; `sent`: numbers in flight, [flow, number
-modulo width]; `early`: blocks that came out of order, [flow, block, begin and end]; `places`: of a bridge, its
-piconets and its links there, [bridge, place, which]; `random`: numbers between 0 and 1, which are used up;
-`trips`: latest round trips, [flow, place]; `routes`: ports, NONE behind the last; `errors`: packet error
-rates, [radio, kind of packet, bad]; `fates`: of the packets of each flow, [flow, fate]; `sizes`: `WIDTH`, `KINDS`, `SAMPLES`, `BURST`, `RELAY`, in this order."""
+`reports`: blocks of an acknowledgement, [item, block, begin and end]; `sent`: numbers in flight, [flow,
+number modulo width]; `early`: blocks that came out of order, [flow, block, begin and end]; `places`: of a
+bridge, its piconets and its links there, [bridge, place, which]; `random`: numbers between 0 and 1, which are
+used up; `trips`: latest round trips, [flow, place]; `routes`: ports, NONE behind the last; `errors`: packet
+error rates, [radio, kind of packet, bad]; `fates`: of the packets of each flow, [flow, fate]; `sizes`:
+`WIDTH`, `KINDS`, `SAMPLES`, `BURST`, `RELAY`, in this order."""
 
 WIDTH, KINDS, SAMPLES, BURST, RELAY = range(5)
 """Places in `sizes`: numbers in flight of a flow, kinds of packets, round trips kept of a flow, items that a
 step can bring at most, and whether whole segments are relayed."""
 
 
-def records(count: int, kind: object) -> np.ndarray:
+def records(count: int, kind: Any) -> Any:
     """Return records of zeros, whose fields are attributes."""
     found = np.zeros(count, np.dtype(kind))
     return found.view(np.recarray) if found.dtype.names else found
@@ -115,6 +117,7 @@ def chained(pool: np.ndarray, used: int = 0) -> np.ndarray:
 
 def enlarged(world: World) -> World:
     """Return the world with twice the room for events, items and packets."""
+
     def more(array: np.ndarray) -> np.ndarray:
         return np.concatenate([array, np.zeros_like(array)]).view(type(array))
 

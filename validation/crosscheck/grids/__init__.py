@@ -13,7 +13,11 @@ from btqueue.scenario import Scenario
 
 def modules() -> dict[str, ModuleType]:
     """Return the grids by the name of their model."""
-    return {m.name: importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)}
+    return {
+        m.name: importlib.import_module(f"{__name__}.{m.name}")
+        for m in pkgutil.iter_modules(__path__)
+        if not m.ispkg
+    }
 
 
 def points_of(model: str) -> list[tuple[str, Scenario]]:

@@ -5,7 +5,7 @@ Loads are shares of what the slots carry without errors.
 
 import btqueue as bt
 from btqueue.scenario import Scenario
-from grids import ring_piconet
+from grids.systems import rings
 
 FULL_KBPS = 620.0
 """What the slots carry of all flows together, by DH5 and DH3 packets."""
@@ -41,7 +41,7 @@ def points() -> list[tuple[str, Scenario]]:
 
 def _unrepeated() -> list[tuple[str, Scenario]]:
     """Return the ring's points with bit errors and without voice, then others of the same kind."""
-    _, usual = ring_piconet.point(2, 160, 25, 5, 250, errors=True)
+    _, usual = rings.point(2, 160, 25, 5, 250, errors=True)
     changes = {
         "window 4": {"transport__receive_window_segments": 4},
         "timeouts of 0.5 s": {"transport__min_rto_s": 0.5},
@@ -52,7 +52,7 @@ def _unrepeated() -> list[tuple[str, Scenario]]:
     others = [(f"bit errors, n=2, {name}", usual.with_(**change)) for name, change in changes.items()]
     return [
         (f"ring without repetition, {name}", scenario)
-        for name, scenario in [*ring_piconet.points(), *others]
+        for name, scenario in [*rings.points(), *others]
         if scenario.radio.model != "perfect" and scenario.voice.packet == "none"
     ]
 

@@ -68,16 +68,3 @@ def voice(n: int, load: int, tb: int, *, errors: bool) -> tuple[str, Scenario]:
 def group(name: str) -> str:
     """Return under which heading a point is counted besides all of them."""
     return name.split(", load")[0]
-
-
-REASONS = """
-* **Several limit cycles** on a saturated perfect radio: M of 15 and more, S of 10 to 15 at two peripherals. A
-  run of the simulator stays in one cycle for minutes; the model's runs are four to six samples, and a warning
-  gives their range. Most of the wrong timeouts are here.
-* **Loads carried for a while before the connections stall** (S = 5 and 10): runs that begin empty, and are
-  shorter than the simulator's, stall less often.
-* **Timeouts below about 0.03 per second** come from recoveries that fail (a retransmission lost, or too few
-  duplicate acknowledgements): rare excursions, of which the 30,000 segments of an answer hold too few.
-* **Error-prone radio.** Long pauses after several timeouts are rare and decide: goodput has a standard error
-  of 2 to 4 % in the model, and of 1 to 2 % in the simulator.
-"""

@@ -50,12 +50,3 @@ def busy_wlan(reply: int) -> tuple[str, Scenario]:
         traffic__reply_bytes=reply, run__duration_s=200, run__replications=10
     )
     return f"wlan-chargen, reply of {reply} bytes", scenario
-
-
-REASONS = """
-* **Several flows through one buffer** have several limit cycles, in step and out of step. A run of the
-  simulator stays in one of them for minutes; at four connections its replications differ by 20 % in the
-  round trip. The model averages orbits from three starts and says so.
-* **Sessions beside greedy transfers** lock to the turns of the cell: each replication of the simulator has
-  one of a few session times (32 or 38 ms at 64 bytes).
-"""

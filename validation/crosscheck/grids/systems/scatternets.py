@@ -95,11 +95,3 @@ def group(name: str) -> str:
     if name.startswith("perfect radio"):
         return name.split(", load")[0]
     return "bit errors" if "errors" in name else "scenarios, perfect radio"
-
-
-REASONS = """
-* **Several limit cycles** (low token rates, small buffers). Which one an overloaded connection falls into
-  depends on how its window was filled; the model averages over three runs with equal weights.
-* **Rare events.** Timeouts of less than some hundredths a second are few in what is followed, and few in what
-  is simulated.
-"""

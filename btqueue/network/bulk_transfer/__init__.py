@@ -1,1 +1,0 @@
-"""Downloads through a gateway into a piconet (Suliman)."""

@@ -1,0 +1,92 @@
+"""What can be followed: everything but the kinds of stations and ends that are named here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.polling import free_slots
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.scope import Limit
+from btqueue.scenario.topology import topology
+
+FOLLOWED: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
+        "radio.colocated": (False,),
+        "link.arq_feedback": ("reliable",),
+        "link.adaptation": ("fixed",),
+        "polling.discipline": (
+            *("e-limited", "1-limited", "round-robin", "exhaustive", "gated", "fep", "lwrr", "slq", "ldq"),
+        ),
+        "polling.bridge_schedule": ("walk-in", "sniff", "pcss"),
+        "polling.bridge_patience_s": (0,),
+        "traffic.source": ("poisson", "ibp", "periodic", "greedy", "request-reply"),
+        "traffic.application_timeout_s": (None,),
+        "transport.protocol": ("tcp",),
+        "transport.rate_reduction": (False,),
+        "transport.handshake": (False,),
+        "transport.connection_per_session": (False,),
+        "transport.piggyback": (False,),
+        "transport.ack_path": ("queued",),
+        "transport.send_buffer_segments": (None,),
+    }
+)
+"""For each key of which not all values can be followed: those that can."""
+
+LARGEST_WINDOW = 1000
+"""Segments: what is in flight is looked through at each selective acknowledgement."""
+LEAST_TIMEOUT_S = 625e-6
+"""A slot. Timers that expire in less, again and again, are followed without end."""
+MOST_SEGMENTS = 10_000
+"""Of a message, each of which is laid out."""
+MOST_FLOWS = 500
+"""Flows, each of which has to settle."""
+MOST_PICONETS_OF_A_DEVICE = 16
+
+
+def not_followed(s: Scenario) -> Iterator[Limit]:
+    """Yield what cannot be followed, and no list of values can say."""
+    flows, transport = flows_of(s.network), s.transport
+    if s.network.active_flows != "all":
+        flows = flows[: s.network.active_flows]
+    windows = {flow.receive_window_segments or transport.receive_window_segments for flow in flows}
+    if (window := max(windows)) > LARGEST_WINDOW:
+        yield Limit("transport.receive_window_segments", window, f"at most {LARGEST_WINDOW}")
+    for key in ("initial_rto_s", "max_rto_s"):
+        if (value := getattr(transport, key)) < LEAST_TIMEOUT_S:
+            yield Limit(f"transport.{key}", value, f"at least a slot, {LEAST_TIMEOUT_S:g} s")
+    if len(flows) > MOST_FLOWS:
+        yield Limit("network.flows", len(flows), f"at most {MOST_FLOWS} flows")
+    if s.voice.links and free_slots(s.voice) < 2:
+        yield Limit("voice.links", s.voice.links, "fewer links, which leave slots for data")
+    for bridge in topology(s).bridges:
+        if len(bridge.piconets) > MOST_PICONETS_OF_A_DEVICE:
+            available = f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets"
+            yield Limit("network.piconet_list", len(bridge.piconets), available)
+    yield from _messages(s)
+
+
+def _messages(s: Scenario) -> Iterator[Limit]:
+    """Yield messages of very many segments, and interrupted Bernoulli sources that do not exist."""
+    flows, traffic = flows_of(s.network), s.traffic
+    laws = {flow.law or traffic.source for flow in flows}
+    sizes = {
+        "message_bytes": max(flow.message_bytes or traffic.message_bytes for flow in flows),
+        **{f"{name}_bytes": getattr(traffic, f"{name}_bytes") for name in ("request", "reply", "goodbye")},
+    }
+    for key, size in sizes.items():
+        used = "request-reply" in laws if key != "message_bytes" else laws != {"request-reply"}
+        if used and size > MOST_SEGMENTS * s.transport.mss_bytes:
+            yield Limit(f"traffic.{key}", size, f"at most {MOST_SEGMENTS:,} segments of transport.mss_bytes")
+    for flow in flows:
+        if (flow.law or traffic.source) != "ibp":
+            continue
+        bits = (flow.message_bytes or traffic.message_bytes) * 8
+        rate = (flow.load_kbps or traffic.load_kbps) * 0.625 / bits
+        if rate >= 1.0:
+            yield Limit("traffic.load_kbps", traffic.load_kbps, "less than a message a slot of an ibp source")
+        elif traffic.scv < (1.0 - rate) * abs(1.0 - 2.0 * rate) * (1.0 - 1e-12):
+            least = (1.0 - rate) * abs(1.0 - 2.0 * rate)
+            yield Limit("traffic.scv", traffic.scv, f"at least {least:g} of an ibp source at this load")

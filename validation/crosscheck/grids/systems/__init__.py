@@ -1,0 +1,1 @@
+"""Grids of systems that several models answer."""
