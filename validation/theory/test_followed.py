@@ -199,7 +199,7 @@ def test_vegas_keeps_few_segments_in_the_queue():
 def test_a_sawtooth_between_half_and_all_of_the_buffer():
     """Windows between w/2 and w, each for w/rate seconds and w acknowledgements: 7/9 of the greatest.
 
-    The whole segments, and the recovery at half a window, make it a little less; a tooth has 3/8 w^2 segments.
+    The whole segments, and the recovery at half a window, make it a bit less; a tooth has 3/8 w^2 segments.
     """
     found = followed(wire(link={"buffer_packets": 30}, transport__receive_window_segments=128))
     greatest = (30 + EMPTY_S / SERVICE_S) * SERVICE_S

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,7 +79,7 @@ def program() -> Callable[..., None]:
 
 def _compiled(folder: str) -> Callable[..., None]:
     """Return the loop, kept in this folder; an empty name: not kept."""
-    from numba import cfunc, config, types
+    from numba import cfunc, types
     from numba.extending import register_jitable
 
     from btqueue.network.followed.entry import TABLE, enter
@@ -87,12 +88,13 @@ def _compiled(folder: str) -> Callable[..., None]:
         function, copied = _parts.pop()
         register_jitable(**OPTIONS, forceinline=copied)(function)
     signature = types.void(TABLE, types.int64, types.float64, types.int64)
-    before = config.CACHE_DIR
-    config.CACHE_DIR = folder or before  # numba reads it when a function is decorated
+    settings: Any = import_module("numba").config  # whose names appear only at run time
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = folder or before  # numba reads it when a function is decorated
     try:
-        compiled = cfunc(signature, **OPTIONS, cache=bool(folder))(enter)
+        compiled: Any = cfunc(signature, **OPTIONS, cache=bool(folder))(enter)
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_longlong)
     _kept.append(compiled)
     return call(compiled.address)

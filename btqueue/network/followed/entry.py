@@ -5,13 +5,17 @@ its references. Only what compiles the loop imports this module.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic, overload_attribute
 
 from btqueue.network.followed.loop import play
 from btqueue.network.followed.world import FIELDS
+
+carray: Any = import_module("numba").carray  # type checkers do not see that it is exported
+with_attribute: Any = overload_attribute  # nor the options that it hands on
 
 TABLE = types.CPointer(types.int64)
 """The type of a world: rows of an address and a length."""
@@ -34,7 +38,7 @@ at_address: Any = intrinsic(to_pointer)
 def _declare(name: str, place: int, kind: Any) -> None:
     """Give a world's type the attribute of this name: the array in this row of the table."""
 
-    @overload_attribute(types.CPointer, name, inline="never", jit_options={"forceinline": True})
+    @with_attribute(types.CPointer, name, inline="never", jit_options={"forceinline": True})
     def attribute(world: Any) -> Callable[..., Any]:
         def array(world: Any) -> Any:
             address: Any = world[2 * place]

@@ -121,7 +121,7 @@ def _quantiles(found: Followed) -> dict[str, np.ndarray]:
     rows = np.full((len(SHARES), len(kinds)), np.nan)
     for kind in np.unique(kinds):
         flows = np.flatnonzero(kinds == kind)
-        trips = np.concatenate([run.trips(flow) for run in found.runs for flow in flows])
+        trips = np.concatenate([run.trips(flow) for run in found.runs for flow in flows.tolist()])
         if trips.size:
             rows[:, flows] = np.quantile(trips, list(SHARES.values()))[:, None] * SLOT_S
     return dict(zip(SHARES, rows, strict=True))
