@@ -249,7 +249,7 @@ def _baseband_entries() -> list[ClosedForm]:
             "capacity of a ring, each flow",
             "segments/s",
             build=baseband.ring_capacity,
-            twin="btqueue.scenario.bounds.capacity",
+            twin=here + "segment",
         ),
     ]
 

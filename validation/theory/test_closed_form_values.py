@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import sympy
 
-import btqueue as bt
-from btqueue.baseband import PACKET_TYPES, SLOT_S
+from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
 from btqueue.queueing import closed_forms as queueing
 from btqueue.queueing import traffic_forms as traffic
-from btqueue.scenario.bounds import capacity as air_capacity
 from btqueue.study.closed_forms import closed_forms as catalogue
 
 FORMS = catalogue()
@@ -122,18 +120,12 @@ def test_capacity_of_the_ring_of_the_thesis():
 
 @pytest.mark.parametrize("peripherals", [1, 3])
 def test_capacity_of_a_ring_with_one_type_of_packet(peripherals):
-    # 688 user bytes and 44 of headers fill four DH3
-    message = 4 * PACKET_TYPES["DH3"].payload_bytes - 44
-    scenario = bt.load("venugopal-2006/piconet").with_(
-        network__peripherals=peripherals,
-        link__packets=("DH3",),
-        transport__mss_bytes=message,
-        traffic__message_bytes=message,
-    )
-    values = {"N": peripherals, "D": 12, "A": 3, "T_s": SLOT_S}
+    types, message = [PACKET_TYPES["DH3"]], 4 * PACKET_TYPES["DH3"].payload_bytes
+    data, ack = (sum(piece.packet.slots for piece in segment(size, types, "osu")) for size in (message, 44))
+    values = {"N": peripherals, "D": data, "A": ack, "T_s": SLOT_S}
+    assert (data, ack) == (12, 3)
     capacity = FORMS["capacity of a ring, each flow"].function(*values)(*values.values())
-    used = air_capacity(scenario).used(np.full(peripherals, capacity * message * 8e-3))
-    assert max(used) == pytest.approx(1.0, rel=1e-12)
+    assert capacity == pytest.approx(1 / (peripherals * 2 * (data + ack) * SLOT_S), rel=1e-14)
 
 
 def test_limits_of_the_formulas():
