@@ -4,6 +4,8 @@ That the follower's network is the simulator's, event by event, is in
 `validation/crosscheck/test_followed_against_simulation.py`.
 """
 
+from math import inf
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from btqueue.channel import TwoStateChannel, packet_error_rate
 from btqueue.network import NoConvergence
 from btqueue.network.followed import averages, plan, radio, runs
 from btqueue.network.followed.events import TURN, drop_first, schedule
+from btqueue.network.followed.model import answer
 from btqueue.network.followed.plan import Plan
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import NotBuiltYet
@@ -29,7 +32,7 @@ def mean(found, name: str) -> float:
 
 
 def ring(**changes) -> Scenario:
-    return bt.load("venugopal-2006/piconet").with_(**{"run__jitter_s": 0.005, **changes})
+    return bt.load("venugopal-2006/piconet").with_(run__jitter_s=0.005, **changes)
 
 
 def scatternet(**changes) -> Scenario:
@@ -54,7 +57,8 @@ def wire(**changes) -> Scenario:
 
 def test_events_come_in_order_of_time_then_half_frames_by_piconet_then_of_entry():
     world = Plan(scatternet()).world(0)
-    for event in ((5.0, 7, 1), (2.0, TURN, 1), (2.0, 6, 3), (2.0, TURN, 0), (2.0, 6, 2), (1.0, 8, 0)):
+    entered = [(5.0, 7, 1), (2.0, TURN, 1), (2.0, 6, 3), (2.0, TURN, 0), (2.0, 6, 2), (1.0, 8, 0)]
+    for event in entered:
         schedule(world, *event)
     found = []
     while world.clock[0].events:
@@ -68,10 +72,11 @@ def test_a_channel_has_the_transition_probabilities_of_its_markov_chain():
     asked = ring(radio__model="gilbert-elliott", radio__ber_good=0.0, radio__ber_bad=1e-9)
     own = asked.radio
     channel = TwoStateChannel(ber_good=0.0, ber_bad=0.0, good_s=own.good_s, bad_s=own.bad_s)
-    rng, looks = np.random.default_rng(7), 10_000
+    rng, looks = np.random.default_rng(7), 20_000
     for typical in (0.01, 0.1, 1.0):
         world = Plan(asked).world(0)
-        elapsed, found = rng.choice([typical / 2, typical], looks), []
+        elapsed = rng.choice([typical / 2, typical], looks)
+        found = []
         for now in np.cumsum(elapsed) / SLOT_S:
             world.random[:2] = rng.random(2)
             world.clock[0].drawn = -1
@@ -82,7 +87,7 @@ def test_a_channel_has_the_transition_probabilities_of_its_markov_chain():
             expected = channel.transition(step)
             for before in (0, 1):
                 these = (elapsed[1:] == step) & (states[:-1] == before)
-                # four standard errors, twelve times: a false alarm in one of 1,300 seeds
+                # four standard errors, twelve times: a false alarm in one of 1,300 runs
                 error = 4 * (expected[before, 1] * expected[before, 0] / these.sum()) ** 0.5
                 assert states[1:][these].mean() == pytest.approx(expected[before, 1], abs=error)
 
@@ -92,10 +97,8 @@ def test_arrays_that_are_too_small_grow_and_nothing_else_changes(monkeypatch: py
     usual = runs.Run(asked, 0)
     usual.follow(2)
     monkeypatch.setattr(plan, "ITEMS", 1)
-    monkeypatch.setattr(plan, "ITEMS_A_STEP", 1)
     small = runs.Run(asked, 0)
     small.follow(2)
-    assert len(small.world.items) < len(usual.world.items)
     assert np.array_equal(usual.counts.flows, small.counts.flows)
 
 
@@ -113,18 +116,6 @@ def test_flows_alike_are_of_one_class():
     assert found.goodput_kbps.values == pytest.approx([10.0, 20.0, 10.0])
     assert found.rtt_s[2] > 1.3 * found.rtt_s[0]
     assert len(set(Plan(ring(network__peripherals=5)).kind_of)) == 1
-
-
-def test_the_standard_error_of_a_ratio_is_that_of_its_scatter():
-    rng = np.random.default_rng(3)
-    ratios, said = [], []
-    for _ in range(400):
-        whole = rng.gamma(4.0, 1.0, 8)
-        part = whole * 2.0 + rng.normal(0.0, 0.3, 8)
-        ratios.append(part.sum() / whole.sum())
-        said.append(averages.ratio_error([(part, whole)]))
-    assert np.std(ratios) / np.mean(ratios) == pytest.approx(np.mean(said), rel=0.15)
-    assert averages.ratio_error([(np.zeros(4), np.ones(4))]) == 0.0
 
 
 # -------------------------------------------------------------------------------------------- outside links
@@ -149,12 +140,13 @@ def test_a_window_above_the_pipe_waits_by_littles_law(window: int):
     assert mean(found, "segment_loss") == 0.0
 
 
-def test_a_load_on_a_wire_waits_as_in_the_queue_md1():
-    """A window that never fills: Poisson messages wait by the formula of Pollaczek and Khinchine."""
+def test_a_load_on_a_wire_waits_as_an_md1_queue_does():
+    """Datagram-like: a window that never fills, so that the wire is M/D/1; Pollaczek and Khinchine."""
+    load = 0.5 * KILOBITS / SERVICE_S
     found = followed(
         wire(
             traffic__source="poisson",
-            traffic__load_kbps=0.5 * KILOBITS / SERVICE_S,
+            traffic__load_kbps=load,
             transport__receive_window_segments=500,
             transport__initial_window_segments=500,
         )
@@ -164,15 +156,15 @@ def test_a_load_on_a_wire_waits_as_in_the_queue_md1():
 
 
 def test_a_link_that_is_down_part_of_the_time_carries_the_rest():
-    """A greedy flow before a link that is up for two thirds of the time; no transmission is cut short."""
+    """A greedy flow, a full queue: up 2 s and down 1 s on average leave two thirds of the rate."""
     found = followed(
         wire(
-            link={"up_s": 2.0, "down_s": 1.0, "delay_s": 0.0, "buffer_packets": 5000},
+            link={"up_s": 0.2, "down_s": 0.1, "delay_s": 0.0},
             transport__receive_window_segments=500,
-            transport__min_rto_s=60.0,
+            transport__min_rto_s=30.0,
         )
     )
-    assert mean(found, "goodput_kbps") == pytest.approx(2 / 3 * KILOBITS / SERVICE_S, rel=0.1)
+    assert mean(found, "goodput_kbps") == pytest.approx(2 / 3 * KILOBITS / SERVICE_S, rel=0.05)
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
@@ -185,78 +177,46 @@ def test_the_loss_of_segments_is_that_of_the_link(variant: str):
             transport__receive_window_segments=12,
         )
     )
-    # some 500 losses: a false alarm beyond four standard errors, one of 16,000
-    assert mean(found, "segment_loss") == pytest.approx(0.02, rel=0.18)
+    sent = mean(found, "throughput_kbps") / KILOBITS
+    assert mean(found, "segment_loss") == pytest.approx(0.02, rel=0.12)  # some 2,000 losses: five errors
+    assert sent > mean(found, "goodput_kbps") / KILOBITS
 
 
-def test_vegas_keeps_few_segments_in_the_queue():
+def test_interfering_vegas_keeps_its_segments_in_the_queue():
+    """Between alpha and beta segments of Vegas wait in the queue of the bottleneck."""
     found = followed(wire(transport__variant="vegas", transport__receive_window_segments=64))
-    waiting = mean(found, "goodput_kbps") / KILOBITS * (mean(found, "rtt_s") - EMPTY_S)
-    assert 0.5 < waiting < 4.0  # alpha to beta are 1 to 3
+    base = EMPTY_S
+    waiting = mean(found, "goodput_kbps") / KILOBITS * (mean(found, "rtt_s") - base)
+    assert 0.5 < waiting < 4.0
     assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / SERVICE_S, rel=0.02)
-
-
-def test_a_sawtooth_between_half_and_all_of_the_buffer():
-    """Windows between w/2 and w, each for w/rate seconds and w acknowledgements: 7/9 of the greatest.
-
-    The whole segments, and the recovery at half a window, make it a bit less; a tooth has 3/8 w^2 segments.
-    """
-    found = followed(wire(link={"buffer_packets": 30}, transport__receive_window_segments=128))
-    greatest = (30 + EMPTY_S / SERVICE_S) * SERVICE_S
-    assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / SERVICE_S, rel=0.01)
-    assert mean(found, "rtt_s") == pytest.approx(7 / 9 * greatest, rel=0.05)
-    assert mean(found, "timeouts_per_s") == 0.0
-    teeth = 1.0 / SERVICE_S / (3 / 8 * (greatest / SERVICE_S) ** 2)
-    assert mean(found, "fast_retransmits_per_s") == pytest.approx(teeth, rel=0.15)
-
-
-def test_equal_flows_share_a_full_link_equally():
-    base = wire().to_dict()
-    base["network"]["flows"] = [{"from": "a", "to": "b"}] * 2
-    found = followed(Scenario.from_dict(base))
-    assert found.goodput_kbps.values == pytest.approx([KILOBITS / SERVICE_S / 2] * 2, rel=0.02)
-
-
-def test_a_session_waits_for_its_turn_among_greedy_transfers():
-    """A request, a reply of one segment each: at least four crossings of a cell that is never idle."""
-    found = followed(bt.load("avancha-2002/wlan-chargen").with_(traffic__reply_bytes=64))
-    alone = 2 * (72 + 104) * 8 / 4e6 + 4 * 0.0005
-    assert alone + 4 * 3e-3 < float(found.session_time_s[0]) < alone + 4 * 4 * 3.1e-3
-    assert float(found.sessions_per_s[0] * (found.session_time_s[0] + 0.01)) < 1.0
 
 
 # ------------------------------------------------------------------------------------------------- piconets
 
 
-def test_a_polled_transfer_is_limited_by_its_slots():
-    """4 DH5 and a DH3 down; six idle polls after each; one acknowledgement of three slots for a NULL.
-
-    It is one for each segment, since the second one comes after the 40 ms of a delayed acknowledgement.
-    """
-    found = followed(bt.load("suliman-2005/one-of-seven").with_(transport__receive_window_segments=22))
-    slots = 4 * 6 + 4 + 5 * 6 * 2 + 2
-    assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / (slots * SLOT_S), rel=0.005)
-    assert mean(found, "rtt_s") == pytest.approx(22 * slots * SLOT_S, rel=0.005)
-    assert mean(found, "cycle_s") == pytest.approx(slots / 5 * SLOT_S, rel=0.005)
-
-
-def test_arq_stretches_service_by_the_mean_number_of_transmissions():
-    base = bt.load("suliman-2005/round-trips").with_(transport__receive_window_segments=22)
-    lossy = [base.with_(radio__model="constant", radio__per=per) for per in (0.0, 0.2, 0.5)]
-    rates = [mean(followed(one), "goodput_kbps") for one in lossy]
-    # The acknowledgement's two further slots are repeated as well.
-    assert np.array(rates[1:]) / rates[0] == pytest.approx([0.8, 0.5], rel=0.02)
-
-
-ROOM = {"flow_control__enabled": False, "flow_control__baseband_packets": 1000}
-
-
 def test_packets_are_damaged_on_either_hop():
-    one_kind = {"link__packets": ("DH5",), **ROOM}
+    one_kind = {"link__packets": ("DH5",), "flow_control__enabled": False}
     found = followed(ring(radio__model="constant", radio__ber=1e-5, **one_kind))
     through = 1.0 - float(packet_error_rate(PACKET_TYPES["DH5"], np.array(1e-5)))
     assert mean(found, "loss_radio") == pytest.approx(1.0 - through**2, rel=0.05)
     assert mean(followed(ring(**one_kind)), "loss_radio") == 0.0
+
+
+def test_arq_stretches_service_by_the_mean_number_of_transmissions():
+    """One station that always sends: the slots of its frames, 1/(1 - e) times."""
+    greedy = {
+        "network__peripherals": 1,
+        "network__flows": "uplink",
+        "traffic__source": "greedy",
+        "flow_control__enabled": False,
+        "flow_control__baseband_packets": 1000,
+        "link__arq": "unlimited",
+    }
+    perfect = followed(ring(**greedy))
+    noisy = followed(ring(radio__model="constant", radio__per=0.25, **greedy))
+    ratio = mean(noisy, "goodput_kbps") / mean(perfect, "goodput_kbps")
+    # data are repeated; acknowledgements travel in the empty halves of frames
+    assert ratio == pytest.approx(0.75, rel=0.02)
 
 
 def test_beside_voice_a_packet_a_period_is_all_there_is():
@@ -268,11 +228,12 @@ def test_beside_voice_a_packet_a_period_is_all_there_is():
             voice__links=1,
             link__packets=("DH3",),
             traffic__source="greedy",
-            **ROOM,
+            flow_control__enabled=False,
+            flow_control__baseband_packets=1000,
         )
     )
-    assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / (120 * SLOT_S), rel=2e-3)
-    assert mean(found, "slot_utilisation") == pytest.approx(3 / 6, rel=2e-3)
+    assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / (120 * SLOT_S), rel=1e-3)
+    assert mean(found, "slot_utilisation") == pytest.approx(3 / 6, rel=1e-3)
 
 
 def test_two_stations_beside_voice_leave_the_second_one_two_slots_for_ever():
@@ -283,30 +244,40 @@ def test_two_stations_beside_voice_leave_the_second_one_two_slots_for_ever():
 
 def test_a_light_load_is_carried_at_the_round_trip_of_a_lone_segment():
     """By hand: half a frame of waiting, 46 slots to the other end, NULL, POLL, and twice three slots back."""
-    light = ring(
-        network__peripherals=1,
-        traffic__load_kbps=1.0,
-        flow_control__token_rate_kbps=400,
-        run__jitter_s=0.0,
+    light = bt.load("venugopal-2006/piconet").with_(
+        network__peripherals=1, traffic__load_kbps=1.0, flow_control__token_rate_kbps=400
     )
     found = followed(light)
     assert mean(found, "goodput_kbps") == pytest.approx(1.0)
     assert mean(found, "rtt_s") == pytest.approx((1 + 46 + 1 + 1 + 6) * SLOT_S, rel=0.01)
 
 
-@pytest.mark.parametrize("discipline", ["exhaustive", "gated", "fep", "lwrr", "slq", "ldq"])
-def test_every_discipline_is_one_where_there_is_one_member(discipline: str):
-    asked = ring(network__peripherals=1, network__flows="uplink", traffic__source="greedy", **ROOM)
-    usual, other = (
-        mean(followed(asked.with_(polling__discipline=name)), "goodput_kbps")
-        for name in ("round-robin", discipline)
+@pytest.mark.parametrize("discipline", ["e-limited", "exhaustive", "gated", "fep", "lwrr", "slq", "ldq"])
+def test_every_discipline_wastes_no_slot_of_a_lone_greedy_station(discipline: str):
+    """With one member there is nobody else to poll: all disciplines are one."""
+    asked = ring(
+        network__peripherals=1,
+        network__flows="uplink",
+        traffic__source="greedy",
+        flow_control__enabled=False,
+        flow_control__baseband_packets=1000,
+        polling__discipline=discipline,
     )
-    assert other == pytest.approx(usual, rel=0.01)
+    assert mean(followed(asked), "goodput_kbps") == pytest.approx(
+        mean(followed(asked.with_(polling__discipline="round-robin")), "goodput_kbps"), rel=0.01
+    )
 
 
 @pytest.mark.parametrize("window", [2, 8])
 def test_littles_law_where_nothing_is_lost(window: int):
-    found = followed(ring(traffic__source="greedy", transport__receive_window_segments=window, **ROOM))
+    found = followed(
+        ring(
+            traffic__source="greedy",
+            flow_control__enabled=False,
+            flow_control__baseband_packets=1000,
+            transport__receive_window_segments=window,
+        )
+    )
     inside = mean(found, "goodput_kbps") / KILOBITS * mean(found, "rtt_s")
     assert inside == pytest.approx(window, rel=2 * window / 3_000)
 
@@ -343,12 +314,11 @@ def test_phases_of_periodic_sources_are_sampled():
     """Two sources of one period meet or do not, for ever: what runs differ in is the error."""
     asked = ring(
         network__flows="downlink",
-        link__arq="unlimited",
         traffic__source="periodic",
         traffic__load_kbps=130,
+        flow_control__enabled=False,
         run__jitter_s=0.0,
-        **ROOM,
-    )
+    ).with_(run__jitter_s=0.0)
     found = averages.follow(Plan(asked))
     assert len(found.runs) == averages.PHASES
     trips = [float(run.counts.of("trip_time").sum() / run.counts.of("trips").sum()) for run in found.runs]
@@ -358,16 +328,17 @@ def test_phases_of_periodic_sources_are_sampled():
 # ---------------------------------------------------------------------------------------------- scatternets
 
 
-@pytest.mark.parametrize(("kind", "visits"), [("SS", [400, 400]), ("MS", [400, 100])])
-def test_an_empty_scatternet_by_hand(kind: str, visits: list[int]):
+def test_an_empty_scatternet_by_hand():
     """Slots of a cycle with one peripheral: 4 without the bridge, 6 with it. A period has one of each.
 
     As central the bridge is back after 10 slots: 2 for its own cycle, 4 for a cycle in whose poll it is too
-    late, 2 for the other peripheral and a NULL, 2 for POLL and NULL. Visits of 1,000 slots.
+    late, 2 for the other peripheral and a NULL, 2 for POLL and NULL.
     """
-    run = runs.Run(Plan(scatternet(traffic__load_kbps=1e-6, network__bridge=kind)), 0)
-    counts = run.looks[0]
-    assert counts.visits / counts.time * 1000 == pytest.approx(visits, rel=0.01)
+    for kind, expected in (("SS", [200, 200]), ("MS", [200, 100])):
+        run = runs.Run(Plan(scatternet(traffic__load_kbps=1e-3, network__bridge=kind)), 0)
+        counts = run.counts if len(run.looks) > 1 else run.looks[0]
+        cycles = counts.visits / np.array([2, 1] if kind == "MS" else [2, 2])
+        assert cycles / counts.time * 1000 == pytest.approx(np.array(expected), rel=0.02)
 
 
 def test_an_overloaded_scatternet_obeys_littles_law():
@@ -400,17 +371,19 @@ def test_a_longer_stay_costs_goodput():
 
 
 @pytest.mark.parametrize("schedule", ["sniff", "pcss"])
-def test_a_light_load_is_carried_by_windows_of_a_bridge(schedule: str):
+def test_a_bridge_with_windows_is_in_each_piconet_half_of_the_time(schedule: str):
+    """A round trip takes two windows at least, and a greedy flow is not held up for ever."""
     found = followed(
-        scatternet(polling__bridge_schedule=schedule, polling__rendezvous_s=0.1, traffic__load_kbps=5)
+        scatternet(polling__bridge_schedule=schedule, polling__rendezvous_s=0.1, traffic__load_kbps=20)
     )
-    assert mean(found, "goodput_kbps") == pytest.approx(5.0)
-    assert mean(found, "rtt_s") > 0.05  # a window of 50 ms each way may have to pass
+    assert mean(found, "rtt_s") > 0.05
+    assert mean(found, "goodput_kbps") == pytest.approx(20.0, rel=0.02)
 
 
 def test_a_bridge_with_too_little_room_starves_who_sends_through_it():
+    asked = scatternet(network__piconets=3, network__bridge="MS", polling__bridge_buffer_packets=2)
     # Whole cycles of a central's own piconet go into the bridge's room; on the way back single exchanges do.
-    found = followed(scatternet(network__piconets=3, network__bridge="MS", polling__bridge_buffer_packets=2))
+    found = followed(asked)
     assert found.goodput_kbps.values == pytest.approx([180.0, 0.0])
     assert found.segment_loss.values[1] == 1.0
 
@@ -438,7 +411,7 @@ def test_a_custom_network_is_the_scatternet_that_it_describes():
 
 def test_centrals_that_wait_for_each_other_for_ever_are_found_out():
     around = {"a": ["pa", "b"], "b": ["pb", "c"], "c": ["pc", "a"]}
-    with pytest.raises(NoConvergence, match="wait for each other"):
+    with pytest.raises(NoConvergence, match="waits to be polled"):
         followed(drawn(around, [("pa", "pb")]))
     line = {"a": ["pa", "b"], "b": ["pb", "c"], "c": ["pc"]}
     assert mean(followed(drawn(line, [("pa", "pb")])), "goodput_kbps") > 0.0
@@ -450,22 +423,40 @@ def test_centrals_that_wait_for_each_other_for_ever_are_found_out():
 @pytest.mark.parametrize(
     ("change", "key"),
     [
-        ({"polling.discipline": "prc-lwrr"}, "polling.discipline"),
-        ({"link.arq": "unlimited", "link.arq_feedback": "lossy"}, "link.arq_feedback"),
-        ({"transport.receive_window_segments": 2000}, "transport.receive_window_segments"),
-        ({"traffic.message_bytes": 10**9}, "traffic.message_bytes"),
-        (
-            {"transport.max_rto_s": 1e-4, "transport.min_rto_s": 1e-4, "transport.initial_rto_s": 1e-4},
-            "transport.max_rto_s",
-        ),
+        ({"polling__discipline": "prc-lwrr"}, "polling.discipline"),
+        ({"link__arq": "unlimited", "link__arq_feedback": "lossy"}, "link.arq_feedback"),
+        ({"transport__protocol": "none"}, "transport.protocol"),
+        ({"transport__receive_window_segments": 2000}, "transport.receive_window_segments"),
+        ({"traffic__message_bytes": 10**9}, "traffic.message_bytes"),
+        ({"transport__max_rto_s": 1e-4, "transport__min_rto_s": 1e-4}, "transport.max_rto_s"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(change: dict, key: str):
     with pytest.raises(NotBuiltYet) as caught:
-        followed(ring().changed(change))
+        followed(ring(**change))
     assert key in {problem.key for problem in caught.value.problems}
 
 
 def test_messages_that_are_too_rare_have_no_answer():
     with pytest.raises(NoConvergence, match="too rare"):
         followed(ring(traffic__load_kbps=1e-9))
+
+
+def test_the_same_question_has_the_same_answer_and_runs_differ():
+    first, second = answer(ring()), answer(ring())
+    assert np.array_equal(first[0]["rtt_s"], second[0]["rtt_s"])
+    found = averages.follow(Plan(ring()))
+    assert len(set(found.goodputs)) == averages.RUNS
+
+
+def test_the_standard_error_of_a_ratio_is_that_of_its_scatter():
+    rng = np.random.default_rng(3)
+    ratios, said = [], []
+    for _ in range(400):
+        whole = rng.gamma(4.0, 1.0, 8)
+        part = whole * 2.0 + rng.normal(0.0, 0.3, 8)
+        ratios.append(part.sum() / whole.sum())
+        said.append(averages.ratio_error([(part, whole)]))
+    assert np.std(ratios) / np.mean(ratios) == pytest.approx(np.mean(said), rel=0.15)
+    assert averages.ratio_error([(np.zeros(4), np.ones(4))]) == 0.0
+    assert inf > averages.ratio_error([(np.ones(4), np.ones(4))]) >= 0.0

@@ -27,6 +27,10 @@ MOST_BATCHES = 512
 """Batches of a run."""
 MOST_STEPS = 2_000_000
 """Events that are followed in all: at most, but for the first batches."""
+UNSURE = 0.03
+"""Relative standard error of goodput or round trips above which an answer carries a warning, and is followed
+for `LONGER` times as long."""
+LONGER = 4
 GOODPUT, ROUND_TRIP = 0.006, 0.01
 """Relative standard errors at which it is enough."""
 TIMEOUTS, SELDOM = 100, 0.01
@@ -73,9 +77,10 @@ class Followed:
 
     def of_kind(self, values: np.ndarray) -> np.ndarray:
         """Return for each flow the mean over the flows of its class, [..., flow]."""
-        kinds = np.array(self.plan.kind_of)
-        alike = (kinds[:, None] == kinds).astype(float)
-        return values @ (alike / alike.sum(axis=1))
+        kinds, found = np.array(self.plan.kind_of), np.array(values, float)
+        for kind in np.unique(kinds):
+            found[..., kinds == kind] = found[..., kinds == kind].mean(axis=-1, keepdims=True)
+        return found
 
     def carried(self) -> np.ndarray:
         """Return which flows have their load carried, [flow]."""
@@ -97,7 +102,9 @@ def follow(plan: Plan) -> Followed:
             if run.is_stuck():
                 raise NoConvergence(STUCK)
         found = Followed(plan, runs, *errors_of(plan, runs))
-        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > MOST_STEPS:
+        uncertain = max(found.goodput_error, found.trip_error) > UNSURE
+        most = MOST_STEPS * (LONGER if uncertain else 1)
+        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
             break
         batches *= 2
     written, greedy = found.counts.written, runs[0].world.flows["law"] == GREEDY

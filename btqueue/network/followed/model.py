@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.followed.averages import Followed, follow
+from btqueue.network.followed.averages import UNSURE, Followed, follow
 from btqueue.network.followed.plan import Plan
 from btqueue.network.followed.sources import CLIENT
 from btqueue.network.followed.world import (
@@ -22,8 +22,6 @@ from btqueue.network.followed.world import (
 )
 from btqueue.scenario import Scenario
 
-UNSURE = 0.03
-"""Relative standard error of goodput or round trips above which an answer carries a warning."""
 SPREAD, CHANCE = 0.03, 6.0
 """Relative difference of goodput between runs above which there are several limit cycles; the same in
 standard errors, which chance does not explain."""
