@@ -12,7 +12,7 @@ from btqueue.cli.engines import Answer
 from btqueue.scenario import Scenario
 from btqueue.study import Estimate, MetricSummary, provenance, summarise
 
-ABOUT_THE_MODEL = ("solver", "solver_reason", "model", "measured_errors", "errors")
+ABOUT_THE_MODEL = ("solver", "solver_reason", "model", "system", "regime", "measured_errors")
 
 
 def document(

@@ -205,9 +205,7 @@ def _model_line(solved: Answer) -> str:
     steps = f"{state}{count}, residual {attrs['residual']:.1g}"
     line = f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
     line += f"\nsolver: {attrs['solver']}, {attrs['solver_reason']}"
-    errors = [f"measured errors {attrs['measured_errors']}"] if "measured_errors" in attrs else []
-    errors += [f"of this kind: {attrs['errors']}"] if "errors" in attrs else []
-    return "\n".join([line, "; ".join(errors)]) if errors else line
+    return f"{line}\nmeasured errors {attrs['measured_errors']}" if "measured_errors" in attrs else line
 
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:

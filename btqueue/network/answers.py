@@ -6,9 +6,8 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
   or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
   that the model cannot give is left out.
 - notes: `method` in words, `converged`, `residual` (relative; where events are counted, no less than
-  `uncertain_ends`), `warnings`, `iterations` where they were counted, `utilisation` of the busiest resource
-  where there is one (`btqueue.network.regime`), and, where the
-  regime has one of its own, `errors`: its measured error class. `measured_errors` has the whole model's.
+  `uncertain_ends`), `warnings`, `iterations` where they were counted, and `utilisation` of the busiest
+  resource where there is one (`btqueue.network.regime`).
 """
 
 import math

@@ -1,25 +1,48 @@
-"""How far each model has been from the simulator, over a grid of scenarios: its measured error class.
+"""How far the solver has been from the simulator, over grids of scenarios: its measured errors.
 
-The numbers stand in `measured_errors.csv`, which `validation/crosscheck/model_against_simulation.py` writes
-together with the page of the documentation that shows every point.
+By solver, by system and by regime, from `measured_errors.csv`, which
+`validation/crosscheck/model_against_simulation.py` writes together with the page of the documentation that
+shows every point.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.network.overload import offered_loads
+from btqueue.scenario import Scenario
+from btqueue.scenario.description import description
+
+CARRIED = 0.99
+"""Share of the offered load of every flow from which on a network carries its load."""
+FEW = 10
+"""Points below which a regime is too small to be judged by: its whole system is."""
+IN_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "goodput_kbps": "goodput",
+        "rtt_s": "round trip",
+        "session_time_s": "session time",
+        "timeouts_per_s": "timeouts",
+    }
+)
+"""Metrics whose errors an answer quotes."""
 
 
 class MeasuredError(NamedTuple):
-    """Size of the relative error of one metric of one model.
+    """Size of the relative error of one metric.
 
     Attributes:
         points: scenarios that were solved and simulated.
         median: of the absolute values of their relative errors.
         high: their 95th percentile.
-        worst: the one of greatest absolute value, with its sign (model above simulation: positive).
+        worst: the one of greatest absolute value, with its sign (solved above simulated: positive).
     """
 
     points: int
@@ -28,32 +51,68 @@ class MeasuredError(NamedTuple):
     worst: float
 
 
+class Kind(NamedTuple):
+    """A kind of scenario: its system, and its regime, the radio's errors and the load."""
+
+    system: str
+    regime: str
+
+
+def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
+    """Return the kind of a scenario with these metrics, of shape (flows,) or alike for all flows."""
+    network, traits = scenario.network, description(scenario).traits
+    arq = {one.value for one in traits if one.kind == "link.arq"}
+    sessions = any(one.kind == "traffic.source" and one.value == "request-reply" for one in traits)
+    if sessions:
+        system = "sessions"
+    elif network.outside_links:
+        system = "outside links"
+    else:
+        system = "one piconet" if len(network.piconet_names) == 1 else "several piconets"
+    errors = "no random losses"
+    if any(one.kind.startswith("network.outside_links.loss") and one.value for one in traits):
+        errors = "random losses"
+    elif arq:
+        errors = "random losses" if "none" in arq else "packets repeated"
+    if sessions:
+        return Kind(system, errors)
+    offered = offered_loads(scenario)
+    carries = np.all((offered > 0.0) & (metrics.get("goodput_kbps", 0.0) >= CARRIED * offered))
+    return Kind(system, f"{errors}, {'load carried' if carries else 'saturated'}")
+
+
 @cache
-def measured_errors(model: str) -> dict[str, MeasuredError]:
-    """Return the measured errors of a model by the name of the metric; empty for one never measured."""
+def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
+    """Return the errors by solver, system and regime, then by metric; of all regimes where it is empty."""
     text = files("btqueue.network").joinpath("measured_errors.csv").read_text(encoding="utf-8")
-    return {
-        row["metric"]: MeasuredError(
-            int(row["points"]), float(row["median"]), float(row["high"]), float(row["worst"])
-        )
-        for row in csv.DictReader(text.splitlines())
-        if row["model"] == model
-    }
+    found: dict[tuple[str, str, str], dict[str, MeasuredError]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        sizes = float(row["median"]), float(row["high"]), float(row["worst"])
+        of_class = found.setdefault((row["solver"], row["system"], row["regime"]), {})
+        of_class[row["metric"]] = MeasuredError(int(row["points"]), *sizes)
+    return found
 
 
-def in_words(model: str) -> str:
+def measured_errors(solver: str, kind: Kind) -> Mapping[str, MeasuredError]:
+    """Return the measured errors by metric of a solver's answers for a kind of scenario.
+
+    Where fewer than `FEW` points of the regime were measured they are those of all regimes of the system;
+    empty if there are none.
+    """
+    everywhere = _table().get((solver, kind.system, ""), {})
+    here = _table().get((solver, kind.system, kind.regime), {})
+    return {**everywhere, **{name: error for name, error in here.items() if error.points >= FEW}}
+
+
+def in_words(solver: str, kind: Kind) -> str:
     """Say how large the errors of goodput, round trip or session time, and timeouts are."""
-    names = {
-        "goodput_kbps": "goodput",
-        "rtt_s": "round trip",
-        "session_time_s": "session time",
-        "timeouts_per_s": "timeouts",
-    }
-    known = measured_errors(model)
+    known = measured_errors(solver, kind)
     parts = [
-        f"{name} {known[key].median:.1%} and {known[key].high:.0%}"
-        for key, name in names.items()
+        f"{name} {known[key].median:.1%} and {known[key].high:.0%} of {known[key].points}"
+        for key, name in IN_WORDS.items()
         if key in known
     ]
-    points = max((error.points for error in known.values()), default=0)
-    return f"against simulation, median and 95th percentile of {points} points: {', '.join(parts)}"
+    where = f"{kind.system}, {kind.regime}"
+    if not parts:
+        return f"never measured: {where}"
+    return f"against simulation, median and 95th percentile of points, {where}: {', '.join(parts)}"

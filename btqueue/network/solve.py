@@ -13,7 +13,7 @@ from btqueue.network.ahead import BATCHED, Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
-from btqueue.network.measured_errors import in_words
+from btqueue.network.measured_errors import in_words, kind_of
 from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems
 from btqueue.network.overload import mark_overload
 from btqueue.network.piconet.covers import loses_segments
@@ -59,7 +59,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, solver
         ("analytic" or "followed"), solver_reason (why that one, in words), model, method, sampled (whether
         connections are followed by sampling), converged, residual (relative), warnings, iterations (where
-        they were counted), measured_errors (in words) and, where the regime has a class of its own, errors.
+        they were counted), system and regime (of what kind the scenario is) and measured_errors (in words).
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
@@ -112,9 +112,10 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
+    kind = kind_of(scenario, metrics)
     about = {
         "solver": solver, "solver_reason": "", "model": name, "sampled": name in SAMPLED,
-        "measured_errors": in_words(name),
+        "system": kind.system, "regime": kind.regime, "measured_errors": in_words(solver, kind),
     }  # fmt: skip
     solved = label(scenario, metrics, {**about, **notes})
     certify(scenario, solved)

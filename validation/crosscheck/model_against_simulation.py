@@ -1,13 +1,13 @@
 """Solve against simulate over a grid around every scenario: the error tables of the documentation.
 
-    python validation/crosscheck/model_against_simulation.py [MODEL ...] [--solve-again | --afresh]
+    python validation/crosscheck/model_against_simulation.py [GRID ...] [--solve-again | --afresh]
 
-writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it, and the error
-classes that answers carry, btqueue/network/measured_errors.csv. The points of
-each model stand in `grids`. Each point is kept in the .csv as soon as it is answered; one that stands there
-with the same scenario is not asked again, so a run that was stopped goes on. `--solve-again` asks the models
-again and keeps what was simulated, after a change of a model (stopped, it is to be begun again); `--afresh`
-forgets both.
+writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it, and the measured
+errors that answers carry, btqueue/network/measured_errors.csv. The points of each grid stand in `grids`. The
+solver that `run.solver = "auto"` chooses is asked, and the analytic one as well where that is the other one.
+Each point is kept in the .csv as soon as it is answered; one that stands there with the same scenario is not
+asked again, so a run that was stopped goes on. `--solve-again` asks the solver again and keeps what was
+simulated, after a change of a model (stopped, it is to be begun again); `--afresh` forgets both.
 """
 
 import csv
@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,11 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from grids import modules, points_of
 
+import btqueue as bt
 from btqueue.files import written_whole
+from btqueue.network.models import covering
 from btqueue.scenario import METRICS, Scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.md"
-CLASSES = Path(__file__).parents[2] / "btqueue" / "network" / "measured_errors.csv"
+ERRORS = Path(__file__).parents[2] / "btqueue" / "network" / "measured_errors.csv"
 LEAST = {
     "goodput_kbps": 0.0,
     "rtt_s": 0.0,
@@ -50,15 +53,29 @@ AIMS = {
     "timeouts_per_s": (0.10, None),
 }
 """What is wanted of a system: median and 95th percentile of the relative error."""
-COLUMNS = ("model", "point", "scenario", "metric", "solved", "simulated", "ci95")
+COLUMNS = (
+    *("grid", "point", "scenario", "solver", "chosen", "system", "regime"),
+    *("metric", "solved", "simulated", "ci95"),
+)
 
 
 class Row(NamedTuple):
-    """One metric at one point; `scenario` is a digest of what was asked."""
+    """One metric at one point.
 
-    model: str
+    Attributes:
+        scenario: a digest of what was asked.
+        solver: that answered.
+        chosen: "yes" if it is the one that answers unless another one is asked for.
+        system, regime: the kind of the scenario (`btqueue.network.measured_errors`).
+    """
+
+    grid: str
     point: str
     scenario: str
+    solver: str
+    chosen: str
+    system: str
+    regime: str
     metric: str
     solved: float
     simulated: float
@@ -73,7 +90,7 @@ class Row(NamedTuple):
 class Task(NamedTuple):
     """A point to be answered."""
 
-    model: str
+    grid: str
     point: str
     scenario: Scenario
 
@@ -90,23 +107,28 @@ Simulated = dict[str, tuple[float, float]]
 
 
 def answered(task: Task, known: Simulated) -> list[Row]:
-    """Solve a point, and simulate it if not all is known; return the metrics that both sides give."""
-    import btqueue as bt
-
-    solved = bt.solve(task.scenario)
-    wanted = [name for name in LEAST if name in solved]
-    if not set(wanted) <= set(known):
+    """Solve a point, and simulate it if nothing is known; return the metrics that both sides give."""
+    answers = [bt.solve(task.scenario)]
+    if answers[0].attrs["solver"] == "followed" and covering(task.scenario, "analytic"):
+        with suppress(bt.network.NoConvergence, bt.network.ImpossibleAnswer):
+            answers.append(bt.solve(task.scenario.with_(run__solver="analytic")))
+    if not known:
         known = simulated(task.scenario)
-    return [
-        Row(*task[:2], task.digest, name, float(solved[name].mean()), *known[name])
-        for name in wanted
-        if name in known
-    ]
+    rows = []
+    for solved in answers:
+        chosen, about = "yes" if solved is answers[0] else "no", solved.attrs
+        kind = about["solver"], chosen, about["system"], about["regime"]
+        common = task.grid, task.point, task.digest, *kind
+        rows += [
+            Row(*common, name, float(solved[name].mean()), *known[name])
+            for name in LEAST
+            if name in solved and name in known
+        ]
+    return rows
 
 
 def simulated(scenario: Scenario) -> Simulated:
     """Simulate a point; return the metrics that are compared."""
-    import btqueue as bt
     from btqueue.study.summary import student_half_width
 
     answer, found = bt.simulate(scenario, threads=1), {}
@@ -127,7 +149,10 @@ def kept() -> list[Row]:
         reader = csv.reader(file)
         if tuple(next(reader, ())) != COLUMNS:
             return []
-        return [Row(m, p, s, n, float(a), float(b), float(c)) for m, p, s, n, a, b, c in reader]
+        return [
+            Row(grid, point, asked, solver, chosen, system, regime, metric, *map(float, values))
+            for grid, point, asked, solver, chosen, system, regime, metric, *values in reader
+        ]
 
 
 def keep(rows: Iterable[Row]) -> None:
@@ -138,29 +163,29 @@ def keep(rows: Iterable[Row]) -> None:
     ):
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows([*row[:4], *(f"{value:.6g}" for value in row[4:])] for row in rows)
+        writer.writerows([*row[:-3], *(f"{value:.6g}" for value in row[-3:])] for row in rows)
 
 
 def run(tasks: list[Task], rows: list[Row], *, solve_again: bool) -> list[Row]:
     """Answer the tasks that no row answers, on two processes; return all rows."""
-    wanted = {(task.model, task.point): task.digest for task in tasks}
+    wanted = {(task.grid, task.point): task.digest for task in tasks}
     known: dict[str, Simulated] = {}
     for row in rows:
         known.setdefault(row.scenario, {})[row.metric] = (row.simulated, row.ci95)
-    found = [row for row in rows if wanted.get((row.model, row.point)) == row.scenario and not solve_again]
-    models = {task.model for task in tasks}
-    others = [row for row in rows if row.model not in models]  # points that are no longer asked are dropped
-    have = {(row.model, row.point) for row in found}
-    left = [task for task in tasks if (task.model, task.point) not in have]
+    found = [row for row in rows if wanted.get((row.grid, row.point)) == row.scenario and not solve_again]
+    grids = {task.grid for task in tasks}
+    others = [row for row in rows if row.grid not in grids]  # points that are no longer asked are dropped
+    have = {(row.grid, row.point) for row in found}
+    left = [task for task in tasks if (task.grid, task.point) not in have]
     before: dict[tuple[str, str], list[Row]] = {}  # what was simulated is not lost when a run is stopped
     for row in rows:
-        if wanted.get((row.model, row.point)) == row.scenario and (row.model, row.point) not in have:
-            before.setdefault((row.model, row.point), []).append(row)
+        if wanted.get((row.grid, row.point)) == row.scenario and (row.grid, row.point) not in have:
+            before.setdefault((row.grid, row.point), []).append(row)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         simulated_before = [known.get(task.digest, {}) for task in left]
         for done, new in enumerate(pool.map(answered, left, simulated_before), start=1):
             found += new
-            before.pop((left[done - 1].model, left[done - 1].point), None)
+            before.pop((left[done - 1].grid, left[done - 1].point), None)
             keep([*others, *found, *chain.from_iterable(before.values())])
             print(f"\r{done} of {len(left)} points", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -195,15 +220,18 @@ def errors_of(rows: list[Row]) -> dict[str, tuple[int, float, float, Row]]:
     return found
 
 
-def keep_classes(rows: list[Row]) -> None:
-    """Write the error class of every metric of every model."""
-    with CLASSES.open("w", newline="", encoding="utf-8") as file:
+def keep_errors(rows: list[Row]) -> None:
+    """Write the errors of every metric by solver, system and regime, and of all regimes of a system."""
+    classes: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        for regime in ("", row.regime):
+            classes.setdefault((row.solver, row.system, regime), []).append(row)
+    with ERRORS.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("model", "metric", "points", "median", "high", "worst"))
-        for model in sorted({row.model for row in rows}):
-            for name, (*sizes, worst) in errors_of([row for row in rows if row.model == model]).items():
-                count, *shares = sizes
-                writer.writerow((model, name, count, *(f"{x:.4g}" for x in (*shares, worst.error))))
+        writer.writerow(("solver", "system", "regime", "metric", "points", "median", "high", "worst"))
+        for key in sorted(classes):
+            for name, (count, *shares, worst) in errors_of(classes[key]).items():
+                writer.writerow((*key, name, count, *(f"{x:.4g}" for x in (*shares, worst.error))))
 
 
 def verdict(name: str, median: float, high: float) -> str:
@@ -215,14 +243,33 @@ def verdict(name: str, median: float, high: float) -> str:
     return f"{text}: {'met' if all(value <= limit for limit, value in wanted) else 'missed'}"
 
 
+def by_kind(rows: list[Row]) -> list[str]:
+    """Return a table of goodput, round trip (session time) and timeouts by solver, system and regime."""
+    lines = [
+        "| system | regime | solver | points | goodput | round trip or session | timeouts |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for system, regime, solver in sorted({(row.system, row.regime, row.solver) for row in rows}):
+        own = [row for row in rows if (row.system, row.regime, row.solver) == (system, regime, solver)]
+        errors = errors_of(own)
+        cells = [
+            next((f"{errors[n][1]:.1%}, {errors[n][2]:.0%}" for n in names if n in errors), "")
+            for names in (("goodput_kbps",), ("rtt_s", "session_time_s"), ("timeouts_per_s",))
+        ]
+        points = len({(row.grid, row.point) for row in own})
+        lines.append(f"| {system} | {regime} | {solver} | {points} | {' | '.join(cells)} |")
+    return lines
+
+
 def page(rows: list[Row]) -> str:
-    """Return the documentation page: a section for each model, a table for each group of its points."""
-    parts = ["# Model against simulation\n\n" + INTRODUCTION]
-    for model, module in modules().items():
-        own = [row for row in rows if row.model == model]
+    """Return the documentation page: errors by kind, then grid by grid, in groups of its points."""
+    parts = ["# Model against simulation\n\n" + INTRODUCTION, "\n".join(by_kind(rows)) + "\n"]
+    for grid, module in modules().items():
+        own = [row for row in rows if row.grid == grid and row.chosen == "yes"]
         if not own:
             continue
-        parts.append(f"\n## {model.replace('_', ' ').capitalize()}\n\n" + "\n".join(table(own)) + "\n")
+        lines = [f"\n## Grid: {grid.replace('_', ' ')}", "", solvers(own), "", *table(own)]
+        parts.append("\n".join(lines) + "\n")
         groups: dict[str, list[Row]] = {}
         for row in own if hasattr(module, "group") else []:
             groups.setdefault(module.group(row.point), []).append(row)
@@ -233,10 +280,23 @@ def page(rows: list[Row]) -> str:
     return "\n".join(parts)
 
 
+def solvers(rows: list[Row]) -> str:
+    """Say how many points each solver answered."""
+    counts = {
+        solver: len({row.point for row in rows if row.solver == solver})
+        for solver in ("analytic", "followed")
+    }
+    return f"{counts['analytic']} points answered analytically, {counts['followed']} followed."
+
+
 INTRODUCTION = """\
-Points around every scenario of `models/` were solved and simulated. The tables give the relative error of the
-model; they are written by `python validation/crosscheck/model_against_simulation.py`, and the values at each
-point stand in [a file of their own](model-against-simulation.csv).
+Points around every scenario of `models/` were solved and simulated. The tables give the relative error of
+`solve`; they are written by `python validation/crosscheck/model_against_simulation.py`, and the values at
+each point stand in [a file of their own](model-against-simulation.csv).
+
+First by system, by regime (errors of the radio or of links, and whether every flow's load is carried) and by
+solver: median and 95th percentile. Answers quote these numbers. Then grid by grid, by the solver that answers
+unless another one is asked for.
 """
 
 
@@ -247,11 +307,11 @@ def main(arguments: list[str]) -> None:
     tasks = [Task(name, *point) for name in names for point in points_of(name)]
     rows = kept()
     if afresh:
-        rows = [row for row in rows if row.model not in names]
+        rows = [row for row in rows if row.grid not in names]
     rows = run(tasks, rows, solve_again=solve_again)
     keep(rows)
     PAGE.write_text(page(rows), encoding="utf-8")
-    keep_classes(rows)
+    keep_errors(rows)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,10 @@ import math
 
 import numpy as np
 import pytest
-from grids import points_of
+from grids import modules, points_of
 
 import btqueue as bt
 from btqueue.network.certificates import certificates
-from btqueue.network.models import MODELS
 from btqueue.scenario import Scenario, list_models
 from btqueue.scenario.bounds import window_of
 from btqueue.scenario.topology import topology
@@ -51,7 +50,7 @@ def test_simulated_answers_keep_the_certificates_of_solved_ones(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", MODELS)
-def test_the_points_at_which_a_model_was_measured_are_answered_and_not_refused(model):
-    for point, scenario in points_of(model):
-        assert bt.solve(scenario).attrs["model"] == model, point
+@pytest.mark.parametrize("grid", modules())
+def test_the_points_at_which_errors_were_measured_are_answered_and_not_refused(grid):
+    for point, scenario in points_of(grid):
+        assert bt.solve(scenario).attrs["solver"] in ("analytic", "followed"), point

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from btqueue.network import solve
-from btqueue.network.measured_errors import MeasuredError, measured_errors
+from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
 from btqueue.scenario import Scenario, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
@@ -143,9 +143,11 @@ def test_the_errors_are_those_of_the_model_that_answered():
     # in goodput the piconet is within a few per cent at 95 of 100 points
     star = Scenario().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
     lossy = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
-    for scenario, model in ((star, "piconet"), (lossy, "piconet")):
-        solved = float(solve(scenario).goodput_kbps.mean())
-        known = measured_errors(model)["goodput_kbps"].high
+    for scenario in (star, lossy):
+        answer = solve(scenario)
+        solved = float(answer.goodput_kbps.mean())
+        kind = Kind(answer.attrs["system"], answer.attrs["regime"])
+        known = measured_errors(answer.attrs["solver"], kind)["goodput_kbps"].high
         for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):
             quantity = Quantity("goodput_kbps", solved * factor, half_width=0.0)
             results = ForeignResults("theirs", "CSV", {"goodput_kbps": quantity})

@@ -1,4 +1,4 @@
-"""The error classes that answers carry are those of the page in the documentation."""
+"""The errors that answers quote are those of the page in the documentation."""
 
 import csv
 from pathlib import Path
@@ -7,29 +7,61 @@ import numpy as np
 import pytest
 
 import btqueue
-from btqueue.network.measured_errors import in_words, measured_errors
-from btqueue.network.models import MODELS
+from btqueue.network.measured_errors import FEW, Kind, in_words, kind_of, measured_errors
 
 POINTS = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.csv"
+CARRIED = "no random losses, load carried"
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_classes_of_every_model_are_those_of_its_points(model):
+def rows():
     with POINTS.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["model"] == model]
-    errors = [
-        float(row["solved"]) / float(row["simulated"]) - 1 for row in rows if row["metric"] == "goodput_kbps"
-    ]
-    known = measured_errors(model)["goodput_kbps"]
-    assert known.points == len(errors) > 10
-    # the points are written to six digits, the classes to four
-    assert known.median == pytest.approx(np.median(np.abs(errors)), rel=1e-3, abs=2e-6)
-    assert known.high == pytest.approx(np.quantile(np.abs(errors), 0.95), rel=1e-3, abs=2e-6)
-    assert abs(known.worst) == pytest.approx(np.abs(errors).max(), rel=1e-3)
-    assert f"{known.points} points" in in_words(model)
+        return [row for row in csv.DictReader(file) if row["metric"] == "goodput_kbps"]
+
+
+def test_the_errors_of_every_kind_are_those_of_its_points():
+    found = {}
+    for row in rows():
+        kind = row["solver"], Kind(row["system"], row["regime"])
+        found.setdefault(kind, []).append(float(row["solved"]) / float(row["simulated"]) - 1)
+    large = {kind: np.array(errors) for kind, errors in found.items() if len(errors) >= FEW}
+    assert {kind.system for _, kind in large} == {
+        "one piconet", "several piconets", "outside links", "sessions",
+    }  # fmt: skip
+    for (solver, kind), errors in large.items():
+        known = measured_errors(solver, kind)["goodput_kbps"]
+        assert known.points == len(errors)
+        # the points are written to six digits, the errors to four
+        assert known.median == pytest.approx(np.median(np.abs(errors)), rel=1e-3, abs=2e-6)
+        assert known.high == pytest.approx(np.quantile(np.abs(errors), 0.95), rel=1e-3, abs=2e-6)
+        assert abs(known.worst) == pytest.approx(np.abs(errors).max(), rel=1e-3, abs=2e-6)
+        assert f"of {known.points}" in in_words(solver, kind)
+
+
+def test_a_regime_of_few_points_is_judged_by_its_system():
+    everywhere = measured_errors("analytic", Kind("one piconet", ""))
+    assert everywhere == measured_errors("analytic", Kind("one piconet", "none such"))
+    assert everywhere["goodput_kbps"].points > 2 * FEW
+    assert measured_errors("analytic", Kind("none such", "")) == {}
+    assert in_words("analytic", Kind("none such", "x")) == "never measured: none such, x"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "kind"),
+    [
+        ("johansson-2000/symmetric", {}, Kind("one piconet", "no random losses, saturated")),
+        ("venugopal-2006/piconet", {"traffic.load_kbps": 20}, Kind("one piconet", CARRIED)),
+        ("venugopal-2006/scatternet-2", {"traffic.load_kbps": 5}, Kind("several piconets", CARRIED)),
+        ("avancha-2002/cdpd-tcp", {}, Kind("sessions", "random losses")),
+        ("suliman-2005/one-of-seven", {}, Kind("outside links", "no random losses, saturated")),
+    ],
+)
+def test_kinds(name, changes, kind):
+    scenario = btqueue.load(name).changed(changes)
+    offered = scenario.traffic.load_kbps
+    assert kind_of(scenario, {"goodput_kbps": np.array(offered)}) == kind
 
 
 def test_an_answer_carries_them():
     answer = btqueue.solve(btqueue.load("johansson-2000/symmetric"))
-    assert answer.attrs["measured_errors"] == in_words("two_way_link")
-    assert measured_errors("none such") == {}
+    kind = Kind(answer.attrs["system"], answer.attrs["regime"])
+    assert answer.attrs["measured_errors"] == in_words("analytic", kind)

@@ -251,18 +251,13 @@ def _modelled(
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
         return {}, NONE_MEASURED, [f"no model: {error}"]
     errors = NONE_MEASURED
-    if (name := solved.attrs.get("model")) is not None:
-        from btqueue.network.measured_errors import measured_errors
+    if (solver := solved.attrs.get("solver")) is not None:
+        from btqueue.network.measured_errors import Kind, measured_errors
 
-        errors = measured_errors(name)
-    error_class = solved.attrs.get("errors")
+        errors = measured_errors(solver, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate; its answers are beside theirs for what its measured errors allow"
-    chosen = f"solver: {solved.attrs.get('solver')}, {solved.attrs.get('solver_reason')}"
-    return (
-        model_values(solved, results.flow),
-        errors,
-        [f"{text} ({error_class})" if error_class else text, chosen],
-    )
+    chosen = f"solver: {solver}, {solved.attrs.get('solver_reason')}"
+    return model_values(solved, results.flow), errors, [text, chosen]
 
 
 def _simulator() -> Engine:
