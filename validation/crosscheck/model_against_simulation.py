@@ -96,7 +96,7 @@ class Task(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A short digest of the scenario as the simulator sees it, in which a new key with its default is not."""
+        """A short digest of the scenario as the simulator sees it; keys with their defaults are left out."""
         content = self.scenario.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         content.get("run", {}).pop("solver", None)
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
