@@ -12,12 +12,9 @@ array in compiled code.
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 
-from btqueue.transport.compilation import part
-
 NO_SEGMENT = -1
 
 
-@part
 def answer(sender, number, now):
     """Take an acknowledgement whose round trip is in `rto` already; return the segment to send again."""
     resend = NO_SEGMENT
@@ -36,7 +33,6 @@ def answer(sender, number, now):
     return resend
 
 
-@part
 def duplicate(sender):
     """Count a duplicate acknowledgement; the third one sends the oldest segment again (RFC 5681)."""
     sender.duplicates += 1
@@ -50,7 +46,6 @@ def duplicate(sender):
     return NO_SEGMENT
 
 
-@part
 def in_recovery(sender, number, advanced):
     """Take a full acknowledgement, which ends recovery, or a partial one, which sends the next hole again."""
     if number > sender.recover:
@@ -60,7 +55,6 @@ def in_recovery(sender, number, advanced):
     return sender.una
 
 
-@part
 def go_back(sender, now):
     """The timer has expired: go back to the oldest segment."""
     sender.timeouts += 1
@@ -73,7 +67,6 @@ def go_back(sender, now):
     sender.deadline = now + sender.rto
 
 
-@part
 def let_out(sender, now):
     """Count the new segments that the window lets out as sent; return how many they are."""
     window = min(sender.cwnd, float(sender.receive_window))
@@ -82,7 +75,6 @@ def let_out(sender, now):
     return count
 
 
-@part
 def sent_up_to(sender, nxt, now):
     """Note that all segments before `nxt` have been sent, and start the timer if it is not running."""
     if nxt > sender.nxt and sender.deadline == inf:
@@ -91,7 +83,6 @@ def sent_up_to(sender, nxt, now):
     sender.highest = max(sender.highest, nxt)
 
 
-@part
 def smooth(smoothed, variation, rtt):
     """Return mean and mean deviation of the round-trip time (RFC 6298) after a sample; at first nan."""
     if isnan(smoothed):
@@ -99,7 +90,6 @@ def smooth(smoothed, variation, rtt):
     return smoothed + 0.125 * (rtt - smoothed), variation + 0.25 * (abs(smoothed - rtt) - variation)
 
 
-@part
 def timeout(sender, smoothed, variation):
     """Return the retransmission timeout (RFC 6298) without backoff."""
     return min(max(smoothed + 4.0 * variation, sender.min_rto), sender.max_rto)

@@ -1,20 +1,16 @@
-"""Compiled loops are what Python computes, are kept on disk, and are loaded without numba."""
+"""Compiled loops are what Python computes, and are kept on disk."""
 
 import importlib.util
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
 
-from btqueue.transport import compilation
-from btqueue.transport.machine_code import flatten
+from btqueue.network.compilation import code_folder, compiled
 
 SOURCE = """
 from math import log
 from typing import NamedTuple
-from btqueue.transport.compilation import compiled, part
+from btqueue.network.compilation import compiled, part
 
 class Pair(NamedTuple):
     array: object
@@ -63,64 +59,36 @@ def test_computes_what_python_does(module):
     assert pair.array["times"][0] == other.array["times"][0] == 1
 
 
-def test_arguments_can_be_taken_apart_once_for_several_calls(module):
-    result, pair = arguments(module)
-    again = compilation.bound(module.fill, result, pair)
-    for rows in (1, 2):
-        again(rows, True)
-    other, expected = arguments(module)
-    for rows in (1, 2):
-        module.fill(other, expected, rows, True)
-    assert np.array_equal(result, other)
-    assert np.array_equal(pair.array, expected.array)
-
-
-def test_each_kind_of_arguments_has_its_own_code(module, tmp_path):
-    result, pair = arguments(module)
-    module.fill(result, pair, 2, False)
-    module.fill(result, pair, 1, True)
-    assert len(list(tmp_path.rglob("fill-*.o"))) == 1
-    module.fill(result, pair._replace(factor=2), 2, True)  # a whole number
-    assert len(list(tmp_path.rglob("fill-*.o"))) == 2
-
-
-def test_a_second_process_needs_no_numba(module, tmp_path):
-    module.fill(*arguments(module), 2, True)
-    program = f"""
-        import sys
-        sys.path.insert(0, {str(tmp_path)!r})
-        import numpy as np, loops
-        records = np.zeros(3, {RECORD.descr!r}).view(np.recarray)
-        records["length"] = 2.0, 3.0, 5.0
-        result = np.zeros((2, 3))
-        loops.fill(result, loops.Pair(records, 0.5), 2, True)
-        print(result[1, 2], "numba" in sys.modules)
-    """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.split() == [str(np.log(5.0) * 0.5), "False"]
-
-
-def test_a_damaged_file_is_compiled_again(module, tmp_path):
+def test_the_code_is_kept_and_found_again(module, tmp_path):
     result, pair = arguments(module)
     module.fill(result, pair, 2, True)
-    (file,) = tmp_path.rglob("fill-*.o")
-    damaged = file.read_bytes()[:-100]
-    file.write_bytes(damaged)
-    again = compilation.Loop(module.fill.function, module.fill.sources)
+    kept = sorted(tmp_path.rglob("*.nbc"))
+    assert len(kept) == 1
+    again = compiled()(module.fill.function)
     again(result, pair, 2, True)
-    assert file.stat().st_size > len(damaged)
+    assert sorted(tmp_path.rglob("*.nbc")) == kept
+
+
+def test_damaged_code_is_made_again(module, tmp_path, caplog):
+    result, pair = arguments(module)
+    module.fill(result, pair, 2, True)
+    for file in tmp_path.rglob("*.nb?"):
+        file.write_bytes(b"damaged")
+    again = compiled()(module.fill.function)
+    again(result, pair, 2, True)
     np.testing.assert_allclose(result[0], np.log([2.0, 3.0, 5.0]) * 0.5)
+    assert "is damaged and is made again" in caplog.text
 
 
 def test_a_changed_source_starts_an_empty_cache(module, tmp_path):
-    before = compilation.code_folder(module.fill.sources)
-    (tmp_path / "loops.py").write_text(SOURCE + "\n")
-    assert compilation.code_folder(module.fill.sources) != before
+    file = tmp_path / "loops.py"
+    before = code_folder("loops", [file])
+    file.write_text(SOURCE + "\n")
+    assert code_folder("loops", [file]) != before
 
 
-@pytest.mark.parametrize("wrong", ["text", None, np.zeros((4, 4))[:, 1], [1.0]])
-def test_what_a_loop_cannot_take(wrong):
-    with pytest.raises(TypeError, match="a compiled loop takes"):
-        flatten((wrong,))
+def test_without_a_compiler_it_is_plain_python(module, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    result, pair = arguments(module)
+    compiled()(module.fill.function)(result, pair, 2, True)
+    np.testing.assert_allclose(result[0], np.log([2.0, 3.0, 5.0]) * 0.5)

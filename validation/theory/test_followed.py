@@ -317,7 +317,6 @@ def test_phases_of_periodic_sources_are_sampled():
         traffic__source="periodic",
         traffic__load_kbps=130,
         flow_control__enabled=False,
-        run__jitter_s=0.0,
     ).with_(run__jitter_s=0.0)
     found = averages.follow(Plan(asked))
     assert len(found.runs) == averages.PHASES

@@ -6,6 +6,7 @@ when POLL is answered by NULL. With every queue of a piconet empty its visits go
 comes; so do the visits to single members without packets up to the next event.
 """
 
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.bridges import (
     FOR_EVER,
     central_leaves,
@@ -15,7 +16,6 @@ from btqueue.network.followed.bridges import (
     next_meeting,
     room_for,
 )
-from btqueue.network.followed.compilation import part, subroutine
 from btqueue.network.followed.events import TURN, finish_packet, schedule
 from btqueue.network.followed.radio import is_hit
 from btqueue.network.followed.world import DAMAGED, GIVEN_UP, INTACT, NONE, ON_THE_WAY, RELAY, UNLIMITED

@@ -8,7 +8,7 @@ turn (sniff), or as random numbers say that both ends know (PCSS).
 
 from math import floor
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.events import TURN, schedule, uniform
 from btqueue.network.followed.world import MOST_PICONETS, NONE
 

@@ -4,13 +4,17 @@ A tuple of arrays would be passed by value, some two hundred numbers at every ca
 its references. Only what compiles the loop imports this module.
 """
 
+import ctypes
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from numba import types
+from numba import cfunc, types
 from numba.extending import intrinsic, overload_attribute
 
+from btqueue.network.compilation import OPTIONS, code_folder, kept, tell_numba_of_parts
 from btqueue.network.followed.loop import play
 from btqueue.network.followed.world import FIELDS
 
@@ -54,3 +58,22 @@ for _place, (_name, _kind) in enumerate(FIELDS.items()):
 def enter(world, segments, end, losses):
     """Play a world that is given by its table."""
     play(world, segments, end, losses)
+
+
+_in_memory: list[Any] = []
+"""Compiled functions, which have to stay in memory while their addresses are known."""
+
+
+@cache
+def program() -> Callable[..., None]:
+    """Return the loop as machine code, whose arguments are the address of a table, and those of `play`."""
+    signature = types.void(TABLE, types.int64, types.float64, types.int64)
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_longlong)
+
+    def make(keep: bool) -> Callable[..., None]:
+        compiled: Any = cfunc(signature, **OPTIONS, cache=keep)(enter)
+        _in_memory.append(compiled)
+        return call(compiled.address)
+
+    tell_numba_of_parts()
+    return kept(make, code_folder("followed", Path(__file__).parent.glob("*.py")))

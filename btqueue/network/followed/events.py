@@ -4,7 +4,7 @@ Events stand in a binary heap, by their time; of those at the same time half-fra
 piconet, and others in the order of their actions and of being entered.
 """
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.world import FATES, INTACT, NONE
 
 TURN, TOKENS, RELEASE, ARRIVAL, DELIVERY, TRANSMITTED, MESSAGE, ALARM, ACK_ALARM = range(9)

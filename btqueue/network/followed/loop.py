@@ -4,8 +4,8 @@ An event may bring an item to the end of a link. At the end of its way it may le
 acknowledge, in this order: what an application says because of a segment leaves before its acknowledgement.
 """
 
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.air import turn
-from btqueue.network.followed.compilation import part, subroutine
 from btqueue.network.followed.events import (
     ACK_ALARM,
     ALARM,

@@ -6,7 +6,7 @@ probability of the two-state Markov chain.
 
 from math import exp
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.events import uniform
 from btqueue.network.followed.world import KINDS
 

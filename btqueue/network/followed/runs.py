@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.compilation import interpreted
 from btqueue.network.followed import air
-from btqueue.network.followed.compilation import interpreted, program
 from btqueue.network.followed.events import MESSAGE, TURN, schedule
 from btqueue.network.followed.loop import play
 from btqueue.network.followed.plan import Plan, slots
@@ -145,6 +145,8 @@ class Run:
                 play(self.world, wanted, end, -1)
             else:
                 table = table_of(self.world)
+                from btqueue.network.followed.entry import program  # loads numba
+
                 program()(table.ctypes.data, wanted, end, -1)
             if clock["cramped"][0]:
                 self.world = enlarged(self.world)

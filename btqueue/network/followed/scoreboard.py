@@ -3,7 +3,7 @@
 Only numbers from `una` to `highest` can have been reported.
 """
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.world import MOST_BLOCKS, NONE, WIDTH
 
 DUPLICATES = 3

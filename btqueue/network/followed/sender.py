@@ -7,7 +7,7 @@ time stamps or Karn's rule, RFC 3042 (limited transmit), RFC 7661 (growth of a w
 
 from math import isnan, nan
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.scoreboard import (
     DUPLICATES,
     forget,

@@ -6,7 +6,7 @@ client's flow and its server's: request, reply, good-bye, pause.
 
 from math import floor, log, log1p
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.events import MESSAGE, schedule, uniform
 from btqueue.network.followed.world import NONE
 

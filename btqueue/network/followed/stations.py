@@ -7,8 +7,8 @@ turn, one packet at a time; the one on the wire takes no place in its queue.
 
 from math import exp, log
 
+from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.air import enter_queue
-from btqueue.network.followed.compilation import part, subroutine
 from btqueue.network.followed.events import (
     ARRIVAL,
     DELIVERY,

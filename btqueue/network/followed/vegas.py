@@ -7,7 +7,7 @@ the window that would just fill the path is compared once in a round trip, and c
 `round_end` is the segment whose acknowledgement ends the round; 0: none is being measured.
 """
 
-from btqueue.network.followed.compilation import part, subroutine
+from btqueue.network.compilation import part, subroutine
 
 LEAST_WINDOW = 2.0
 FEW = 2

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from btqueue.network.compilation import compiled, part
 from btqueue.network.multihop.routes import ACK, DATA, DOWN, NONE, Routes
-from btqueue.transport.compilation import compiled, part
 
 LONE, BESIDE, REPEATED = 256, 512, 4
 """Plays of each flow, alone and with another segment; so many times more where transmissions fail."""

@@ -12,16 +12,13 @@ A mean wait in the place of its law is no use: behind bursts acknowledgements co
 what overflows the buffer.
 """
 
-import hashlib
-from functools import cache
 from math import inf
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
-from btqueue.caches import cache_folder
+from btqueue.network.compilation import compiled, part
 from btqueue.network.piconet.covers import AT_ONCE
 from btqueue.network.piconet.ports import Piconet
 from btqueue.scenario import Scenario
@@ -155,13 +152,14 @@ def _pass(scenario: Scenario, station: Station, waits: np.ndarray) -> tuple[Cycl
     own, counts = np.zeros(longest), np.zeros(7)
     early = np.zeros(SETTLING + SEGMENTS + 2 * PLACES, np.bool_)
     flights = np.zeros((2, PLACES, 3))  # time, number and stamp of segments, and of acknowledgements
-    _program()(station, sender, waits, own, early, np.zeros(PLACES), flights, counts)
+    follow(station, sender, waits, own, early, np.zeros(PLACES), flights, counts)
     seconds, delivered, sent, trips, trip_s, kept, _ = counts
     ends = int(sender.timeouts[0]), int(sender.fast_retransmits[0])
     cycle = Cycle(delivered / seconds, sent / seconds, trip_s / trips, ends[0] / seconds, ends[1] / seconds)
     return cycle, own[: int(kept)].copy()
 
 
+@compiled(str(newreno_sender.__file__))
 def follow(station, sender, waits, own, early, releases, flights, counts):
     """Follow a connection until so many segments were delivered; count what comes after those that settle.
 
@@ -280,26 +278,12 @@ def put(flight, rows, heads, kind, at, number, stamp):
     rows[kind] += 1
 
 
-@cache
-def _program() -> Any:
-    """Return `follow` as machine code, kept in the cache folder of these sources if there is one.
-
-    With `NUMBA_DISABLE_JIT=1` it stays plain Python.
-    """
-    import numba
-    from numba.core import config
-    from numba.extending import register_jitable
-
-    tcp, digest = newreno_sender, hashlib.sha256()
-    for source in (__file__, str(tcp.__file__)):
-        digest.update(Path(source).read_bytes())
-    rules = [answer, tcp.duplicate, tcp.in_recovery, go_back, sent_up_to, smooth, timeout]
-    for part in (*rules, send_window, send, take_tokens, put):
-        register_jitable(forceinline=True)(part)
-    folder, settings = cache_folder("overflow", digest.hexdigest()[:16]), cast(Any, config)
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(folder)  # numba reads it when a function is decorated
-    try:
-        return numba.njit(cache=folder.is_dir(), error_model="numpy")(follow)
-    finally:
-        settings.CACHE_DIR = before
+RULES = (
+    *(answer, newreno_sender.duplicate, newreno_sender.in_recovery),
+    go_back,
+    sent_up_to,
+    smooth,
+    timeout,
+)
+for _rule in (*RULES, send_window, send, take_tokens, put):
+    part(_rule)
