@@ -24,6 +24,8 @@ CARRIED = 0.99
 """Share of the offered load of every flow from which on a network carries its load."""
 FEW = 10
 """Points below which a regime is too small to be judged by: its whole system is."""
+IN_DOUBT = "analytic, in doubt"
+"""Whose errors an analytic answer quotes that does not stand."""
 IN_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "goodput_kbps": "goodput",
@@ -94,7 +96,7 @@ def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
 
 
 def measured_errors(solver: str, kind: Kind) -> Mapping[str, MeasuredError]:
-    """Return the measured errors by metric of a solver's answers for a kind of scenario.
+    """Return the measured errors by metric of a solver's answers, or `IN_DOUBT`, for a kind of scenario.
 
     Where fewer than `FEW` points of the regime were measured they are those of all regimes of the system;
     empty if there are none.

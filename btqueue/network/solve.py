@@ -13,7 +13,7 @@ from btqueue.network.ahead import BATCHED, Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
-from btqueue.network.measured_errors import in_words, kind_of
+from btqueue.network.measured_errors import IN_DOUBT, in_words, kind_of
 from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems
 from btqueue.network.overload import mark_overload
 from btqueue.network.piconet.covers import loses_segments
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NOTHING_AHEAD: Ahead = MappingProxyType({})
 STANDS = "the analytic answer stands"
-IN_DOUBT = "the analytic answer is in doubt (see its warnings)"
+DOUBTED = "the analytic answer is in doubt (see its warnings)"
 
 
 class Solved(NamedTuple):
@@ -59,7 +59,8 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, solver
         ("analytic" or "followed"), solver_reason (why that one, in words), model, method, sampled (whether
         connections are followed by sampling), converged, residual (relative), warnings, iterations (where
-        they were counted), system and regime (of what kind the scenario is) and measured_errors (in words).
+        they were counted), system and regime (of what kind the scenario is), errors_of (the answers that are
+        quoted: a solver's, or analytic ones in doubt) and measured_errors (in words).
 
     Raises:
         NotBuiltYet: the scenario asks for something that no model can do yet.
@@ -78,7 +79,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
         found = _solved(scenario, "analytic", models["analytic"], ahead)
-        return found.because(f"{IN_DOUBT}, but nothing follows such connections" if found.doubts else STANDS)
+        return found.because(f"{DOUBTED}, but nothing follows such connections" if found.doubts else STANDS)
     try:
         found = _solved(scenario, "analytic", models["analytic"], ahead)
     except (NoConvergence, ImpossibleAnswer) as error:
@@ -90,7 +91,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
     try:
         return _solved(scenario, "followed", models["followed"]).because(in_doubt)
     except (NoConvergence, ImpossibleAnswer) as error:
-        return found.because(f"{IN_DOUBT}, but following the connections failed: {error}")
+        return found.because(f"{DOUBTED}, but following the connections failed: {error}")
 
 
 def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHING_AHEAD) -> Solved:
@@ -115,7 +116,9 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
     kind = kind_of(scenario, metrics)
     about = {
         "solver": solver, "solver_reason": "", "model": name, "sampled": name in SAMPLED,
-        "system": kind.system, "regime": kind.regime, "measured_errors": in_words(solver, kind),
+        "system": kind.system, "regime": kind.regime,
+        "errors_of": (errors_of := IN_DOUBT if solver == "analytic" and found else solver),
+        "measured_errors": in_words(errors_of, kind),
     }  # fmt: skip
     solved = label(scenario, metrics, {**about, **notes})
     certify(scenario, solved)

@@ -27,6 +27,7 @@ from grids import modules, points_of
 
 import btqueue as bt
 from btqueue.files import written_whole
+from btqueue.network.measured_errors import IN_DOUBT
 from btqueue.network.models import covering
 from btqueue.scenario import METRICS, Scenario
 
@@ -64,7 +65,7 @@ class Row(NamedTuple):
 
     Attributes:
         scenario: a digest of what was asked.
-        solver: that answered.
+        solver: that answered; of an analytic answer also whether it is in doubt.
         chosen: "yes" if it is the one that answers unless another one is asked for.
         system, regime: the kind of the scenario (`btqueue.network.measured_errors`).
     """
@@ -117,7 +118,7 @@ def answered(task: Task, known: Simulated) -> list[Row]:
     rows = []
     for solved in answers:
         chosen, about = "yes" if solved is answers[0] else "no", solved.attrs
-        kind = about["solver"], chosen, about["system"], about["regime"]
+        kind = about["errors_of"], chosen, about["system"], about["regime"]
         common = task.grid, task.point, task.digest, *kind
         rows += [
             Row(*common, name, float(solved[name].mean()), *known[name])
@@ -284,9 +285,10 @@ def solvers(rows: list[Row]) -> str:
     """Say how many points each solver answered."""
     counts = {
         solver: len({row.point for row in rows if row.solver == solver})
-        for solver in ("analytic", "followed")
+        for solver in ("analytic", IN_DOUBT, "followed")
     }
-    return f"{counts['analytic']} points answered analytically, {counts['followed']} followed."
+    analytic, in_doubt, followed = counts.values()
+    return f"{analytic} points answered analytically, {in_doubt} more in doubt, {followed} followed."
 
 
 INTRODUCTION = """\

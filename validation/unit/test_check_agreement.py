@@ -147,7 +147,7 @@ def test_the_errors_are_those_of_the_model_that_answered():
         answer = solve(scenario)
         solved = float(answer.goodput_kbps.mean())
         kind = Kind(answer.attrs["system"], answer.attrs["regime"])
-        known = measured_errors(answer.attrs["solver"], kind)["goodput_kbps"].high
+        known = measured_errors(answer.attrs["errors_of"], kind)["goodput_kbps"].high
         for factor, verdict in ((1 + 0.9 * known, "agrees"), (1 / (1 - 1.2 * known), "differs")):
             quantity = Quantity("goodput_kbps", solved * factor, half_width=0.0)
             results = ForeignResults("theirs", "CSV", {"goodput_kbps": quantity})

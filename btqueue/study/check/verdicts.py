@@ -251,12 +251,12 @@ def _modelled(
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
         return {}, NONE_MEASURED, [f"no model: {error}"]
     errors = NONE_MEASURED
-    if (solver := solved.attrs.get("solver")) is not None:
+    if (solver := solved.attrs.get("errors_of")) is not None:
         from btqueue.network.measured_errors import Kind, measured_errors
 
         errors = measured_errors(solver, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate; its answers are beside theirs for what its measured errors allow"
-    chosen = f"solver: {solver}, {solved.attrs.get('solver_reason')}"
+    chosen = f"solver: {solved.attrs.get('solver')}, {solved.attrs.get('solver_reason')}"
     return model_values(solved, results.flow), errors, [text, chosen]
 
 
