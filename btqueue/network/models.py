@@ -14,6 +14,7 @@ from typing import Literal
 from btqueue.network.chain.covers import CHAIN, not_a_chain
 from btqueue.network.followed.covers import FOLLOWED, not_followed
 from btqueue.network.multihop.covers import MULTIHOP, not_multihop
+from btqueue.network.open_paths.covers import OPEN_PATHS, not_open_paths
 from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
@@ -48,6 +49,7 @@ MODELS: Mapping[str, Scope] = MappingProxyType(
         "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
         "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
         "paths": Scope("the model of paths over outside links", PATHS, not_paths),
+        "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
         "followed": Scope("the follower of connections", FOLLOWED, not_followed, always),
     }
 )

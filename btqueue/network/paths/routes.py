@@ -182,7 +182,7 @@ def ways_of(scenario: Scenario) -> Ways:
         members = len(plan.piconets[airs[0][0]].members)
         busy = frozenset(member for _, member in airs)
         air = _Air(members, scenario.polling.discipline, scenario.polling.limit, busy)
-    names = [_medium(plan, hop, back) for route in routes for hop in route for back in (False, True)]
+    names = [medium_of(plan, hop, back) for route in routes for hop in route for back in (False, True)]
     resources = tuple(dict.fromkeys(names))
     found = [
         _way(scenario, plan, flow, route, air, resources)
@@ -250,7 +250,7 @@ def member_of(plan: Topology, hop: Hop) -> int:
     return hop.source if hop.target == plan.piconets[hop.index].central else hop.target
 
 
-def _medium(plan: Topology, hop: Hop, back: bool) -> str:
+def medium_of(plan: Topology, hop: Hop, back: bool) -> str:
     """Return the resource that carries one direction of a hop."""
     if hop.kind == "bluetooth":
         return AIR
@@ -261,7 +261,7 @@ def _medium(plan: Topology, hop: Hop, back: bool) -> str:
     return f"link {hop.index}" if link.half_duplex else f"link {hop.index} {'forth' if forth else 'back'}"
 
 
-def _wire_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
+def wire_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
     """Return the time that a segment with so many user bytes is on a wire."""
     return (size + scenario.transport.header_bytes + link.header_bytes) * 8e-3 / link.rate_kbps
 
@@ -316,9 +316,9 @@ def _services(
     for hop, back in zip(route, reversed(reverse(route)), strict=True):
         if hop.kind == "outside":
             link = plan.outside[hop.index].link
-            data = float(shares @ [_wire_s(scenario, link, size) for size in sizes])
-            service[resources.index(_medium(plan, hop, False))] += data
-            service[resources.index(_medium(plan, hop, True))] += _wire_s(scenario, link, 0) / per_ack
+            data = float(shares @ [wire_s(scenario, link, size) for size in sizes])
+            service[resources.index(medium_of(plan, hop, False))] += data
+            service[resources.index(medium_of(plan, hop, True))] += wire_s(scenario, link, 0) / per_ack
             continue
         assert air is not None
         packets = [train(scenario, plan, hop, size) for size in sizes]
@@ -349,7 +349,7 @@ def _lone_s(
         for place, hop in enumerate(way):
             if hop.kind == "outside":
                 link = plan.outside[hop.index].link
-                seconds += _wire_s(scenario, link, bytes_) + link.delay_s + link.jitter_s
+                seconds += wire_s(scenario, link, bytes_) + link.delay_s + link.jitter_s
                 turned = False
                 continue
             assert air is not None
@@ -408,7 +408,7 @@ def _places(
     places = np.full(len(resources), inf)
     control, link = scenario.flow_control, scenario.link
     for hop in route:
-        number = resources.index(_medium(plan, hop, False))
+        number = resources.index(medium_of(plan, hop, False))
         if hop.kind == "outside":
             room = inf if cut else float(plan.outside[hop.index].link.buffer_packets)
         elif cut:
@@ -430,7 +430,7 @@ def _ports(
     """Return the ends of the hops by which data comes to each resource."""
     ends: dict[int, tuple[int, ...]] = {}
     for hop in route:
-        number = resources.index(_medium(plan, hop, False))
+        number = resources.index(medium_of(plan, hop, False))
         ends[number] = (*ends.get(number, ()), hop.source, hop.target)
     return tuple(ends.get(number) for number in range(len(resources)))
 

@@ -1,0 +1,238 @@
+"""Loads over outside links and a piconet, solved: the air by `network.piconet`, wires by queues in a row.
+
+The piconet's model answers for flows that begin and end at the gateway. Wires add their delays, the time of
+a segment and of its acknowledgement on each, and waits (`open_paths.waits`). A load that the way or the
+window does not carry keeps the sender busy: it is a greedy one, which `network.paths` answers for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.answers import NoConvergence
+from btqueue.network.open_paths.reduced import Reduced, reduced
+from btqueue.network.open_paths.waits import Streams, Visits, crossed, in_a_row, loads, visits_of, waits
+from btqueue.network.overload import offered_loads
+from btqueue.network.paths import model as greedy_paths
+from btqueue.network.paths.covers import PATHS, not_paths
+from btqueue.network.piconet import model as piconet
+from btqueue.network.piconet.sources import Source, answers_of, batches
+from btqueue.scenario import Scenario
+from btqueue.scenario.bounds import law_of, segments_of, window_of
+from btqueue.scenario.scope import Scope, problems_of
+from btqueue.scenario.topology import topology
+
+Vector = NDArray[np.float64]
+
+LIGHT = 1e-3
+"""Share of the loads at which nothing waits."""
+CARRIED = 0.995
+"""Share of a load that is all of it."""
+FULL = 0.98
+"""Load of a medium from which on its queue is without end."""
+SURELY = 1.1
+"""Loads over a greedy sender's goodput from which on a sender is always busy."""
+RARE = 1e-4
+"""Share of the segments that overflow a buffer, from which on they count."""
+DEVIATIONS = 4.0
+"""Of round trips, that a timer waits beyond their mean (RFC 6298)."""
+
+
+class Air(NamedTuple):
+    """What the air adds, shape (flows,): round trip, delay, and the waits of the round trip in both."""
+
+    rtt_s: Vector
+    delay_s: Vector
+    wait_s: Vector
+    metrics: dict[str, Any]
+    warnings: list[str]
+    utilisation: float
+
+
+def answer(scenario: Scenario) -> tuple[dict, dict]:
+    """Return metrics and notes, as `btqueue.network.answers` describes them.
+
+    Raises:
+        NoConvergence: the load is not carried, and greedy senders in its place have no answer.
+    """
+    visits, streams = visits_of(scenario), streams_of(scenario)
+    flows = len(streams.rate)
+    media = {str(name): float(loads(visits, streams)[visits.medium == name].sum()) for name in visits.medium}
+    busiest = max(media.values())
+    if busiest >= FULL:
+        return _not_carried(scenario)
+    air = _air(scenario, streams)
+    if air is None:
+        return _not_carried(scenario)
+    answered = scenario.transport.protocol == "tcp"
+    by_stream, passing = waits(visits, streams), crossed(scenario, visits)
+    waiting, before = (
+        np.array(
+            [
+                in_a_row(visits, by_stream, (visits.flow == flow) & which, air.wait_s[flow], passing)
+                for flow in range(flows)
+            ]
+        )
+        for which in (np.ones_like(visits.back), ~visits.back)
+    )
+    rtt = air.rtt_s + visits.lone_s(flows) + waiting
+    windows = np.array([window_of(scenario, flow) for flow in topology(scenario).flows])
+    if answered and (streams.rate * rtt > windows).any():
+        return _not_carried(scenario)
+    metrics: dict[str, Any] = {
+        "goodput_kbps": offered_loads(scenario),
+        "throughput_kbps": offered_loads(scenario),
+        "delay_s": air.delay_s + visits.lone_s(flows, back=False) + before,
+        "segment_loss": np.zeros(flows),
+    } | {name: air.metrics[name] for name in ("slot_utilisation", "cycle_s") if name in air.metrics}
+    if answered:
+        metrics |= {"rtt_s": rtt} | {
+            name: np.zeros(flows) for name in ("timeouts_per_s", "fast_retransmits_per_s")
+        }
+    return metrics, {
+        "method": "queueing: media in a row before and behind a piconet of polled queues",
+        "converged": True,
+        "residual": 0.0,
+        "utilisation": max(busiest, air.utilisation),
+        "warnings": [*air.warnings, *_doubts(scenario, visits, streams, by_stream, rtt, air)],
+    }
+
+
+def streams_of(scenario: Scenario) -> Streams:
+    """Return what the flows of a scenario send, if their loads are carried."""
+    plan, transport = topology(scenario), scenario.transport
+    number = np.array([segments_of(scenario, flow).number for flow in plan.flows], float)
+    kilobits = np.array([segments_of(scenario, flow).kilobits for flow in plan.flows])
+    laws = np.array([law_of(scenario, flow) for flow in plan.flows])
+    messages = offered_loads(scenario) / kilobits
+    source = Source((laws == "ibp") * 1.0, (laws == "periodic") * 1.0, number)
+    ahead = batches(source, np.array(scenario.traffic.scv), messages * SLOT_S).ahead
+    share = _answers(scenario, messages * number).share if transport.protocol == "tcp" else 0.0 * number
+    return Streams(messages * number, np.asarray(share), np.asarray(ahead), np.asarray(source.regular))
+
+
+def _answers(scenario: Scenario, rates: Vector) -> Any:
+    """Return what receivers make of segments, `btqueue.network.piconet.sources.Answers`."""
+    transport = scenario.transport
+    clock = transport.ack_clock if transport.delayed_ack else ""
+    return answers_of(rates, np.array(float(transport.ack_every_segments)), transport.ack_delay_s, clock)
+
+
+def _air(scenario: Scenario, streams: Streams) -> Air | None:
+    """Return what the air adds; None if it does not carry the loads.
+
+    Raises:
+        NoConvergence: the model of a piconet has no answer.
+    """
+    flows = len(streams.rate)
+    held = np.asarray(_answers(scenario, streams.rate).wait_s)
+    alone = reduced(scenario)
+    if alone is None:
+        jitter = np.full(flows, scenario.run.jitter_s)
+        return Air(held + jitter, jitter / 2.0, np.zeros(flows), {}, [], 0.0)
+    crossing = np.array(alone.flows)
+    metrics, notes = piconet.answer(alone.scenario)
+    if (metrics["goodput_kbps"] < CARRIED * offered_loads(scenario)[crossing]).any():
+        return None
+    light = _light(alone)
+    unloaded, _ = piconet.answer(light)
+    name = "rtt_s" if scenario.transport.protocol == "tcp" else "delay_s"
+    if lacks := [one for one in {name, "delay_s"} if one not in metrics or one not in unloaded]:
+        raise NoConvergence(f"the model of a piconet has no {' and no '.join(sorted(lacks))} here")
+    rtt, delay, wait = held + scenario.run.jitter_s, np.full(flows, scenario.run.jitter_s / 2.0), np.zeros(flows)
+    rtt[crossing] = metrics.get("rtt_s", 0.0)
+    delay[crossing] = metrics["delay_s"]
+    held_light = np.asarray(_answers(scenario, LIGHT * streams.rate).wait_s)
+    kept = (held - held_light)[crossing] if name == "rtt_s" else 0.0
+    wait[crossing] = np.maximum(metrics[name] - unloaded[name] - kept, 0.0)
+    return Air(rtt, delay, wait, metrics, list(notes["warnings"]), float(notes.get("utilisation", 0.0)))
+
+
+def _light(alone: Reduced) -> Scenario:
+    """Return a piconet in which single segments come so seldom that none waits."""
+    scenario = alone.scenario
+    flows = [
+        flow.model_dump(by_alias=True, exclude_none=True) | {"law": "poisson", "load_kbps": LIGHT * load}
+        for flow, load in zip(scenario.network.flows, offered_loads(scenario), strict=False)
+        if not isinstance(flow, str)
+    ]
+    size = min(scenario.traffic.message_bytes, scenario.transport.mss_bytes)
+    return scenario.changed(
+        {"network.flows": [flow | ({"message_bytes": size} if "message_bytes" in flow else {}) for flow in flows],
+         "traffic.source": "poisson", "traffic.message_bytes": size}
+    )  # fmt: skip
+
+
+def _not_carried(scenario: Scenario) -> tuple[dict, dict]:
+    """Return the answer for senders that always have data.
+
+    Raises:
+        NoConvergence: there is none.
+    """
+    if scenario.transport.protocol != "tcp":
+        raise NoConvergence("more datagrams are offered than outside links and piconet carry")
+    changes: dict[str, Any] = {"traffic.source": "greedy"}
+    if not isinstance(scenario.network.flows, str):
+        changes["network.flows"] = [
+            flow.model_dump(by_alias=True, exclude_none=True) | ({"law": "greedy"} if flow.law else {})
+            for flow in scenario.network.flows
+        ]
+    greedy = scenario.changed(changes)
+    if lacks := problems_of(Scope("the model of paths over outside links", PATHS, not_paths), greedy):
+        raise NoConvergence(f"the load is not carried, and for senders that always have data: {lacks[0].message}")
+    metrics, notes = greedy_paths.answer(greedy)
+    doubts = list(notes["warnings"])
+    if (offered_loads(scenario) < SURELY * metrics["goodput_kbps"]).any():
+        doubts.append(
+            f"loads are less than {SURELY:g} times as high as greedy senders' goodput: senders have nothing to "
+            "send at times, which is not in the model"
+        )
+    metrics["goodput_kbps"], metrics["throughput_kbps"] = (
+        np.minimum(metrics[name], offered_loads(scenario) if name == "goodput_kbps" else np.inf)
+        for name in ("goodput_kbps", "throughput_kbps")
+    )
+    return metrics, {**notes, "warnings": doubts, "method": f"not carried, as greedy: {notes['method']}"}
+
+
+def _doubts(
+    scenario: Scenario, visits: Visits, streams: Streams, by_stream: Vector, rtt: Vector, air: Air
+) -> list[str]:
+    """Return what makes the answer uncertain."""
+    found = []
+    windows = np.array([window_of(scenario, flow) for flow in topology(scenario).flows])
+    answered = scenario.transport.protocol == "tcp"
+    most = np.inf if not answered else float(windows.sum())
+    for name in np.unique(visits.medium):
+        here = visits.medium == name
+        load = float(loads(visits, streams)[here].sum())
+        places, batch = float(visits.places[here].min()), float(streams.ahead[visits.flow[here]].max())
+        # in heavy traffic the queue of M^X/D/1 is exponential, of mean rho (2 a + 1) / (2 (1 - rho))
+        mean = load * (2.0 * batch + 1.0) / (2.0 * (1.0 - load)) + batch
+        over = load * float(np.exp(-places / max(mean, 1e-12)))
+        if most > places and over > RARE:
+            found.append(
+                f"a buffer of {places:.0f} packets before an outside link overflows, about {over:.1g} of the "
+                "segments: what TCP makes of that is not in the model"
+            )
+    if not answered:
+        return found
+    sizes = 2.0 * streams.ahead + 1.0
+    if (sizes > windows).any() and sizes.max() > 1.0:
+        found.append(
+            f"messages come in batches of {sizes.max():.0f} segments, more than a window holds: round trips are "
+            "least certain"
+        )
+    waiting = air.wait_s + by_stream[:, :].sum(axis=1).max(initial=0.0)
+    least = scenario.transport.min_rto_s
+    if (rtt + DEVIATIONS * waiting > np.maximum(least, rtt)).any() and (rtt + DEVIATIONS * waiting > least).any():
+        late = float((rtt + DEVIATIONS * waiting).max())
+        if late > least and waiting.max() > 0.2 * rtt.max():
+            found.append(
+                f"round trips deviate by about {waiting.max():.2g} s, and may outlast the least timeout, {least:g} s: "
+                "timers that expire too early are not in the model"
+            )
+    return found
