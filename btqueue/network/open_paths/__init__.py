@@ -1,1 +1,1 @@
-"""Loads over outside links and at most one piconet: TCP or datagrams that the network carries, or does not."""
+"""Loads over outside links and at most one piconet, carried or not."""

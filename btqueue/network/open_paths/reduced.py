@@ -74,5 +74,6 @@ def _is_back(flow: FlowPlan, number: int) -> bool:
 
 def _between(plan: Topology, flow: FlowPlan, hops: tuple[Hop, ...]) -> Flow:
     """Return a flow with its ends in the piconet."""
-    ends = {"source": plan.nodes[hops[0].source], "target": plan.nodes[hops[-1].target]}
-    return flow.spec.model_copy(update=ends) if flow.spec else Flow(**ends)
+    source, target = plan.nodes[hops[0].source], plan.nodes[hops[-1].target]
+    plain = Flow(source=source, target=target)
+    return flow.spec.model_copy(update={"source": source, "target": target}) if flow.spec else plain

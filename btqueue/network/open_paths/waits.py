@@ -1,12 +1,14 @@
 r"""Waits of segments and acknowledgements for the media outside.
 
-**One medium.** A visit finds the work of all streams and what that begets: with loads :math:`\rho_j`, constant
-services :math:`s_j` and batches of which :math:`a_j` segments are ahead of a segment, it waits
+**One medium.** A visit finds the work of all streams and what that begets: with loads :math:`\rho_j`,
+constant services :math:`s_j` and batches of which :math:`a_j` segments are ahead of a segment, it waits
 
 .. math:: \sum_j \rho_j \frac{s_j (2 a_j + 1)}{2}\, g + a s
 
 with :math:`g = 1/(1-\rho)` for Poisson streams, and that of `piconet.sources.growth` for periodic ones, each
-without itself (Pollaczek & Khinchine; Burke 1975; Eckberg 1979).
+without itself (Pollaczek & Khinchine; Burke 1975; Eckberg 1979). Ports that take turns share these waits as
+:math:`1 - \rho + \rho_p`, with the load :math:`\rho_p` of the own port, so that their mean by work stays what
+it is (O. J. Boxma and B. Meister, Performance Evaluation 7, 1987, without switching).
 
 **Several in a row.** What passes constant servers one after the other waits as long in all as it would wait
 at the slowest alone, whatever the arrivals (H. D. Friedman, Oper. Res. 13, 1965): the others only space out
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +32,7 @@ from btqueue.scenario.bounds import segments_of
 from btqueue.scenario.topology import topology
 
 Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Visits:
     Attributes:
         flow: number of the flow.
         medium: name.
+        port: its queue before the medium.
         service_s: time on the wire.
         back: whether acknowledgements visit.
         places: packets that may wait there.
@@ -46,8 +51,9 @@ class Visits:
 
     flow: NDArray[np.int64]
     medium: NDArray[np.str_]
+    port: NDArray[np.str_]
     service_s: Vector
-    back: NDArray[np.bool_]
+    back: Flags
     places: Vector
     delay_s: Vector
 
@@ -70,17 +76,13 @@ def visits_of(scenario: Scenario) -> Visits:
             for hop in way:
                 if hop.kind == "outside":
                     link = plan.outside[hop.index].link
-                    rows.append(
-                        (
-                            *(number, medium_of(plan, hop, False), wire_s(scenario, link, bytes_), back),
-                            *(link.buffer_packets, link.delay_s + link.jitter_s),
-                        )
-                    )
-    flow, medium, service, back, places, delay = zip(*rows, strict=True)
-    return Visits(
-        np.array(flow), np.array(medium), np.array(service), np.array(back, bool),
-        np.array(places, float), np.array(delay, float),
-    )  # fmt: skip
+                    where = (medium_of(plan, hop, False), f"{hop.index} from {hop.source}")
+                    times = (wire_s(scenario, link, bytes_), link.delay_s + link.jitter_s)
+                    rows.append((number, *where, *times, back, link.buffer_packets))
+    flow, medium, port, service, delay, back, places = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    return Visits(flow, medium, port, service, back, places.astype(float), delay)
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,13 @@ def waits(visits: Visits, streams: Streams) -> Vector:
     found = visits.medium[:, None] == visits.medium
     itself = np.eye(len(rho)) * regular  # a periodic stream never meets itself
     met = found * (1.0 - itself)
-    grown = np.array([growth(row * rho, regular) for row in met])
+    grown = np.array([float(growth(jnp.array(row * rho), jnp.array(regular))) for row in met])
     work = rho * visits.service_s * (2.0 * ahead + 1.0) / 2.0
-    return met * work * grown[:, None] + np.diag(ahead * visits.service_s)
+    at_port = (visits.port[:, None] == visits.port) @ rho
+    at_medium = found @ rho
+    turns = 1.0 - at_medium + at_port
+    turns = turns * at_medium / (found @ (rho * turns))
+    return met * work * (grown * turns)[:, None] + np.diag(ahead * visits.service_s)
 
 
 def crossed(scenario: Scenario, visits: Visits) -> dict[str, set[int]]:
@@ -130,7 +136,7 @@ def crossed(scenario: Scenario, visits: Visits) -> dict[str, set[int]]:
 
 
 def in_a_row(
-    visits: Visits, by_stream: Vector, mine: NDArray[np.bool_], air_s: float, passing: dict[str, set[int]]
+    visits: Visits, by_stream: Vector, mine: Flags, air_s: float, passing: dict[str, set[int]]
 ) -> float:
     """Return what a path waits for its media outside (s), beside its waits on the air.
 
