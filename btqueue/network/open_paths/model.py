@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.open_paths.reduced import Reduced, reduced
-from btqueue.network.open_paths.waits import Streams, Visits, crossed, in_a_row, loads, visits_of, waits
+from btqueue.network.open_paths.reduced import Reduced, reduced, routes_of
+from btqueue.network.open_paths.waits import (
+    Streams,
+    Visits,
+    crossed,
+    in_a_row,
+    loads,
+    visits_of,
+    waits,
+    within_windows,
+)
 from btqueue.network.overload import offered_loads
 from btqueue.network.paths import model as greedy_paths
 from btqueue.network.paths.covers import PATHS, not_paths
@@ -34,6 +43,8 @@ LIGHT = 1e-3
 """Share of the loads at which nothing waits."""
 CARRIED = 0.995
 """Share of a load that is all of it."""
+MOMENT_S = 1e-9
+"""That layers hold an acknowledgement which comes at any time."""
 FULL = 0.98
 """Load of a medium from which on its queue is without end."""
 SURELY = 1.1
@@ -79,17 +90,19 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         return _not_carried(scenario)
     answered = scenario.transport.protocol == "tcp"
     by_stream, passing = waits(visits, streams), crossed(scenario, visits)
+    windows = np.array([float(window_of(scenario, flow)) for flow in topology(scenario).flows])
+    lone = air.rtt_s - air.wait_s + visits.lone_s(flows)
+    in_network = within_windows(visits, streams, by_stream, windows, lone) if answered else by_stream
     waiting, before = (
         np.array(
             [
-                in_a_row(visits, by_stream, (visits.flow == flow) & which, air.wait_s[flow], passing)
+                in_a_row(visits, waited, (visits.flow == flow) & which, air.wait_s[flow], passing)
                 for flow in range(flows)
             ]
         )
-        for which in (np.ones_like(visits.back), ~visits.back)
+        for waited, which in ((in_network, np.ones_like(visits.back)), (by_stream, ~visits.back))
     )
     rtt = air.rtt_s + visits.lone_s(flows) + waiting
-    windows = np.array([window_of(scenario, flow) for flow in topology(scenario).flows])
     if answered and (streams.rate * rtt > windows).any():
         return _not_carried(scenario)
     metrics: dict[str, Any] = {
@@ -107,7 +120,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "converged": True,
         "residual": 0.0,
         "utilisation": max(busiest, air.utilisation),
-        "warnings": [*air.warnings, *_doubts(scenario, visits, streams, rtt, rtt - air.wait_s - waiting)],
+        "warnings": [*air.warnings, *_doubts(scenario, visits, streams, rtt, lone)],
     }
 
 
@@ -146,25 +159,23 @@ def _air(scenario: Scenario, streams: Streams) -> Air | None:
     if alone is None:
         jitter = np.full(flows, scenario.run.jitter_s)
         return Air(held + jitter, jitter / 2.0, np.zeros(flows), {}, [], 0.0)
-    crossing = np.array(alone.flows)
-    metrics, notes = piconet.answer(alone.scenario)
+    crossing, back_later = np.array(alone.flows), _ends_outside(scenario)
+    found = {later: _on_air(alone, scenario, later=later) for later in dict.fromkeys(back_later[crossing])}
+    metrics, _, notes = next(iter(found.values()))
     if (metrics["goodput_kbps"] < CARRIED * offered_loads(scenario)[crossing]).any():
         return None
-    light = _light(alone)
-    unloaded, _ = piconet.answer(light)
     name = "rtt_s" if scenario.transport.protocol == "tcp" else "delay_s"
-    if lacks := [one for one in {name, "delay_s"} if one not in metrics or one not in unloaded]:
-        raise NoConvergence(f"the model of a piconet has no {' and no '.join(sorted(lacks))} here")
-    rtt, delay, wait = (
-        held + scenario.run.jitter_s,
-        np.full(flows, scenario.run.jitter_s / 2.0),
-        np.zeros(flows),
-    )
-    rtt[crossing] = metrics.get("rtt_s", 0.0)
-    delay[crossing] = metrics["delay_s"]
+    rtt, wait = held + scenario.run.jitter_s, np.zeros(flows)
+    delay = np.full(flows, scenario.run.jitter_s / 2.0)
     held_light = np.asarray(_answers(scenario, LIGHT * streams.rate).wait_s)
-    kept = (held - held_light)[crossing] if name == "rtt_s" else 0.0
-    wait[crossing] = np.maximum(metrics[name] - unloaded[name] - kept, 0.0)
+    for later, (loaded, unloaded, _) in found.items():
+        if lacks := [one for one in (name, "delay_s") if one not in loaded or one not in unloaded]:
+            raise NoConvergence(f"the model of a piconet has no {lacks[0]} here")
+        chosen = back_later[crossing] == later
+        kept = (held - held_light)[crossing] if name == "rtt_s" else 0.0
+        waited = np.maximum(loaded[name] - unloaded[name] - kept, 0.0)
+        for values, new in ((rtt, loaded[name]), (delay, loaded["delay_s"]), (wait, waited)):
+            values[crossing[chosen]] = np.broadcast_to(new, crossing.shape)[chosen]
     use = float(notes.get("utilisation", 0.0))
     warnings = list(notes["warnings"])
     if _by_one_peripheral(alone.scenario) and use > HUB:
@@ -174,6 +185,22 @@ def _air(scenario: Scenario, streams: Streams) -> Air | None:
             "the other"
         )
     return Air(rtt, delay, wait, metrics, warnings, use)
+
+
+def _ends_outside(scenario: Scenario) -> NDArray[np.bool_]:
+    """Return of which flows acknowledgements come to the piconet from outside, shape (flows,)."""
+    return np.array([route[-1].kind == "outside" for route in routes_of(topology(scenario))])
+
+
+def _on_air(alone: Reduced, scenario: Scenario, *, later: bool) -> tuple[dict, dict, dict]:
+    """Return metrics of a piconet with its loads, and with light ones, and the notes of the first.
+
+    `later`: acknowledgements come at any time, not with the segment, as if layers held them for a moment.
+    """
+    held = {"transport.tcp_delay_s": MOMENT_S} if later and scenario.transport.protocol == "tcp" else {}
+    metrics, notes = piconet.answer(alone.scenario.changed(held))
+    unloaded, _ = piconet.answer(_light(alone).changed(held))
+    return metrics, unloaded, notes
 
 
 def _by_one_peripheral(scenario: Scenario) -> bool:

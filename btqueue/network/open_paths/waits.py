@@ -128,6 +128,27 @@ def waits(visits: Visits, streams: Streams) -> Vector:
     return met * work * (grown * turns)[:, None] + np.diag(ahead * visits.service_s)
 
 
+def within_windows(
+    visits: Visits, streams: Streams, by_stream: Vector, windows: Vector, lone_s: Vector
+) -> Vector:
+    """Return the waits in the network, of which windows keep a part at the senders, (visits, visits).
+
+    Of a flow no more than a window is before a visit, and of the own flow what is not on the way of a lone
+    segment (s, `lone_s`), or half of a window that comes at once. Waits are taken for exponential, if there
+    is one: as often as a medium is busy, or a segment is not the first of its batch.
+    """
+    rho = loads(visits, streams)
+    busy = (visits.medium[:, None] == visits.medium) @ rho
+    flow, own = visits.flow, visits.flow[:, None] == visits.flow
+    waits_at_all = np.where(own, 1.0 - (1.0 - busy) / (1.0 + 2.0 * streams.ahead[flow]), busy[:, None])
+    window, service = windows[flow], visits.service_s
+    beside = np.maximum(window * service - lone_s[flow], (window - 1.0) / 2.0 * service)
+    most = np.where(own, beside, window * service)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = -np.expm1(-most * waits_at_all / by_stream)
+    return np.where(by_stream > 0.0, by_stream * kept, 0.0)
+
+
 def crossed(scenario: Scenario, visits: Visits) -> dict[str, set[int]]:
     """Return the flows that pass each medium, and the air."""
     passing = {str(name): set(visits.flow[visits.medium == name].tolist()) for name in visits.medium}
