@@ -51,6 +51,8 @@ SURELY = 1.1
 """Loads over a greedy sender's goodput from which on a sender is always busy."""
 RARE = 1e-4
 """Share of the segments that overflow a buffer, from which on they count."""
+MUCH = 0.1
+"""Share of the waits that windows keep at senders, up to which how a window is filled makes no difference."""
 DEVIATIONS = 4.0
 """Of round trips, that a timer waits beyond their mean (RFC 6298)."""
 UNSTEADY = 0.2
@@ -103,6 +105,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         for waited, which in ((in_network, np.ones_like(visits.back)), (by_stream, ~visits.back))
     )
     rtt = air.rtt_s + visits.lone_s(flows) + waiting
+    mine = visits.flow[:, None] == np.arange(flows)
+    cut = 1.0 - (in_network.sum(axis=1) @ mine) / np.maximum(by_stream.sum(axis=1) @ mine, 1e-12)
     if answered and (streams.rate * rtt > windows).any():
         return _not_carried(scenario)
     metrics: dict[str, Any] = {
@@ -120,7 +124,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "converged": True,
         "residual": 0.0,
         "utilisation": max(busiest, air.utilisation),
-        "warnings": [*air.warnings, *_doubts(scenario, visits, streams, rtt, lone)],
+        "warnings": [*air.warnings, *_of_cuts(cut), *_doubts(scenario, visits, streams, rtt, lone)],
     }
 
 
