@@ -262,6 +262,16 @@ def _not_carried(scenario: Scenario) -> tuple[dict, dict]:
     return metrics, {**notes, "warnings": doubts, "method": f"not carried, as greedy: {notes['method']}"}
 
 
+def _of_cuts(cut: Vector) -> list[str]:
+    """Return a doubt where windows keep much of the waits at the senders; shape (flows,)."""
+    if not (most := float(cut.max(initial=0.0))) > MUCH:
+        return []
+    return [
+        f"windows keep {most:.0%} of the waits for outside links at the senders: above {MUCH:.0%} round "
+        "trips have been up to 35 % long"
+    ]
+
+
 def _doubts(scenario: Scenario, visits: Visits, streams: Streams, rtt: Vector, lone: Vector) -> list[str]:
     """Return what makes the answer uncertain."""
     found = []
