@@ -616,7 +616,11 @@ def plan_of(kind: str) -> Plan:
     return bt.network.plan(scenarios[kind])
 
 
-@pytest.mark.parametrize("kind", ["ring", "unlike", "lossy"])
+OF_KINDS = ["ring", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("unlike", "lossy"))]
+"""Each kind compiles for a minute."""
+
+
+@pytest.mark.parametrize("kind", OF_KINDS)
 def test_derivatives_are_those_of_the_answers(kind):
     """Implicit against central differences; a whole number of packets is where two slopes meet."""
     plan = plan_of(kind)

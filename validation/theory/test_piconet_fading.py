@@ -108,6 +108,7 @@ def test_the_variance_of_a_mean_over_two_states(changes):
     assert float(shrinkage(jax.numpy.asarray(changes))) == pytest.approx(exact, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.long
 def test_derivatives_are_those_of_the_answer():
     plan = Plan(star(), apart=False)
     slopes = plan.slopes(["rtt_s"])["rtt_s"]

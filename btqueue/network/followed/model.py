@@ -39,7 +39,6 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "method": "followed: all connections from event to event; messages, delays and errors by chance",
         "converged": True,
         "residual": max(found.goodput_error, found.trip_error, found.ends),
-        "iterations": found.counts.steps,
         "warnings": warnings(found),
     }
     return metrics_of(found), notes
