@@ -4,13 +4,12 @@ From the ground up:
 
 * `laws`: probability vectors on the slots (`lattice`), with the mass beyond their end;
 * `traffic`: what comes, batches of packets (`arrivals`);
-* `chains`: Markov chains (`markov`, `absorbing`, `birth_death`, `quasi_birth_death`);
 * `single`: one queue (`single_queue`, `finite_queue`, `two_speed_server`);
 * `vacations`: one queue with room for K whose server goes away;
 * `polling`: one server for several queues, and the law that their waits keep (`conservation`);
 * `closed_forms`, `traffic_forms`: where there are formulas.
 
-`fixed_point` and `implicit` iterate and differentiate what is iterated.
+`elimination` finds stationary laws; `fixed_point` and `implicit` iterate, and differentiate a root.
 
 Every public function computes in double precision, whatever the caller's JAX precision.
 """

@@ -1,14 +1,10 @@
-"""What the queueing models raise, and the checks of arguments they share."""
+"""The checks of arguments that the queueing models share."""
 
 from typing import Any
 
 import jax
 import numpy as np
 from jax.core import Tracer
-
-
-class ConvergenceError(RuntimeError):
-    """A fixed point was not reached within the iterations allowed."""
 
 
 def is_traced(*values: Any) -> bool:

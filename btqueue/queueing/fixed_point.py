@@ -1,4 +1,4 @@
-"""Iterations to a fixed point: one step of Anderson's method, and what is said where one stops too early."""
+"""Iterations to a fixed point: one step of Anderson's method."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
-
-from btqueue.queueing.errors import ConvergenceError, is_traced
 
 HISTORY = 6  # steps that an accelerated iteration looks back on
 
@@ -56,12 +54,3 @@ def accelerated_step(step: Callable[[Array], Array], now: Acceleration) -> Accel
     return Acceleration(
         image - weights @ (by_input + by_change), inputs, changes, residual, now.iterations + 1
     )
-
-
-def require_converged(residual: Array, iterations: Array, tolerance: float) -> None:
-    """Raise `ConvergenceError` if a finished iteration stopped above its tolerance."""
-    if not is_traced(residual) and not bool(residual <= tolerance):
-        raise ConvergenceError(
-            f"no stationary law after {int(iterations)} iterations: the last one changed it by "
-            f"{float(residual):.3g}, {tolerance:.3g} is asked for"
-        )

@@ -1,8 +1,6 @@
-"""Solutions found by iteration, differentiated by the implicit function theorem.
+"""Roots found by any search, differentiated by the implicit function theorem.
 
-Where ``x = f(x, p)``, the derivative solves ``(I - f_x) x' = f_p p'``: one linear system, whatever the number
-of iterations that led to ``x``. It is solved by the same iteration, which converges at the same rate, forward
-and transposed alike.
+Where ``r(x, p) = 0``, the derivative solves ``r_x x' = -r_p p'``: one linear system, however ``x`` was found.
 """
 
 from collections.abc import Callable
@@ -11,71 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
 Tree = Any
 Step = Callable[[Tree, Tree], Tree]
-
-
-def distance(first: Tree, second: Tree) -> Array:
-    """Sum of the absolute differences of all entries."""
-    gaps = jax.tree.map(lambda a, b: jnp.abs(a - b).sum(), first, second)
-    return jax.tree.reduce(jnp.add, gaps)
-
-
-def _repeat(step: Callable[[Tree], Tree], start: Tree, tolerance: float, most: int) -> tuple[Tree, Array]:
-    def unfinished(carry: tuple[Tree, Array, Array]) -> Array:
-        _, gap, count = carry
-        return (gap > tolerance) & (count < most)
-
-    def advance(carry: tuple[Tree, Array, Array]) -> tuple[Tree, Array, Array]:
-        state, _, count = carry
-        new = step(state)
-        return new, distance(new, state), count + 1
-
-    state, _, count = jax.lax.while_loop(unfinished, advance, (start, jnp.asarray(jnp.inf), jnp.asarray(0)))
-    return state, count
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 3, 4))
-def stationary_state(
-    step: Step, parameters: Tree, start: Tree, tolerance: float, most: int
-) -> tuple[Tree, Array]:
-    """Iterate ``state = step(state, parameters)`` until it changes by less than ``tolerance``.
-
-    Returns the state and the iterations taken, at most ``most``; whether that was enough is for the caller to
-    see from ``distance(step(state, parameters), state)``. Differentiable in ``parameters`` both ways; the
-    start has no influence. ``step`` must contract near the solution.
-    """
-    return _repeat(lambda state: step(state, parameters), start, tolerance, most)
-
-
-@stationary_state.defjvp
-def _stationary_state_jvp(
-    step: Step, tolerance: float, most: int, primals: tuple[Tree, Tree], tangents: tuple[Tree, Tree]
-) -> tuple[tuple[Tree, Array], tuple[Tree, np.ndarray]]:
-    parameters, start = primals
-    state, count = stationary_state(step, parameters, start, tolerance, most)
-    _, pushed = jax.jvp(lambda p: step(state, p), (parameters,), (tangents[0],))
-
-    def without_feedback(change: Tree) -> Tree:
-        _, fed_back = jax.jvp(lambda x: step(x, parameters), (state,), (change,))
-        return jax.tree.map(jnp.subtract, change, fed_back)
-
-    def solve(operator: Callable[[Tree], Tree], right: Tree) -> Tree:
-        def improve(change: Tree) -> Tree:
-            return jax.tree.map(lambda x, b, ax: x + b - ax, change, right, operator(change))
-
-        scale = jnp.maximum(distance(right, jax.tree.map(jnp.zeros_like, right)), 1e-300)
-        unit = jax.tree.map(lambda b: b / scale, right)  # so that the tolerance is relative
-        right = unit
-        found, _ = _repeat(improve, unit, 1e-3 * tolerance, most)
-        return jax.tree.map(lambda x: scale * x, found)
-
-    change = jax.lax.custom_linear_solve(without_feedback, pushed, solve, solve)
-    return (state, count), (change, np.zeros((), dtype=jax.dtypes.float0))
 
 
 Evaluated = tuple[Tree, tuple[Tree, Tree]]

@@ -7,8 +7,8 @@
     >>> print(wait.function("lambda", "b", "b_2", "k")(0.125, 6, 36, 1))
     9.0
 
-Every entry names its *twin*: the function of the package that computes the same number in another way,
-against which it is tested. SymPy is imported when an expression is first asked for.
+Every entry names its *twin*: the function of the package, or the method, that computes the same number
+in another way, against which it is tested. SymPy is imported when an expression is first asked for.
 """
 
 import inspect
@@ -119,8 +119,8 @@ _ANSWERS = (
 )
 
 
-ABSORBING = "btqueue.queueing.chains.absorbing.absorption"
-"""Twin of what follows from a chain that ends: attempts until an answer, slots until a source goes on."""
+CHAIN = "its Markov chain, solved in numbers"
+"""Twin of entries that need a chain of a few states: an M/M/1/K queue, attempts until an answer, a source."""
 
 
 def _queueing_entries() -> list[ClosedForm]:
@@ -140,7 +140,7 @@ def _queueing_entries() -> list[ClosedForm]:
             "loss, M/M/1/K",
             "1",
             build=partial(_expression, queueing.lost_share),
-            twin=here + "chains.birth_death.mmck_queue",
+            twin=CHAIN,
         ),
         queue(
             "throughput, saturated cycle",
@@ -161,7 +161,7 @@ def _queueing_entries() -> list[ClosedForm]:
         ("interrupted source, rate", "packets/slot", traffic.interrupted_rate),
         ("interrupted source, variation", "1", traffic.interrupted_scv),
     ):
-        entries.append(source(name, unit, build=partial(_expression, form), twin=ABSORBING))
+        entries.append(source(name, unit, build=partial(_expression, form), twin=CHAIN))
     for name, unit, form in _ANSWERS:
         entries.append(source(name, unit, build=partial(_answer, form), twin="numerical integration"))
     entries.append(
@@ -186,7 +186,7 @@ def _radio_entries() -> list[ClosedForm]:
                 radio(f"packet error rate, {packet.name} {bits}", "1", build=partial(form, packet), twin=twin)
             )
         build = partial(channel.goodput, packet)
-        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=ABSORBING))
+        entries.append(radio(f"goodput, {packet.name}", "kbit/s", build=build, twin=CHAIN))
     data, ack = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]], [PACKET_TYPES["DH3"]]
     entries += [
         radio(
@@ -201,8 +201,8 @@ def _radio_entries() -> list[ClosedForm]:
             build=partial(channel.independent_success, data + ack, hops=2),
             twin=here + "packet_trains.train_success",
         ),
-        radio("attempts", "1", build=channel.expected_attempts, twin=ABSORBING),
-        radio("delivered within R attempts", "1", build=_within, twin=ABSORBING),
+        radio("attempts", "1", build=channel.expected_attempts, twin=CHAIN),
+        radio("delivered within R attempts", "1", build=_within, twin=CHAIN),
     ]
     ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
     for fast, robust in itertools.pairwise(ladder):

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_root_rate
-    from btqueue.transport.newreno_chain import Growth, Variant
     from btqueue.transport.tcp_law import LawRates, NoLaw, TcpLaw, law, law_rates
 
 __all__ = [
-    "Growth",
     "LawRates",
     "NoLaw",
     "TcpLaw",
-    "Variant",
     "law",
     "law_rates",
     "pftk_rate",
@@ -29,7 +26,6 @@ __all__ = [
 
 _HOME = {
     "closed_forms": ("pftk_rate", "pftk_short_rate", "square_root_rate"),
-    "newreno_chain": ("Growth", "Variant"),
     "tcp_law": ("LawRates", "NoLaw", "TcpLaw", "law", "law_rates"),
 }
 

@@ -1,16 +1,16 @@
-"""A greedy NewReno sender and its receiver as a deterministic machine, for models that follow one connection.
+"""A greedy NewReno sender as a deterministic machine, for models that follow one connection.
 
 It answers, for a given order of acknowledgements and expiries, which segments are sent. There is no
 randomness and no network in it; times are in seconds, numbers and windows in segments. Rules: RFC 5681, RFC
 6582 (full ACK to ssthresh) and RFC 6298 with timestamps and one timer that every new acknowledgement
 restarts.
 
-The rules are functions of a sender that has the attributes of `Sender`: that class in Python, a record of an
-array in compiled code.
+The rules are functions of a sender: a record of an array in compiled code, or any object with the same names.
+`una`, `nxt` and `highest` are the oldest segment not acknowledged, the next one, and one past the highest ever
+sent; `deadline` is when the timer expires, and `backoff` whether it doubles. The others are those of the RFCs.
 """
 
-from dataclasses import dataclass, field
-from math import inf, isnan, nan
+from math import inf, isnan
 
 NO_SEGMENT = -1
 
@@ -67,14 +67,6 @@ def go_back(sender, now):
     sender.deadline = now + sender.rto
 
 
-def let_out(sender, now):
-    """Count the new segments that the window lets out as sent; return how many they are."""
-    window = min(sender.cwnd, float(sender.receive_window))
-    count = max(0, int(sender.una + window) - sender.nxt)
-    sent_up_to(sender, sender.nxt + count, now)
-    return count
-
-
 def sent_up_to(sender, nxt, now):
     """Note that all segments before `nxt` have been sent, and start the timer if it is not running."""
     if nxt > sender.nxt and sender.deadline == inf:
@@ -93,77 +85,3 @@ def smooth(smoothed, variation, rtt):
 def timeout(sender, smoothed, variation):
     """Return the retransmission timeout (RFC 6298) without backoff."""
     return min(max(smoothed + 4.0 * variation, sender.min_rto), sender.max_rto)
-
-
-@dataclass
-class Receiver:
-    """Cumulative acknowledgement; remembers what came out of order and which timestamp to echo."""
-
-    expected: int = 0
-    early: set[int] = field(default_factory=set)
-    echo: float = 0.0
-
-    def take(self, number: int, sent_at: float) -> tuple[int, float]:
-        """Take a segment; return the acknowledgement number and the echoed time of sending (RFC 7323)."""
-        if number <= self.expected:
-            self.echo = max(self.echo, sent_at)
-        if number >= self.expected:
-            self.early.add(number)
-        while self.expected in self.early:
-            self.early.remove(self.expected)
-            self.expected += 1
-        return self.expected, self.echo
-
-
-@dataclass
-class Sender:
-    """A sender that always has data; `deadline` is when its timer expires."""
-
-    receive_window: int
-    ssthresh: float
-    min_rto: float
-    max_rto: float
-    rto: float
-    backoff: bool = True
-    cwnd: float = 1.0
-    una: int = 0
-    nxt: int = 0
-    highest: int = 0
-    duplicates: int = 0
-    recover: int = -1
-    recovering: bool = False
-    deadline: float = inf
-    smoothed: float | None = None
-    variation: float = 0.0
-    timeouts: int = 0
-    fast_retransmits: int = 0
-
-    @property
-    def window(self) -> float:
-        """Segments that may be in flight."""
-        return min(self.cwnd, float(self.receive_window))
-
-    def sendable(self, now: float) -> list[int]:
-        """Return the new segments that the window lets out now, and count them as sent."""
-        first = self.nxt
-        return list(range(first, first + let_out(self, now)))
-
-    def acknowledge(self, number: int, echo: float, now: float) -> list[int]:
-        """Take an acknowledgement; return the segments to send because of it."""
-        if number > self.una:
-            self._sample(now - echo)
-        resend = answer(self, number, now)
-        return ([] if resend == NO_SEGMENT else [resend]) + self.sendable(now)
-
-    def expire(self, now: float) -> list[int]:
-        """The timer has expired: go back to the oldest segment; return it."""
-        go_back(self, now)
-        return self.sendable(now)
-
-    def _sent(self, nxt: int, now: float) -> None:
-        sent_up_to(self, nxt, now)
-
-    def _sample(self, rtt: float) -> None:
-        before = nan if self.smoothed is None else self.smoothed
-        self.smoothed, self.variation = smooth(before, self.variation, rtt)
-        self.rto = timeout(self, self.smoothed, self.variation)

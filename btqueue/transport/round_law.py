@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from btqueue.transport.newreno_chain import DUPLICATE_THRESHOLD
-from btqueue.transport.round_structure import RoundStructure
+from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, RoundStructure
 
 LOST, ACKNOWLEDGED, ACK_LOST = range(3)
 FORGOTTEN = 1e9

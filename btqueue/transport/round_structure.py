@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.newreno_chain import DUPLICATE_THRESHOLD, MAX_BACKOFF
-
 Integers = NDArray[np.int64]
 Entry = Any  # a number in one row of a table, or the column of all rows
 
+DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
+MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmission timer
 LARGEST_WINDOW = 16
 MOST_HOLES = 3
 """Segments lost in one window that recovery fills; with more the timer is taken to expire."""

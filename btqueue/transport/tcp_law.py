@@ -19,6 +19,7 @@ losses (one loss or two until a timeout; all acknowledgements of a round) is fac
 positive, smooth, and exact without losses. `validation/theory/make_tcp_laws.py` makes the tables.
 """
 
+from enum import StrEnum
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +28,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-
-from btqueue.transport.newreno_chain import Receiver
 
 TABLES = Path(__file__).with_name("tcp_laws.npz")
 UNIT = 2.0**-24
@@ -44,6 +43,15 @@ ROUNDS, TIMEOUTS, FAST_RETRANSMITS, TRANSMISSIONS, WINDOW, DELAYS = range(6)
 STAGES = 6
 DOUBLINGS = 16
 """Doublings of a timeout after which the cap must have been reached."""
+
+
+class Receiver(StrEnum):
+    """When a segment in order is acknowledged: at once, or every other one, with a timer for the rest."""
+
+    AT_ONCE = "at once"
+    LONG_TIMER = "delayed, a timer longer than a round"
+    SHORT_TIMER = "delayed, a timer shorter than a round"
+
 
 ENDINGS = {Receiver.AT_ONCE: "", Receiver.LONG_TIMER: "-long", Receiver.SHORT_TIMER: "-short"}
 """Of the names of laws."""

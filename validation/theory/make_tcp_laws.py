@@ -22,10 +22,10 @@ from tcp_chains.chain import compile_chain
 from tcp_chains.lockstep import SegmentCost, segment_cost
 from tcp_chains.loss_process import LossProcess
 from tcp_chains.lumping import lump
+from tcp_chains.newreno_chain import Variant
 from tcp_chains.reduced_chain import reduced_structure
 from tcp_chains.reduced_cost import reduced_cost
 
-from btqueue.transport.newreno_chain import Receiver, Variant
 from btqueue.transport.tcp_law import (
     EXACT_WINDOWS,
     LONGEST_WINDOW,
@@ -34,6 +34,7 @@ from btqueue.transport.tcp_law import (
     STAGES,
     TABLES,
     UNIT,
+    Receiver,
     law_name,
 )
 

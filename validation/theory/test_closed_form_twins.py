@@ -21,8 +21,6 @@ from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.saturation import closed_rate, saturated_slots
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.chains import birth_death, markov
-from btqueue.queueing.chains.absorbing import absorption, absorption_time
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
@@ -36,7 +34,7 @@ from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_ro
 
 FORMS = catalogue()
 SIX = lattice.point(6)
-FOUR_OR_EIGHT = lattice.from_points({4: 0.5, 8: 0.5})
+FOUR_OR_EIGHT = np.bincount([4, 8]) / 2
 TEN_TO_TWENTY = lattice.uniform(10, 20)
 THREE_OR_FIVE = {"l": 4.6, "l_2": 21.8}
 SERVICE = {"b": 6.0, "b_2": 40.0}
@@ -115,13 +113,25 @@ def bucket_capacity():
     return 1460 * 31250.0 / 307.8 / queue.load
 
 
+def stationary(generator):
+    """Stationary law of a chain in continuous time, from its balance and the sum of one."""
+    balance = np.vstack([generator.T, np.ones(len(generator))])
+    return np.linalg.lstsq(balance, np.eye(len(balance))[-1])[0]
+
+
+def steps(among):
+    """Mean and variance of the steps from state 0 until a chain leaves these states (Kemeny and Snell)."""
+    visits = np.linalg.inv(np.eye(len(among)) - among)
+    mean = visits.sum(axis=1)
+    return mean[0], (2 * visits[0] @ mean - mean[0]) - mean[0] ** 2
+
+
 def rate_and_variation(stop, go):
     """An interrupted source: share of the active slots, and the scv of the gaps, ``1 + p S`` slots each."""
-    law = markov.stationary_vector(np.array([[1 - stop, stop], [go, 1 - go]]))
-    idle = absorption(np.array([[1 - go]]), np.array([[go]]))
-    mean, variance = float(idle.mean_steps[0]), float(idle.variance_steps[0])
+    law = stationary(np.array([[-stop, stop], [go, -go]]))
+    mean, variance = steps([[1 - go]])
     gap = 1 + stop * mean
-    return float(law[0]), (stop * (variance + mean**2) - (stop * mean) ** 2) / gap**2
+    return law[0], (stop * (variance + mean**2) - (stop * mean) ** 2) / gap**2
 
 
 def on_off():
@@ -138,14 +148,13 @@ def link_attempts(detected, intact, acknowledged):
     """Undelivered, or delivered and not yet acknowledged: attempts until the acknowledgement arrives."""
     delivered = detected * intact
     among = [[1 - delivered, delivered * (1 - acknowledged)], [0, 1 - detected * acknowledged]]
-    ends = [[delivered * acknowledged], [detected * acknowledged]]
-    return absorption(np.array(among), np.array(ends)).mean_steps[0]
+    return steps(among)[0]
 
 
 def within(detected, intact, attempts):
     chance = detected * intact
-    law = absorption_time(np.ones(1), np.array([[1 - chance]]), np.array([chance]), attempts + 1)
-    return law.probabilities.sum()
+    goes_on = np.array([[1 - chance, chance], [0, 1]])
+    return np.linalg.matrix_power(goes_on, attempts)[0, 1]
 
 
 def goodput(packet, ber):
@@ -247,7 +256,7 @@ TWINS = {
     "conservation law, one-limited": Twin(TWO_QUEUES, lambda: conserved("limited"), TIGHT),
     "loss, M/M/1/K": Twin(
         {"rho": 0.9, "K": 7},
-        lambda: birth_death.mmck_queue(arrival_rate=0.9, service_rate=1.0, capacity=7).blocking,
+        lambda: stationary(0.9 * np.eye(8, k=1) + np.eye(8, k=-1) - np.diag([0.9] + 6 * [1.9] + [1]))[-1],
         TIGHT,
     ),
     "throughput, saturated cycle": Twin({"M": 3, "b": 6.0, "w": 2.0}, saturated),

@@ -30,12 +30,6 @@ def test_convolution_adds_means_and_keeps_the_mass(first: list[float], second: l
     np.testing.assert_allclose(lattice.mean(total), lattice.mean(a) + lattice.mean(b), rtol=1e-12)
 
 
-def test_convolution_power_of_a_bernoulli_law_is_binomial():
-    binomial = stats.binom.pmf(np.arange(10), 9, 0.3)
-    np.testing.assert_allclose(lattice.convolution_power(np.array([0.7, 0.3]), 9), binomial, atol=1e-15)
-    np.testing.assert_allclose(lattice.convolution_power(np.array([0.7, 0.3]), 0), [1.0], atol=1e-15)
-
-
 def test_results_are_double_precision_and_leave_the_caller_in_single():
     before = jax.numpy.zeros(1).dtype
     coin = np.array([0.5, 0.5])
@@ -49,17 +43,6 @@ def test_geometric_law_has_the_moments_of_the_closed_form():
     assert float(lattice.second_moment(law)) == pytest.approx(2 * 12**2 - 12, rel=1e-11)
 
 
-def test_residual_of_a_geometric_law_is_the_same_law_shifted():
-    residual = lattice.equilibrium_residual(lattice.geometric(5.0))
-    np.testing.assert_allclose(residual[:40], lattice.geometric(5.0)[1:41], rtol=1e-12)
-
-
-def test_mean_residual_is_the_renewal_formula():
-    law = lattice.uniform(10, 50)
-    expected = float(lattice.second_moment(law)) / (2 * 30.0) - 0.5
-    assert float(lattice.mean(lattice.equilibrium_residual(law))) == pytest.approx(expected, rel=1e-13)
-
-
 def test_arrivals_during_a_fixed_time_are_poisson_with_the_tail_tracked():
     slot = PoissonBatches(0.3).slot_law(8).probabilities
     during = lattice.compound(lattice.point(10), slot, 8)
@@ -68,7 +51,7 @@ def test_arrivals_during_a_fixed_time_are_poisson_with_the_tail_tracked():
 
 
 def test_compound_poisson_has_its_mean_and_variance():
-    sizes = lattice.from_points({1: 0.25, 4: 0.75})
+    sizes = np.array([0.0, 0.25, 0.0, 0.0, 0.75])
     law = PoissonBatches(0.7, sizes).slot_law(80).probabilities
     assert float(lattice.mean(law)) == pytest.approx(0.7 * 3.25, rel=1e-12)
     second = float(lattice.second_moment(law)) - float(lattice.mean(law)) ** 2
@@ -114,13 +97,6 @@ def test_impossible_batches_are_refused():
         BernoulliBatches(1.2)
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"), [(0.0, 0), (0.1, 1), (0.5, 5), (0.5001, 6), (0.95, 10), (1.0, 10)]
-)
-def test_quantiles_of_a_uniform_law(level: float, expected: int):
-    assert int(lattice.quantile(lattice.uniform(1, 10), level)) == expected
-
-
 def test_tail_of_a_compound_keeps_its_digits():
     # a subtraction from one would leave nothing of 1e-40
     slot = lattice.CutLaw(
@@ -130,14 +106,6 @@ def test_tail_of_a_compound_keeps_its_digits():
     assert float(during.tail) == pytest.approx(stats.poisson.sf(29, 0.3), rel=1e-10)
     with pytest.raises(ValueError, match="summand is known on 30 points"):
         lattice.compound(lattice.point(3), slot, 31)
-
-
-def test_quantiles_close_to_one_and_wrong_levels():
-    law = stats.poisson.pmf(np.arange(80), 5.0)
-    for rare in (1e-6, 1e-11):
-        assert int(lattice.quantile(law / law.sum(), 1 - rare)) == stats.poisson.isf(rare, 5.0)
-    with pytest.raises(ValueError, match="level"):
-        lattice.quantile(law, 1.5)
 
 
 def test_gradient_of_a_tail():

@@ -13,9 +13,8 @@ from scipy.sparse.csgraph import connected_components
 from tcp_chains.chain import compile_chain
 from tcp_chains.lockstep import lockstep_rates, round_durations
 from tcp_chains.loss_process import LossProcess, in_series
+from tcp_chains.newreno_chain import Growth, Variant
 from tcp_chains.round_map import NotConvergedError
-
-from btqueue.transport import Growth, Variant
 
 SIX_DECIMALS = 1e-6  # printed values are rounded: half a unit of the last digit is 5e-7
 WINDOW, RTT = 8, 0.1

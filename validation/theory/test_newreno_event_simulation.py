@@ -14,8 +14,7 @@ import pytest
 from scipy import stats
 from tcp_chains.lockstep import lockstep_rates
 from tcp_chains.loss_process import LossProcess
-
-from btqueue.transport import Growth, Variant
+from tcp_chains.newreno_chain import Growth, Variant
 
 DATA, ACK, TIMER = range(3)
 

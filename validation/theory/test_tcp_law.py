@@ -12,10 +12,10 @@ from tcp_chains.chain import compile_chain
 from tcp_chains.lockstep import lockstep_rates, segment_cost
 from tcp_chains.loss_process import LossProcess
 from tcp_chains.lumping import lump
+from tcp_chains.newreno_chain import Variant
 
-from btqueue.transport import NoLaw, Variant, law, law_rates
-from btqueue.transport.newreno_chain import Receiver
-from btqueue.transport.tcp_law import TABLES, UNIT
+from btqueue.transport import NoLaw, law, law_rates
+from btqueue.transport.tcp_law import TABLES, UNIT, Receiver
 
 RTT, RTO, CAP = 0.1, 1.0, 64.0
 VARIANTS = ("tahoe", "reno", "newreno", "sack")

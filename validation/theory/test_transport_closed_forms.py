@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 import sympy as sp
+from greedy_sender import Receiver, Sender
 
 from btqueue.network.paths.loss import lossy_rates
 from btqueue.network.paths.recovery import LossyPath
 from btqueue.transport import pftk_rate, pftk_short_rate, square_root_rate, symbolic
 from btqueue.transport.closed_forms import timeout_probability, unlimited_window
-from btqueue.transport.newreno_sender import Receiver, Sender
 
 PERCENT = 0.5 + 1e-9  # errors are quoted in whole percent
 

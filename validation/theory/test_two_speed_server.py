@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.queueing.chains.quasi_birth_death import quasi_birth_death
 from btqueue.queueing.single.two_speed_server import TwoSpeedServer, two_speed_server
 
 ENDLESS = 1e9
@@ -68,18 +67,23 @@ def test_little_for_exponential_jobs(case: tuple) -> None:
 def test_the_exact_queue_on_the_clock_of_the_server(
     rate: float, speeds: tuple[float, float], moves: tuple[float, float]
 ) -> None:
-    """There the speed is 1, and jobs come at a rate that changes: a quasi-birth-death chain."""
+    """There the speed is 1, and jobs come at a rate that changes: a Markov chain of jobs and states."""
     solved = two_speed_server(rate, speeds, moves, 1.0)
     (a, b), (g, s) = moves, speeds
     moves_and_jobs = np.array([[-(rate + a) / g, a / g], [b / s, -(rate + b) / s]])
-    up, down = np.diag([rate / g, rate / s]), np.eye(2)
-    exact = quasi_birth_death(
-        up, moves_and_jobs - down, down, boundary=(moves_and_jobs, up, down), rates=True
+    rates = np.array([rate / g, rate / s])
+    most = 600  # jobs, as good as endless
+    generator = (
+        np.kron(np.eye(most + 1), moves_and_jobs)
+        + np.kron(np.eye(most + 1, k=1), np.diag(rates))
+        + np.kron(np.eye(most + 1, k=-1) - np.diag([0.0] + most * [1.0]), np.eye(2))
     )
+    generator[-2:, -2:] += np.diag(rates)  # the last level lets nothing in
+    balance = generator.T.copy()
+    balance[-1] = 1.0
+    exact = np.linalg.solve(balance, np.eye(len(balance))[-1]).reshape(-1, 2)
     # jobs find what is there when they come, and on this clock their rate is that of the state
-    rates = np.diag(up)
-    come = (exact.boundary + exact.first @ exact.beyond) @ rates
-    found = np.array([exact.boundary, *exact.phases(39)]) @ rates / come
+    found = exact[:40] @ rates / (exact @ rates).sum()
     # work of n exponential jobs has the transform 1 / (1 + s)^n, so the number is a mixture of geometric laws
     fall = 1.0 - solved.rates
     law = np.array([solved.some.sum(axis=0) @ (solved.rates * fall ** (n - 1.0)) for n in range(1, 40)])

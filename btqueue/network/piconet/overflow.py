@@ -47,7 +47,7 @@ SENDER = np.dtype(
         *((name, np.bool_) for name in ("recovering", "backoff")),
     ]
 )
-"""With the names of `transport.newreno_sender.Sender`."""
+"""With the names that `transport.newreno_sender` has."""
 
 
 class Station(NamedTuple):

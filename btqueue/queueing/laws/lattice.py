@@ -17,7 +17,6 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.errors import is_traced
 
 
 class CutLaw(NamedTuple):
@@ -58,14 +57,6 @@ def geometric(mean: float, *, tail: float = 1e-15) -> np.ndarray:
     return law
 
 
-def from_points(points: dict[int, float]) -> np.ndarray:
-    """The law that takes each key with the probability of its value, e.g. ``{3: 0.2, 5: 0.8}``."""
-    law = np.zeros(max(points) + 1)
-    for value, probability in points.items():
-        law[value] += probability
-    return law
-
-
 @in_float64
 def mean(law: ArrayLike) -> Array:
     """Mean of a law on its last axis, ``(..., n) -> (...)``."""
@@ -81,38 +72,10 @@ def second_moment(law: ArrayLike) -> Array:
 
 
 @in_float64
-def quantile(law: ArrayLike, level: ArrayLike) -> Array:
-    """Smallest ``k`` with ``Pr(L <= k) >= level`` of a law on its last axis, ``(..., n) -> (...)``.
-
-    Counts the ``e`` with ``Pr(L > e) > 1 - level``, so that levels close to one keep their digits; a survival
-    within rounding of ``1 - level`` counts as equal to it. Whole numbers, hence without derivative.
-
-    Raises:
-        ValueError: if a level is outside 0..1.
-    """
-    if not is_traced(level) and not ((np.asarray(level) >= 0) & (np.asarray(level) <= 1)).all():
-        raise ValueError(f"level must be a probability, got {level}")
-    beyond = survival(law)
-    allowed = 1.0 - jnp.asarray(level, beyond.dtype)
-    slack = beyond.shape[-1] * jnp.finfo(beyond.dtype).eps
-    return (beyond > allowed * (1.0 + slack)).sum(axis=-1)
-
-
-@in_float64
 def survival(law: ArrayLike) -> Array:
     """``Pr(L > e)`` for ``e = 0..n-2``, summed from the far end so that small tails keep their digits."""
     law = jnp.asarray(law)
     return jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1][..., 1:]
-
-
-@in_float64
-def equilibrium_residual(law: ArrayLike) -> Array:
-    """Law of the whole slots still to come after the current one, in an interval met at a random slot.
-
-    ``Pr(R = k) = Pr(L > k) / E[L]`` (the discrete equilibrium law of renewal theory); vector of length
-    ``n - 1``. The complete residual, current slot included, is ``R + 1``.
-    """
-    return survival(law) / mean(law)[..., None]
 
 
 @in_float64
@@ -136,14 +99,6 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     length = first.shape[-1] + second.shape[-1] - 1
     spectrum = jnp.fft.rfft(first, length) * jnp.fft.rfft(second, length)
     return jnp.fft.irfft(spectrum, length)
-
-
-@in_float64
-def convolution_power(law: ArrayLike, times: int) -> Array:
-    """Law of the sum of ``times`` independent copies, by FFT; ``times = 0`` gives the constant 0."""
-    law = jnp.asarray(law)
-    length = times * (law.shape[-1] - 1) + 1
-    return jnp.fft.irfft(jnp.fft.rfft(law, length) ** times, length)
 
 
 def _addition(law: Array, tail: Array) -> Array:

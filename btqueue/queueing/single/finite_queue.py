@@ -21,7 +21,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.chains import markov
+from btqueue.queueing.elimination import stationary_law
 from btqueue.queueing.errors import is_traced, require_count
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic import arrivals as arrival_laws
@@ -202,7 +202,7 @@ def _solve(
     opening = slot.whole[0, 1:] if slotted else step[0, 1:]
     mean_idle = 1.0 / (opening.sum() * (1.0 if slotted else batch_streams.batch_rate(arrivals)))
     starts = jnp.eye(capacity, capacity + 1).at[0].set(jnp.append(0.0, opening / opening.sum()))
-    left = markov.stationary_vector((starts @ _polynomial(service, slot.whole))[:, 1:])
+    left = stationary_law((starts @ _polynomial(service, slot.whole))[:, 1:])
     idle = left[0] * mean_idle
     cycle = idle + mean_service
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from btqueue.queueing.chains.elimination import stationary_law
+from btqueue.queueing.elimination import stationary_law
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic.batch_streams import BatchStream
 

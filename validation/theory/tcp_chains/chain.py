@@ -13,12 +13,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.newreno_chain import (
+from btqueue.transport.tcp_law import Receiver
+from tcp_chains.newreno_chain import (
     UNLIMITED,
     Fate,
     Growth,
     Outcome,
-    Receiver,
     SenderRules,
     State,
     Variant,

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.newreno_chain import MAX_BACKOFF, UNLIMITED, Fate, Growth, Variant
+from btqueue.transport.round_structure import MAX_BACKOFF
 from tcp_chains.chain import ROUND_END, TransitionStructure, compile_chain
 from tcp_chains.loss_process import LossProcess
 from tcp_chains.lumping import lump, window_found
+from tcp_chains.newreno_chain import UNLIMITED, Fate, Growth, Variant
 from tcp_chains.round_map import RoundMap, stationary_law
 
 Array = NDArray[np.float64]

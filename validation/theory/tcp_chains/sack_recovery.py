@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from btqueue.transport.newreno_chain import Connection
+    from tcp_chains.newreno_chain import Connection
 
 DUPLICATE_THRESHOLD = 3  # RFC 6675 section 2: DupThresh
 RESCUE_ALLOWED = -1  # `rescued` once what it named is acknowledged

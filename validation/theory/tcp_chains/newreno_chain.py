@@ -26,10 +26,10 @@ finite.
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from btqueue.transport import sack_recovery
+from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, MAX_BACKOFF
+from btqueue.transport.tcp_law import Receiver
+from tcp_chains import sack_recovery
 
-MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmission timer
-DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
 TIMER_RESTARTED = -1  # `age` of a timer restarted in the round under way: 0 at the round's end
 ALREADY_ACKNOWLEDGED = -1  # a retransmission still on its way of a segment below snd_una
 OVERFLOWING = -2  # a segment that a full buffer refuses
@@ -43,14 +43,6 @@ class Variant(StrEnum):
     RENO = "reno"
     NEWRENO = "newreno"
     SACK = "sack"
-
-
-class Receiver(StrEnum):
-    """When a segment in order is acknowledged: at once, or every other one, with a timer for the rest."""
-
-    AT_ONCE = "at once"
-    LONG_TIMER = "delayed, a timer longer than a round"
-    SHORT_TIMER = "delayed, a timer shorter than a round"
 
 
 class Growth(StrEnum):

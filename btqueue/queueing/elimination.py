@@ -1,8 +1,9 @@
 """Stationary vector by elimination, for chains whose law spans more than the floating-point range.
 
-`markov.stationary_vector` fixes the weight of state 0 at one. In a hopelessly overloaded queue state 0 is
-less likely than 1e-308, and the other weights would overflow. Here the weights are scaled down as they grow:
-what is too unlikely to be represented becomes zero.
+The method of Grassmann, Taksar and Heyman never subtracts, so that tiny probabilities keep their digits. It
+fixes the weight of state 0 at one. In a hopelessly overloaded queue state 0 is less likely than 1e-308, and
+the other weights would overflow: they are scaled down as they grow, and what is too unlikely to be
+represented becomes zero.
 """
 
 import jax
@@ -14,9 +15,11 @@ _TINY = 1e-280  # stands for a way down whose probability underflows
 
 @jax.custom_jvp
 def stationary_law(transition: Array) -> Array:
-    """Stationary row vector of a chain with one closed class, after Grassmann, Taksar and Heyman (1985).
+    """Stationary row vector of a chain with one closed class; its derivative is one linear solve.
 
-    States that never lead to a lower one are allowed, if the chain ends up among them.
+    Source: Grassmann, Taksar & Heyman, Operations Research 33 (1985). ``transition`` is ``(n, n)``; its rows
+    sum to one, which the caller answers for, and its diagonal is not read. States that never lead to a lower
+    one are allowed, if the chain ends up among them.
     """
     states = transition.shape[0]
     index = jnp.arange(states)

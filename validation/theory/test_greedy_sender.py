@@ -3,8 +3,7 @@
 from math import inf
 
 import pytest
-
-from btqueue.transport.newreno_sender import Receiver, Sender
+from greedy_sender import Receiver, Sender
 
 
 def new_sender(**changes: float) -> Sender:

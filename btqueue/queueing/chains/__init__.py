@@ -1,1 +1,0 @@
-"""Markov chains: stationary vectors, absorption, skip-free and block-structured chains."""
