@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.transport.arguments import require_in_range
-
 BACKOFF_COEFFICIENTS = (1.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # f(p): six doublings of the timeout
 NEGLIGIBLE_LOSS = 1e-18  # stands in for zero loss, where 0/0 would spoil values and derivatives
 
@@ -35,7 +33,7 @@ def square_root_rate(loss: Any, rtt: Any, *, segments_per_ack: Any = 1.0) -> Any
     Raises:
         ValueError: an argument whose value is known is out of range.
     """
-    require_in_range(loss=loss, rtt=rtt, segments_per_ack=segments_per_ack)
+    _require_in_range(loss=loss, rtt=rtt, segments_per_ack=segments_per_ack)
     xp = _namespace(loss, rtt, segments_per_ack)
     with np.errstate(divide="ignore"):
         return xp.sqrt(xp.divide(1.5, segments_per_ack * loss)) / rtt
@@ -54,7 +52,7 @@ def pftk_short_rate(loss: Any, rtt: Any, *, window: Any, rto: Any, segments_per_
     Raises:
         ValueError: an argument whose value is known is out of range.
     """
-    require_in_range(loss=loss, rtt=rtt, window=window, rto=rto, segments_per_ack=segments_per_ack)
+    _require_in_range(loss=loss, rtt=rtt, window=window, rto=rto, segments_per_ack=segments_per_ack)
     xp = _namespace(loss, rtt, window, rto, segments_per_ack)
     p = xp.maximum(loss, NEGLIGIBLE_LOSS)
     recovery = rtt * xp.sqrt(2.0 * segments_per_ack * p / 3.0)
@@ -80,7 +78,7 @@ def pftk_rate(loss: Any, rtt: Any, *, window: Any, rto: Any, segments_per_ack: A
     Raises:
         ValueError: an argument whose value is known is out of range.
     """
-    require_in_range(loss=loss, rtt=rtt, window=window, rto=rto, segments_per_ack=segments_per_ack)
+    _require_in_range(loss=loss, rtt=rtt, window=window, rto=rto, segments_per_ack=segments_per_ack)
     xp = _namespace(loss, rtt, window, rto, segments_per_ack)
     b = segments_per_ack
     p = xp.maximum(loss, NEGLIGIBLE_LOSS)
@@ -123,3 +121,24 @@ def _namespace(*values: Any) -> ModuleType:
     """Return the array library of the values: NumPy, or JAX where one of them is a JAX array."""
     spaces = [v.__array_namespace__() for v in values if hasattr(v, "__array_namespace__")]
     return next((space for space in spaces if space is not np), np)
+
+
+def _require_in_range(**values: Any) -> None:
+    """Check that losses are in [0, 1) and everything else is positive; traced values pass.
+
+    An argument is a loss if its name ends in "loss".
+
+    Raises:
+        ValueError: a value that is known is out of range or no number; the message names it.
+    """
+    for name, value in values.items():
+        try:
+            known = np.asarray(value, dtype=np.float64)
+        except Exception as unknown:  # of a traced value: of a type that only JAX could name
+            if hasattr(value, "aval"):
+                continue
+            raise ValueError(f"{name} must be a number, got {value!r}") from unknown
+        is_loss = name.endswith("loss")
+        inside = (known >= 0.0) & (known < 1.0) if is_loss else known > 0.0
+        if not np.all(inside):
+            raise ValueError(f"{name} must be {'in [0, 1)' if is_loss else 'positive'}, got {value}")

@@ -5,9 +5,9 @@ randomness and no network in it; times are in seconds, numbers and windows in se
 6582 (full ACK to ssthresh) and RFC 6298 with timestamps and one timer that every new acknowledgement
 restarts.
 
-The rules are functions of a sender: a record of an array in compiled code, or any object with the same names.
-`una`, `nxt` and `highest` are the oldest segment not acknowledged, the next one, and one past the highest ever
-sent; `deadline` is when the timer expires, and `backoff` whether it doubles. The others are those of the RFCs.
+The rules are functions of a sender: a record of an array in compiled code, or any object with these names.
+`una`, `nxt` and `highest` are the oldest segment not acknowledged, the next one, and one past the highest
+ever sent; `deadline` is when the timer expires, and `backoff` whether it doubles.
 """
 
 from math import inf, isnan

@@ -12,7 +12,7 @@ Sources: Brakmo & Peterson, IEEE JSAC 13 (1995); Low, Peterson & Wang, J. ACM 49
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
-from math import ceil, floor
+from math import floor
 from typing import NamedTuple
 
 import numpy as np
@@ -29,28 +29,6 @@ NEGLIGIBLE = 1e-15
 ROUNDS = 10_000
 """Mean round trips of a connection. Base is the least of them, and the law of the window their average: where
 it can rest in several places, it stays for long where slow start left it."""
-
-
-class Equilibrium(NamedTuple):
-    """Segments in flight, round-trip time (s), and segments a second behind a fixed bottleneck."""
-
-    flight: int
-    rtt: float
-    rate: float
-
-
-def equilibrium(rate: float, base_s: float, alpha: float, window: int) -> Equilibrium:
-    """Return where Vegas settles, coming from below, behind a bottleneck of ``rate`` segments a second.
-
-    Args:
-        rate: of the bottleneck.
-        base_s: least round-trip time, with one service.
-        alpha: least number of segments queued at which the window rests.
-        window: most segments in flight.
-    """
-    flight = min(ceil(rate * base_s + alpha - 1e-9), window)
-    rtt = max(flight / rate, base_s)
-    return Equilibrium(flight, rtt, flight / rtt)
 
 
 @dataclass(frozen=True)

@@ -483,9 +483,7 @@ def respond(
         rates = path.data_before @ data + data[k], path.acks_before @ acks
         work = others / jnp.maximum(count @ data, TINY)
         waiting = idle_wait_s(structure.window, net, path, turns, others, rates, work)
-        found.append(
-            _found(structure, lone, seen, tokens, radio, net, turns, others, net.load[k], timer, waiting)
-        )
+        found.append(_found(structure, lone, seen, tokens, radio, turns, others, net.load[k], timer, waiting))
     answer = Given(
         data=jnp.stack([one.on_air for one in found]) / most,
         acks=jnp.stack([one.received for one in found]) / most,
@@ -528,7 +526,6 @@ def _found(
     seen: Rounds,
     tokens: Tokens,
     radio: Radio,
-    net: Network,
     turns: Turns,
     others: Array,
     load: Array,
