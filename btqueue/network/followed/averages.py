@@ -84,7 +84,7 @@ class Followed:
 
     def carried(self) -> np.ndarray:
         """Return which flows have their load carried, [flow]."""
-        return carried(self.plan, self.counts, self.of_kind)
+        return carried(self.counts, self.of_kind)
 
 
 def follow(plan: Plan) -> Followed:
@@ -130,7 +130,7 @@ def is_known(found: Followed) -> bool:
 def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
     """Return the relative standard errors of goodput, 0 where all loads are carried, and of round trips."""
     total = reduce(add, (run.counts for run in runs))
-    delivers = carried(plan, total, lambda values: values).all()
+    delivers = carried(total, lambda values: values).all()
     parts = ("delivered_bytes", "time"), ("trip_time", "trips")
     if plan.phases:  # runs differ, their batches hardly
         of_runs = [[np.array([run.batches(name).sum() for run in runs]) for name in two] for two in parts]
@@ -140,7 +140,7 @@ def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
     return 0.0 if delivers else goodput, trip
 
 
-def carried(plan: Plan, counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def carried(counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return which flows have what was written delivered, [flow]."""
     written, out = averaged(counts.written), averaged(counts.of("messages_out"))
     return (written > 0.0) & (out > CARRIED * written)

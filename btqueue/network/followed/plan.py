@@ -49,8 +49,6 @@ ROUND_TRIPS, LEAST_TRIPS = 1 << 15, 1 << 9
 """Round trips kept of all flows together, and of each: at least."""
 RANDOM = 1 << 15
 """Random numbers that are drawn at a time."""
-ENOUGH = 3.0
-"""Load, in multiples of what the fastest link of a flow carries, beyond which more makes no difference."""
 LEAST_RATE = 1e-100
 """Bytes a slot below which tokens never come."""
 DISCIPLINES = {
@@ -157,7 +155,7 @@ class Plan:
         places = max(ITEMS, ITEMS_A_STEP * burst)
         links, piconets = self._piconets()
         media, media_ports = self._media()
-        bridge_rows, bridge_places = self._bridges(links, chance)
+        bridge_rows, bridge_places = self._bridges(chance)
         for place, bridge in enumerate(bridge_rows):
             if bridge["schedule"] == bridges.WALK_IN:
                 for k in range(bridge["count"]):
@@ -184,7 +182,7 @@ class Plan:
             media=media,
             media_ports=media_ports,
             nodes=self._nodes(),
-            channels=self._channels(chance),
+            channels=self._channels(),
             random=np.zeros(RANDOM),
             trips=np.zeros(kept * len(flows)),
             layouts=layouts,
@@ -447,7 +445,7 @@ class Plan:
         links["active"], links["weight"] = 1, polling.max_weight
         return links, piconets
 
-    def _bridges(self, links: np.recarray, chance: np.random.Generator) -> tuple[np.recarray, np.ndarray]:
+    def _bridges(self, chance: np.random.Generator) -> tuple[np.recarray, np.ndarray]:
         plan, polling = self.topology, self.scenario.polling
         rows = records(len(plan.bridges), BRIDGE)
         places = np.full(2 * MOST_PICONETS * max(len(plan.bridges), 1), NONE, np.int64)
@@ -492,7 +490,7 @@ class Plan:
             self._channel_keys.append(key)
         return self._channel_keys.index(key)
 
-    def _channels(self, chance: np.random.Generator) -> np.recarray:
+    def _channels(self) -> np.recarray:
         rows = records(len(self._channel_keys), CHANNEL)
         rates = self._errors().reshape(len(self._radios), -1)
         for row, key in zip(rows, self._channel_keys, strict=True):

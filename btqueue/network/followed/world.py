@@ -15,8 +15,6 @@ NONE = -1
 UNLIMITED = 1 << 60
 MOST_BLOCKS = 4
 """Blocks that an acknowledgement reports, and that a receiver remembers to report."""
-MOST_PIECES = 512
-"""Packets of a segment."""
 MOST_PICONETS = 16
 """Piconets of a bridge."""
 
