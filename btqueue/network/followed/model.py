@@ -89,6 +89,7 @@ def metrics_of(found: Followed) -> dict[str, Any]:
         rtt = total("trip_time") / trips * SLOT_S
         spread = np.maximum(total("trip_squares") / trips * SLOT_S**2 - rtt**2, 0.0)
     lost = np.minimum(total("lost") / np.maximum(total("ended"), 1.0), again / (1.0 + again))
+    nothing = np.where(total("lost") > 0.0, 1.0, np.nan)  # what only waits is not lost
     metrics: dict[str, Any] = {
         "goodput_kbps": load,
         "throughput_kbps": load * (1.0 + again),
@@ -98,7 +99,7 @@ def metrics_of(found: Followed) -> dict[str, Any]:
         "window_segments": total("window_sum") / samples,
         "timeouts_per_s": total("timeouts") / seconds * scale,
         "fast_retransmits_per_s": total("fast_retransmits") / seconds * scale,
-        "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, 1.0),
+        "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, nothing),
         **_losses(found),
     }
     if lost.any():
