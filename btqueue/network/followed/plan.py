@@ -533,13 +533,20 @@ class Plan:
 
     def _kinds(self) -> list[int]:
         numbers: dict[tuple, int] = {}
+        specs = {spec: number for number, spec in enumerate(dict.fromkeys(self.specs))}
+        company: dict[int, list[tuple[int, bool]]] = {}  # of each node: what begins there, and what ends
+        for flow, spec in zip(self.topology.flows, self.specs, strict=True):
+            company.setdefault(flow.source, []).append((specs[spec], True))
+            company.setdefault(flow.target, []).append((specs[spec], False))
+        central = {piconet.central for piconet in self.topology.piconets}
         found = []
         for flow, spec in zip(self.topology.flows, self.specs, strict=True):
+            beside = [tuple(sorted(company[end])) for end in (flow.source, flow.target) if end not in central]
             ways = [self._key(self.topology.route(a, b)) for a, b in (
                 (flow.source, flow.target), (flow.target, flow.source)
             )]  # fmt: skip
             role = 0 if spec.law != "request-reply" else 1 + (flow.reverse or flow.source < 0)
-            found.append(numbers.setdefault((spec, role, *ways), len(numbers)))
+            found.append(numbers.setdefault((spec, role, *ways, *beside), len(numbers)))
         return found
 
     def _key(self, route: tuple) -> tuple:
