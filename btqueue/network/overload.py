@@ -50,5 +50,6 @@ def mark_overload(
     marked = {
         name: np.where(overloaded, np.nan, value) if grows_with_the_run(name) else value
         for name, value in metrics.items()
+        if not (grows_with_the_run(name) and np.all(overloaded | np.isnan(value)))
     }
     return marked, {**notes, "warnings": [*notes["warnings"], warning]}

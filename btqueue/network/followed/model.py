@@ -107,7 +107,8 @@ def metrics_of(found: Followed) -> dict[str, Any]:
     if any(offers):
         with np.errstate(invalid="ignore", divide="ignore"):
             delay = total("message_age") / total("messages_out") * SLOT_S
-        metrics["delay_s"] = np.where(offers, delay, np.nan)
+        if np.isfinite(delay[np.array(offers)]).any():
+            metrics["delay_s"] = np.where(offers, delay, np.nan)
     if (world.flows["law"] == CLIENT).any():
         metrics |= _sessions(found, seconds)
     return metrics | _of_the_network(found, seconds)
@@ -186,7 +187,9 @@ def _of_the_network(found: Followed, seconds: float) -> dict[str, Any]:
         metrics["queue_packets"] = queues
     if len(world.piconets):
         visits = np.maximum(counts.visits, 1)
-        metrics["cycle_s"] = float((seconds * world.piconets["links"] / visits).mean())
+        cycles = seconds * world.piconets["links"] / visits
+        # a visit that is under way at the end is counted whole
+        metrics["cycle_s"] = float(np.maximum(cycles, 2.0 * SLOT_S).mean())
         used = float(counts.data_slots.mean()) * SLOT_S / seconds
         metrics["slot_utilisation"] = min(used, 1.0)  # a packet under way at the end is counted whole
     return metrics
