@@ -43,11 +43,11 @@ BAD_INPUT = [
             "solve",
             NAME,
             *("--set", "network.topology=scatternet"),
-            *("--set", "polling.bridge_schedule=sniff"),
+            *("--set", "polling.bridge_schedule=lcs"),
         ],
         ["polling", "bridge_schedule", "not built yet in the"],
     ),
-    (["compare", NAME, "--set", "polling.discipline=fep"], ["discipline", "not built yet in the model"]),
+    (["compare", NAME, "--set", "transport.ack_path=direct"], ["ack_path", "not built yet in the"]),
     (
         [
             *("simulate", NAME, "--set", "polling.rendezvous_s=0.2"),

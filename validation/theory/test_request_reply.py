@@ -329,7 +329,7 @@ def test_refused_by_name():
     scenario = bt.load("avancha-2002/cdpd-tcp")
     for change in ({"transport__variant": "sack"}, {"transport__piggyback": True}):
         with pytest.raises(Exception, match=next(iter(change)).replace("transport__", "")):
-            bt.solve(scenario.with_(**change))
+            bt.solve(scenario.with_(run__solver="analytic", **change))
 
 
 @pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])
@@ -341,7 +341,7 @@ def test_sessions_over_a_link_that_loses_all_are_refused(loss):
         "outside_links": [link],
         "flows": [{"from": "a", "to": "b"}],
     }
-    tables = {"network": network, "traffic": {"source": "request-reply"}}
+    tables = {"network": network, "traffic": {"source": "request-reply"}, "run": {"solver": "analytic"}}
     with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
         bt.solve(bt.Scenario.from_dict(tables))
 
@@ -350,4 +350,4 @@ def test_sessions_that_take_years_have_no_answer():
     slow = bt.load("avancha-2002/cdpd-tcp").to_dict(resolved=False)
     slow["network"]["outside_links"][0]["rate_kbps"] = 1e-9
     with pytest.raises(NoConvergence, match="sessions take years"):
-        bt.solve(bt.Scenario.from_dict(slow))
+        bt.solve(bt.Scenario.from_dict(slow).with_(run__solver="analytic"))

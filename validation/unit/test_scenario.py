@@ -252,13 +252,13 @@ NOT_BUILT = [
 
 @pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
 def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
-    s = Scenario().changed(changes)
+    s = Scenario().changed({**changes, "run.solver": "analytic"})
     with pytest.raises(NotBuiltYet) as caught:
         require_built(s)
     # every named key is one that was changed, or a default that follows a changed one
     named = {problem.key for problem in caught.value.problems}
     assert named & set(changes)
-    assert named <= {*changes, "network.flows", "network.relay"}
+    assert named <= {*changes, "network.flows", "network.relay", "run.solver"}
     lacks = "(, which has no [a-z ]+ of this kind)?"
     assert re.search(f"not built yet in the [a-z ]*model[a-z ]*{lacks}; available today:", str(caught.value))
     assert isinstance(caught.value, ScenarioError)
@@ -286,16 +286,25 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
     with pytest.raises(
         NoConvergence, match=rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
     ):
-        solve(Scenario().changed(changes))
-    light = {"traffic.load_kbps": 20.0}
+        solve(Scenario().changed(changes | {"run.solver": "analytic"}))
+    light = {"traffic.load_kbps": 20.0, "run.solver": "analytic"}
     assert solve(Scenario().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "model", "key"),
     [
-        ("chen-2004/regular-2", {"traffic.source": "ibp"}, "of chains", "traffic.source"),
-        ("avancha-2002/wlan-tcp", {"transport.variant": "vegas"}, "of sessions", "transport.variant"),
+        ("chen-2004/adaptive-2", {"traffic.source": "ibp"}, "of chains", "traffic.source"),
+        (
+            "avancha-2002/wlan-tcp",
+            {
+                "transport.connection_per_session": True,
+                "transport.handshake": True,
+                "transport.variant": "vegas",
+            },
+            "of sessions",
+            "transport.variant",
+        ),
     ],
 )
 def test_the_message_is_about_the_model_of_that_kind_of_scenario(name, changes, model, key):

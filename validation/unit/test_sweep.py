@@ -84,7 +84,7 @@ def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
 def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
     engines.network.solve = None
     with pytest.raises(ScenarioError, match="none of the 2 points can be run"):
-        sweep(Scenario(), {"traffic.message_bytes": [1461, 1462]}, workers=1)
+        sweep(Scenario(), {"transport.send_buffer_segments": [8, 9]}, workers=1)
     unknown: Any = "guess"
     with pytest.raises(ScenarioError, match="not 'guess'"):
         sweep(Scenario(), {LIMIT: [1]}, engine=unknown)

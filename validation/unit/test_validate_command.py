@@ -100,9 +100,9 @@ def test_a_model_answers_with_one_replication_or_says_why_not():
     model = Model()
     assert model.sample(load("venugopal-2006/piconet-capacity"), "goodput_kbps").shape == (1,)
     with pytest.raises(NoAnswer, match="is not in the model"):
-        model(load("venugopal-2006/piconet", ["polling.discipline=fep"]))
+        model(load("venugopal-2006/piconet", ["transport.ack_path=direct"]))
     with pytest.raises(NoAnswer, match="no operating point"):
-        model(load("venugopal-2006/piconet", ["transport.variant=reno"]))
+        model(load("venugopal-2006/piconet", ["transport.variant=reno", "run.solver=analytic"]))
 
 
 def test_every_claim_has_a_size_for_the_time_that_is_left():

@@ -17,8 +17,10 @@ from btqueue.network.followed.plan import Plan
 from btqueue.network.followed.runs import Counts, Run
 from btqueue.network.followed.sources import GREEDY
 
-RUNS = 3
-"""Runs of a network where something is left to chance."""
+RUNS, MOST_RUNS = 3, 9
+"""Runs of a network where something is left to chance, and the most where limit cycles differ."""
+UNLIKE = 2.0
+"""Standard errors within runs by which they have to differ to be in different limit cycles."""
 PHASES = 48
 """Runs where chance is only in how things begin, as in the phases of periodic sources: a sample of those."""
 BATCHES = 8
@@ -104,9 +106,13 @@ def follow(plan: Plan) -> Followed:
         found = Followed(plan, runs, *errors_of(plan, runs))
         uncertain = max(found.goodput_error, found.trip_error) > UNSURE
         most = MOST_STEPS * (LONGER if uncertain else 1)
-        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
+        if is_known(found) or unlike(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
             break
         batches *= 2
+    while found.goodput_error > UNLIKE * GOODPUT and unlike(found) and len(runs) < MOST_RUNS:
+        runs.append(Run(plan, len(runs)))
+        runs[-1].follow(batches)
+        found = Followed(plan, runs, *errors_of(plan, runs))
     written, greedy = found.counts.written, runs[0].world.flows["law"] == GREEDY
     if not (found.counts.of("sessions").any() or written.any() or greedy.any()):
         raise NoConvergence(
@@ -114,6 +120,20 @@ def follow(plan: Plan) -> Followed:
             "followed: at this load messages are too rare for this model"
         )
     return found
+
+
+def unlike(found: Followed) -> bool:
+    """Return whether runs differ by more than they vary within themselves."""
+    within = ratio_error([grouped(run, "delivered_bytes", "time") for run in found.runs])
+    return len(found.runs) > 1 and between_runs(found.runs) > UNLIKE * within
+
+
+def between_runs(runs: Sequence[Run]) -> float:
+    """Return the relative standard error of goodput that runs tell by what they differ."""
+    rates = np.array([run.counts.of("delivered_bytes").sum() / run.counts.time for run in runs])
+    if len(rates) < 2 or not rates.any():
+        return 0.0
+    return float(rates.std(ddof=1) / rates.mean() / len(rates) ** 0.5)
 
 
 def is_known(found: Followed) -> bool:
@@ -137,6 +157,8 @@ def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
         goodput, trip = (ratio_error([(part, whole)]) for part, whole in of_runs)
     else:
         goodput, trip = (ratio_error([grouped(run, *two) for run in runs]) for two in parts)
+        if (apart := between_runs(runs)) > UNLIKE * goodput:  # each stays in a limit cycle of its own
+            goodput = apart
     return 0.0 if delivers else goodput, trip
 
 

@@ -44,7 +44,7 @@ def not_open_paths(s: Scenario) -> Iterator[Limit]:
     hops = {hop for route in routes for hop in route}
     wires = dict.fromkeys(hop.index for hop in hops if hop.kind == "outside")
     if not wires:
-        yield Limit("network.outside_links", len(s.network.outside_links), "flows over outside links")
+        yield Limit("network.topology", s.network.topology, "flows over outside links")
         return
     for link in (plan.outside[index].link for index in wires):
         if link.down_s:

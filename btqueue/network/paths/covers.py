@@ -69,7 +69,7 @@ def not_paths(s: Scenario) -> Iterator[Limit]:
     routes = [plan.route(flow.source, flow.target) for flow in plan.flows]
     hops = [hop for route in routes for hop in route]
     if not any(hop.kind == "outside" for hop in hops):
-        yield Limit("network.outside_links", len(s.network.outside_links), "flows over outside links")
+        yield Limit("network.topology", s.network.topology, "flows over outside links")
     for flow in plan.flows:
         if law_of(s, flow) == "greedy" and window_of(s, flow) > LARGEST_WINDOW:
             yield Limit("transport.receive_window_segments", window_of(s, flow), f"at most {LARGEST_WINDOW}")
