@@ -140,7 +140,10 @@ BAD = [
     (["--points", "x.csv"], ["x.csv: cannot be read"]),
     (["--over", "polling.limit=1..3", "--set", "polling.limit=0"], ["[polling] limit = 0"]),
     (["--over", "run.seed=1..3", "--independent"], ["run.seed"]),
-    (["--over", "traffic.message_bytes=1461,1462"], ["none of the 2 points can be run", "message_bytes"]),
+    (
+        ["--over", "transport.send_buffer_segments=8,9"],
+        ["none of the 2 points can be run", "send_buffer_segments"],
+    ),
     (["--over", "polling.limit=1..3", "--cluster", "tcp://x:1", "--workers", "2"], ["--workers"]),
     (["--over", "polling.limit=1..3", "--sample", "0"], ["--sample"]),
     (["--over", "polling.limit=1..3", "--engine", "guess"], ["guess"]),
