@@ -85,6 +85,7 @@ def test_segment_loss_is_the_loss_of_the_link(variant: str, loss: float):
         transport__variant=variant,
         transport__timestamps=True,
         transport__receive_window_segments=12,
+        run__solver="analytic",
     )
     assert float(bt.solve(scenario).segment_loss[0]) == pytest.approx(loss, rel=1e-6)
 

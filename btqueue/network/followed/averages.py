@@ -106,10 +106,14 @@ def follow(plan: Plan) -> Followed:
         found = Followed(plan, runs, *errors_of(plan, runs))
         uncertain = max(found.goodput_error, found.trip_error) > UNSURE
         most = MOST_STEPS * (LONGER if uncertain else 1)
-        if is_known(found) or unlike(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
+        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
             break
         batches *= 2
-    while found.goodput_error > UNLIKE * GOODPUT and unlike(found) and len(runs) < MOST_RUNS:
+    while not (plan.phases or found.carried().all()) and unlike(found):
+        apart = between_runs(runs)  # each stays in a limit cycle of its own
+        if apart <= UNLIKE * GOODPUT or len(runs) >= MOST_RUNS:
+            found = Followed(plan, runs, max(apart, found.goodput_error), found.trip_error)
+            break
         runs.append(Run(plan, len(runs)))
         runs[-1].follow(batches)
         found = Followed(plan, runs, *errors_of(plan, runs))
@@ -124,8 +128,7 @@ def follow(plan: Plan) -> Followed:
 
 def unlike(found: Followed) -> bool:
     """Return whether runs differ by more than they vary within themselves."""
-    within = ratio_error([grouped(run, "delivered_bytes", "time") for run in found.runs])
-    return len(found.runs) > 1 and between_runs(found.runs) > UNLIKE * within
+    return between_runs(found.runs) > UNLIKE * found.goodput_error
 
 
 def between_runs(runs: Sequence[Run]) -> float:
@@ -157,8 +160,6 @@ def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
         goodput, trip = (ratio_error([(part, whole)]) for part, whole in of_runs)
     else:
         goodput, trip = (ratio_error([grouped(run, *two) for run in runs]) for two in parts)
-        if (apart := between_runs(runs)) > UNLIKE * goodput:  # each stays in a limit cycle of its own
-            goodput = apart
     return 0.0 if delivers else goodput, trip
 
 
