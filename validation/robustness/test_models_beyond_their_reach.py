@@ -1,4 +1,4 @@
-"""Models outside what they describe: refused by the key that is the cause, or warned of with numbers.
+"""Analytic models outside what they describe: refused by the key that is the cause, or warned of in words.
 
 Each case was answered wrong by more than 10 % of goodput or 20 % of a round trip without a word; its name has
 the error measured against the simulator then. The scenarios beside them are right, and say nothing.
@@ -8,7 +8,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.engines import not_built
-from btqueue.network.models import model_of
+from btqueue.network.models import candidates
 from btqueue.scenario import NotBuiltYet, Scenario
 
 LONG_LINK = {
@@ -84,8 +84,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_the_cause_is_refused_by_its_key(case: str):
-    scenario, key = REFUSED[case]
-    assert [problem.key for problem in not_built(scenario)] == [key]
+    scenario, key = REFUSED[case][0].with_(run__solver="analytic"), REFUSED[case][1]
+    refused = [problem.key for problem in not_built(scenario)]
+    # that another solver covers it may be said first
+    assert [name for name in refused if name != "run.solver"] == [key]
     with pytest.raises(NotBuiltYet):
         bt.solve(scenario)
 
@@ -97,14 +99,15 @@ WARNED = {
         CHAIN.with_(link__node_buffer_bytes=6000),
         "node_buffer_bytes = 6000",
     ),
-    "longer headers, round trip +17 %": (CHAIN.with_(transport__header_bytes=60), "node_buffer_bytes = 9000"),
-    "three hops, round trip +31 %": (CHAIN.with_(network__hops=3), "node_buffer_bytes = 9000"),
-    "exchanges of a frame, goodput +19 %": (CHAIN.with_(polling__bridge_limit=1), "polling.bridge_limit = 1"),
+    "exchanges of a frame, goodput +19 %": (CHAIN.with_(polling__bridge_limit=1), "bridge_limit, limit = 1:"),
     "exchanges of twenty, goodput +48 %": (
         CHAIN.with_(network__hops=6, polling__bridge_limit=20),
-        "polling.bridge_limit = 20",
+        "bridge_limit, limit = 20,",
     ),
-    "near saturation, delay -95 %": (SMOOTH.with_(radio__per=0.1, traffic__load_kbps=320), "95 % at 0.97"),
+    "near saturation, delay -95 %": (
+        SMOOTH.with_(radio__per=0.1, traffic__load_kbps=320),
+        "the load is 0.97 of",
+    ),
     "Vegas by the timer, round trip -28 %": (GREEDY.with_(transport__ack_clock="timer"), "by the timer"),
     "Vegas with slow layers, round trip -40 %": (GREEDY.with_(link__l2cap_delay_s=0.01), "ms in the layers"),
     "Vegas with one packet, goodput +22 %": (
@@ -143,7 +146,8 @@ WARNED = {
 def test_greedy_flows_starve_under_exhaustive_polling():
     # the queues' model gave each its share, and three times the round trip
     answer = bt.solve(ACCESS_POINT.with_(polling__discipline="exhaustive", traffic__source="greedy"))
-    assert sorted(answer.goodput_kbps.values > 0) == [False, False, True]
+    # flows alike have the mean of their class: which of them starve is said in words
+    assert "2 of 3 flows get nothing through" in answer.attrs["warnings"]
 
 
 def cases(table: dict) -> list:
@@ -159,7 +163,8 @@ def cases(table: dict) -> list:
 @pytest.mark.parametrize("case", cases(WARNED))
 def test_the_cause_is_warned_of(case: str):
     scenario, words = WARNED[case]
-    assert any(words in warning for warning in bt.solve(scenario).attrs["warnings"])
+    answer = bt.solve(scenario.with_(run__solver="analytic"))
+    assert any(words in warning for warning in answer.attrs["warnings"])
 
 
 RIGHT = {
@@ -170,6 +175,8 @@ RIGHT = {
     "sessions": TCP.with_(transport__delayed_ack=True),
     "CentaurusComm": CENTAURUS,
     "chain": CHAIN,
+    "longer headers": CHAIN.with_(transport__header_bytes=60),
+    "three hops": CHAIN.with_(network__hops=3),
     "six hops": CHAIN.with_(network__hops=6),
     "Vegas": GREEDY.with_(radio__per=0.1),
     "smooth": SMOOTH,
@@ -215,11 +222,11 @@ CAUSES = {
                 for i, size in enumerate((500, 1000, 1460), start=1)
             ]
         ),
-        "network.flows[1].message_bytes",
+        None,
     ),
     "voice beside downloads": (
         ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3", traffic__two_way=True),
-        "link.packets",
+        None,
     ),
     "messages over a chain": (CHAIN.with_(traffic__source="poisson"), "traffic.source"),
 }
@@ -229,7 +236,7 @@ CAUSES = {
 def test_a_refusal_names_the_cause(case: str):
     scenario, key = CAUSES[case]
     if key is None:
-        assert model_of(scenario)
+        assert "analytic" in candidates(scenario)
     else:
         assert key in [problem.key for problem in not_built(scenario)]
         assert {"network.relay", "network.flows"}.isdisjoint(problem.key for problem in not_built(scenario))

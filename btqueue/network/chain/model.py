@@ -218,10 +218,10 @@ def _warnings(scenario: Scenario, hops: tuple[Hop, ...], flows: list[Flow], *, e
             "goodput came out 4 to 19 % high"
         )
     overflowing = [flow for flow in flows if flow.wave.losses]
-    if scenario.network.hops > 4 and overflowing and limit > CROWDED * node_capacity(scenario):
+    if several and overflowing and limit > CROWDED * node_capacity(scenario):
         found.append(
             f"[link] node_buffer_bytes = {scenario.link.node_buffer_bytes} holds far less than the window: "
-            "which of several bridges overflows is not in the model; round trips came out up to 30 % long"
+            "which of several bridges overflows is not in the model; round trips came out up to 35 % long"
         )
     idle = max(flow.rate * idle_trip_s(scenario, hop) for hop, flow in zip(hops, flows, strict=True))
     if several and limit < KNEE * idle:
