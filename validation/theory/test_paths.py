@@ -100,7 +100,7 @@ def test_loss_chain_falls_with_loss_and_selective_acknowledgements_never_hurt():
 
 def test_warning_when_the_round_trip_is_close_to_the_timeout():
     link = {"delay_s": 0.5, "loss": 0.01, "loss_back": 0}
-    solved = bt.solve(wire(link=link, transport__receive_window_segments=16))
+    solved = bt.solve(wire(link=link, transport__receive_window_segments=16, run__solver="analytic"))
     assert "close to the least timeout" in solved.attrs["warnings"][0]
 
 
@@ -170,7 +170,7 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
 )
 def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
     with pytest.raises(NotBuiltYet, match=r"at most 0\.3 of the segments lost, here"):
-        bt.solve(wire(link={"loss_back": 0.0} | loss))
+        bt.solve(wire(link={"loss_back": 0.0} | loss, run__solver="analytic"))
 
 
 def test_waits_of_windows_that_share_a_link_keep_littles_law():

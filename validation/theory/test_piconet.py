@@ -396,7 +396,7 @@ def test_what_is_not_covered_is_named(changes, key):
     scenario = star(**changes)
     assert key in {problem.key for problem in problems_of(MODELS["piconet"], scenario)}
     with pytest.raises(NotBuiltYet):
-        bt.solve(scenario)
+        bt.solve(scenario.with_(run__solver="analytic"))
 
 
 def test_small_queues_are_enough_for_small_windows():
@@ -417,10 +417,10 @@ SHORT = {"flow_control__baseband_packets": 20}
 )
 def test_senders_matter_where_buffers_overflow(changes, key, load):
     """Light loads never fill a queue: any sender will do. Beyond 2 % of losses there is no answer."""
-    light = star(traffic__load_kbps=20.0, **changes)
+    light = star(traffic__load_kbps=20.0, run__solver="analytic", **changes)
     assert goodput(light) == pytest.approx(20.0, rel=1e-3)
     assert not bt.solve(light).attrs["warnings"]
-    some = bt.solve(star(traffic__load_kbps=load, **changes))
+    some = bt.solve(star(traffic__load_kbps=load, run__solver="analytic", **changes))
     assert "delay_s" not in some
     assert any(key in text for text in some.attrs["warnings"])
     with pytest.raises(NoConvergence, match=key):
@@ -458,7 +458,7 @@ def test_rare_losses_of_the_bucket_are_no_less_than_none(rate):
 
 def test_what_never_gets_through_has_no_answer():
     with pytest.raises(NoConvergence, match="no segment gets through"):
-        bt.solve(star(link__arq="none", radio__model="constant", radio__per=1.0))
+        bt.solve(star(link__arq="none", radio__model="constant", radio__per=1.0, run__solver="analytic"))
 
 
 @pytest.mark.parametrize("places", [None, 40])
