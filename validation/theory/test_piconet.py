@@ -245,7 +245,8 @@ def test_packets_that_fill_the_gaps_of_voice_links(flows, n):
     """Nine gaps for the packets, and one for the acknowledgement, which is as long: simulated exactly so."""
     data = star(network__peripherals=n, network__flows=flows, traffic__source="greedy", **VOICE)
     assert goodput(data) * n == pytest.approx(1460 * 8 / 1000 / (10 * 6 * SLOT_S), rel=1e-9)
-    carried = bt.solve(data.with_(traffic__source="poisson", traffic__load_kbps=50.0))
+    light = data.with_(traffic__source="poisson", traffic__load_kbps=50.0, run__solver="analytic")
+    carried = bt.solve(light)
     assert carried["goodput_kbps"].values == pytest.approx(50.0)
     assert not {"rtt_s", "delay_s", "cycle_s", "timeouts_per_s"} & set(carried)
 

@@ -85,7 +85,7 @@ def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
 
 def test_a_scenario_without_a_model_is_refused():
     with pytest.raises(ScenarioError, match="none of 2 points"):
-        dimension(BASE.with_(transport__variant="vegas", flow_control__drop="segment"),
+        dimension(BASE.with_(transport__send_buffer_segments=8),
                   maximize="goodput_kbps", choose="polling.limit=1,2", workers=1)  # fmt: skip
 
 
