@@ -703,4 +703,4 @@ def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     assert np.allclose(large["goodput_kbps"], small["goodput_kbps"], rtol=0.02)
     rare = lossy.with_(radio__ber=1e-7, transport__receive_window_segments=30)
     with pytest.raises(NoConvergence, match=r"windows of 10 segments"):
-        bt.solve(rare)
+        bt.solve(rare.with_(run__solver="analytic"))
