@@ -221,7 +221,7 @@ def _warnings(scenario: Scenario, hops: tuple[Hop, ...], flows: list[Flow], *, e
     if several and overflowing and limit > CROWDED * node_capacity(scenario):
         found.append(
             f"[link] node_buffer_bytes = {scenario.link.node_buffer_bytes} holds far less than the window: "
-            "which of several bridges overflows is not in the model; round trips came out up to 35 % long"
+            "how its nodes overflow in turn is not in the model; round trips came out up to 35 % long"
         )
     idle = max(flow.rate * idle_trip_s(scenario, hop) for hop, flow in zip(hops, flows, strict=True))
     if several and limit < KNEE * idle:
