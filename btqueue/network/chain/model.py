@@ -35,7 +35,7 @@ FILLED = 1.4
 BRIEF = 3
 """Frames of an exchange that takes hardly longer than the polls around it."""
 CROWDED = 1.5
-"""Windows, in multiples of a node's buffer, beyond which other bridges than the first overflow as well."""
+"""Windows, in multiples of a node's buffer, beyond which other nodes than the first overflow as well."""
 STALL_S = 10.0
 """Time of a segment on a hop from which on the connection hardly moves."""
 
