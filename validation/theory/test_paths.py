@@ -196,16 +196,17 @@ def test_of_resources_in_a_row_only_the_slowest_has_a_queue():
     assert found == pytest.approx([0.0, 32 * 0.0122 - 0.1])
 
 
-@pytest.mark.parametrize(("window", "receiver"), [(4, False), (8, False), (4, True), (8, True)])
-@pytest.mark.parametrize("variant", ["tahoe", "reno", "sack"])
+@pytest.mark.parametrize("window", [4, 8])
+@pytest.mark.parametrize(
+    ("variant", "receiver"),
+    [("tahoe", False), ("reno", False), ("sack", False), ("tahoe", True), ("reno", True)],
+)
 def test_timeouts_of_single_and_double_losses_are_those_of_the_exact_chain(variant, window, receiver):
     """In rounds far longer than a service; aim: 10 % where one loss or two of a window decide.
 
     NewReno is left out: the exact chain lets the first segment behind a recovery be repaired at once, RFC
     6582 does not. So is SACK with delayed acknowledgements, where what it reports early counts as well.
     """
-    if variant == "sack" and receiver:
-        pytest.skip("not among the cases")
     path = lossy(0.002, variant=variant, window=window, base_s=0.07, service_s=7e-6)
     if receiver:
         path = replace(path, segments_per_ack=2.0, gathered=2, ack_delay_s=0.2)

@@ -75,10 +75,19 @@ def test_goodput_falls_with_the_bit_error_rate():
     assert all(high > low for high, low in pairwise(rates[1:]))
 
 
-@pytest.mark.parametrize("name", ["piconet", "piconet-errors", "piconet-errors-as-reported", "piconet-6"])
-def test_answers_are_labelled_symmetric_and_within_bounds(name: str):
+@pytest.mark.parametrize(
+    ("name", "residual"),
+    # With the thesis's own bit errors an answer warns from UNSURE on: see docs/explanation/model-followed.md.
+    [
+        ("piconet", 0.02),
+        ("piconet-errors", averages.UNSURE),
+        ("piconet-errors-as-reported", 0.02),
+        ("piconet-6", 0.02),
+    ],
+)
+def test_answers_are_labelled_symmetric_and_within_bounds(name: str, residual: float):
     answer = bt.solve(bt.load(f"venugopal-2006/{name}").with_(run__solver="followed"))
-    assert answer.attrs["converged"] and answer.attrs["residual"] < averages.UNSURE
+    assert answer.attrs["converged"] and answer.attrs["residual"] < residual
     for metric in answer.data_vars:
         assert answer[metric].attrs["units"] == METRICS[str(metric)].unit
         if "flow" in answer[metric].dims:

@@ -30,9 +30,9 @@ MOST_BATCHES = 512
 MOST_STEPS = 2_000_000
 """Events that are followed in all: at most, but for the first batches."""
 UNSURE = 0.03
-"""Relative standard error of goodput or round trips above which an answer carries a warning, and is followed
-for `LONGER` times as long."""
-LONGER = 4
+"""Relative standard error of goodput or round trips above which an answer carries a warning."""
+CERTAIN, LONGER = 0.02, 4
+"""The same above which a network is followed for longer, and how many times as long."""
 GOODPUT, ROUND_TRIP = 0.006, 0.01
 """Relative standard errors at which it is enough."""
 TIMEOUTS, SELDOM = 100, 0.01
@@ -77,11 +77,18 @@ class Followed:
         counted = [float(one[one > 0].min()) for one in least if (one > 0).any()]
         return uncertain_ends(min(counted)) if counted else 0.0
 
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        """Number of the class of each flow; those of it that get nothing in any run are one of their own."""
+        starved = self.counts.of("delivered_bytes") == 0.0
+        return 2 * np.array(self.plan.kind_of) + starved
+
     def of_kind(self, values: np.ndarray) -> np.ndarray:
         """Return for each flow the mean over the flows of its class, [..., flow]."""
-        kinds, found = np.array(self.plan.kind_of), np.array(values, float)
-        for kind in np.unique(kinds):
-            found[..., kinds == kind] = found[..., kinds == kind].mean(axis=-1, keepdims=True)
+        found = np.array(values, float)
+        for kind in np.unique(self.kinds):
+            alike = self.kinds == kind
+            found[..., alike] = found[..., alike].mean(axis=-1, keepdims=True)
         return found
 
     def carried(self) -> np.ndarray:
@@ -104,7 +111,7 @@ def follow(plan: Plan) -> Followed:
             if run.is_stuck():
                 raise NoConvergence(STUCK)
         found = Followed(plan, runs, *errors_of(plan, runs))
-        uncertain = max(found.goodput_error, found.trip_error) > UNSURE
+        uncertain = max(found.goodput_error, found.trip_error) > CERTAIN
         most = MOST_STEPS * (LONGER if uncertain else 1)
         if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
             break

@@ -116,7 +116,7 @@ def metrics_of(found: Followed) -> dict[str, Any]:
 
 def _quantiles(found: Followed) -> dict[str, np.ndarray]:
     """Return quantiles of the round trips of each class of flows (s)."""
-    kinds = np.array(found.plan.kind_of)
+    kinds = found.kinds
     rows = np.full((len(SHARES), len(kinds)), np.nan)
     for kind in np.unique(kinds):
         flows = np.flatnonzero(kinds == kind)
