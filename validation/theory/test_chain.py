@@ -206,7 +206,7 @@ def test_round_trips_go_through_the_course_of_the_radio(turn_s: float):
     assert np.average(means, weights=weights) == pytest.approx(10 / 7.5, rel=1e-3)
     inside = means[weights > 1e-3 * weights.sum()]
     if turn_s == 0.01:
-        assert np.ptp(inside) < 0.02
+        assert np.ptp(inside) < 0.01
     if turn_s == 30.0:
         assert (inside.min(), inside.max()) == pytest.approx((1, 2), rel=0.01)
         # two thirds of the segments come in the good state, less those under way at its turns
