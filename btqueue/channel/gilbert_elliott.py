@@ -59,11 +59,6 @@ class TwoStateChannel:
         return np.array([self.good_s, self.bad_s]) / (self.good_s + self.bad_s)
 
     @property
-    def mean_ber(self) -> float:
-        """Bit error rate averaged over time."""
-        return float(self.stationary @ self.bers)
-
-    @property
     def correlation_s(self) -> float:
         """Time constant 1/mu in seconds with which the state is forgotten; 0 if one state never shows."""
         # harmonic form of 1 / (1/good + 1/bad) that needs no infinite rate

@@ -121,6 +121,8 @@ _ANSWERS = (
 
 CHAIN = "its Markov chain, solved in numbers"
 """Twin of entries that need a chain of a few states: an M/M/1/K queue, attempts until an answer, a source."""
+PAPER = "the paper's equations, in numbers"
+"""Twin of TCP's laws."""
 
 
 def _queueing_entries() -> list[ClosedForm]:
@@ -279,18 +281,17 @@ def _piconet_entries() -> list[ClosedForm]:
 def _tcp_entries() -> list[ClosedForm]:
     def law(name: str) -> Callable[[], Any]:
         def build() -> Any:
-            from btqueue.transport import symbolic
+            from btqueue.transport import closed_forms
 
-            return getattr(symbolic, name)()
+            return getattr(closed_forms, name)()
 
         return build
 
-    here = "btqueue.transport.closed_forms."
-    entry = partial(ClosedForm, unit="segments/s", notation=notation.TCP)
+    entry = partial(ClosedForm, unit="segments/s", notation=notation.TCP, twin=PAPER)
     return [
-        entry("send rate, square-root law", build=law("square_root_law"), twin=here + "square_root_rate"),
-        entry("send rate, PFTK short", build=law("pftk_short_law"), twin=here + "pftk_short_rate"),
-        entry("send rate, PFTK", build=law("pftk_law"), twin=here + "pftk_rate"),
+        entry("send rate, square-root law", build=law("square_root_law")),
+        entry("send rate, PFTK short", build=law("pftk_short_law")),
+        entry("send rate, PFTK", build=law("pftk_law")),
     ]
 
 

@@ -30,7 +30,6 @@ from btqueue.queueing.single.single_queue import single_queue
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 from btqueue.queueing.vacations import vacations
 from btqueue.study.closed_forms import closed_forms as catalogue
-from btqueue.transport.closed_forms import pftk_rate, pftk_short_rate, square_root_rate
 
 FORMS = catalogue()
 SIX = lattice.point(6)
@@ -178,6 +177,25 @@ def answers_alone(tick):
     return integrate.quad(lambda t: math.exp(-rate * t) / timer, 0, timer)[0]
 
 
+def pftk(p, b, rtt, rto, room):
+    """The full model of Padhye et al. (2000), step by step in numbers."""
+    unlimited = (2 + b) / (3 * b) + math.sqrt(8 * (1 - p) / (3 * b * p) + ((2 + b) / (3 * b)) ** 2)
+    by_losses = unlimited < room
+    window = unlimited if by_losses else room
+    through = (1 - p) ** 3
+    few = (1 - through) * (1 + through * (1 - (1 - p) ** (window - 3))) / (1 - (1 - p) ** window)
+    timeout = min(1.0, few) / (1 - p)
+    backoff = 1 + p + sum(2 ** (k - 1) * p**k for k in range(2, 7))
+    rounds = b * window / 2 + 1 if by_losses else b * window / 8 + (1 - p) / (p * window) + 2
+    return ((1 - p) / p + window + timeout) / (rtt * rounds + timeout * rto * backoff)
+
+
+def pftk_short(p, b, rtt, rto, room):
+    """Their short model."""
+    timeouts = rto * min(1.0, 3 * math.sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
+    return min(room / rtt, 1 / (rtt * math.sqrt(2 * b * p / 3) + timeouts))
+
+
 TWO_STATES = TwoStateChannel(ber_good=7e-6, ber_bad=1e-4, good_s=0.4375, bad_s=0.0558)
 CHANNEL = {"b_G": 7e-6, "b_B": 1e-4, "rho_G": 0.4375, "rho_B": 0.0558}
 SEGMENT = [PACKET_TYPES["DH5"]] * 4 + [PACKET_TYPES["DH3"]]
@@ -300,10 +318,10 @@ TWINS = {
     "attempts": Twin(LINK, lambda: link_attempts(0.9, 0.3, 0.8), TIGHT),
     "delivered within R attempts": Twin({"h": 0.9, "s": 0.3, "R": 6}, lambda: within(0.9, 0.3, 6), TIGHT),
     "send rate, square-root law": Twin(
-        {"p": 0.05, "b": 1.0, "RTT": 0.1}, lambda: square_root_rate(0.05, 0.1), TIGHT
+        {"p": 0.05, "b": 1.0, "RTT": 0.1}, lambda: math.sqrt(3 / (2 * 0.05)) / 0.1, TIGHT
     ),
-    "send rate, PFTK short": Twin(TCP, lambda: pftk_short_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
-    "send rate, PFTK": Twin(TCP, lambda: pftk_rate(0.05, 0.1, window=8.0, rto=1.0), TIGHT),
+    "send rate, PFTK short": Twin(TCP, lambda: pftk_short(*TCP.values()), TIGHT),
+    "send rate, PFTK": Twin(TCP, lambda: pftk(*TCP.values()), TIGHT),
 }
 
 

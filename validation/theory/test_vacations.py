@@ -27,16 +27,9 @@ LONG_AND_POLL = np.stack([np.pad(LONG, (2, 0))] * 5 + [np.pad(LONG, (0, 2))])  #
 FIVE = lattice.point(5)
 
 
-def solve(
-    arrivals, vacations, capacity: int, limit: int, max_limit: int | None = None
-) -> VacationQueueSolution:
+def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSolution:
     return limited_service_queue(
-        arrivals=arrivals,
-        service=SERVICE,
-        vacations=vacations,
-        capacity=capacity,
-        limit=limit,
-        max_limit=max_limit,
+        arrivals=arrivals, service=SERVICE, vacations=vacations, capacity=capacity, limit=limit
     )
 
 
@@ -60,7 +53,7 @@ def test_formulas_are_the_functions_in_symbols():
 
 @pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
 def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, digits: float):
-    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit, 120)
+    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit)
     assert float(solution.mean_wait) == pytest.approx(wait, abs=digits)
 
 
@@ -68,7 +61,7 @@ def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, di
     ("limit", "wait"), [(1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)]
 )
 def test_limited_service_with_constant_vacations(limit: int, wait: float):
-    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit, 10)
+    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit)
     assert float(solution.mean_wait) == pytest.approx(wait, abs=5e-7)
 
 
@@ -146,7 +139,7 @@ def test_overload():
 @pytest.mark.parametrize("rate", [1e-9, 0.5, 5.0])
 def test_no_load_and_hopeless_overload_have_answers(rate: float):
     """At 5 packets a slot the queue is empty less often than a double can say."""
-    limited = solve(PoissonBatches(rate), lattice.geometric(12.0), 300, 40, 120)
+    limited = solve(PoissonBatches(rate), lattice.geometric(12.0), 300, 40)
     exhaustive = exhaustive_service_queue(
         arrivals=PoissonBatches(rate), service=SERVICE, vacations=lattice.geometric(12.0), capacity=300
     )
@@ -161,30 +154,6 @@ def test_no_load_and_hopeless_overload_have_answers(rate: float):
         assert float(limited.throughput) == pytest.approx(40 / (40 * 6 + 12), rel=1e-9)
     else:
         assert float(limited.mean_wait) == pytest.approx((2 * 12**2 - 12) / 24, rel=1e-5)
-
-
-def test_one_program_serves_all_capacities_and_limits():
-    def answer(capacity, limit):
-        queue = limited_service_queue(
-            arrivals=PoissonBatches(0.008, FIVE),
-            service=SERVICE,
-            vacations=LONG,
-            capacity=capacity,
-            limit=limit,
-            max_capacity=25,
-            max_limit=8,
-        )
-        return queue.packet_loss, queue.segment_loss, queue.mean_wait, queue.occupancy
-
-    with jax.enable_x64(True):
-        losses, batches, waits, laws = jax.vmap(answer)(np.array([20, 25, 7]), np.array([5, 8, 1]))
-    for row, capacity, limit in ((0, 20, 5), (2, 7, 1)):
-        alone = solve(PoissonBatches(0.008, FIVE), LONG, capacity, limit)
-        assert float(losses[row]) == pytest.approx(float(alone.packet_loss), rel=1e-11)
-        assert float(batches[row]) == pytest.approx(float(alone.segment_loss), rel=1e-11)
-        assert float(waits[row]) == pytest.approx(float(alone.mean_wait), rel=1e-11)
-        np.testing.assert_allclose(laws[row][: capacity + 1], alone.occupancy, atol=1e-13)
-        assert not laws[row][capacity + 1 :].any()
 
 
 def test_one_arrival_a_slot_at_most():

@@ -1,11 +1,16 @@
-"""The floors of the house: who imports whom, read from the source; words that must not stand in a file."""
+"""The floors of the house: who imports whom, who is reached at all; words that must not stand in a file."""
 
 import ast
+import doctest
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from btqueue.network.models import MODELS
+from btqueue.reproduction.claims.record import PAPERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
@@ -110,6 +115,124 @@ def test_simulator_and_analytic_side_are_strangers():
             assert not imported_parts(source) & analytic, source
         if part_of(source) in analytic:
             assert "simulator" not in imported_parts(source), source
+
+
+def running(tree: ast.AST) -> list[ast.AST]:
+    """The nodes that run: not what only type checkers see."""
+    found: list[ast.AST] = []
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            found.append(node)
+            ahead += ast.iter_child_nodes(node)
+    return found
+
+
+@cache
+def names_of(tree: ast.AST) -> set[str]:
+    """The full names that a tree imports, and those it reads from what it has imported."""
+    here: dict[str, str] = {}
+    nodes = running(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            here |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            here |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return set(here.values()) | {
+        f"{here[node.value.id]}.{node.attr}"
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in here
+    }
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in PACKAGE.rglob("*.py")
+}
+
+
+@cache
+def passed_on(package: str) -> dict[str, str]:
+    """The names that a package's front door lists in `__all__`, and where it has them from."""
+    tree = parsed(MODULES[package])
+    listed: list[str] = next(
+        (
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        ),
+        [],
+    )
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.name: f"{node.module}.{alias.name}"
+        for node in froms
+        for alias in node.names
+        if alias.name in listed
+    }
+
+
+def module_of(name: str) -> str | None:
+    """The module of the package in which a name is at home."""
+    if name in MODULES or "." not in name:
+        return name if name in MODULES else None
+    parent, last = name.rsplit(".", 1)
+    if parent in MODULES and MODULES[parent].name == "__init__.py" and last in passed_on(parent):
+        return module_of(passed_on(parent)[last])
+    return module_of(parent)
+
+
+def reached_from(names: Iterable[str]) -> set[str]:
+    """All modules that are imported on the way from these names; what a front door passes on is none."""
+    found: set[str] = set()
+    open_names = list(names)
+    while open_names:
+        module = module_of(open_names.pop())
+        if module is None or module in found:
+            continue
+        found.add(module)
+        own = set(passed_on(module).values()) if MODULES[module].name == "__init__.py" else set()
+        open_names += [*(names_of(parsed(MODULES[module])) - own), module.rpartition(".")[0]]
+    return found
+
+
+def examples() -> Iterator[str]:
+    """The Python that the documentation shows, all of which runs (test_docs)."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for language, text in re.findall(
+            r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            if language == "python":
+                yield text
+            elif language == "pycon":
+                yield "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+
+
+def test_modules_that_nothing_imports_are_found():
+    alone = "btqueue.simulator.queueing_only.token_gate"  # by an example, and by no command
+    assert module_of("btqueue.network.solve.no_such_name") == "btqueue.network.solve"
+    assert module_of("btqueue.channel.gfsk_ber") == "btqueue.channel.modulation"
+    commands = reached_from(["btqueue.__main__"])
+    assert "btqueue.cli" in commands and alone not in commands
+    assert "btqueue.channel.modulation" not in commands
+
+
+def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
+    starts = {"btqueue.__main__"}
+    # named by a scenario or a publication, and imported by that name
+    starts |= {f"btqueue.network.{name}.model" for name in MODELS}
+    claims = [f"btqueue.reproduction.claims.{paper.replace('-', '_')}" for paper in PAPERS]
+    starts |= {f"{claim}.{name}" for claim in claims for name in ("CHECKS", "PROCEDURES")}
+    trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]
+    trees += [ast.parse(text) for text in examples()]
+    starts = starts.union(*map(names_of, trees))
+    assert set(MODULES) - reached_from(starts) == set()
 
 
 def words(pattern: re.Pattern, sources: list[Path]) -> list[str]:

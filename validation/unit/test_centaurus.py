@@ -18,10 +18,6 @@ spec.loader.exec_module(session_network)
 Network, DELAY, NOTHING = session_network.Network, session_network.DELAY, session_network.NOTHING
 REQUESTER, RESPONDER = 0, 1
 CLIENT, SERVER = 0, 1
-REQUEST_AND_REPLY = [
-    *["client OBJ", "server PROCEED", "client 0", "client 1", "client 2", "client DONE", "server ACK"],
-    *["client NOPE", "server OBJ", "client PROCEED", "server 0", "server 1", "server DONE", "client ACK"],
-]
 
 
 def new_network(plain, **options):

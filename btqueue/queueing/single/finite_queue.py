@@ -101,7 +101,7 @@ def _rising(weights: Array) -> Array:
 
 
 def _too_big(sizes: Array, capacity: int) -> Array:
-    """``Pr(X > K - q)`` for ``q = 0..K``."""
+    """``Pr(X > K - q)`` for ``q = 0..K``; of any weights by size, their sum beyond ``K - q``."""
     room = capacity - jnp.arange(capacity + 1)
     return jnp.where(jnp.arange(sizes.shape[0])[None, :] > room[:, None], sizes[None, :], 0.0).sum(axis=1)
 
@@ -164,12 +164,10 @@ def _accepted(sizes: Array, capacity: int, acceptance: Acceptance) -> Array:
     return accepted[:, :capacity]
 
 
-def _lost(sizes: Array, capacity: int, acceptance: Acceptance) -> Array:
-    """Mean packets lost of a batch that finds ``q = 0..K``."""
-    room = capacity - jnp.arange(capacity + 1)[:, None]
-    size = jnp.arange(sizes.shape[0])[None, :]
-    gone = jnp.maximum(size - room, 0) if acceptance == "partial" else jnp.where(size > room, size, 0)
-    return gone @ sizes
+def _refused_whole(occupancy: Array, sizes: Array) -> Array:
+    """Share of the packets lost where batches too big for the room are refused as a whole."""
+    own = jnp.arange(sizes.shape[0]) * sizes
+    return occupancy @ _too_big(own, occupancy.shape[0] - 1) / lattice.mean(sizes)
 
 
 def _wait_law(idle: Array, busy: Array, service: Array, rounded: int) -> Array:
@@ -237,11 +235,12 @@ def _solve(
     waits_idle = power_sums(at_once, jnp.zeros(()), ahead)
     mean_wait, second_wait = ((a + b) / accepted for a, b in zip(waits_busy, waits_idle, strict=True))
     wait = _wait_law(at_once[0], busy[0], service, 0 if slotted else 1) / accepted
+    lost = arrival_laws.packet_loss if acceptance == "partial" else _refused_whole
     batch_loss = arrival_laws.batch_loss(occupancy, sizes)
     return FiniteQueueSolution(
         load=batch_streams.offered_load(arrivals, service),
         throughput=1.0 / cycle,
-        packet_loss=occupancy @ _lost(sizes, capacity, acceptance) / lattice.mean(sizes),
+        packet_loss=lost(occupancy, sizes),
         batch_loss=batch_loss,
         batch_refusal=occupancy[capacity] if acceptance == "partial" else batch_loss,
         at_departures=left,

@@ -139,35 +139,32 @@ class BernoulliBatches(eqx.Module):
         return lattice.CutLaw(jnp.zeros(length).at[0].set(1.0), jnp.zeros(()))
 
 
-def _room(occupancy: Array, capacity: ArrayLike | None) -> Array:
-    """Packets for which there is room beside a content of ``0..n-1``."""
-    capacity = occupancy.shape[-1] - 1 if capacity is None else capacity
-    return jnp.maximum(capacity - jnp.arange(occupancy.shape[-1]), 0)
+def _room(occupancy: Array) -> Array:
+    """Packets for which there is room beside a content of ``0..K``."""
+    return jnp.arange(occupancy.shape[-1])[::-1]
 
 
 @in_float64
-def batch_loss(occupancy: ArrayLike, batch_size: ArrayLike, capacity: ArrayLike | None = None) -> Array:
+def batch_loss(occupancy: ArrayLike, batch_size: ArrayLike) -> Array:
     """Probability that a batch loses at least one packet, ``Pr(content > K - X)``, partial acceptance.
 
     Args:
-        occupancy: law on ``0..n-1`` of the content that a batch finds.
+        occupancy: law on ``0..K`` of the content that a batch finds.
         batch_size: law of its packets X.
-        capacity: room K (may be traced); ``n - 1`` if left out.
     """
     occupancy = jnp.asarray(occupancy)
     sizes = jnp.asarray(batch_size)
-    room = _room(occupancy, capacity)
-    too_big = jnp.where(jnp.arange(sizes.shape[0])[None, :] > room[:, None], sizes[None, :], 0.0)
-    return occupancy @ too_big.sum(axis=1)
+    too_big = jnp.arange(sizes.shape[0])[None, :] > _room(occupancy)[:, None]
+    return occupancy @ jnp.where(too_big, sizes[None, :], 0.0).sum(axis=1)
 
 
 @in_float64
-def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike, capacity: ArrayLike | None = None) -> Array:
+def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike) -> Array:
     """Share of packets lost by batches that find the given content, ``E[(X - (K - n))^+] / E[X]``.
 
     Arguments as in `batch_loss`.
     """
     occupancy = jnp.asarray(occupancy)
     sizes = jnp.asarray(batch_size)
-    excess = jnp.maximum(jnp.arange(sizes.shape[0])[None, :] - _room(occupancy, capacity)[:, None], 0) @ sizes
+    excess = jnp.maximum(jnp.arange(sizes.shape[0])[None, :] - _room(occupancy)[:, None], 0) @ sizes
     return occupancy @ excess / lattice.mean(sizes)

@@ -10,12 +10,11 @@ Sources: Takagi, Queueing Analysis, vol. 2 (1993); Lee, Queueing Systems 5 (1989
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from btqueue.queueing._precision import in_float64
-from btqueue.queueing.errors import is_traced, require_count, require_law, require_no_mass_at_zero
+from btqueue.queueing.errors import require_count, require_law, require_no_mass_at_zero
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic import arrivals as arrival_laws
 from btqueue.queueing.traffic.batch_streams import BatchStream
@@ -29,7 +28,7 @@ from btqueue.queueing.vacations.visit_epochs import (
 
 
 class VacationQueueSolution(eqx.Module):
-    """Steady state of a queue with vacations; times in slots, laws of the queue on ``0..max_capacity``.
+    """Steady state of a queue with vacations; times in slots, laws of the queue on ``0..K``.
 
     Attributes:
         visit_start: law of the queue when the server comes, ``(K + 1,)``.
@@ -71,17 +70,16 @@ def _solve(
     arrivals: BatchStream,
     service: Array,
     vacations: Array,
-    capacity: Array,
-    limit: Array,
-    size: int,
+    capacity: int,
     longest: int,
     discipline: Discipline,
 ) -> VacationQueueSolution:
-    of = intervals(arrivals, service, vacations, capacity, size)
+    size = capacity + 1
+    of = intervals(arrivals, service, vacations, size)
     if discipline == "exhaustive":
         cycles = exhaustive_cycles(of, longest)
     else:
-        cycles = budgeted_cycles(of, limit, longest, gated=discipline == "gated")
+        cycles = budgeted_cycles(of, longest, gated=discipline == "gated")
 
     in_service = cycles.service_starts
     services, ends = in_service.sum(), cycles.vacation_starts.sum()
@@ -91,8 +89,6 @@ def _solve(
 
     slots = in_service @ of.service_time + jnp.einsum("rq,rqp->p", cycles.vacation_starts, of.vacation_time)
     occupancy = slots / duration @ lattice.filling_matrix(arrivals.part_slot_law(size))
-    over = jnp.where(jnp.arange(size) > capacity, occupancy, 0.0).sum()
-    occupancy = jnp.where(jnp.arange(size) > capacity, 0.0, occupancy).at[capacity].add(over)
     mean_queue = lattice.mean(occupancy)
     mean_sojourn = mean_queue / throughput
     return VacationQueueSolution(
@@ -103,8 +99,8 @@ def _solve(
         mean_cycle=duration / ends,
         intervisit=intervisit / ends,
         throughput=throughput,
-        packet_loss=arrival_laws.packet_loss(occupancy, arrivals.batch_size, capacity),
-        segment_loss=arrival_laws.batch_loss(occupancy, arrivals.batch_size, capacity),
+        packet_loss=arrival_laws.packet_loss(occupancy, arrivals.batch_size),
+        segment_loss=arrival_laws.batch_loss(occupancy, arrivals.batch_size),
         occupancy=occupancy,
         departure=serve(in_service / services, of.service),
         mean_queue=mean_queue,
@@ -133,63 +129,31 @@ def _require_durations(
     return service, vacations
 
 
-def _bound(value: ArrayLike, largest: int | None, name: str) -> int:
-    """Static bound of an integer that may be traced."""
-    if is_traced(value):
-        if largest is None:
-            raise ValueError(f"max_{name} must be given where {name} is traced")
-        return largest
-    count = float(np.asarray(value))
-    require_count(count, name)
-    if largest is not None and count > largest:
-        raise ValueError(f"{name} must be at most max_{name} = {largest}, got {value}")
-    return int(count) if largest is None else largest
-
-
 @in_float64
 def limited_service_queue(
-    *,
-    arrivals: BatchStream,
-    service: ArrayLike,
-    vacations: ArrayLike,
-    capacity: ArrayLike,
-    limit: ArrayLike,
-    max_capacity: int | None = None,
-    max_limit: int | None = None,
+    *, arrivals: BatchStream, service: ArrayLike, vacations: ArrayLike, capacity: int, limit: int
 ) -> VacationQueueSolution:
     """Exact steady state of a queue with room for ``capacity`` packets, served ``limit`` at a time.
 
     A visit goes on until the queue is empty or ``limit`` packets have been served; one that finds the queue
     empty ends at once. A batch too big for the room left is accepted in part. The cost is
-    ``O(max_limit * max_capacity**3)``. With ``max_capacity`` and ``max_limit`` one compiled program serves
-    all smaller values, and ``capacity`` and ``limit`` may be traced (`jax.vmap` over them).
+    ``O(limit * capacity**3)``.
 
     Args:
         arrivals: `PoissonBatches` or `BernoulliBatches`, per slot.
         service: law of a packet's service, in slots, at least one.
-        vacations: law of a vacation, in slots, at least one: a vector, or ``(max_limit + 1, n)`` with row
-            ``j`` for visits that served ``j``.
+        vacations: law of a vacation, in slots, at least one: a vector, or ``(limit + 1, n)`` with row ``j``
+            for visits that served ``j``.
         capacity: largest queue K, packet in service included.
         limit: most packets served a visit M.
-        max_capacity: size of the tables; ``capacity`` if left out.
-        max_limit: longest visit of the tables; ``limit`` if left out.
 
     Raises:
-        ValueError: if a law is not one, allows zero slots, or a count is not positive or above its maximum.
+        ValueError: if a law is not one, allows zero slots, or a count is not positive.
     """
-    size = _bound(capacity, max_capacity, "capacity") + 1
-    longest = _bound(limit, max_limit, "limit")
-    service, vacations = _require_durations(service, vacations, longest)
-    return _solve(
-        arrivals,
-        service,
-        vacations,
-        jnp.asarray(capacity),
-        jnp.asarray(limit),
-        size,
-        longest,
-        "limited",
-    )
+    require_count(capacity, "capacity")
+    require_count(limit, "limit")
+    service, vacations = _require_durations(service, vacations, limit)
+    return _solve(arrivals, service, vacations, capacity, limit, "limited")
 
 
 @in_float64
@@ -198,31 +162,26 @@ def gated_service_queue(
     arrivals: BatchStream,
     service: ArrayLike,
     vacations: ArrayLike,
-    capacity: ArrayLike,
-    limit: ArrayLike | None = None,
-    max_capacity: int | None = None,
-    max_limit: int | None = None,
+    capacity: int,
+    limit: int | None = None,
 ) -> VacationQueueSolution:
     """As `limited_service_queue`, but a visit serves only packets present when it begins.
 
     Args:
         arrivals: see there.
         service: see there.
-        vacations: one law, or one for each number served, ``0..max_limit``.
+        vacations: one law, or one for each number served, ``0..limit``.
         capacity: see there.
         limit: most packets served a visit (gated-limited service); all present if left out.
-        max_capacity: see there.
-        max_limit: see there; ``max_capacity`` if there is no ``limit``.
 
     Raises:
         ValueError: as there.
     """
-    size = _bound(capacity, max_capacity, "capacity") + 1
-    longest = size - 1 if limit is None else _bound(limit, max_limit, "limit")
-    service, vacations = _require_durations(service, vacations, longest)
-    room = jnp.asarray(capacity)
-    most = room if limit is None else jnp.asarray(limit)
-    return _solve(arrivals, service, vacations, room, most, size, longest, "gated")
+    require_count(capacity, "capacity")
+    most = capacity if limit is None else limit
+    require_count(most, "limit")
+    service, vacations = _require_durations(service, vacations, most)
+    return _solve(arrivals, service, vacations, capacity, most, "gated")
 
 
 @in_float64
@@ -231,8 +190,7 @@ def exhaustive_service_queue(
     arrivals: BatchStream,
     service: ArrayLike,
     vacations: ArrayLike,
-    capacity: ArrayLike,
-    max_capacity: int | None = None,
+    capacity: int,
     longest_listed: int = 100,
 ) -> VacationQueueSolution:
     """As `limited_service_queue`, but a visit goes on until the queue is empty.
@@ -245,14 +203,12 @@ def exhaustive_service_queue(
         service: see there.
         vacations: one law, or one for each of ``0..r`` packets served, the last also for more.
         capacity: see there.
-        max_capacity: see there.
         longest_listed: largest number of packets whose probability ``served`` lists.
 
     Raises:
         ValueError: as there.
     """
-    size = _bound(capacity, max_capacity, "capacity") + 1
+    require_count(capacity, "capacity")
     require_count(longest_listed, "longest_listed")
     service, vacations = _require_durations(service, vacations)
-    room = jnp.asarray(capacity)
-    return _solve(arrivals, service, vacations, room, room, size, longest_listed, "exhaustive")
+    return _solve(arrivals, service, vacations, capacity, longest_listed, "exhaustive")

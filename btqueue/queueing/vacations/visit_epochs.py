@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.typing import ArrayLike
 
 from btqueue.queueing.elimination import stationary_law
 from btqueue.queueing.laws import lattice
@@ -30,25 +29,12 @@ class Intervals(NamedTuple):
     vacation_time: Array  # (R, n, n)
 
 
-def fill_to(arrivals: lattice.CutLaw, capacity: ArrayLike) -> Array:
-    """`lattice.filling_matrix` for a ``capacity`` below the table's end, which may be traced.
-
-    The states above ``capacity`` stay in the table and lead to ``capacity``; nothing leads to them.
-    """
-    filling = lattice.filling_matrix(arrivals)
-    content = jnp.arange(filling.shape[-1])
-    over = jnp.where(content >= capacity, filling, 0.0).sum(axis=-1, keepdims=True)
-    return jnp.where(content < capacity, filling, 0.0) + over * (content == capacity)
-
-
-def intervals(
-    arrivals: BatchStream, service: Array, vacations: Array, capacity: ArrayLike, size: int
-) -> Intervals:
+def intervals(arrivals: BatchStream, service: Array, vacations: Array, size: int) -> Intervals:
     """How a buffer fills during a service and during each kind of vacation, on ``0..size-1``."""
     slot = arrivals.slot_law(size).probabilities
 
     def fills(durations: Array) -> Array:
-        return fill_to(lattice.compound(durations, slot, size), capacity)
+        return lattice.filling_matrix(lattice.compound(durations, slot, size))
 
     return Intervals(
         service=fills(service),
@@ -96,7 +82,7 @@ def visits(start: Array, budget: Array, per_service: Array, longest: int, *, kee
     return Visits(emptied, in_service, finished)
 
 
-def _row(served: Array, rows: int) -> Array:
+def _row(served: Array | int, rows: int) -> Array:
     """Row of the vacations after ``served`` services."""
     return jnp.minimum(served, rows - 1)
 
@@ -117,16 +103,15 @@ def _vacation_starts(outcome: Visits, budget: Array, rows: int, size: int) -> Ar
     return starts.at[_row(budget, rows)].add(outcome.finished)
 
 
-def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool) -> Cycles:
+def budgeted_cycles(of: Intervals, limit: int, *, gated: bool) -> Cycles:
     """Limited service, or gated service of at most ``limit`` of those present at the visit's start.
 
     A visit that finds ``q`` packets is allowed ``limit`` services, or ``min(q, limit)`` behind the gate.
-    ``longest`` is a static bound on ``limit``.
     """
     size, rows = of.service.shape[0], of.vacations.shape[0]
     budget = jnp.minimum(limit, jnp.arange(size)) if gated else jnp.full(size, limit)
-    everywhere = visits(jnp.eye(size), budget, of.service, longest)
-    after_emptied = of.vacations[_row(jnp.arange(longest), rows), 0]
+    everywhere = visits(jnp.eye(size), budget, of.service, limit)
+    after_emptied = of.vacations[_row(jnp.arange(limit), rows), 0]
     if rows == 1:
         after_finished = everywhere.finished @ of.vacations[0]
     elif gated:
@@ -139,7 +124,7 @@ def budgeted_cycles(of: Intervals, limit: Array, longest: int, *, gated: bool) -
         groups, group_budget = jnp.diag(visit_start), budget
     else:
         groups, group_budget = visit_start[None, :], jnp.full(1, limit)
-    outcome = visits(groups, group_budget, of.service, longest, keep=True)
+    outcome = visits(groups, group_budget, of.service, limit, keep=True)
     in_service = cast(Array, outcome.in_service)
     served = jnp.append(outcome.emptied.sum(axis=1), 0.0).at[group_budget].add(outcome.finished.sum(axis=1))
     vacation_starts = _vacation_starts(outcome, group_budget, rows, size)
