@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing import closed_forms
 from btqueue.queueing.polling.conservation import conservation_law, conservation_residual
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
@@ -45,26 +44,6 @@ def equal_queues(queues, load, service, walk, scv, discipline):
 def test_right_side_of_the_conservation_law(discipline, limit, total):
     law = conservation_law(three_queues(discipline, limit=limit), np.zeros(3))
     assert float(law.total) == pytest.approx(total, abs=5e-6)
-
-
-@pytest.mark.parametrize(
-    ("queues", "rate", "wait"),
-    [(4, 0.6 / 18.4, 7.804348), (14, 0.6 / 64.4, 20.304348), (8, 0.02, 20.363636)],
-)
-def test_round_robin_with_a_packet_or_an_empty_slot(queues, rate, wait):
-    """Packets of 5 slots (.8) and 3: a walk of one slot and a service of the others."""
-    mean, second = 0.8 * 4 + 0.2 * 2, 0.8 * 16 + 0.2 * 4
-    model = polling_model(
-        arrival_rate=np.full(queues, rate),
-        service_mean=mean,
-        service_second=second,
-        switch_mean=1,
-        switch_second=1,
-        discipline="limited",
-        limit=1,
-    )
-    law = conservation_law(model, np.zeros(queues))
-    assert float(law.total / law.weights.sum()) == pytest.approx(wait, abs=5e-7)
 
 
 @pytest.mark.parametrize(
@@ -201,12 +180,3 @@ def test_gradients_of_exact_waits_are_those_of_differences():
 def test_wrong_parameters_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         three_queues("limited", **changes)
-
-
-def test_closed_forms_are_the_one_queue_case():
-    model = polling_model(
-        arrival_rate=[0.04], service_mean=6, service_second=50, switch_mean=9, switch_second=100
-    )
-    assert float(solve_polling(model).mean_wait[0]) == pytest.approx(
-        float(closed_forms.exhaustive_wait(0.04, 6, 50, 9, 100)), rel=1e-12
-    )

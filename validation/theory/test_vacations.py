@@ -8,10 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import sympy
 from jax.typing import ArrayLike
 
-from btqueue.queueing import closed_forms
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 from btqueue.queueing.vacations.vacations import (
@@ -31,24 +29,6 @@ def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSoluti
     return limited_service_queue(
         arrivals=arrivals, service=SERVICE, vacations=vacations, capacity=capacity, limit=limit
     )
-
-
-def test_closed_forms():
-    geometric = (12.0, 2 * 12**2 - 12)
-    assert closed_forms.exhaustive_wait(0.1, 6, 36, *geometric) == pytest.approx(16.0, rel=1e-14)
-    assert closed_forms.gated_wait(0.1, 6, 36, *geometric) == pytest.approx(34.0, rel=1e-14)
-    assert closed_forms.one_limited_wait(0.05, 6, 36, 10, 100) == pytest.approx(37.0, rel=1e-14)
-    assert closed_forms.exhaustive_wait(0.06, 6, 36, *geometric, 5) == pytest.approx(31.9375, rel=1e-14)
-
-
-def test_formulas_are_the_functions_in_symbols():
-    values = [0.05, 6.0, 36.0, 10.0, 100.0, 2.0]
-    for closed_form in (closed_forms.gated_wait, closed_forms.one_limited_wait):
-        formula = closed_forms.formula(closed_form)
-        names = [name for name in closed_form.__annotations__ if name != "return"]
-        given = dict(zip(names, values, strict=False))
-        number = float(formula.subs({sympy.Symbol(name, positive=True): x for name, x in given.items()}))
-        assert number == pytest.approx(closed_form(**given), rel=1e-13)
 
 
 @pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
