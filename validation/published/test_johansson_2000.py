@@ -1,7 +1,6 @@
-"""Johansson, Kihl and Körner (2000): what their text says about their curves, and their arithmetic.
+"""Johansson, Kihl and Körner (2000): the arithmetic of their text.
 
-The claims are judged in btqueue/reproduction/claims; here stands which of their parts hold. A paired test
-finds an order that does not exist with probability 0.001. Seeds are fixed.
+The claims about simulations are judged in test_claims. Seeds are fixed.
 """
 
 import pytest
@@ -9,35 +8,9 @@ import pytest
 from btqueue.baseband import packet_type, packet_types, segment
 from btqueue.channel import packet_goodput_kbps
 from btqueue.reproduction.claims.engines import Simulator
-from btqueue.reproduction.claims.johansson_2000 import CHECKS, systems
-from btqueue.reproduction.claims.papers import judge
-from btqueue.reproduction.claims.record import claims_of
+from btqueue.reproduction.claims.johansson_2000 import systems
 
-CLAIMS = claims_of(systems.PAPER)
 SIMULATOR = Simulator()
-
-NOT_REPRODUCED = {
-    "bursts-cost-delay": {f"PEP {pep}, load 0.9" for pep in systems.NOISY},
-    "vegas-bounds": {
-        "saturated goodput, asymmetric",
-        "saturated goodput, symmetric",
-        "delay at load 0.6",
-        "delay at load 0.8",
-    },
-    "vegas-bounds-with-more-peripherals": {"from 1 to 3"},
-}
-"""Parts that do not hold; why is said on the page of the claims."""
-SLOW = {"half-the-buffer", "vegas-bounds", "vegas-bounds-with-more-peripherals"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in CHECKS]
-)
-def test_claim(name):
-    judged = judge(systems.PAPER, CLAIMS[name], SIMULATOR)
-    assert set(judged.failed) == NOT_REPRODUCED.get(name, set()), judged
-    assert judged.verdict == CLAIMS[name]["verdict"]
-
 
 # ---------------------------------------------------------------- arithmetic of sections 2.1, 4.1, 4.2
 

@@ -274,16 +274,3 @@ def test_symbolic_error_rates_equal_numeric(packet: PacketType) -> None:
         exact_on_air = [float(on_air(mpmath.mpf(x))) for x in ber]
     np.testing.assert_allclose(payload_error_rate(packet, ber), exact_payload, rtol=1e-12)
     np.testing.assert_allclose(on_air_error_rate(packet, ber), exact_on_air, rtol=1e-12)
-
-
-def test_symbolic_error_rate_prints_and_differentiates() -> None:
-    b, n = sympy.Symbol("b", nonnegative=True), sympy.Symbol("n", positive=True)
-    expression = closed_forms.uncoded_error_rate(n)
-    assert sympy.latex(expression) == r"1 - \left(1 - b\right)^{n}"
-    slope = sympy.lambdify((b, n), sympy.diff(expression, b))
-    step = 1e-7
-    numeric = (uncoded_error_rate(2712, 1e-4 + step) - uncoded_error_rate(2712, 1e-4 - step)) / (2 * step)
-    assert slope(1e-4, 2712) == pytest.approx(float(numeric), rel=1e-6)
-    assert sympy.simplify(
-        closed_forms.coded_error_rate(1).subs(b, sympy.Rational(1, 2))
-    ) == 1 - sympy.Rational(16, 2**15)

@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
@@ -15,7 +14,6 @@ from btqueue.channel import (
     Bits,
     Observation,
     TwoStateChannel,
-    closed_forms,
     coded_error_rate,
     exchange_success,
     packet_error_rate,
@@ -121,26 +119,6 @@ def test_bad_options_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("channel", "expected"),
-    [(HIGH, (0.244720, 0.368481, 0.367163)), (LOW, (0.794213, 0.833523, 0.833218))],
-    ids=["high", "low"],
-)
-def test_segment_over_one_hop(channel: TwoStateChannel, expected: tuple[float, ...]) -> None:
-    computed = [
-        train_success(channel, DATA, observation=observation) for observation in ("published", "sampled")
-    ]
-    computed.append(train_success(channel, DATA, observation="bit-level"))
-    assert computed == pytest.approx(expected, abs=5.1e-7)
-
-
-@pytest.mark.parametrize(
-    ("observation", "expected"), [("published", 0.630775), ("sampled", 0.694760), ("bit-level", 0.694251)]
-)
-def test_segment_over_two_hops(observation: Observation, expected: float) -> None:
-    assert train_success(LOW, DATA, hops=2, observation=observation) == pytest.approx(expected, abs=5.1e-7)
-
-
-@pytest.mark.parametrize(
     ("channel", "gap_slots", "ack_delay_s", "expected"),
     [
         (HIGH, 1, 0.1, (0.040217, 0.093573, 0.092785)),
@@ -165,28 +143,6 @@ def test_segment_and_ack_over_two_hops(
             observation=observation,
         )
         assert success == pytest.approx(value, abs=5.1e-7)
-
-
-@pytest.mark.parametrize(
-    ("channel", "observation", "expected"),
-    [
-        (HIGH, "sampled", 0.305897),
-        (HIGH, "bit-level", 0.304606),
-        (LOW, "sampled", 0.811465),
-        (LOW, "bit-level", 0.811146),
-    ],
-)
-def test_segment_and_ack_on_one_link(
-    channel: TwoStateChannel, observation: Observation, expected: float
-) -> None:
-    success = exchange_success(channel, DATA, ACK, ack_delay_s=0.1, observation=observation)
-    assert success == pytest.approx(expected, abs=5.1e-7)
-
-
-def test_single_ack() -> None:
-    assert train_success(HIGH, ACK) == pytest.approx(0.819475, abs=5.1e-7)
-    assert train_success(LOW, ACK) == pytest.approx(0.971992, abs=5.1e-7)
-    assert train_success(LOW, ACK, observation="bit-level") == pytest.approx(0.971978, abs=5.1e-7)
 
 
 def test_success_of_each_packet_given_the_ones_before() -> None:
@@ -333,17 +289,3 @@ def test_header_of_an_on_air_packet_costs_success() -> None:
     payload = packet_success_matrix(HIGH, packet, observation="bit-level", bits="payload").sum(axis=1)
     on_air = packet_success_matrix(HIGH, packet, observation="bit-level", bits="on-air").sum(axis=1)
     assert np.all(on_air < payload)
-
-
-# ---------------------------------------------------------------- symbolic twins
-
-
-@pytest.mark.parametrize("hops", [1, 2, 4])
-def test_symbolic_success_over_hops_equals_published(hops: int) -> None:
-    expression = closed_forms.independent_success([*DATA, *ACK], hops=hops)
-    b_good, b_bad = sympy.symbols("b_G b_B", nonnegative=True)
-    good, bad = sympy.symbols("rho_G rho_B", positive=True)
-    twin = sympy.lambdify((b_good, b_bad, good, bad), expression)
-    numeric = exchange_success(HIGH, DATA, ACK, ack_delay_s=0.1, hops=hops, observation="published")
-    assert twin(6.8979e-5, 1.263e-3, 0.4375, 0.0558) == pytest.approx(numeric, rel=1e-12)
-    assert r"\rho_{G}" in sympy.latex(expression)
