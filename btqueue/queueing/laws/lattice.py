@@ -101,11 +101,15 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     return jnp.fft.irfft(spectrum, length)
 
 
+def rising(weights: Array) -> Array:
+    """Matrices with ``weights[j - i]`` on and above the diagonal, ``(..., n) -> (..., n, n)``."""
+    shift = jnp.arange(weights.shape[-1])[None, :] - jnp.arange(weights.shape[-1])[:, None]
+    return jnp.where(shift >= 0, weights[..., jnp.maximum(shift, 0)], 0.0)
+
+
 def _addition(law: Array, tail: Array) -> Array:
     """Matrix that adds one summand: ``A[i, j] = law[j - i]`` below ``n``, and column ``n`` for all beyond."""
-    size = law.shape[0]
-    shift = jnp.arange(size)[None, :] - jnp.arange(size)[:, None]
-    known = jnp.where(shift >= 0, law[jnp.maximum(shift, 0)], 0.0)
+    known = rising(law)
     beyond = tail + jnp.concatenate([jnp.zeros(1), jnp.cumsum(law[::-1])[:-1]])
     column = jnp.append(beyond, 1.0)
     return jnp.concatenate([jnp.pad(known, ((0, 1), (0, 0))), column[:, None]], axis=1)
@@ -155,8 +159,5 @@ def filling_matrix(arrivals: CutLaw) -> Array:
     total mass, so the same function turns occupancy integrals into time spent at each content.
     """
     law, tail = arrivals
-    size = law.shape[-1]
     beyond = tail[..., None] + jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1]  # Pr(arrivals >= k)
-    shift = jnp.arange(size)[None, :] - jnp.arange(size)[:, None]
-    rising = jnp.where(shift >= 0, law[..., jnp.maximum(shift, 0)], 0.0)
-    return rising.at[..., -1].set(beyond[..., ::-1])
+    return rising(law).at[..., -1].set(beyond[..., ::-1])

@@ -91,19 +91,12 @@ def _batch_step(sizes: Array, capacity: int, acceptance: Acceptance) -> Array:
     laws = lattice.truncate(sizes, capacity + 1)
     if acceptance == "partial":
         return lattice.filling_matrix(laws)
-    return jnp.diag(_too_big(sizes, capacity)) + _rising(laws.probabilities)
-
-
-def _rising(weights: Array) -> Array:
-    """Matrix with ``weights[j - i]`` on and above the diagonal."""
-    shift = jnp.arange(weights.shape[0])[None, :] - jnp.arange(weights.shape[0])[:, None]
-    return jnp.where(shift >= 0, weights[jnp.maximum(shift, 0)], 0.0)
+    return jnp.diag(_too_big(sizes, capacity)) + lattice.rising(laws.probabilities)
 
 
 def _too_big(sizes: Array, capacity: int) -> Array:
-    """``Pr(X > K - q)`` for ``q = 0..K``; of any weights by size, their sum beyond ``K - q``."""
-    room = capacity - jnp.arange(capacity + 1)
-    return jnp.where(jnp.arange(sizes.shape[0])[None, :] > room[:, None], sizes[None, :], 0.0).sum(axis=1)
+    """``Pr(X > K - q)`` for ``q = 0..K``."""
+    return jnp.where(arrival_laws.too_big(sizes, capacity), sizes, 0.0).sum(axis=1)
 
 
 def _slot(arrivals: BatchStream, step: Array) -> _Slot:
@@ -158,16 +151,10 @@ def _polynomial(weights: Array, matrix: Array) -> Array:
 def _accepted(sizes: Array, capacity: int, acceptance: Acceptance) -> Array:
     """Mean packets accepted with exactly ``m`` ahead of them, of a batch that finds ``q``, ``(K + 1, K)``."""
     beyond = lattice.truncate(lattice.survival(sizes), capacity + 1).probabilities
-    accepted = _rising(beyond)
+    accepted = lattice.rising(beyond)
     if acceptance == "whole":  # not those of batches too big for the room
         accepted = accepted - jnp.triu(jnp.broadcast_to(_too_big(sizes, capacity)[:, None], accepted.shape))
     return accepted[:, :capacity]
-
-
-def _refused_whole(occupancy: Array, sizes: Array) -> Array:
-    """Share of the packets lost where batches too big for the room are refused as a whole."""
-    own = jnp.arange(sizes.shape[0]) * sizes
-    return occupancy @ _too_big(own, occupancy.shape[0] - 1) / lattice.mean(sizes)
 
 
 def _wait_law(idle: Array, busy: Array, service: Array, rounded: int) -> Array:
@@ -235,12 +222,11 @@ def _solve(
     waits_idle = power_sums(at_once, jnp.zeros(()), ahead)
     mean_wait, second_wait = ((a + b) / accepted for a, b in zip(waits_busy, waits_idle, strict=True))
     wait = _wait_law(at_once[0], busy[0], service, 0 if slotted else 1) / accepted
-    lost = arrival_laws.packet_loss if acceptance == "partial" else _refused_whole
     batch_loss = arrival_laws.batch_loss(occupancy, sizes)
     return FiniteQueueSolution(
         load=batch_streams.offered_load(arrivals, service),
         throughput=1.0 / cycle,
-        packet_loss=lost(occupancy, sizes),
+        packet_loss=arrival_laws.packet_loss(occupancy, sizes, whole=acceptance == "whole"),
         batch_loss=batch_loss,
         batch_refusal=occupancy[capacity] if acceptance == "partial" else batch_loss,
         at_departures=left,

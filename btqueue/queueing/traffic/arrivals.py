@@ -139,32 +139,34 @@ class BernoulliBatches(eqx.Module):
         return lattice.CutLaw(jnp.zeros(length).at[0].set(1.0), jnp.zeros(()))
 
 
-def _room(occupancy: Array) -> Array:
-    """Packets for which there is room beside a content of ``0..K``."""
-    return jnp.arange(occupancy.shape[-1])[::-1]
+def too_big(batch_size: ArrayLike, capacity: int) -> Array:
+    """Which batches do not fit in full, ``(K + 1, n)``: by content ``0..K`` and by size."""
+    sizes = jnp.arange(jnp.asarray(batch_size).shape[0])
+    return sizes[None, :] > capacity - jnp.arange(capacity + 1)[:, None]
 
 
 @in_float64
 def batch_loss(occupancy: ArrayLike, batch_size: ArrayLike) -> Array:
-    """Probability that a batch loses at least one packet, ``Pr(content > K - X)``, partial acceptance.
+    """Probability that a batch loses at least one packet, ``Pr(content > K - X)``.
 
     Args:
         occupancy: law on ``0..K`` of the content that a batch finds.
         batch_size: law of its packets X.
     """
-    occupancy = jnp.asarray(occupancy)
-    sizes = jnp.asarray(batch_size)
-    too_big = jnp.arange(sizes.shape[0])[None, :] > _room(occupancy)[:, None]
-    return occupancy @ jnp.where(too_big, sizes[None, :], 0.0).sum(axis=1)
+    occupancy, sizes = jnp.asarray(occupancy), jnp.asarray(batch_size)
+    return occupancy @ jnp.where(too_big(sizes, occupancy.shape[0] - 1), sizes, 0.0).sum(axis=1)
 
 
 @in_float64
-def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike) -> Array:
-    """Share of packets lost by batches that find the given content, ``E[(X - (K - n))^+] / E[X]``.
+def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike, *, whole: bool = False) -> Array:
+    """Share of the packets that are lost with batches that find the given content.
 
-    Arguments as in `batch_loss`.
+    A batch too big for the room left is accepted in part, ``E[(X - (K - n))^+] / E[X]``, or refused as a
+    ``whole``. Other arguments as in `batch_loss`.
     """
-    occupancy = jnp.asarray(occupancy)
-    sizes = jnp.asarray(batch_size)
-    excess = jnp.maximum(jnp.arange(sizes.shape[0])[None, :] - _room(occupancy)[:, None], 0) @ sizes
-    return occupancy @ excess / lattice.mean(sizes)
+    occupancy, sizes = jnp.asarray(occupancy), jnp.asarray(batch_size)
+    capacity = occupancy.shape[0] - 1
+    packets = jnp.arange(sizes.shape[0])[None, :]
+    beyond = packets if whole else packets - (capacity - jnp.arange(capacity + 1)[:, None])
+    lost = jnp.where(too_big(sizes, capacity), beyond, 0) @ sizes
+    return occupancy @ lost / lattice.mean(sizes)
