@@ -28,7 +28,7 @@ import xarray as xr
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.bounds import capacity, packets_of, segments_of, window_kbps, window_of
-from btqueue.scenario.topology import FlowPlan, Topology, topology
+from btqueue.scenario.topology import Topology, topology
 
 ROUNDING = 1e-6
 """Relative error that an answer may have besides what it says of itself."""
@@ -88,10 +88,10 @@ def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate
     yield from _ranges(metrics)
     if "goodput_kbps" not in metrics:
         return
-    goodput = metrics["goodput_kbps"].values
+    goodput, offered = metrics["goodput_kbps"].values, _offered(scenario, plan)
     of_flows = {
         "is sent": _sent(scenario, plan, metrics),
-        "is offered": _offered(scenario, plan),
+        "is offered": offered,
         "its window allows": window_kbps(scenario),
     }
     for words, most in of_flows.items():
@@ -99,7 +99,7 @@ def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate
             yield Certificate(
                 value, bound, f"the goodput of {name} is {value:.6g} kbit/s, more than {words}: {bound:.6g}"
             )
-    yield from _first_sends(scenario, plan, names, metrics)
+    yield from _first_sends(scenario, offered, names, metrics)
     room = capacity(scenario)
     for name, used in zip(room.names, room.used(np.nan_to_num(goodput)), strict=True):
         yield Certificate(used, 1.0, f"the goodputs would keep {name} busy for {used:.6g} times its time")
@@ -130,17 +130,13 @@ def _sent(scenario: Scenario, plan: Topology, metrics: Metrics) -> np.ndarray:
 
 def _offered(scenario: Scenario, plan: Topology) -> np.ndarray:
     """Return the load of each flow (kbit/s), the mean over a schedule; infinite where there is none."""
-    return np.array([_load_kbps(scenario, flow) for flow in plan.flows])
-
-
-def _load_kbps(scenario: Scenario, flow: FlowPlan) -> float:
     steps = steps_of(scenario)
-    loads = [offered_kbps(scenario, flow, step) for step in steps]
-    return float(np.average(loads, weights=[step.seconds for step in steps]))
+    loads = np.array([[offered_kbps(scenario, flow, step) for step in steps] for flow in plan.flows])
+    return np.average(loads, axis=1, weights=[step.seconds for step in steps])
 
 
 def _first_sends(
-    scenario: Scenario, plan: Topology, names: list[str], metrics: Metrics
+    scenario: Scenario, offered: np.ndarray, names: list[str], metrics: Metrics
 ) -> Iterator[Certificate]:
     """Yield that what is sent, and not for the second time, was offered."""
     if "retransmissions_per_s" in metrics:
@@ -152,7 +148,7 @@ def _first_sends(
     if "throughput_kbps" not in metrics:
         return
     full = scenario.transport.mss_bytes * 8 / 1000
-    most = _offered(scenario, plan) + np.broadcast_to(again, len(names)) * full
+    most = offered + np.broadcast_to(again, len(names)) * full
     for name, value, bound in zip(names, metrics["throughput_kbps"].values, most, strict=True):
         yield Certificate(
             value, bound,

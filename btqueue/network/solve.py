@@ -39,8 +39,9 @@ class Solved(NamedTuple):
     doubts: tuple[str, ...]
 
     def because(self, reason: str) -> xr.Dataset:
-        """Return the answer with the reason for its solver."""
-        return self.dataset.assign_attrs(solver_reason=reason)
+        """Return the answer, which states the reason for its solver from now on."""
+        self.dataset.attrs["solver_reason"] = reason
+        return self.dataset
 
 
 def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:

@@ -14,7 +14,8 @@ to offer, and R(m), about to send:
 where p is the loss of a packet, c_D and c_A that of DONE and of its answer, b_m the time until DONE is there,
 a that of the answer, and w_m the time until the watchdog has ended a session that hangs. Upward in m this is
 a 2 x 2 system, for means (:func:`mean_time`) and, with :math:`z^d` in place of d, for the generating
-function, which gives the whole law (:func:`transaction_law`). Exact for independent losses and fixed times.
+function, which gives :func:`variance` and the whole law (:func:`transaction_law`). Exact for independent
+losses and fixed times.
 
 Source: Avancha et al., Computer Networks 40 (2002), sections 3.1 and 3.4; the chain is ours.
 """
@@ -36,8 +37,14 @@ SMALL = 1e-30
 NEGLIGIBLE = 1e-12
 """Binomial probabilities below this are left out of the sums."""
 
-FOLDED = 1e-10
-"""What part of the law beyond twice the lattice folds back on it."""
+FOLDED = 1e-6
+"""What part of the law beyond the lattice folds back on it; rounding errors grow by its inverse."""
+
+CIRCLE, NEAR = 16, 0.1
+"""Points of the circle of an integral, and its radius times the mean, well within that of convergence."""
+
+ROUNDING = 1e-10
+"""What rounding can make of a probability that is 0."""
 
 
 class Branch(NamedTuple):
@@ -89,33 +96,53 @@ def mean_time(transaction: Transaction) -> float:
     return float(np.imag(value)[0] / SMALL)
 
 
-def transaction_law(transaction: Transaction, step_s: float, length: int) -> np.ndarray:
-    """Law of the duration on the lattice of `step_s`, ``(length,)``; what takes longer is cut off.
+def variance(transaction: Transaction) -> float:
+    """Variance (s2) of the duration: of its moment generating function, by Cauchy's integral about 0."""
+    mean, turns = mean_time(transaction), np.exp(2j * np.pi * np.arange(CIRCLE) / CIRCLE)
+    exponents = NEAR / mean * turns
+    about_mean = np.exp(-exponents * mean)
+    value = _generating_function(transaction, lambda duration: np.exp(exponents * duration)) * about_mean
+    return max(0.0, 2.0 * float(np.mean(value * turns**-2).real) * (mean / NEAR) ** 2)
 
-    A duration between two points is shared between them so that its mean stays. The generating function is
-    inverted on a circle inside the unit circle, so that what lies beyond the lattice does not fold back.
+
+def transaction_law(
+    parts: Sequence[Transaction | Sequence[Branch]], step_s: float, length: int
+) -> np.ndarray:
+    """Law of the time that transfers and waits take one after the other, on a lattice, ``(length,)``.
+
+    What takes longer is cut off. A duration between two points of the lattice of `step_s` is shared between
+    them so that its mean stays. The generating function is inverted on a circle inside the unit circle, so
+    that what lies beyond the lattice does not fold back.
     """
-    points = 2 * length
-    radius = FOLDED ** (1.0 / points)
-    place = np.arange(length + 1)
-    roots = np.exp(-2j * np.pi * np.arange(points) / points)
-    z = radius * roots[: length + 1]
+    radius = FOLDED ** (1.0 / length)
+    place = np.arange(length // 2 + 1)
+    roots = np.exp(-2j * np.pi * np.arange(length) / length)
+    z = radius * roots[place]
 
     def power(duration: float) -> np.ndarray:
         whole, part = divmod(duration / step_s, 1.0)
-        return radius**whole * roots[int(whole) * place % points] * (1.0 - part + part * z)
+        return radius**whole * roots[int(whole) * place % length] * (1.0 - part + part * z)
 
-    law = np.fft.irfft(_generating_function(transaction, power), points) / radius ** np.arange(points)
-    return np.maximum(law[:length], 0.0)
+    product = np.ones_like(z)
+    for part in parts:
+        transfer = isinstance(part, Transaction)
+        product *= _generating_function(part, power) if transfer else sum(_offered(part, power))
+    law = np.fft.irfft(product, length) / radius ** np.arange(length)
+    return np.where(law > ROUNDING, law, 0.0)
 
 
 def _generating_function(t: Transaction, step: Transform) -> np.ndarray:
-    """Return the generating function of the transfer, from the solution of the chain upward in m."""
+    """Return the generating function of the transfer, from the solution of the chain upward in m.
+
+    Only for those m that are likely to be missing after a round.
+    """
     per_offer = _until_accepted(t.offer, step)
     repeated = _until_accepted(t.repeat, step) if t.repeat is not None else None
     offering, sending = (np.zeros((t.packets + 1, per_offer.size), complex) for _ in range(2))
     hung = t.done_loss + (1.0 - t.done_loss) * t.answer_loss
-    for m in range(t.packets + 1):
+    first = binomial.probability(np.arange(t.packets), t.packets, t.data_loss) > NEGLIGIBLE
+    most = int(np.flatnonzero(first)[-1]) if first.any() else -1
+    for m in dict.fromkeys((*range(most + 1), t.packets)):
         lost = binomial.probability(np.arange(m + 1), m, t.data_loss)
         likely = np.flatnonzero(lost > NEGLIGIBLE)
         hang, there = step(t.hang_s[m]), step(t.burst_s[m])

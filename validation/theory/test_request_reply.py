@@ -18,7 +18,7 @@ from btqueue.network.request_reply.losses import Sender, visits_of
 from btqueue.network.request_reply.stretches import Course, follow_estimates, lay_out, windows_table
 from btqueue.network.request_reply.tcp import answer_tcp, connecting_s
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law
+from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law, variance
 
 TIMES = {"data_s": 0.005, "control_s": 0.010, "setup_s": 0.030}
 # packets, data loss, control loss, mean (s): computed independently, confirmed by Monte Carlo to three digits
@@ -79,13 +79,16 @@ def test_rounds():
 @pytest.mark.parametrize(("packets", "data_loss", "control_loss", "mean"), CHECKED)
 def test_law_has_the_mean_of_the_chain(packets, data_loss, control_loss, mean):
     step, length = 0.005, 8192
-    law = transaction_law(transaction(packets, data_loss, control_loss), step, length)
+    chain = transaction(packets, data_loss, control_loss)
+    law = transaction_law([chain], step, length)
     assert law.sum() == pytest.approx(1.0, abs=1e-8)
-    assert law @ np.arange(length) * step == pytest.approx(mean, abs=1e-6)
+    times = np.arange(length) * step
+    assert law @ times == pytest.approx(mean, abs=1e-6)
+    assert law @ times**2 - (law @ times) ** 2 == pytest.approx(variance(chain), abs=1e-4)
 
 
 def test_law_without_losses_is_one_point():
-    law = transaction_law(transaction(4, 0.0, 0.0), 0.005, 64)
+    law = transaction_law([transaction(4, 0.0, 0.0)], 0.005, 64)
     assert law[(30 + 30 + 20 + 20) // 5] == pytest.approx(1.0, abs=1e-8)
 
 

@@ -16,11 +16,11 @@ from typing import Literal
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.law import Law, add_at, metrics_of, with_chance
+from btqueue.network.request_reply.law import Law, add_at, session_metrics, with_chance
 from btqueue.network.request_reply.path import Path, pieces_of
 from btqueue.network.request_reply.timetable import NO_CHANCE, NS, Chance, Form, Parcel, Timetable
 from btqueue.scenario import Scenario
-from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law
+from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law, variance
 
 POINTS = 1024
 """Points of the lattice of the law."""
@@ -149,13 +149,13 @@ def answer_centaurus(scenario: Scenario) -> tuple[dict, dict]:
         raise NoConvergence("no packet gets through: sessions never end")
     warnings = []
     if any(losses):
-        (session_s, cycle_s), law, warnings = _with_losses(objects)
+        times, law, warnings = _with_losses(objects)
         lost, method = (
             [objects.loss(CLIENT, request), objects.loss(SERVER, reply)],
             "absorbing chain of each object",
         )
     else:
-        (session_s, cycle_s), law = _without_losses(objects)
+        times, law = _without_losses(objects)
         lost, method = [0.0, 0.0], "one-way trips, exact"
     if objects.way.polled is not None and scenario.run.jitter_s > LONG_JITTER_S:
         warnings.append(
@@ -163,18 +163,9 @@ def answer_centaurus(scenario: Scenario) -> tuple[dict, dict]:
             "processing delays, which is left out on a Bluetooth hop; goodput comes out 3 % high at 0.01 s, "
             "11 % at 0.05 s and 15 % at 0.2 s"
         )
-    traffic = scenario.traffic
-    sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
-    goodput = sizes * 8 / 1000 / cycle_s
-    metrics = {name: np.array([value, np.nan]) for name, value in metrics_of(law, session_s).items()}
-    metrics |= {
-        "sessions_per_s": np.array([1.0 / cycle_s, np.nan]),
-        "sessions_lost": np.array([0.0, np.nan]),
-        "goodput_kbps": goodput,
-        "throughput_kbps": goodput / (1.0 - np.array(lost)),
-        "segment_loss": np.array(lost),
-    }
-    return metrics, {
+    metrics = session_metrics(scenario, law, *times)
+    metrics["throughput_kbps"] = metrics["goodput_kbps"] / (1.0 - np.array(lost))
+    return {**metrics, "segment_loss": np.array(lost)}, {
         "method": f"request-reply sessions over CentaurusComm: {method}",
         "converged": True,
         "residual": float(max(0.0, 1.0 - law.probabilities.sum())),
@@ -185,8 +176,8 @@ def answer_centaurus(scenario: Scenario) -> tuple[dict, dict]:
 # ------------------------------------------------------------------------------------------- without losses
 
 
-def _without_losses(objects: Objects) -> tuple[tuple[float, float], Law]:
-    """Play sessions until they repeat; return (session, cycle) in s and the law of the session."""
+def _without_losses(objects: Objects) -> tuple[tuple[float, float, float], Law]:
+    """Play sessions until they repeat; return mean, deviation, and cycle (s), and their law."""
     trips, jitter_s = Trips(objects), objects.scenario.run.jitter_s
     early = objects.scenario.transport.centaurus_early_data
     held_up = [
@@ -206,7 +197,8 @@ def _without_losses(objects: Objects) -> tuple[tuple[float, float], Law]:
     law = np.zeros(POINTS)
     for cycle in period:
         add_at(law, np.eye(1, POINTS)[0] / len(period), cycle[0] / NS / step)
-    return (session, whole), Law(step, with_chance(law, period[-1][2], step, jitter_s))
+    found = Law(step, with_chance(law, period[-1][2], step, jitter_s))
+    return (session, found.deviation, whole), found
 
 
 def _play_session(trips: Trips, early: bool, held_up: list[int]) -> tuple[int, int, Chance, Chance]:
@@ -282,8 +274,8 @@ def transaction_of(
     )
 
 
-def _with_losses(objects: Objects) -> tuple[tuple[float, float], Law, list[str]]:
-    """Return (session, cycle) in s, the law of the session, and warnings."""
+def _with_losses(objects: Objects) -> tuple[tuple[float, float, float], Law, list[str]]:
+    """Return mean and deviation of a session, and the cycle (s), their law, and warnings."""
     request, reply, goodbye = objects.messages
     asking = transaction_of(objects, CLIENT, request, "acknowledged")
     answering = transaction_of(objects, SERVER, reply, "delivered")
@@ -299,14 +291,12 @@ def _with_losses(objects: Objects) -> tuple[tuple[float, float], Law, list[str]]
         behind = objects.transit_s(CLIENT, [*objects.alone, *objects.alone]) - turn_s
         cycle += mean_time(leaving) + behind
     step = LONGEST[True] * session / POINTS
-    asked, answered = (transaction_law(part, step, POINTS) for part in (asking, answering))
-    both = np.fft.irfft(np.fft.rfft(asked, 2 * POINTS) * np.fft.rfft(answered, 2 * POINTS))[:POINTS]
-    law = np.zeros(POINTS)
-    add_at(law, (1 - turn_lost) * both, turn_s / step)
-    add_at(law, turn_lost * both, late_s / step)
+    turn = Branch(1 - turn_lost, turn_s, True), Branch(turn_lost, late_s, False)
+    law = transaction_law((asking, turn, answering), step, POINTS)
     warnings = []
     if max(*asking.burst_s, *answering.burst_s) + asking.answer_s > watchdog:
         warnings.append(
             "the watchdog may end sessions that have not failed: it is shorter than a round takes"
         )
-    return (session, cycle), Law(step, np.maximum(law, 0.0)), warnings
+    spread = variance(asking) + turn_lost * (1 - turn_lost) * (late_s - turn_s) ** 2 + variance(answering)
+    return (session, spread**0.5, cycle), Law(step, law), warnings

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.network.request_reply.timetable import NS, Chance
+from btqueue.scenario import Scenario
 
 QUANTILES = (50, 90, 95, 99)
 
@@ -25,11 +26,11 @@ class Law(NamedTuple):
         share = self.probabilities / self.probabilities.sum()
         return float(np.sqrt(max(0.0, share @ times**2 - (share @ times) ** 2)))
 
-    def quantile(self, percent: float) -> float:
-        """Time (s) that so many percent stay below."""
+    def quantiles(self) -> dict[int, float]:
+        """Times (s) that so many percent stay below, where the lattice reaches as far."""
         rising = np.cumsum(self.probabilities)
-        index = int(np.searchsorted(rising, percent / 100))
-        return min(index, len(rising) - 1) * self.step_s
+        places = {percent: int(np.searchsorted(rising, percent / 100)) for percent in QUANTILES}
+        return {percent: place * self.step_s for percent, place in places.items() if place < len(rising)}
 
 
 class Mixture(NamedTuple):
@@ -67,10 +68,31 @@ class Mixture(NamedTuple):
         return (np.where(narrow, normal, gamma) * self.weights).sum(axis=1)
 
 
-def metrics_of(law: Law, mean: float) -> dict[str, float]:
-    """Return mean, deviation and quantiles of the session time; the lattice may cut the mean off."""
-    found = {f"session_time_p{percent}_s": law.quantile(percent) for percent in QUANTILES}
-    return {"session_time_s": mean, "session_time_sd_s": law.deviation, **found}
+def one_way(value: float) -> np.ndarray:
+    """Return a metric that only the requesting flow has."""
+    return np.array([value, np.nan])
+
+
+def session_metrics(
+    scenario: Scenario, law: Law, session_s: float, deviation_s: float, cycle_s: float
+) -> dict[str, np.ndarray]:
+    """Return what any protocol has: rates, goodput, and moments and quantiles of the session time.
+
+    Args:
+        scenario: that has the messages.
+        law: of the session time, for quantiles.
+        session_s: mean of that time; the lattice may cut it off.
+        deviation_s: its standard deviation.
+        cycle_s: mean time from one session to the next.
+    """
+    traffic = scenario.traffic
+    sizes = np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
+    quantiles = {f"session_time_p{percent}_s": one_way(time) for percent, time in law.quantiles().items()}
+    return {
+        "sessions_per_s": one_way(1.0 / cycle_s), "sessions_lost": one_way(0.0),
+        "session_time_s": one_way(session_s), "session_time_sd_s": one_way(deviation_s), **quantiles,
+        "goodput_kbps": sizes * 8 / 1000 / cycle_s,
+    }  # fmt: skip
 
 
 def add_at(law: np.ndarray, weights: np.ndarray, places: float) -> None:

@@ -19,7 +19,7 @@ from btqueue.network.request_reply.connection import (
     Sessions,
     plan_of,
 )
-from btqueue.network.request_reply.law import QUANTILES, Law, add_at, metrics_of, with_chance
+from btqueue.network.request_reply.law import QUANTILES, Law, add_at, one_way, session_metrics, with_chance
 from btqueue.network.request_reply.losses import long_run
 from btqueue.network.request_reply.stretches import Course, lay_out
 from btqueue.network.request_reply.timetable import NS, Chance
@@ -44,11 +44,6 @@ def answer_tcp(scenario: Scenario) -> tuple[dict, dict]:
     return _with_losses(scenario, plan) if plan.lossy else _without_losses(scenario, plan)
 
 
-def one_way(value: float) -> np.ndarray:
-    """Return a metric that only the requesting flow has."""
-    return np.array([value, np.nan])
-
-
 def _without_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
     """Average over the sessions of a period."""
     period, jitter_s = Sessions(plan).play(), scenario.run.jitter_s
@@ -60,15 +55,10 @@ def _without_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
     law = np.zeros(POINTS)
     for time in times:
         add_at(law, np.eye(1, POINTS)[0] / count, time / NS / step)
-    law = with_chance(law, period[0].chance, step, jitter_s)
-    sizes = message_bytes(scenario)
-    none = np.zeros(2)
-    metrics = {
-        "sessions_per_s": one_way(1.0 / cycle), "sessions_lost": one_way(0.0),
-        **{name: one_way(value) for name, value in metrics_of(Law(step, law), session).items()},
-        "goodput_kbps": sizes * 8 / 1000 / cycle, "throughput_kbps": sizes * 8 / 1000 / cycle,
-        "timeouts_per_s": none, "fast_retransmits_per_s": none, "retransmissions_per_s": none,
-    }  # fmt: skip
+    law = Law(step, with_chance(law, period[0].chance, step, jitter_s))
+    metrics = session_metrics(scenario, law, session, law.deviation, cycle)
+    counts = ("timeouts_per_s", "fast_retransmits_per_s", "retransmissions_per_s")
+    metrics |= {"throughput_kbps": metrics["goodput_kbps"], **dict.fromkeys(counts, np.zeros(2))}
     delay_s = jitter_s if plan.way.polled is None else 0.0  # waiting for a poll absorbs it
     samples = [np.concatenate([s.samples[end] for s in period]) / NS for end in (CLIENT, SERVER)]
     weighted = [(values, np.ones(len(values))) for values in samples]
@@ -80,12 +70,6 @@ def _without_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
         "method": "request-reply sessions over TCP: recursion over segments",
         "converged": True, "residual": 0.0, "iterations": count, "errors": "1 %", "warnings": [],
     }  # fmt: skip
-
-
-def message_bytes(scenario: Scenario) -> np.ndarray:
-    """Return the bytes that both ends send in a session."""
-    traffic = scenario.traffic
-    return np.array([traffic.request_bytes + traffic.goodbye_bytes, traffic.reply_bytes])
 
 
 def round_trips(
@@ -227,29 +211,25 @@ def _with_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
     session_s = request.mean + reply.mean + alike.chance.repeated_ns / NS
     cycle = request.mean + reply.mean + sum(law.mean for law in client.laws[1:])
     cycle += (plan.pause_ns + alike.repeated_ns) / NS
-    metrics = {}
-    if plan.handshake:
-        connect_s = connecting_s(scenario, plan)
-        cycle += connect_s
-        metrics["connect_time_s"] = one_way(connect_s)
+    connect_s = connecting_s(scenario, plan) if plan.handshake else 0.0
+    cycle += connect_s
     step = LONGEST[True] * session_s / POINTS
     law = np.fft.irfft(request.transform(step, POINTS) * reply.transform(step, POINTS), 2 * POINTS)[:POINTS]
     jitter_s = scenario.run.jitter_s
     law = with_chance(np.maximum(law, 0.0), alike.chance, step, jitter_s)
-    sizes = message_bytes(scenario)
-    goodput = sizes * 8 / 1000 / cycle
     again = np.array([sent.resent for sent in both]) / cycle
-    mss = np.minimum(scenario.transport.mss_bytes, sizes)
     variance = request.variance + reply.variance + alike.chance.variance / NS**2
+    metrics = session_metrics(scenario, Law(step, law), session_s, variance**0.5, cycle)
+    goodput = metrics["goodput_kbps"]
+    mss = np.minimum(scenario.transport.mss_bytes, goodput * cycle * 125)
     metrics |= {
-        "sessions_per_s": one_way(1.0 / cycle), "sessions_lost": one_way(0.0),
-        **{name: one_way(value) for name, value in metrics_of(Law(step, law), session_s).items()},
-        "session_time_sd_s": one_way(variance**0.5),
-        "goodput_kbps": goodput, "throughput_kbps": goodput + again * mss * 8 / 1000,
+        "throughput_kbps": goodput + again * mss * 8 / 1000,
         "timeouts_per_s": np.array([sent.timeouts for sent in both]) / cycle,
         "fast_retransmits_per_s": np.array([sent.fast_retransmits for sent in both]) / cycle,
         "retransmissions_per_s": again,
     }  # fmt: skip
+    if plan.handshake:
+        metrics["connect_time_s"] = one_way(connect_s)
     delay_s = jitter_s if plan.way.polled is None else 0.0
     # the mean of those that meet nothing but each other is known; the chain's recursion leaves meetings out
     samples = []
