@@ -169,12 +169,13 @@ METRICS: Final = MappingProxyType(
 
 
 def describe(dataset: xarray.Dataset) -> xarray.Dataset:
-    """Set ``units``, ``long_name`` and ``description`` on every known metric of *dataset*, and return it.
+    """Return *dataset* with ``units``, ``long_name`` and ``description`` set on every known metric.
 
     A variable ``<metric>_ci95`` (half-width of a 95 % interval) gets the unit of its metric. Variables that
     are no metrics are left as they are.
     """
-    for name, variable in dataset.variables.items():
+    described = dataset.copy()
+    for name, variable in described.variables.items():
         base = str(name).removesuffix("_ci95")
         metric = METRICS.get(base)
         if metric is not None:
@@ -184,4 +185,4 @@ def describe(dataset: xarray.Dataset) -> xarray.Dataset:
                 f"{metric.long_name}, 95 % half-width" if half_width else metric.long_name
             )
             variable.attrs["description"] = metric.description
-    return dataset
+    return described
