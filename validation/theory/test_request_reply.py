@@ -269,10 +269,20 @@ def lossy(**link):
     return Scenario.from_dict(data)
 
 
+def without_losses(name):
+    data = bt.load(f"avancha-2002/{name}").to_dict()
+    for link in data["network"]["outside_links"]:
+        link.update(loss=0.0, buffer_packets=1000)
+    return Scenario.from_dict(data)
+
+
 SESSIONS = {
     "over a shared cell": bt.load("avancha-2002/wlan-tcp"),
     "over a shared cell, 30 kB": bt.load("avancha-2002/wlan-tcp").with_(traffic__reply_bytes=30_000),
     "over a wire": bt.load("avancha-2002/ethernet"),
+    "by connections of their own, 663 bytes": without_losses("cdpd-tcp").with_(
+        traffic__request_bytes=663, transport__connection_per_session=True, transport__handshake=True
+    ),
     "polled": bt.load("avancha-2002/bluetooth-tcp").with_(traffic__reply_bytes=4244),
     "polled, no jitter": bt.load("avancha-2002/bluetooth-tcp").with_(
         traffic__reply_bytes=430, run__jitter_s=0
@@ -320,6 +330,14 @@ def test_a_handshake_is_repeated_a_geometric_number_of_times():
     expected = 2 * (0.5 + 8 * 40 / 19200) + waits
     assert connecting_s(scenario, plan_of(scenario)) == pytest.approx(expected, rel=1e-8)
     assert float(bt.solve(scenario).connect_time_s[0]) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("unmeasured", [0.0, 0.25])
+def test_the_handshake_is_the_first_sample_of_a_connection(unmeasured, nothing_left_out):
+    """R + 4 R/2 of a SYN of 2 s; the initial timeout after a SYN that was lost (RFC 6298, 5.7)."""
+    begun = replace(COURSE, timer_s=(8.0, 1.0, 1000.0), backoff=False, handshake=(2.0, unmeasured))
+    loss, timer = COURSE.loss, (1 - unmeasured) * 6.0 + unmeasured * 8.0
+    assert Sender(begun).solve().laws[0].mean == pytest.approx(OUT + timer * loss / (1 - loss), rel=1e-7)
 
 
 def test_the_first_timeout_is_forgotten():

@@ -57,6 +57,9 @@ SETTLED = 0.25
 
 MOST_STRETCHES = 200
 
+AFTER_LOST_SYN_S = 3.0
+"""Least timeout after a handshake that had to be repeated (RFC 6298, 5.7)."""
+
 MESSAGE, MISSING, AGAIN, OPENS, DOUBLED, ACKS, DOUBLINGS = range(7)
 """Of a state: message, missing segments, those of them sent before, how the window opens, twice the
 threshold, acknowledgements since it began to open, doublings of the timer."""
@@ -372,6 +375,8 @@ class Sender:
         counts = (((k + 1) % course.ack_every == 0) | (k == missing - 1)) & (k < missing)
         if not course.timestamps:
             counts &= k >= states[:, AGAIN, None]
+        if course.leaves:
+            counts &= (states[:, MESSAGE, None] < len(course.messages) - 1) | (k < missing - 1)
         self.round_trips.append(np.where(counts, way.acknowledged - way.sent, np.nan))
         self.sampled.append(reached[:, 1:] * counts)
 
@@ -408,13 +413,18 @@ class Sender:
         weight = visits[:, None] * share
         seen = np.isfinite(rtt) & (weight > 0.0)
         values, weights = rtt[seen], weight[seen]
-        mean = float(np.average(values, weights=weights))
-        deviation = float(np.average(abs(values - mean), weights=weights))
-        known = np.tile([mean, deviation], (len(states), 1))
+        usual = (values, weights) if seen.any() else (np.array([course.round_trip_s]), np.ones(1))
+        mean = float(np.average(usual[0], weights=usual[1]))
+        known = np.tile([mean, np.average(abs(usual[0] - mean), weights=usual[1])], (len(states), 1))
         into = np.maximum(np.bincount(self.target, often, len(states)), 1e-300)
-        opening = (states[:, MESSAGE] == 0) & (states[:, OPENS] == AT_FIRST) & course.fresh
-        # of nothing known the first sample R makes the mean R and the deviation R/2 (RFC 6298, 2.2)
-        known[opening] = nothing = course.round_trip_s * np.array([1.0, 2.0 / 3.0])
+        # a connection none of whose segments is acknowledged has measured nothing but its handshake
+        opening = (states[:, MESSAGE] == 0) & (states[:, MISSING] == course.messages[0]) & course.fresh
+        initial, least, cap = course.timer_s
+        # the first sample R makes the mean R and the deviation R/2 (RFC 6298, 2.2), here before it is taken
+        begin = np.array([1.0, 2.0 / 3.0]) * course.round_trip_s
+        if course.handshake:
+            begin = np.array([1.0, 0.5]) * course.handshake[0]
+        known[opening] = begin
         late = np.flatnonzero(futures["late_s"])
         for _ in range(SWEEPS):
             after = follow_estimates(rtt, known)[futures["source"], futures["acknowledged"]]
@@ -422,18 +432,19 @@ class Sender:
             new = np.stack(
                 [np.bincount(self.target, often * part, len(states)) / into for part in after.T], axis=1
             )
-            new[opening] = nothing
+            new[opening] = begin
             change, known = abs(new - known).max(), new
             if change < STEADY * mean:
                 break
-        initial, least, cap = course.timer_s
         along = follow_estimates(rtt, known)[futures["source"], futures["acknowledged"]]
         base = np.clip(along[:, 0] + 4.0 * along[:, 1], least, cap)
         ends = [
             futures["whole"] & (states[futures["source"], MESSAGE] == m) for m in range(len(course.messages))
         ]
         self.at_end_s = np.array([np.average(base[which], weights=often[which]) for which in ends])
-        base[opening[futures["source"]] & (futures["acknowledged"] == 0)] = initial
+        unmeasured = course.handshake[1] if course.handshake else 1.0
+        first = opening[futures["source"]] & (futures["acknowledged"] == 0)
+        base[first] += unmeasured * (max(initial, AFTER_LOST_SYN_S * bool(course.handshake)) - base[first])
         return np.minimum(base * 2.0 ** futures["doublings"], np.maximum(cap, base)), (values, weights)
 
     def _law(self, message: int, time: np.ndarray, often: np.ndarray) -> Mixture:

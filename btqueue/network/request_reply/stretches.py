@@ -32,6 +32,9 @@ class Course:
         backoff, timestamps: as the keys of [transport] say.
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
+        leaves: the connection ends before the last acknowledgement of the last message is there.
+        handshake: round trip (s) that opened it and is its first sample, and share of those with a lost SYN,
+            which are none (Karn); None where nothing is measured.
     """
 
     messages: tuple[int, ...]
@@ -52,6 +55,8 @@ class Course:
     ack_every: int = 1
     ack_delay_s: float = 0.0
     fresh: bool = False
+    leaves: bool = False
+    handshake: tuple[float, float] | None = None
 
 
 @lru_cache(maxsize=64)

@@ -34,6 +34,8 @@ MEASURED_LOSS = 0.03
 RARE = ROUNDED = 1e-9
 SPREAD = 20
 LONG_PAUSE_S = 1e4
+IN_A_ROW = 3
+"""Full segments that are sent at least to see how they follow each other."""
 AMPLE = 1_000_000
 """Packets of a buffer that never overflows."""
 
@@ -158,32 +160,37 @@ def courses_of(scenario: Scenario, plan: Plan) -> tuple[tuple[Course, Course], U
     quiet = replace(usual, pause_ns=plan.pause_ns + round(LONG_PAUSE_S * NS) // cycle * cycle)
     open_ = replace(quiet, windows=(AMPLE, *plan.windows[1:]))
     most = float(max(map(len, plan.messages)))
-    burst, alone, windowed = second(open_, most), second(open_, 1.0), second(quiet, most)
+    alone, windowed = second(open_, 1.0), second(quiet, most)
+    full = tuple((m[0],) * max(IN_A_ROW, len(m)) if m else m for m in plan.messages)
+    burst = second(replace(open_, messages=full), max(most, IN_A_ROW))
     asked, replied, left = alike.spans_ns
     between = {
         CLIENT: [replied, plan.pause_ns] if plan.messages[GOODBYE] else [replied + plan.pause_ns],
         SERVER: [left + plan.pause_ns + asked],
     }
-    found = []
+    found, left_in = [], len(plan.messages[GOODBYE])
     for end, numbers in ((CLIENT, (REQUEST, GOODBYE)), (SERVER, (REPLY,))):
         numbers = [number for number in numbers if plan.messages[number]]
         messages = [plan.messages[number] for number in numbers]
         (sent, acknowledged), arrived = alone.trips[end][0], alone.arrivals[end][0]
-        gaps = np.diff(burst.arrivals[end][: len(messages[0])])
+        gaps = np.diff(burst.arrivals[end][: max(IN_A_ROW, len(messages[0]))])
         last = np.cumsum([len(message) for message in messages]) - 1
         late = [windowed.trips[end][place][1] - windowed.arrivals[end][place] for place in last]
+        opens = (handshake_s(plan), handshake_loss(plan)) if plan.handshake and end == CLIENT else None
         course = Course(
             messages=tuple(map(len, messages)), loss=messages[0][0].losses[end],
             last_loss=tuple(message[-1].losses[end] for message in messages),
             ack_loss=plan.small.losses[1 - end], gaps_s=tuple(gap / NS for gap in between[end]),
             round_trip_s=(acknowledged - sent) / NS,
-            spacing_s=float(np.median(gaps)) / NS if len(gaps) else 0.0,
+            spacing_s=float(np.median(gaps)) / NS,
             last_spacing_s=(0.0,) * len(messages), back_s=(acknowledged - arrived) / NS,
             answer_s=tuple((time - (acknowledged - arrived)) / NS for time in late),
             room=min(hop.buffer + 1 for hop in plan.way.routes[end]), windows=plan.windows,
             timer_s=(transport.initial_rto_s, transport.min_rto_s, transport.max_rto_s),
             backoff=transport.rto_backoff, timestamps=plan.timestamps, ack_every=plan.ack_every,
-            ack_delay_s=plan.ack_delay_ns / NS, fresh=plan.fresh,
+            ack_delay_s=plan.ack_delay_ns / NS, fresh=plan.fresh, handshake=opens,
+            # a client that leaves in one segment sends it before what it has to acknowledge
+            leaves=plan.fresh and (left_in <= 1 if end == SERVER else left_in > 0),
         )  # fmt: skip
         # the last segment of a message is shorter, or waits for polls and turns: as without losses
         without = [arrivals_without(course, message)[0] for message in range(len(messages))]
@@ -257,11 +264,20 @@ def _doubts(scenario: Scenario, courses: tuple[Course, Course]) -> Iterator[str]
         )
 
 
+def handshake_s(plan: Plan) -> float:
+    """Return the time (s) of a handshake that loses nothing."""
+    return Sessions(ample(plan)).one().asked / NS
+
+
+def handshake_loss(plan: Plan) -> float:
+    """Return the probability that SYN or SYN-ACK is lost."""
+    return 1.0 - (1.0 - plan.small.losses[CLIENT]) * (1.0 - plan.small.losses[SERVER])
+
+
 def connecting_s(scenario: Scenario, plan: Plan) -> float:
     """Return the mean time of a handshake: SYN or SYN-ACK is lost a geometric number of times."""
-    transport, small = scenario.transport, plan.small
-    lost = 1.0 - (1.0 - small.losses[CLIENT]) * (1.0 - small.losses[SERVER])
-    found, share, timeout = Sessions(ample(plan)).one().asked / NS, lost, transport.initial_rto_s
+    transport, lost = scenario.transport, handshake_loss(plan)
+    found, share, timeout = handshake_s(plan), lost, transport.initial_rto_s
     while share * timeout > RARE * found:
         found, share = found + share * timeout, share * lost
         timeout = min(2.0 * timeout, transport.max_rto_s)
