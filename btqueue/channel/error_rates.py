@@ -132,19 +132,6 @@ def access_code_error_rate(ber: ArrayLike, *, sync_threshold: int = SYNC_THRESHO
     return bdtrc(sync_threshold, SYNC_WORD_BITS, _checked(ber))
 
 
-def implied_ber(n_bits: int, error_rate: ArrayLike) -> NDArray[np.float64]:
-    """Bit error rate b at which ``n_bits`` uncoded bits have the given error rate, b = 1 - (1-P)^(1/n).
-
-    The inverse of :func:`uncoded_error_rate`; it finds the error rate behind a printed table.
-
-    Raises:
-        ValueError: ``n_bits`` below 1 or an error rate outside [0, 1].
-    """
-    if n_bits < 1:
-        raise ValueError(f"n_bits must be at least 1, not {n_bits}")
-    return _any_of_many(1.0 / n_bits, _checked(error_rate, name="packet error rate"))
-
-
 def _any_of_many(n: float, failure: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - (1-p)^n, to full relative precision for small p; n = 0 gives 0 even at p = 1."""
     from scipy.special import xlog1py

@@ -27,7 +27,6 @@ from btqueue.channel import (
     gfsk_ber,
     goodput_crossing,
     header_error_rate,
-    implied_ber,
     link_quality,
     on_air_error_rate,
     packet_error_rate,
@@ -137,11 +136,6 @@ def test_what_is_on_air_fails_at_least_as_often_as_the_payload(packet: PacketTyp
     assert on_air_error_rate(packet, ber) >= payload_error_rate(packet, ber) * (1 - 1e-12)
 
 
-@given(st.floats(1e-12, 5e-4), st.integers(1, 8200))
-def test_implied_ber_inverts_the_uncoded_rate(ber: float, n_bits: int) -> None:
-    assert float(implied_ber(n_bits, uncoded_error_rate(n_bits, ber))) == pytest.approx(ber, rel=1e-11)
-
-
 def test_enhanced_rate_headers_have_their_own_error_rate() -> None:
     packet = packet_type("3-DH5")
     assert float(on_air_error_rate(packet, 0.0, header_ber=1e-2)) == pytest.approx(
@@ -157,8 +151,6 @@ def test_what_is_no_probability_is_rejected(bad: float) -> None:
         packet_error_rate(packet_type("DH5"), bad)
     with pytest.raises(ValueError, match="bit error rate"):
         packet_error_rate(packet_type("DM5"), [0.1, bad], bits="on-air")
-    with pytest.raises(ValueError, match="packet error rate"):
-        implied_ber(10, bad)
 
 
 def test_bad_options_are_named() -> None:
@@ -167,8 +159,6 @@ def test_bad_options_are_named() -> None:
         packet_error_rate(packet_type("DH5"), 0.1, bits=unknown)
     with pytest.raises(ValueError, match="sync_threshold"):
         access_code_error_rate(0.1, sync_threshold=65)
-    with pytest.raises(ValueError, match="n_bits"):
-        implied_ber(0, 0.1)
     with pytest.raises(ValueError, match="do not change places"):
         goodput_crossing(*packet_types(["DM5", "DH5"]))
 
