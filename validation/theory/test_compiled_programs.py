@@ -1,5 +1,6 @@
 """A long process keeps room for JAX's programs, and forgets none of its answers when it drops them."""
 
+import jax.monitoring
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ def test_programs_are_dropped_when_they_take_too_much(monkeypatch: pytest.Monkey
     taken = programs.mappings_taken()
     monkeypatch.setattr(programs, "LOOK_EVERY", 1)
     monkeypatch.setattr(programs, "SHARE", 0.0)
-    programs._count(programs.COMPILED, 0.0)
+    jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
     programs.keep_room()
     assert programs.mappings_taken() < taken
     assert [loss(capacity) for capacity in capacities] == before
@@ -31,7 +32,7 @@ def test_nothing_is_dropped_while_there_is_room(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(programs.jax, "clear_caches", lambda: pytest.fail("dropped without need"))
     monkeypatch.setattr(programs, "mappings_taken", lambda: programs.SHARE)
     monkeypatch.setattr(programs, "memory_taken", lambda: programs.SHARE_OF_MEMORY)
-    programs._count(programs.COMPILED, 0.0)
+    jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
     programs.keep_room()
 
 
@@ -41,6 +42,6 @@ def test_programs_held_elsewhere_are_dropped_when_memory_is_short(monkeypatch: p
     monkeypatch.setattr(programs, "memory_taken", lambda: 2.0 * programs.SHARE_OF_MEMORY)
     monkeypatch.setattr(programs, "TO_CLEAR", [held.clear])
     monkeypatch.setattr(programs.jax, "clear_caches", lambda: None)
-    programs._count(programs.COMPILED, 0.0)
+    jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
     programs.keep_room()
     assert held == {}
