@@ -218,11 +218,11 @@ def models(
     import json
 
     from btqueue.cli.tables import models_table
-    from btqueue.scenario import json_schema, list_models
+    from btqueue.scenario import Scenario, list_models
     from btqueue.scenario.loading import find, read_toml, toml_text
 
     if schema:
-        put(json.dumps(json_schema(), indent=2))
+        put(json.dumps(Scenario.json_schema(), indent=2))
     elif name is not None:
         path = find(name)
         content = read_toml(path)  # says what is wrong with a file that is no TOML

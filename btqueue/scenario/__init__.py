@@ -14,7 +14,7 @@ from btqueue.scenario.network import Flow, Network, OutsideLink, Piconet
 from btqueue.scenario.polling import Polling, Voice
 from btqueue.scenario.radio import Radio, RadioLink
 from btqueue.scenario.run import Run
-from btqueue.scenario.scenario import Scenario, apply_sets, json_schema
+from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import Topology
 from btqueue.scenario.traffic import LoadStep, Traffic
 from btqueue.scenario.transport import Transport
@@ -41,9 +41,7 @@ __all__ = [
     "Traffic",
     "Transport",
     "Voice",
-    "apply_sets",
     "describe",
-    "json_schema",
     "list_models",
     "load",
     "models_folder",

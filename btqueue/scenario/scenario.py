@@ -122,13 +122,3 @@ class Scenario(Table):
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of a scenario, for editors that complete and check TOML."""
         return cls.model_json_schema(by_alias=True)
-
-
-def apply_sets(scenario: Scenario, sets: Iterable[str]) -> Scenario:
-    """Return a copy changed by settings such as ``"polling.limit=10"`` (see :meth:`Scenario.with_sets`)."""
-    return scenario.with_sets(sets)
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a scenario; see :meth:`Scenario.json_schema`."""
-    return Scenario.json_schema()

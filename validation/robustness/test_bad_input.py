@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from btqueue.scenario import Scenario, ScenarioError, apply_sets, load, scenario_from_graph
+from btqueue.scenario import Scenario, ScenarioError, load, scenario_from_graph
 from btqueue.scenario.problems import key_names
 from btqueue.scenario.topology import topology
 
@@ -275,7 +275,7 @@ def test_what_is_no_table_of_tables_is_refused(data):
 )
 def test_a_bad_setting(setting, words):
     with pytest.raises(ScenarioError, match=words):
-        apply_sets(STANDARD, [setting])
+        STANDARD.with_sets([setting])
 
 
 def bad_file(tmp_path, content: bytes, words: str) -> None:
@@ -422,7 +422,7 @@ def test_any_object_is_a_scenario_or_a_scenario_error(data):
 )
 @settings(deadline=None, derandomize=True, max_examples=300)
 def test_any_setting_is_applied_or_a_scenario_error(settings_given):
-    only_scenario_errors(lambda: apply_sets(STANDARD, settings_given))
+    only_scenario_errors(lambda: STANDARD.with_sets(settings_given))
 
 
 @given(st.text(max_size=60))

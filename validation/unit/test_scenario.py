@@ -24,9 +24,7 @@ from btqueue.scenario import (
     NotBuiltYet,
     Scenario,
     ScenarioError,
-    apply_sets,
     describe,
-    json_schema,
     list_models,
     load,
     models_folder,
@@ -166,12 +164,11 @@ def test_links_on_a_medium_share_it_in_both_directions():
 
 
 def test_the_warm_up_may_be_found_by_itself():
-    assert apply_sets(Scenario(), ["run.warmup_s=auto"]).run.warmup_s == "auto"
+    assert Scenario().with_sets(["run.warmup_s=auto"]).run.warmup_s == "auto"
 
 
 def test_settings_are_read_as_toml_and_texts_need_no_quotes():
-    s = apply_sets(
-        Scenario(),
+    s = Scenario().with_sets(
         [
             "polling.limit=10",
             "polling.discipline = 1-limited",
@@ -187,8 +184,8 @@ def test_settings_are_read_as_toml_and_texts_need_no_quotes():
     assert (s.radio.model, s.radio.ber) == ("constant", 1e-5)
     assert (s.flow_control.enabled, s.link.packets) == (False, ("DH5", "DM1"))
     assert (s.run.precision, s.title) == (0.02, "a=b")
-    assert apply_sets(s, ["run.precision=none"]).run.precision is None
-    assert apply_sets(s, ["voice.packet=none"]).voice.packet == "none"
+    assert s.with_sets(["run.precision=none"]).run.precision is None
+    assert s.with_sets(["voice.packet=none"]).voice.packet == "none"
 
 
 def test_later_settings_win():
@@ -366,7 +363,7 @@ def test_every_key_of_the_capability_table_exists():
 
 
 def test_the_json_schema_knows_every_table_and_alias():
-    schema = json_schema()
+    schema = Scenario.json_schema()
     assert set(schema["properties"]) == set(Scenario.model_fields)
     assert {"from", "to", "law"} < set(schema["$defs"]["Flow"]["properties"])
     json.dumps(schema)
