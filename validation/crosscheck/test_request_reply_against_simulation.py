@@ -44,4 +44,5 @@ def test_sessions(point: str):
         model, mean = float(solved[metric][0]), float(simulated[metric].mean("replication")[0])
         if metric != "timeouts_per_s" or mean > 0.01:
             assert abs(model / mean - 1) < tolerance, f"{metric}: {model} against {mean}"
-    assert np.isfinite(solved.session_time_p99_s[0])
+    # what is followed has no law of the session time
+    assert solved.attrs["solver"] == "followed" or np.isfinite(solved.session_time_p99_s[0])

@@ -266,7 +266,7 @@ def test_session_time_grows_with_the_reply(name):
 def lossy(**link):
     data = bt.load("avancha-2002/cdpd-tcp").to_dict()
     data["network"]["outside_links"][0].update(link)
-    return Scenario.from_dict(data)
+    return Scenario.from_dict(data).with_(run__solver="analytic")
 
 
 def without_losses(name):
@@ -319,6 +319,13 @@ def test_the_answer_says_what_it_left_out():
     assert 0.0 < solved.attrs["residual"] < 0.005
     order = [float(solved[f"session_time_p{percent}_s"][0]) for percent in (50, 90, 95, 99)]
     assert order == sorted(order)
+
+
+@pytest.mark.parametrize(("places", "doubted"), [(4, True), (20, False)])
+def test_overflows_of_a_buffer_are_a_doubt(places, doubted):
+    """Eight segments in a row meet a buffer of four places."""
+    solved = bt.solve(lossy(buffer_packets=places, loss=0.001).with_(traffic__request_bytes=4096))
+    assert any("overflow a buffer" in warning for warning in solved.attrs["warnings"]) == doubted
 
 
 def test_a_handshake_is_repeated_a_geometric_number_of_times():
