@@ -4,13 +4,13 @@ A deadline that moves away leaves the timer as it is: when the timer fires it fi
 the deadline that is then the earliest.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import DEADLINES
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 
 
-@compiled
+@outlined
 def set_deadline(sim, index, place, due):
     """Let the session's timer fire for this place of its deadlines at `due` (ns)."""
     session = sim.sessions[index]

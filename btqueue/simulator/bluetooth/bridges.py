@@ -38,7 +38,7 @@ LOOK_AHEAD = 64
 # --------------------------------------------------------------------------------------------------- presence
 
 
-@compiled
+@outlined
 def is_present(sim, b, p, now):
     """Whether bridge `b` answers a POLL that starts now in piconet `p`."""
     bridge = sim.bridges[b]
@@ -47,7 +47,7 @@ def is_present(sim, b, p, now):
     return time_in_window(bridge, p, now) >= SHORTEST_FRAME
 
 
-@compiled
+@outlined
 def may_poll(sim, link, now):
     """Whether the central may start a visit to the link now, as far as it knows the schedules of bridges."""
     p = sim.links[link].piconet

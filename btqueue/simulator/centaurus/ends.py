@@ -68,7 +68,7 @@ def begin_session(sim, index, end):
     join(sim, index, end, number + 1 + (number + end) % 2)
 
 
-@compiled
+@outlined
 def enter(sim, index, end, state, now):
     """Take the next state; this is progress, so the end's watchdog starts again."""
     session = sim.sessions[index]

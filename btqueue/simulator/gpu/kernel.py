@@ -9,20 +9,20 @@ this process, and the kernel gets `State` values instead of addresses.
 
 import operator
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
-from numba.core import types
-from numba.core.errors import NumbaPerformanceWarning
 
 from btqueue.simulator.engine import advance
 from btqueue.simulator.gpu.packed_state import Packed, unpack
 from btqueue.simulator.machinery.compilation import cached_in_folder, settings
+from btqueue.simulator.machinery.inside_numba import separate_roundings
 from btqueue.simulator.machinery.state_type import STATE_TYPE, WORDS, address_table
 from btqueue.simulator.records.arrays import FIELDS
 
@@ -94,34 +94,9 @@ def launch(tables: Sequence[Any], until: int) -> np.ndarray:
     """Play all replications up to `until` (ns); return what `advance` returned, shape (replications,)."""
     answers = cuda.to_device(np.zeros(len(tables), np.int64))
     states = tables if SIMULATED else cuda.to_device(np.concatenate(tables))
-    with separate_roundings(), warnings.catch_warnings():
+    with nullcontext() if SIMULATED else separate_roundings(), warnings.catch_warnings():
         # numba warns that few threads use little of the GPU; there are as many as replications
         warnings.simplefilter("ignore", NumbaPerformanceWarning)
         blocks = -(-len(tables) // THREADS_A_BLOCK)
         kernel()[blocks, THREADS_A_BLOCK](states, until, answers)
     return answers.copy_to_host()
-
-
-@contextmanager
-def separate_roundings() -> Iterator[None]:
-    """While the block runs, kernels are compiled to round after every operation, as the CPU does.
-
-    By default NVVM merges a multiplication and an addition into one operation with one rounding, whose result
-    can differ in the last digit. numba has no setting for that option.
-    """
-    if SIMULATED:
-        yield
-        return
-    from numba.cuda.cudadrv import nvvm
-
-    library: Any = nvvm
-    before = library.compile_ir
-
-    def compile_ir(modules: Any, **options: Any) -> Any:
-        return before(modules, **options, fma=False)
-
-    library.compile_ir = compile_ir
-    try:
-        yield
-    finally:
-        library.compile_ir = before

@@ -12,11 +12,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing import templates
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, signature
+from numba import types
 from numba.extending import (
     NativeValue,
+    infer_getattr,
     lower_builtin,
     lower_getattr,
     lower_getattr_generic,
@@ -25,11 +24,17 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
-from numba.np.arrayobj import make_array, populate_array
 
+from btqueue.simulator.machinery.inside_numba import (
+    AbstractTemplate,
+    AttributeTemplate,
+    cgutils,
+    infer_global,
+    make_array,
+    populate_array,
+    signature,
+)
 from btqueue.simulator.records.arrays import FIELDS, State
-
-infer_global: Any = templates.infer_global
 
 WORDS = 3
 """Words of the table for each array: its address and up to two lengths."""
@@ -56,7 +61,7 @@ class ArrayOfState(types.Type):
         self.array: Any = numba.typeof(
             np.zeros((1,) * self.dimensions, dtype).view(np.recarray if dtype.names else np.ndarray)
         )
-        self.entry = self.array.dtype
+        self.entry, self.size = self.array.dtype, dtype.itemsize
         self.first_word = list(FIELDS).index(field) * WORDS
         super().__init__(name=f"State.{field}")
 
@@ -206,10 +211,7 @@ def _address(context, builder, array_type: ArrayOfState, table, place):
     """Return a pointer to the entry at this place, counted through all rows."""
     entry = context.get_data_type(array_type.entry)
     start = builder.inttoptr(_word(builder, array_type, table, 0), ir.IntType(8).as_pointer())
-    size = context.get_abi_sizeof(entry)
-    if isinstance(array_type.entry, types.Record):
-        size = array_type.entry.size
-    offset = builder.mul(place, ir.Constant(WORD, size), flags=["nsw"])
+    offset = builder.mul(place, ir.Constant(WORD, array_type.size), flags=["nsw"])
     return builder.bitcast(builder.gep(start, [offset], inbounds=True), entry.as_pointer())
 
 
@@ -227,7 +229,7 @@ def _lower_getitem(context, builder, sig, args):
         return _load(context, builder, array_type, _address(context, builder, array_type, table, place))
     length = _word(builder, array_type, table, 2)
     address = _address(context, builder, array_type, table, builder.mul(place, length))
-    size = ir.Constant(WORD, context.get_abi_sizeof(context.get_data_type(array_type.entry)))
+    size = ir.Constant(WORD, array_type.size)
     row = make_array(sig.return_type)(context, builder)
     populate_array(row, data=address, shape=[length], strides=[size], itemsize=size, meminfo=None)
     return row._getvalue()

@@ -5,7 +5,7 @@ fixed number and stays in the heap for good; one that is not running is due `NEV
 nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.conventions import NEVER
 
 
@@ -16,7 +16,7 @@ def before(timers, first, second):
     return due_first < due_second or (due_first == due_second and first < second)
 
 
-@compiled
+@outlined
 def sift_up(timers, heap, place):
     """Move the timer at `place` towards the root until its parent fires before it."""
     timer = heap[place]
@@ -32,7 +32,7 @@ def sift_up(timers, heap, place):
     timers[timer].place = place
 
 
-@compiled
+@outlined
 def sift_down(timers, heap, place):
     """Move the timer at `place` towards the leaves until it fires before both children."""
     timer = heap[place]

@@ -1,0 +1,78 @@
+"""How the simulator depends on the inside of numba: in one file, for versions that are known to have it."""
+
+import ast
+import tomllib
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import numba
+import pytest
+from packaging.requirements import Requirement
+
+import btqueue
+
+PACKAGE = Path(btqueue.__file__).parent
+INSIDE = "btqueue/simulator/machinery/inside_numba.py"
+PUBLIC = {"numba", "numba.types", "numba.extending", "numba.cuda", "numba.cuda.extending"}
+
+
+def imported_modules(source: str) -> set[str]:
+    """Return the modules of numba that a source imports from, `core` of `from numba import core` too."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+            if node.module == "numba":
+                private = {"core", "np", "cpython", "typed", "misc"}
+                found |= {f"numba.{alias.name}" for alias in node.names if alias.name in private}
+    return {name for name in found if name.partition(".")[0] == "numba"}
+
+
+def test_private_imports_are_found():
+    source = "from numba.core import types\nimport numba.np.arrayobj\nfrom numba import core, njit"
+    assert imported_modules(source) - PUBLIC == {"numba.core", "numba.np.arrayobj"}
+
+
+def test_one_file_imports_what_numba_keeps_private():
+    private = {
+        str(path.relative_to(PACKAGE.parent))
+        for path in PACKAGE.rglob("*.py")
+        if imported_modules(path.read_text()) - PUBLIC
+    }
+    assert private == {INSIDE}
+
+
+def test_versions_of_numba_are_bounded_from_above():
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    (numbas,) = (one for one in map(Requirement, project["dependencies"]) if one.name == "numba")
+    assert any(bound.operator == "<" for bound in numbas.specifier)
+    assert numbas.specifier.contains(version("numba"))
+
+
+def test_numba_has_all_that_the_one_file_changes():
+    why = f"numba {version('numba')} is not built as {INSIDE} takes it to be"
+    try:
+        inside = import_module("btqueue.simulator.machinery.inside_numba")
+    except ImportError as error:
+        pytest.fail(f"{why}: {error}")
+    classes = [kind for kind in vars(inside).values() if getattr(kind, "__module__", "") == inside.__name__]
+    changed = {
+        f"{kind.__mro__[1].__name__}.{name}"
+        for kind in classes
+        if isinstance(kind, type)
+        for name in vars(kind)
+        if not name.startswith("__") and not any(hasattr(base, name) for base in kind.__mro__[1:])
+    }
+    dispatcher = numba.njit(lambda x: x)
+    assert type(dispatcher).__name__ == "CPUDispatcher", "compilation is switched off"
+    changed |= {
+        f"Dispatcher.{name}"
+        for name in ("_cache", "add_overload", "get_call_template", "overloads", "py_func", "targetctx")
+        if not hasattr(dispatcher, name)
+    }
+    passes = vars(import_module("numba.core.compiler"))
+    changed |= inside.NOT_NEEDED - set(passes)
+    assert not changed, f"{why}: {sorted(changed)} is not there"
