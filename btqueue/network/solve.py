@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import xarray as xr
 
-from btqueue.network.ahead import BATCHED, Ahead
+from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from btqueue.network.piconet.plan import Plan
 
 NOTHING_AHEAD: Ahead = MappingProxyType({})
+SMOOTH = ("piconet", "multihop")
+"""Models that give derivatives."""
 STANDS = "the analytic answer stands"
 DOUBTED = "the analytic answer is in doubt (see its warnings)"
 
@@ -135,7 +137,7 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
     Raises:
         NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
     """
-    if not problems_of(MODELS["multihop"], scenario):
+    if scenario.traffic.source == "poisson" and not problems_of(MODELS["multihop"], scenario):
         from btqueue.network.multihop.model import Plan as PlanOfSeveral
 
         return PlanOfSeveral(scenario)
@@ -154,9 +156,11 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
     their buffers in cycles, which have no derivatives.
     """
     model = candidates(scenario).get("analytic")
-    if model not in BATCHED or scenario.traffic.load_schedule:
+    if model not in SMOOTH or scenario.traffic.load_schedule:
         return {}
     if model == "multihop":
+        if scenario.traffic.source == "greedy":
+            return {}
         from btqueue.network.multihop.model import Plan as PlanOfSeveral
 
         return PlanOfSeveral(scenario).slopes(names)

@@ -241,46 +241,20 @@ def _walk(queues: Queues, limit: int, travelling: int) -> Sawtooth:
         return full(limit)
     windows, most = levels.windows, levels.lost.shape[1]
     halved = np.searchsorted(windows, np.maximum(windows // 2, windows[0]))
-    starts = sorted(set(halved.tolist()))
-    place = {level: number for number, level in enumerate(starts)}
-    again = np.zeros((len(starts), most, len(starts), most))
-    lasting, lossy, second = np.zeros((3, len(starts), most, len(windows)))
-    for number, start in enumerate(starts):
-        law = np.eye(most)
-        for level in range(start, len(windows)):
-            size = levels.sizes[level]
-            over = np.zeros((most, most))
-            if level > start and size > levels.sizes[level - 1]:
-                grown = np.zeros_like(law)
-                grown[:, 1:] = law[:, :-1]
-                grown[:, -1] += law[:, -1]
-                law = grown
-                if (full_at := int(min(queues.capacity, most)) + 1) < most:
-                    over[:, full_at], law[:, full_at] = law[:, full_at], 0.0
-            time = law @ levels.spent[level]
-            at_loss = over + time * levels.lost[level]
-            law = law @ levels.after[level]
-            lasting[number, :, level], lossy[number, :, level] = time.sum(axis=1), at_loss.sum(axis=1)
-            second[number, :, level] = at_loss[:, 1:] @ levels.second[level, :-1]
-            by = int(size - levels.sizes[halved[level]])
-            kept = at_loss[:, by:].copy()
-            kept[:, 0] += at_loss[:, :by].sum(axis=1)
-            again[number, :, place[halved[level]], : most - by] += kept
-            if law.sum(axis=1).max() < SELDOM:
-                break
+    starts = np.unique(halved)
     begin = np.zeros((len(starts), most))
-    first = max(
-        number for number, start in enumerate(starts) if number == 0 or levels.sizes[start] <= queues.capacity
-    )
+    fitting = np.flatnonzero(levels.sizes[starts] <= queues.capacity)
+    first = int(fitting.max(initial=0))
     begin[first, levels.sizes[starts[first]]] = 1.0
+    again, *sums = _periods(queues, levels, halved, starts)
     residual, passes = inf, 0
     while residual > TOLERANCE and passes < MOST_PASSES:
         passes += 1
-        after = np.tensordot(begin, again, 2)
+        after = (begin.ravel() @ again).reshape(begin.shape)
         after /= after.sum()
         residual = float(np.abs(begin - after).sum())
         begin = (begin + after) / 2.0
-    lasting, lossy, second = (np.tensordot(begin, sums, 2) for sums in (lasting, lossy, second))
+    lasting, lossy, second = (begin.ravel() @ one for one in sums)
     segments = windows / levels.rounds
     delivered = (lasting + 2.0 * lossy * levels.rounds) * segments
     weights = lasting * segments
@@ -292,3 +266,45 @@ def _walk(queues: Queues, limit: int, travelling: int) -> Sawtooth:
         float(delivered.sum() / lossy.sum()),
         float(1.0 + second.sum() / lossy.sum()),
     )
+
+
+def _periods(
+    queues: Queues, levels: _Levels, halved: NDArray[np.int64], starts: NDArray[np.int64]
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """Follow the law of the first queue from a loss to the next, the window a level higher each round trip.
+
+    Args:
+        queues: in front of the bridges.
+        levels: of the window.
+        halved: to which level a loss leads from each.
+        starts: these levels, in order.
+
+    Returns:
+        By level and queue at which a period begins, (starts x n, ...): chances of the same for the next one,
+        rounds at each level, chances of the loss there, and of a further one.
+    """
+    n = levels.lost.shape[1]
+    law, after = np.zeros((len(starts), n, n)), np.zeros((len(starts), n, len(starts), n))
+    lasting, lossy, second = np.zeros((3, len(starts), n, len(halved)))
+    full_at = int(min(queues.capacity, n)) + 1
+    for level, size in enumerate(levels.sizes):
+        over = np.zeros_like(law)
+        if level and size > levels.sizes[level - 1]:  # the further segment waits in the first queue
+            last = law[..., -1:]
+            law = np.concatenate([np.zeros_like(last), law[..., :-2], law[..., -2:-1] + last], axis=-1)
+            if full_at < n:
+                over[..., full_at], law[..., full_at] = law[..., full_at], 0.0
+        law[starts == level] = np.eye(n)
+        time = law @ levels.spent[level]
+        at_loss = over + time * levels.lost[level]
+        law = law @ levels.after[level]
+        lasting[..., level], lossy[..., level] = time.sum(axis=-1), at_loss.sum(axis=-1)
+        second[..., level] = at_loss[..., 1:] @ levels.second[level, :-1]
+        by = int(size - levels.sizes[halved[level]])
+        kept = after[:, :, np.searchsorted(starts, halved[level])]
+        kept[..., : n - by] += at_loss[..., by:]
+        kept[..., 0] += at_loss[..., :by].sum(axis=-1)
+    after, lasting, lossy, second = (
+        one.reshape(len(starts) * n, -1) for one in (after, lasting, lossy, second)
+    )
+    return after, lasting, lossy, second

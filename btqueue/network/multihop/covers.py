@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.network.plain_segments import COMMON, UNREPEATED, active_flows, not_plain_segments, own_keys
+from btqueue.scenario.bounds import packets_of, window_of
 from btqueue.scenario.network import Network, PiconetNames
 from btqueue.scenario.scope import Limit
+from btqueue.scenario.topology import topology
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
@@ -30,7 +32,7 @@ MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "polling.bridge_schedule": ("walk-in",),
         "polling.residence": ("visit",),
         "polling.switch_delay": (False,),
-        "traffic.source": ("poisson",),
+        "traffic.source": ("poisson", "greedy"),
         "transport.variant": ("newreno", "reno", "tahoe", "sack"),
         "run.jitter_s": (0,),
     }
@@ -52,7 +54,9 @@ def not_multihop(s: Scenario) -> Iterator[Limit]:
         yield Limit("network.topology", network.topology, "two piconets at least")  # another kind of network
         return
     yield from not_plain_segments(s)
-    yield from own_keys(s, COMMON)
+    yield from own_keys(s, (*COMMON, "traffic.source"))
+    if s.traffic.source == "greedy":
+        yield from not_always_full(s)
     lossy = s.radio.model != "perfect" or s.radio.per
     if s.link.arq == "none" and lossy:
         yield Limit("link.arq", "none", '"unlimited" on a radio with errors')
@@ -67,6 +71,22 @@ def not_multihop(s: Scenario) -> Iterator[Limit]:
     if network.relay == "segment" and s.flow_control.enabled:
         yield Limit("network.relay", "segment", '"packet" where there are token buckets')
     yield from _bridges(network, piconets)
+
+
+def not_always_full(s: Scenario) -> Iterator[Limit]:
+    """Yield what keeps windows of senders that always have data from being under way as a whole."""
+    if s.flow_control.enabled:
+        yield Limit("flow_control.enabled", True, "false with greedy sources: without token buckets")
+    held = dict[int, float]()
+    for flow in topology(s).flows:
+        for device in (flow.source, flow.target):
+            held[device] = held.get(device, 0.0) + window_of(s, flow) * packets_of(s, flow)
+    most = max(held.values(), default=0.0)
+    if s.flow_control.baseband_packets < most:
+        available = (
+            f"at least {most:g} with greedy sources, the windows of a device with all acknowledgements"
+        )
+        yield Limit("flow_control.baseband_packets", s.flow_control.baseband_packets, available)
 
 
 def _bridges(network: Network, piconets: tuple[PiconetNames, ...]) -> Iterator[Limit]:

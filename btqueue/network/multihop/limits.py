@@ -49,6 +49,20 @@ class Limits(NamedTuple):
     cycles: np.ndarray
 
 
+class Saturated(NamedTuple):
+    """What a network does with all windows full.
+
+    Attributes:
+        most: (F,) segments a slot.
+        cycles: (A,) of each piconet a slot.
+        rhythms: largest difference of what a flow gets from one start to another, over the mean of all flows.
+    """
+
+    most: np.ndarray
+    cycles: np.ndarray
+    rhythms: float
+
+
 class Order(NamedTuple):
     """What decides on the order of events; A piconets, L links, B bridges, F flows, P hops of a train.
 
@@ -92,6 +106,7 @@ class State(NamedTuple):
         sent: (F, 2, P + 1) packets that have come to a hop so far.
         trip, ended: (F,) last round trip, and segments that are acknowledged.
         waiting: (F,) segments that come as soon as others are acknowledged.
+        growing: (F,) segments by which the window of a slow start has yet to grow.
         cycles: (A,) that have ended.
         drawn: (1,) last of the numbers that decide which transmissions fail.
     """
@@ -107,6 +122,7 @@ class State(NamedTuple):
     trip: np.ndarray
     ended: np.ndarray
     waiting: np.ndarray
+    growing: np.ndarray
     cycles: np.ndarray
     drawn: np.ndarray
 
@@ -145,13 +161,16 @@ def play(order, state, flows, offsets, gaps, trips):
 
 
 @compiled()
-def saturate(order, state, window, segments, done, cycles):
+def saturate(order, state, window, initial, segments, done, cycles):
     """Keep all windows full until so many segments are acknowledged, and let the network run empty.
+
+    Windows grow by slow start (RFC 5681, section 3.1), by a segment for each that is acknowledged.
 
     Args:
         order: see `Order`.
         state: see `State`.
         window: segments of each flow.
+        initial: with how many it starts.
         segments: of all flows together.
         done: (F + 1,) segments of each flow in the second half, and the slots of that, to be added to.
         cycles: (A,) of each piconet in the second half, to be added to.
@@ -159,8 +178,8 @@ def saturate(order, state, window, segments, done, cycles):
     flows = len(done) - 1
     begun = state.time[next_air(state)]
     for flow in range(flows):
-        state.waiting[flow] = segments
-        for _ in range(window):
+        state.waiting[flow], state.growing[flow] = segments, window - initial
+        for _ in range(initial):
             release(order, state, flow, begun)
     for part_of in range(3):
         goal = segments // 2 if part_of == 0 else segments - segments // 2
@@ -175,6 +194,7 @@ def saturate(order, state, window, segments, done, cycles):
             for flow in range(flows):
                 done[flow] += state.ended[flow]
                 state.waiting[flow] = 0
+                state.growing[flow] = 0
             done[flows] += now - begun
             for air in range(len(cycles)):
                 cycles[air] += state.cycles[air]
@@ -303,6 +323,9 @@ def cross(order, state, number, time):
     if state.waiting[flow] > 0:
         state.waiting[flow] -= 1
         release(order, state, flow, time)
+        if state.growing[flow] > 0:
+            state.growing[flow] -= 1
+            release(order, state, flow, time)
 
 
 @part
@@ -335,6 +358,7 @@ def limits_of(
     slots: Sequence[np.ndarray],
     errors: Sequence[np.ndarray],
     window: int,
+    initial: int,
     *,
     whole: bool = False,
 ) -> Limits:
@@ -345,6 +369,7 @@ def limits_of(
         slots: of each packet of a segment, and of an acknowledgement.
         errors: error rates of these; packets are repeated until they are there.
         window: most segments of a flow under way.
+        initial: with how many it starts.
         whole: whether relays send on whole trains only.
     """
     order = _order(routes, slots, errors, whole=whole)
@@ -370,11 +395,30 @@ def limits_of(
     slopes = 2.0 * far * more.reshape(flows, each, flows).mean(axis=1)
     if window == 1:
         np.fill_diagonal(slopes, 0.0)  # a segment waits at its host until the one before is acknowledged
-    done, cycles = np.zeros(flows + 1), np.zeros(idle.size)
-    for _ in range(STARTS):
-        saturate(order, state, window, SATURATED * window * flows, done, cycles)
-        trips(alone[:7], np.zeros(7))
-    return Limits(lone, slopes, done[:-1] / done[-1], np.stack([idle, cycles / done[-1]]))
+    full = saturated(routes, slots, errors, window, initial, whole=whole)
+    return Limits(lone, slopes, full.most, np.stack([idle, full.cycles]))
+
+
+def saturated(
+    routes: Routes,
+    slots: Sequence[np.ndarray],
+    errors: Sequence[np.ndarray],
+    window: int,
+    initial: int,
+    *,
+    whole: bool = False,
+) -> Saturated:
+    """Return what flows get that always have data, on average over several starts; see `limits_of`."""
+    order = _order(routes, slots, errors, whole=whole)
+    state, flows = _start(order, window), order.hops.shape[0]
+    segments = (REPEATED if order.errors.any() else 1) * SATURATED * window * flows
+    done, cycles = np.zeros((STARTS, flows + 1)), np.zeros(order.central.size)
+    for number, one in enumerate(done):
+        saturate(order, state, window, min(initial, window), segments, one, cycles)
+        rest(order, state, 2.0 * GAP * ((number + 1) * GOLDEN % 1.0))
+    each, total = done[:, :-1] / done[:, -1:], done.sum(axis=0)
+    most = total[:-1] / total[-1]
+    return Saturated(most, cycles / total[-1], float(np.ptp(each, axis=0).max() / most.mean()))
 
 
 def _order(
@@ -435,6 +479,7 @@ def _start(order: Order, window: int) -> State:
         trip=np.zeros(flows),
         ended=np.zeros(flows, np.int64),
         waiting=np.zeros(flows, np.int64),
+        growing=np.zeros(flows, np.int64),
         cycles=np.zeros(airs),
         drawn=np.ones(1),
     )

@@ -12,7 +12,8 @@ from jax import Array
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.multihop.limits import Limits, limits_of
+from btqueue.network.multihop.covers import not_always_full
+from btqueue.network.multihop.limits import Limits, Saturated, limits_of, saturated
 from btqueue.network.multihop.routes import ACK, DATA, Routes, error_rates, rates_of, routes_of, trains_of
 from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.disciplines import numbers
@@ -25,8 +26,10 @@ from btqueue.scenario.topology import topology
 
 LEAST = 1e-6
 """Round trips by which that of a saturated network is longer at least than a lone one."""
-AT_ONCE = 32
-"""Scenarios that are solved together: always as many, so that one program serves all of one shape."""
+RHYTHMS = 0.03
+"""Differences between starts of a saturated network up to which their mean stands: the aim of goodput."""
+SURELY = 1.1
+"""Loads over what saturated flows get from which on a sender is always busy."""
 FULL = 0.97
 """Use from which on there is no answer."""
 BUSY = 0.5
@@ -113,7 +116,7 @@ def _found(system: System) -> Found:
     )
 
 
-found, found_of_many = Kept(_found), Kept(jax.vmap(_found))
+found = Kept(_found)
 
 
 @Kept
@@ -178,10 +181,16 @@ class Plan:
             Tokens(rate, depth, prices) if control.enabled else None,
         )
 
+    @property
+    def full(self) -> bool:
+        """Whether every flow is surely offered more than it gets, and only its window holds it back."""
+        beyond = self.system.rate > SURELY * self.system.limits.most / SLOT_S
+        return bool(beyond[: self.flows].all()) and not any(not_always_full(self.scenario))
+
+    @in_float64
     def found(self) -> Found:
         """Return what comes out at the loads of the scenario."""
-        (one,) = _together([self.system])
-        return self.of_flows(one)
+        return self.of_flows(found(jax.tree.map(np.asarray, self.system)))
 
     def of_flows(self, one: Found) -> Found:
         """Return what was found without the places that hold no flow."""
@@ -214,7 +223,9 @@ class Plan:
 
     @in_float64
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the derivatives of means over flows, by metric and by key of `parameters`."""
+        """Return the derivatives of means over flows, by metric and key of `parameters`; none if `full`."""
+        if self.full:
+            return {}
         here = self._inputs(self.parameters)
         steps = [
             jax.tree.map(jnp.subtract, self._inputs({**self.parameters, key: value + 1.0}), here)
@@ -265,41 +276,57 @@ class Plan:
         return metrics, notes
 
 
-@in_float64
-def _together(systems: Sequence[System]) -> list[Found]:
-    """Return what comes out of systems with arrays of the same shapes."""
-    stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)
-    return [Found(*values) for values in zip(*found_of_many(stacked), strict=True)]
-
-
 def answer(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return metrics and notes (`btqueue.network.answers`).
 
     Raises:
-        NoConvergence: the network does not carry the load, or no consistent cycles were found.
+        NoConvergence: a part of the network carries its load, and another does not.
     """
+    if scenario.traffic.source == "greedy":
+        return _saturated(scenario)
     plan = Plan(scenario)
-    return plan.answer(plan.found())
+    return _saturated(scenario) if plan.full else plan.answer(plan.found())
 
 
-def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict[str, Any], dict[str, Any]] | NoConvergence]:
-    """Return what `answer` returns, or raises, for each scenario; those alike are solved together."""
-    plans = [Plan(scenario) for scenario in scenarios]
-    alike: dict[Any, list[int]] = {}
-    for number, plan in enumerate(plans):
-        leaves, tree = jax.tree.flatten(plan.system)
-        alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
-    solved: dict[int, tuple[dict[str, Any], dict[str, Any]] | NoConvergence] = {}
-    for group in alike.values():
-        for begin in range(0, len(group), AT_ONCE):
-            some = group[begin : begin + AT_ONCE]
-            filled = [*some, *some[-1:] * (AT_ONCE - len(some))]
-            for number, one in zip(some, _together([plans[k].system for k in filled]), strict=False):
-                try:
-                    solved[number] = plans[number].answer(one)
-                except NoConvergence as error:
-                    solved[number] = error
-    return [solved[number] for number in range(len(scenarios))]
+def _saturated(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the answer where all windows are full: W segments of a flow are always under way (J. Little)."""
+    routes, trains = routes_of(scenario), trains_of(scenario)
+    full, window = _saturated_of(_known(scenario, routes, trains)), scenario.transport.receive_window_segments
+    rates = full.most / SLOT_S
+    goodput = rates * scenario.traffic.message_bytes * 8e-3
+    metrics: dict[str, Any] = {
+        "goodput_kbps": goodput,
+        "throughput_kbps": goodput,
+        "rtt_s": window / rates,
+        "window_segments": np.full_like(rates, window),
+        "segment_loss": np.zeros_like(rates),
+        "fast_retransmits_per_s": np.zeros_like(rates),
+        "slot_utilisation": float(full.most @ _slots(scenario, routes, trains)),
+    }
+    if not (routes.bridges.own >= 0).any():
+        metrics["cycle_s"] = float((1.0 / full.cycles).mean()) * SLOT_S
+    if (window / rates).max() < scenario.transport.min_rto_s:
+        metrics["timeouts_per_s"] = np.zeros_like(rates)
+    warnings = []
+    if full.rhythms > RHYTHMS:
+        warnings.append(
+            f"from one start to another saturated flows get up to {full.rhythms:.0%} more or less: in which "
+            "rhythm windows and bridges end up is not in the model"
+        )
+    if window == 1:
+        warnings.append(
+            "[transport] receive_window_segments = 1: no segment waits behind another, and rhythms decide "
+            "when bridges find one"
+        )
+    if (room := _room(scenario, routes)) is not None:
+        warnings.append(room)
+    return metrics, {
+        "method": "queueing: all windows full, bottlenecks by the order of polls and bridges",
+        "converged": True,
+        "residual": 0.0,
+        "utilisation": 1.0,
+        "warnings": warnings,
+    }
 
 
 def _warnings(plan: Plan, use: float) -> list[str]:
@@ -310,16 +337,16 @@ def _warnings(plan: Plan, use: float) -> list[str]:
             f"the busiest flow has {use:.0%} of what saturated flows get: above {BUSY:.0%} round trips were "
             "5 to 20 % off"
         )
-    if (room := _room(plan)) is not None:
+    if (room := _room(plan.scenario, plan.routes)) is not None:
         found.append(room)
     return found
 
 
-def _room(plan: Plan) -> str | None:
+def _room(scenario: Scenario, routes: Routes) -> str | None:
     """Return in words where a bridge takes more in one piconet than it can hold, or give, in the other."""
-    links, bridges = plan.routes.links, plan.routes.bridges
-    for first, second, own in zip(*bridges, strict=True):
-        if own >= 0 and _repeats(plan.scenario):
+    links, repeats = routes.links, _repeats(scenario)
+    for first, second, own in zip(*routes.bridges, strict=True):
+        if own >= 0 and repeats:
             return (
                 "[link] arq: a bridge that is a central may be left with more packets than it can hold for "
                 "its other piconet, where packets are repeated: what it loses is not in the model"
@@ -327,7 +354,7 @@ def _room(plan: Plan) -> str | None:
         both = ((first, second), (second, first)) if own < 0 else ()
         for taken, given in both:
             place, most = int(links.room[given]), int(links.limit[taken])
-            if most > min(place, int(links.limit[given])) or (most == place and _repeats(plan.scenario)):
+            if most > min(place, int(links.limit[given])) or (most == place and repeats):
                 return (
                     f"[polling] bridge_limit, bridge_buffer_packets: a bridge takes up to {most} packets of "
                     f"a visit, and holds {place} for the other piconet: what it loses is not in the model"
@@ -348,22 +375,33 @@ class _Known:
     routes: Routes = field(compare=False)
     slots: list[np.ndarray] = field(compare=False)
     errors: list[np.ndarray] = field(compare=False)
-    window: int
+    windows: tuple[int, int]
     whole: bool
+
+
+def _known(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> _Known:
+    slots = [np.array([packet.slots for packet in train.packets], float) for train in trains]
+    errors = [_errors(scenario, train) for train in trains]
+    windows = (scenario.transport.receive_window_segments, scenario.transport.initial_window_segments)
+    whole = scenario.network.relay == "segment"
+    arrays = jax.tree.leaves((routes, slots, errors, windows, whole))
+    key = tuple(np.asarray(leaf).tobytes() for leaf in arrays)
+    return _Known(key, routes, slots, errors, windows, whole)
 
 
 @lru_cache
 def _limits_of(known: _Known) -> Limits:
-    return limits_of(known.routes, known.slots, known.errors, known.window, whole=known.whole)
+    return limits_of(known.routes, known.slots, known.errors, *known.windows, whole=known.whole)
+
+
+@lru_cache
+def _saturated_of(known: _Known) -> Saturated:
+    return saturated(known.routes, known.slots, known.errors, *known.windows, whole=known.whole)
 
 
 def _limits(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> Limits:
     """Return the limits, with places that hold no flow, or no piconet."""
-    slots = [np.array([packet.slots for packet in train.packets], float) for train in trains]
-    errors = [_errors(scenario, train) for train in trains]
-    key = tuple(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((routes, slots, errors)))
-    window = scenario.transport.receive_window_segments
-    found = _limits_of(_Known(key, routes, slots, errors, window, scenario.network.relay == "segment"))
+    found = _limits_of(_known(scenario, routes, trains))
     flows, airs = (_padded(size) - size for size in (found.lone.size, found.cycles.shape[1]))
     return Limits(
         np.pad(found.lone, (0, flows), constant_values=1.0),
