@@ -154,10 +154,6 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
         "method": f"quasi-stationary, loads {loads}: " + "; ".join(methods),
         "converged": all(note["converged"] for note in notes),
         "residual": max(note["residual"] for note in notes),
-        **(
-            {"iterations": sum(counts)}
-            if (counts := [n["iterations"] for n in notes if "iterations" in n])
-            else {}
-        ),
+        **({"iterations": sum(counts)} if counts else {}),
         "warnings": warnings,
     }
