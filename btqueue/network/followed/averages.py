@@ -25,8 +25,8 @@ PHASES = 48
 """Runs where chance is only in how things begin, as in the phases of periodic sources: a sample of those."""
 BATCHES = 8
 """Batches of a run that are compared: the longer it is, the longer they are."""
-MOST_BATCHES = 512
-"""Batches of a run."""
+LONGEST = 64
+"""How long they are at most, in multiples of the least."""
 MOST_STEPS = 2_000_000
 """Events that are followed in all: at most, but for the first batches."""
 UNSURE = 0.03
@@ -104,25 +104,25 @@ def follow(plan: Plan) -> Followed:
     """
     count = 1 if not plan.random else PHASES if plan.phases else RUNS
     runs = [Run(plan, seed) for seed in range(count)]
-    batches = 2 if plan.phases else BATCHES
+    batches, length = 2 if plan.phases else BATCHES, 1
     while True:
         for run in runs:
-            run.follow(batches)
+            run.follow(batches, length)
             if run.is_stuck():
                 raise NoConvergence(STUCK)
         found = Followed(plan, runs, *errors_of(plan, runs))
         uncertain = max(found.goodput_error, found.trip_error) > CERTAIN
         most = MOST_STEPS * (LONGER if uncertain else 1)
-        if is_known(found) or batches >= MOST_BATCHES or 2 * found.counts.steps > most:
+        if is_known(found) or length >= LONGEST or 2 * found.counts.steps > most:
             break
-        batches *= 2
+        length *= 2
     while not (plan.phases or found.carried().all()) and unlike(found):
         apart = between_runs(runs)  # each stays in a limit cycle of its own
         if apart <= UNLIKE * GOODPUT or len(runs) >= MOST_RUNS:
             found = Followed(plan, runs, max(apart, found.goodput_error), found.trip_error)
             break
         runs.append(Run(plan, len(runs)))
-        runs[-1].follow(batches)
+        runs[-1].follow(batches, length)
         found = Followed(plan, runs, *errors_of(plan, runs))
     written, greedy = found.counts.written, runs[0].world.flows["law"] == GREEDY
     if not (found.counts.of("sessions").any() or written.any() or greedy.any()):
@@ -166,7 +166,7 @@ def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
         of_runs = [[np.array([run.batches(name).sum() for run in runs]) for name in two] for two in parts]
         goodput, trip = (ratio_error([(part, whole)]) for part, whole in of_runs)
     else:
-        goodput, trip = (ratio_error([grouped(run, *two) for run in runs]) for two in parts)
+        goodput, trip = (ratio_error([(run.batches(a), run.batches(b)) for run in runs]) for a, b in parts)
     return 0.0 if delivers else goodput, trip
 
 
@@ -174,13 +174,6 @@ def carried(counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.
     """Return which flows have what was written delivered, [flow]."""
     written, out = averaged(counts.written), averaged(counts.of("messages_out"))
     return (written > 0.0) & (out > CARRIED * written)
-
-
-def grouped(run: Run, part: str, whole: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return two sums of `BATCHES` batches of about one length."""
-    parts, wholes = run.batches(part), run.batches(whole)
-    edges = np.round(np.linspace(0, len(parts), min(len(parts), BATCHES) + 1)).astype(int)[:-1]
-    return np.add.reduceat(parts, edges), np.add.reduceat(wholes, edges)
 
 
 def ratio_error(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:

@@ -55,9 +55,9 @@ for _place, (_name, _kind) in enumerate(FIELDS.items()):
     _declare(_name, _place, _kind)
 
 
-def enter(world, segments, end, losses):
+def enter(world, segments, end):
     """Play a world that is given by its table."""
-    play(world, segments, end, losses)
+    play(world, segments, end)
 
 
 _in_memory: list[Any] = []
@@ -67,8 +67,8 @@ _in_memory: list[Any] = []
 @cache
 def program() -> Callable[..., None]:
     """Return the loop as machine code, whose arguments are the address of a table, and those of `play`."""
-    signature = types.void(TABLE, types.int64, types.float64, types.int64)
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double, ctypes.c_longlong)
+    signature = types.void(TABLE, types.int64, types.float64)
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_double)
 
     def make(keep: bool) -> Callable[..., None]:
         compiled: Any = cfunc(signature, **OPTIONS, cache=keep)(enter)

@@ -33,10 +33,12 @@ NEVER = 1e15
 STEPS = 32
 """Events between two looks at whether the network has been followed far enough."""
 SPARE = 64
+HALF_FRAMES = 64
+"""Half-frames that are followed as one event at most."""
 
 
 @subroutine
-def play(w, segments, end, losses):
+def play(w, segments, end):
     """Play until so many segments are delivered in all, or it is so late (slots).
 
     Ends early if an array may be full after the next step, with `cramped` set, or if the random numbers are
@@ -46,16 +48,9 @@ def play(w, segments, end, losses):
         w: a `World`.
         segments: delivered, of `clock`.
         end: a time (slots).
-        losses: of the first flow, found, that end it as well; none if negative.
     """
-    clock, first = w.clock[0], w.flows[0]
-    while True:
-        if clock.delivered >= segments or clock.now >= end or clock.events == 0:
-            return
-        if losses >= 0 and first.timeouts + first.fast_retransmits > losses:
-            return
-        if clock.drawn >= len(w.random):
-            return
+    clock = w.clock[0]
+    while clock.delivered < segments and clock.now < end and clock.drawn < len(w.random):
         for _ in range(STEPS):
             if clock.items + w.sizes[BURST] > len(w.items):
                 clock.cramped = 1
@@ -64,22 +59,26 @@ def play(w, segments, end, losses):
             if clock.cramped or clock.events == 0 or w.events[0].time > end:
                 clock.now = max(clock.now, end) if clock.cramped == 0 else clock.now
                 return
-            clock.steps += 1
-            step(w)
+            step(w, end)
 
 
 @part
-def step(w):
-    """Play the first event, and what follows from it at once."""
+def step(w, end):
+    """Play the first event, and what follows from it at once; half-frames up to the next event as one."""
     clock, event = w.clock[0], w.events[0]
     action, argument = event.action, event.argument
     clock.now = event.time
+    clock.steps += 1
     done, speaker, listener, urgent = NONE, NONE, NONE, False
     if action == TURN:
-        until = next_but_first(w)
         event.time = -1.0  # it stays the first, whatever is entered
         own = w.piconets[argument]
-        done = turn(w, argument, until)
+        for _ in range(HALF_FRAMES):
+            done = turn(w, argument, min(next_but_first(w), end))
+            if done != NONE or own.time >= min(next_but_first(w), end):
+                break
+            clock.now = own.time
+            clock.steps += 1
         if own.time >= NEVER:
             drop_first(w)
         else:
@@ -181,11 +180,12 @@ def emit(w, flow):
 
 @part
 def alarm(w, flow):
-    """The retransmission timer of a flow expires, unless it has been put off since."""
-    own = w.flows[flow]
-    own.alarm = NEVER
-    if own.deadline <= w.clock[0].now:
-        expire(w, flow, w.clock[0].now)
+    """The retransmission timer of a flow expires, unless it has been put off since, or was set anew."""
+    own, now = w.flows[flow], w.clock[0].now
+    if own.alarm <= now:
+        own.alarm = NEVER
+    if own.deadline <= now:
+        expire(w, flow, now)
 
 
 @subroutine

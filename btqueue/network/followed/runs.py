@@ -1,7 +1,9 @@
 """Runs of a network: how they begin, settle, and are counted batch by batch."""
 
-import math
+import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +21,7 @@ SETTLING_SEGMENTS, SETTLING_WINDOWS = 600, 10
 BATCH_SEGMENTS, BATCH_OF_A_FLOW = 250, 25
 """Segments of all flows, and of each on average, in a batch: at least."""
 LONGEST_S = 2_000.0
-"""A batch in which hardly anything is delivered lasts for at most this long."""
+"""The shortest batch lasts for at most this long, where hardly anything is delivered."""
 IDLE_VISITS = 4
 """Visits without packets that take as long to follow as an event."""
 SUMS = (
@@ -75,6 +77,7 @@ class Run:
         seed: of what is left to chance.
         settling: segments of all flows that are delivered before anything is counted; None: as many as usual.
         looks: what had been counted when it had settled, and at the end of each batch.
+        length: of batches, in multiples of the least.
         world: what is known now.
     """
 
@@ -82,6 +85,7 @@ class Run:
     seed: int
     settling: int | None = None
     looks: list[Counts] = field(init=False, default_factory=list)
+    length: int = field(init=False, default=1)
     world: World = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +93,7 @@ class Run:
         self._chance = np.random.default_rng([self.seed, 1])
         self.world = self.plan.world(self.seed)
         self.world.random[:] = self._chance.random(len(self.world.random))
+        self._play = player(self.world)
         for number, piconet in enumerate(self.world.piconets):
             if not piconet.away:
                 schedule(self.world, 0.0, TURN, number)
@@ -98,14 +103,21 @@ class Run:
                 schedule(self.world, flow.due, MESSAGE, number)
         windows = [spec.receive_window_segments for spec in self.plan.specs]
         usual = max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows))
-        self.play(usual if self.settling is None else self.settling)
+        self.play(usual if self.settling is None else self.settling, slots(LONGEST_S))
         self.looks.append(self.look())
         self._trips = self.world.flows["trips"].copy()
 
-    def follow(self, batches: int) -> None:
-        """Follow the network until so many batches are counted."""
+    def follow(self, batches: int, length: int = 1) -> None:
+        """Follow the network until so many batches are counted.
+
+        Args:
+            batches: even.
+            length: of each, in multiples of the least; those of before are put together to longer ones.
+        """
+        self.looks, self.length = self.looks[:: length // self.length], length
+        least = max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs))
         while len(self.looks) <= batches:
-            self.play(max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs)))
+            self.play(least * length, self.looks[-1].time + slots(LONGEST_S) * length)
             self.looks.append(self.look())
 
     @property
@@ -135,21 +147,15 @@ class Run:
         numbers = np.arange(max(count - kept, self._trips[flow]), count)
         return self.world.trips[flow * kept + (numbers & (kept - 1))]
 
-    def play(self, segments: int, until: float = math.inf) -> None:
-        """Follow until so many more segments are delivered, or a time (slots), or for long enough."""
+    def play(self, segments: int, end: float) -> None:
+        """Follow until so many more segments are delivered, or a time (slots)."""
         clock = self.world.clock
         wanted = int(clock["delivered"][0]) + segments
-        end = min(float(clock["now"][0]) + slots(LONGEST_S), until)
         while clock["delivered"][0] < wanted and clock["now"][0] < end and clock["events"][0] > 0:
-            if interpreted():
-                play(self.world, wanted, end, -1)
-            else:
-                table = table_of(self.world)
-                from btqueue.network.followed.entry import program  # loads numba
-
-                program()(table.ctypes.data, wanted, end, -1)
+            self._play(wanted, end)
             if clock["cramped"][0]:
                 self.world = enlarged(self.world)
+                self._play = player(self.world)
                 clock["cramped"] = 0
             if clock["drawn"][0] >= len(self.world.random):
                 self.world.random[:] = self._chance.random(len(self.world.random))
@@ -158,16 +164,15 @@ class Run:
     def look(self) -> Counts:
         """Return what has been counted since the beginning."""
         w = self.world
-        now, flows = float(w.clock["now"][0]), w.flows
-        for piconet in w.piconets:
-            if piconet.asleep:
-                air.settle(piconet, now)
+        now = float(w.clock["now"][0])
+        for number in np.flatnonzero(w.piconets["asleep"]):
+            air.settle(w.piconets[number], now)
+        flows, ports = np.asarray(w.flows), np.asarray(w.ports)
         sums = np.array([flows[name] for name in SUMS], float)
         waiting = flows["messages_in"] - flows["messages_out"]
         sums[SUMS.index("message_age")] += waiting * now
         late = np.maximum(now - flows["message"], 0.0)
         unseen = np.where(late > 0.0, 1.0 + late / np.maximum(flows["gap"], 1e-9), 0.0)
-        ports = w.ports
         held = np.array(
             [ports["age"] + ports["waiting"] * now, ports["bucket_age"] + ports["bucket_waiting"] * now]
         )
@@ -181,3 +186,12 @@ class Run:
             data_slots=w.piconets["data_slots"].copy(),
             steps=int(w.clock["steps"][0]) + int(w.clock["idle"][0]) // IDLE_VISITS,
         )
+
+
+def player(world: World) -> Callable[[int, float], None]:
+    """Return what plays a world until so many segments are delivered, or a time: compiled, if that is on."""
+    if interpreted():
+        return partial(play, world)
+    from btqueue.network.followed.entry import program  # loads numba
+
+    return partial(program(), table_of(world).ctypes.data_as(ctypes.c_void_p))  # which keeps the table

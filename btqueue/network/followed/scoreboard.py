@@ -65,16 +65,28 @@ def lost_below(w, flow):
 
 @subroutine
 def pipe(w, flow):
-    """Return the segments estimated to be in the network (SetPipe); outside recovery none counts as lost."""
+    """Return the segments estimated to be in the network (SetPipe); outside recovery none counts as lost.
+
+    In recovery all that was ever sent is in flight or reported, of which three are above what is lost.
+    """
     own = w.flows[flow]
     if own.reports == 0 and own.recovering == 0:
         return own.nxt - own.una
-    lost, count = own.una, 0
-    if own.recovering:
-        lost = lost_below(w, flow)
-    for number in range(own.una, own.nxt):
-        if not is_reported(w, flow, number):
-            count += int(number >= lost) + int(own.recovering == 1 and number <= own.repaired)
+    if own.recovering == 0:
+        return own.nxt - own.una - reported_below(w, flow, own.nxt)
+    count, lost = own.nxt - own.una - own.reports, lost_below(w, flow)
+    if lost > own.una:
+        count = own.nxt - lost - DUPLICATES
+    return count + max(own.repaired + 1 - own.una, 0) - reported_below(w, flow, own.repaired + 1)
+
+
+@part
+def reported_below(w, flow, number):
+    """Return how many below this number, from the oldest outstanding one on, are reported."""
+    count = 0
+    if w.flows[flow].reports > 0:
+        for old in range(w.flows[flow].una, number):
+            count += in_flight(w, flow, old).reported
     return count
 
 
