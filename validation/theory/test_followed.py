@@ -14,7 +14,7 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import TwoStateChannel, packet_error_rate
 from btqueue.network import NoConvergence
 from btqueue.network.followed import averages, plan, radio, runs
-from btqueue.network.followed.events import TURN, drop_first, schedule
+from btqueue.network.followed.events import ALARM, TURN, drop_first, schedule
 from btqueue.network.followed.model import answer
 from btqueue.network.followed.plan import Plan
 from btqueue.scenario import Scenario
@@ -100,6 +100,15 @@ def test_arrays_that_are_too_small_grow_and_nothing_else_changes(monkeypatch: py
     small = runs.Run(asked, 0)
     small.follow(2)
     assert np.array_equal(usual.counts.flows, small.counts.flows)
+
+
+def test_an_alarm_that_was_set_anew_is_not_set_again_when_it_goes_off():
+    """Each flow has the alarm in force, and now and then one that an earlier deadline took the place of."""
+    busy = runs.Run(Plan(bt.load("venugopal-2006/piconet-6")), 0)
+    busy.follow(24)
+    clock, events = busy.world.clock[0], busy.world.events
+    alarms = events["action"][: int(clock.events)] == ALARM
+    assert 6 <= alarms.sum() <= 2 * 6
 
 
 def test_flows_alike_are_of_one_class():
