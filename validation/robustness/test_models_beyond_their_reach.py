@@ -28,6 +28,14 @@ FADING = {
     "radio__good_s": 10.0,
     "radio__bad_s": 0.5,
 }
+NO_ROOM = bt.Scenario.from_dict(
+    {
+        "network": {"topology": "chain", "hops": 3},
+        "link": {"packets": ["DM5", "DM1"]},
+        "flow_control": {"enabled": False},
+        "traffic": {"load_kbps": 20.0},
+    }
+)
 TOKENS = {"flow_control__enabled": True}
 SATELLITE = bt.load("avancha-2002/satellite")
 ROUND_TRIPS = bt.load("suliman-2005/round-trips")
@@ -138,6 +146,7 @@ WARNED = {
         ),
         "some flows fill their windows",
     ),
+    "bridges without room for a segment, 20 kbit/s for 0": (NO_ROOM, "less than the 7 of a segment"),
     "short timeouts, goodput +13 %": (LOSSY.with_(transport__min_rto_s=0.2), "min_rto_s = 0.2"),
 }
 

@@ -345,7 +345,14 @@ def _warnings(plan: Plan, use: float) -> list[str]:
 def _room(scenario: Scenario, routes: Routes) -> str | None:
     """Return in words where a bridge takes more in one piconet than it can hold, or give, in the other."""
     links, repeats = routes.links, _repeats(scenario)
+    whole = max(len(train.packets) for train in trains_of(scenario))
     for first, second, own in zip(*routes.bridges, strict=True):
+        places = [int(links.room[link]) for link in (first, second) if link >= 0]
+        if scenario.network.relay == "segment" and own < 0 and min(places) < whole:
+            return (
+                f"[polling] bridge_buffer_packets: a bridge holds {min(places)} packets, less than the {whole} "
+                "of a segment, which it sends on only whole: nothing may get through"
+            )
         if own >= 0 and repeats:
             return (
                 "[link] arq: a bridge that is a central may be left with more packets than it can hold for "
