@@ -141,12 +141,13 @@ def test_a_burst_takes_its_packets_and_gaps(flows, limit):
 def test_round_trips_after_idling():
     """The first segment finds a full bucket; where that is empty, it waits for its tokens."""
     plan = LossyPlan(bt.load("venugopal-2006/piconet-errors"))
-    net, path = plan._network(plan.parameters), plan._paths[0]
+    system = plan.system(plan.parameters)
+    net, path = system.network, system.paths[0]
     turns, _ = turns_of(path.exchange, net, jnp.asarray(0.0))
-    price = float(net.prices.sum())
+    price = float(net.data.tokens)
 
     def found(window, on, rate, depth):
-        tokens = Tokens(jnp.asarray(rate), net.prices, jnp.asarray(depth * price), jnp.asarray(100.0))
+        tokens = Tokens(jnp.asarray(rate), net.data.prices, jnp.asarray(depth * price), jnp.asarray(100.0))
         return float(after_idling(window, tokens, turns, jnp.asarray(on)))
 
     for window in (1, 2, 8):
@@ -222,10 +223,11 @@ def test_without_errors_no_time_is_lost_or_gained(flows, limit, peripherals, sta
             }
         )
         plan = LossyPlan(scenario)
-        net, path, kind = plan._network(plan.parameters), plan._paths[0], plan._kinds[0]
+        system = plan.system(plan.parameters)
+        net, path, kind = system.network, system.paths[0], system.kinds[0]
         turns, stretch = turns_of(path.exchange, net, jnp.asarray(0.2))
         fates = radio_of(kind, path, net, turns, stretch, jnp.asarray(0.0)).fates(
-            jnp.zeros(net.prices.size - 1)
+            jnp.zeros(net.data.prices.size - 1)
         )
         assert np.allclose(fates[0], 0.0, atol=1e-12)
         assert np.allclose(fates.sum(axis=(0, -1)), 1.0, rtol=1e-12)

@@ -20,9 +20,11 @@ from jax.flatten_util import ravel_pytree
 from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.exchange import Exchange
 from btqueue.network.piconet.rounds import Radio, Rounds, Tokens, Turns, after_idling, rounds
+from btqueue.network.piconet.structure import Inputs
 from btqueue.network.piconet.tails import TINY, Tail, longest
+from btqueue.network.piconet.trains import Packets, failure_rates
 from btqueue.queueing.fixed_point import Acceleration, accelerated_step, start_acceleration
-from btqueue.queueing.implicit import Evaluated, at_root
+from btqueue.queueing.implicit import Evaluated, at_root, unevaluated
 from btqueue.transport.round_law import FORGOTTEN, RoundLaw, three_of
 from btqueue.transport.round_structure import RoundStructure, round_structure
 
@@ -42,8 +44,8 @@ OF_EXPONENTIAL = 2.0 / np.e
 """Mean deviation of an exponential variable, in means: what others add to a round trip is taken as one."""
 MEMORY_OF_DEVIATION = 0.25
 """Weight of the latest sample in TCP's estimate of the deviation (RFC 6298)."""
-FREE_RATE, FREE_DEPTH = 1e15, 1e9
-"""Tokens (bytes/s, bytes) that hold nothing back."""
+FREE_RATE, FREE_DEPTH, FREE_PLACES = 1e15, 1e9, 1e6
+"""Tokens (bytes/s, bytes) and places (packets) that hold nothing back."""
 
 FURTHER = 40
 """Expiries of a timer after the first one that are counted."""
@@ -65,6 +67,7 @@ class Path(NamedTuple):
         acks_before: (K,) flows of each class whose acknowledgements take tokens where its data do.
         data_before: (K,) other flows of each class whose data take tokens there.
         tokens_of_acks: (K,) flows of each class whose data take tokens where its acknowledgements do.
+        up: 1 if its data begin their way up.
     """
 
     flows: Numbers
@@ -72,40 +75,27 @@ class Path(NamedTuple):
     acks_before: Numbers
     data_before: Numbers
     tokens_of_acks: Numbers
+    up: Numbers
 
 
 class Network(NamedTuple):
-    """What may be varied.
+    """A piconet without repetition.
 
     Attributes:
-        load: (K,) segments a second of a flow of each class.
-        prices, ack_price: tokens of the packets of a segment, and of an acknowledgement (bytes).
-        token_rate, depth, places: of a token bucket (bytes/s, bytes, packets).
-        jitter_s: largest processing delay.
-        min_rto, max_rto, backoff: of TCP.
+        inputs: numbers that may be varied, tokens without end as very many.
+        data, ack: packets of a segment and of an acknowledgement.
         slot_s: time of a slot.
-        data_slots, ack_slots: of the packets.
+        kilobits: of a segment, without headers.
         data_through, ack_through: (N, 2) probability that a packet gets over one hop, by channel state.
-        good_s, bad_s: mean stays there.
     """
 
-    load: Array
-    prices: Array
-    ack_price: Array
-    token_rate: Array
-    depth: Array
-    places: Array
-    jitter_s: Array
-    min_rto: Array
-    max_rto: Array
-    backoff: Array
+    inputs: Inputs
+    data: Packets
+    ack: Packets
     slot_s: Array
-    data_slots: Array
-    ack_slots: Array
+    kilobits: Array
     data_through: Array
     ack_through: Array
-    good_s: Array
-    bad_s: Array
 
 
 class Given(NamedTuple):
@@ -182,6 +172,23 @@ class Found(NamedTuple):
     turns: Turns
 
 
+def network_of(inputs: Inputs, data: Packets, ack: Packets, slot_s: Array, kilobits: Array) -> Network:
+    """Return a network where its numbers have these values."""
+    radio = inputs.radio
+    inputs = inputs._replace(
+        token_rate=jnp.minimum(inputs.token_rate, FREE_RATE),
+        bucket_bytes=jnp.minimum(inputs.bucket_bytes, FREE_DEPTH),
+        buffer=jnp.minimum(inputs.buffer, FREE_PLACES),
+    )
+
+    def through(packets: Packets) -> Array:
+        given = jnp.isfinite(radio.per)
+        by_state = failure_rates(packets, jnp.stack([radio.ber_good, radio.ber_bad]))
+        return 1.0 - jnp.where(given, jnp.where(given, radio.per, 0.0), by_state).T
+
+    return Network(inputs, data, ack, slot_s, kilobits, through(data), through(ack))
+
+
 def transition(good_s: Array, bad_s: Array, time: Array) -> Array:
     """(...) times (s) -> (..., 2, 2) transition matrices of one link's channel."""
     bad = bad_s / (good_s + bad_s)
@@ -212,7 +219,7 @@ def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, 
     fate tells nothing more of them.
     """
     exchange = path.exchange
-    move = partial(transition, net.good_s, net.bad_s)
+    move = partial(transition, net.inputs.radio.good_s, net.inputs.radio.bad_s)
     slot = net.slot_s
     if kind == CONSTANT:
         through = jnp.prod(net.data_through[:, 0]) ** exchange.hops
@@ -227,7 +234,7 @@ def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, 
     def hop(slots: Array, through: Array) -> Array:
         return move(slots * slot) * through[:, None, :]
 
-    data, ack = hop(net.data_slots, net.data_through), hop(net.ack_slots, net.ack_through)
+    data, ack = hop(net.data.slots, net.data_through), hop(net.ack.slots, net.ack_through)
     gaps = jnp.asarray(exchange.gaps) * slot
     back = ack[0]
     for place in range(ack.shape[0] - 1):
@@ -238,12 +245,12 @@ def radio_of(kind: int, path: Path, net: Network, turns: Turns, stretch: Array, 
     following = move(turns.answer) @ back
     between = jnp.maximum(exchange.way - 2.0 * exchange.train, 0.0) * slot
     rest = data[-1]  # when the last packet has gone up, it comes down
-    up = 2.0 * net.data_slots.sum() - net.data_slots[-1] if kind == LONE else exchange.train
+    up = 2.0 * net.data.slots.sum() - net.data.slots[-1] if kind == LONE else exchange.train
     if kind == LONE:  # what goes up comes down in the next frame, beside the packet that goes up then
         data, gaps = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]]), 0.0 * gaps
     if kind == SHORT_VISITS:  # each comes down before the next goes up
         data = jnp.concatenate([data[:-1] @ data[:-1], data[-1:]])
-        gaps = jnp.maximum(gaps - net.data_slots[:-1] * slot, 0.0)
+        gaps = jnp.maximum(gaps - net.data.slots[:-1] * slot, 0.0)
 
     def fates(later: Array) -> Array:
         through = jnp.broadcast_to(data[0], (*later.shape[:-1], 2, 2))
@@ -293,13 +300,13 @@ def turns_of(exchange: Exchange, net: Network, others: Array) -> tuple[Turns, Ar
     """Return the turns of a class beside others that use a share of the air, and how much that stretches."""
     stretch = 1.0 / (1.0 - jnp.minimum(others, MOST_BUSY))
     slot = net.slot_s * stretch
-    answer = net.jitter_s / 2.0 + exchange.answer * slot
-    sizes = net.data_slots[1:]
+    answer = net.inputs.jitter_s / 2.0 + exchange.answer * slot
+    sizes = net.data.slots[1:]
     steps = (jnp.asarray(exchange.gaps) + sizes * (1.0 + exchange.lone)) * net.slot_s
     spacing = exchange.spacing * slot
     return Turns(
         lone=jnp.asarray(exchange.lone),
-        alone=net.jitter_s / 2.0 + exchange.round_trip * slot + answer,
+        alone=net.inputs.jitter_s / 2.0 + exchange.round_trip * slot + answer,
         head=exchange.head * slot,
         behind=exchange.behind * slot,
         spacing=spacing,
@@ -428,18 +435,19 @@ def idle_wait_s(
         rates: segments and acknowledgements a second that take tokens where this flow's data do.
         work: mean time that a segment of others takes of the air, with its acknowledgement.
     """
-    price = net.prices.sum()
+    inputs, prices, price = net.inputs, net.data.prices, net.data.tokens
     # the first packets of a segment go ahead while the last one waits
-    needed = jnp.maximum(price / net.prices.size, price - turns.train * net.token_rate)
-    after_s, room_s = (net.depth - needed) / net.token_rate, net.places * net.prices.mean() / net.token_rate
-    tokens = missing(jnp.stack(rates), jnp.stack([price, net.ack_price]) / net.token_rate)
+    needed = jnp.maximum(price / prices.size, price - turns.train * inputs.token_rate)
+    after_s, room_s = inputs.bucket_bytes - needed, inputs.buffer * prices.mean()
+    tokens = missing(jnp.stack(rates), jnp.stack([price, net.ack.tokens]) / inputs.token_rate)
+    waits = tokens.beyond(after_s / inputs.token_rate, room_s / inputs.token_rate)
     load = jnp.minimum(rates[0] * turns.spacing, MOST_BUSY)
     port = Tail.of(load, 0.5 * load * turns.spacing / (1.0 - load))
     others = jnp.minimum(others, MOST_BUSY)
     under_way = 0.5 * others * work * path.exchange.visit / (1.0 - others)
-    turn = jnp.maximum(turns.spacing, price / net.token_rate)
+    turn = jnp.maximum(turns.spacing, price / inputs.token_rate)
     most = jnp.maximum(window * turn - turns.alone - under_way, 0.0)
-    return longest(port, tokens.beyond(after_s, room_s), most) + under_way
+    return longest(port, waits, most) + under_way
 
 
 def scale_of(net: Network, path: Path) -> Array:
@@ -457,40 +465,44 @@ def respond(
     further: Array | None = None,
 ) -> tuple[Given, tuple[Found, ...]]:
     """Return what the classes give to each other, given that; see `rounds` for the last argument."""
-    structure = round_structure(window)
+    structure, inputs = round_structure(window), net.inputs
     most = jnp.stack([scale_of(net, path) for path in paths])
     data, acks = given.data * most, given.acks * most
     sent = jnp.stack([data, acks], axis=1)
     flows = jnp.stack([path.flows for path in paths])
-    price = net.prices.sum()
+    price = net.data.tokens
     found = []
     for k, (kind, path) in enumerate(zip(kinds, paths, strict=True)):
         count = flows - (np.arange(len(paths)) == k)
         others = share_of_air(paths, net, sent, count)
         turns, stretch = turns_of(path.exchange, net, others)
-        taken = path.acks_before @ acks * net.ack_price + path.data_before @ data * price
-        rate = jnp.maximum(net.token_rate - taken, net.token_rate / 2)  # while the fixed point is sought
-        tokens = Tokens(rate, net.prices, net.depth, net.places)
-        turns = turns._replace(alone=turns.alone + given.wait[k] * net.min_rto)
+        taken = path.acks_before @ acks * net.ack.tokens + path.data_before @ data * price
+        rate = jnp.maximum(
+            inputs.token_rate - taken, inputs.token_rate / 2
+        )  # while the fixed point is sought
+        tokens = Tokens(rate, net.data.prices, inputs.bucket_bytes, inputs.buffer)
+        turns = turns._replace(alone=turns.alone + given.wait[k] * inputs.min_rto_s)
         radio = radio_of(kind, path, net, turns, stretch, given.refused[k])
-        rto = given.rto[k] * net.min_rto
-        timer = rto, jnp.maximum(net.max_rto, rto), net.backoff
+        rto = given.rto[k] * inputs.min_rto_s
+        timer = rto, jnp.maximum(inputs.max_rto_s, rto), inputs.backoff
         likely = radio.move(jnp.asarray(FORGOTTEN))[0]
-        lone = 1.0 - likely @ radio.fates(jnp.zeros(net.prices.size - 1))[1].sum(axis=1)
+        lone = 1.0 - likely @ radio.fates(jnp.zeros(net.data.prices.size - 1))[1].sum(axis=1)
         seen = rounds(
             structure, tokens, turns, radio, given.level[k] * price, given.before[k], timer, further
         )
         rates = path.data_before @ data + data[k], path.acks_before @ acks
         work = others / jnp.maximum(count @ data, TINY)
         waiting = idle_wait_s(structure.window, net, path, turns, others, rates, work)
-        found.append(_found(structure, lone, seen, tokens, radio, turns, others, net.load[k], timer, waiting))
+        found.append(
+            _found(structure, lone, seen, tokens, radio, turns, others, inputs.load[k], timer, waiting)
+        )
     answer = Given(
         data=jnp.stack([one.on_air for one in found]) / most,
         acks=jnp.stack([one.received for one in found]) / most,
         wait=jnp.stack([_met(p.tokens_of_acks, [_queued(f) * f.backlog_s for f in found]) for p in paths])
-        / net.min_rto,
+        / inputs.min_rto_s,
         refused=jnp.stack([_met(p.tokens_of_acks, [_queued(f) * f.full for f in found]) for p in paths]),
-        rto=jnp.stack([_timeout(f, net) for f in found]) / net.min_rto,
+        rto=jnp.stack([_timeout(f, net) for f in found]) / inputs.min_rto_s,
         level=jnp.stack([one.rounds.level for one in found]) / price,
         before=jnp.stack([one.rounds.before for one in found]),
     )
@@ -517,7 +529,9 @@ def _timeout(found: Found, net: Network) -> Array:
     deviation = (weights * jnp.abs(found.rounds.own.trip - found.rtt_s)).sum()
     deviation = busy * (deviation + jnp.abs(found.busy_rtt_s - mean)) + (1.0 - busy) * jnp.abs(alone - mean)
     by_others = OF_EXPONENTIAL * found.others * found.turns.alone
-    return expected_timeout(mean, jnp.sqrt(deviation**2 + by_others**2 + 1e-24), net.min_rto, net.max_rto)
+    return expected_timeout(
+        mean, jnp.sqrt(deviation**2 + by_others**2 + 1e-24), net.inputs.min_rto_s, net.inputs.max_rto_s
+    )
 
 
 def _found(
@@ -594,67 +608,81 @@ def solve(
 
     Differentiable in `net`. The mismatch at which the search stops is `tolerance`.
     """
-
-    def at(root: Root, question: Question) -> tuple[Any, Root]:
-        given, steps = root
-        better, found = respond(kinds, window, *question[:2], given)
-        outcome = given, found, mismatch(given, better, found), jax.lax.stop_gradient(steps)
-        return outcome, Root(jax.tree.map(jnp.subtract, better, given), steps - jax.lax.stop_gradient(steps))
-
-    def search(question: Question) -> Evaluated:
-        # the search settles levels within its steps, so that its last one is not the function's value
-        root = _search(kinds, window, question)
-        return root, at(root, question)
-
-    return at_root(at, search, (paths, net, jnp.asarray(tolerance)))[0]
+    question = paths, net, jnp.asarray(tolerance)
+    return at_root(partial(_at, kinds, window), partial(_search, kinds, window), question)[0]
 
 
-def _search(kinds: tuple[int, ...], window: int, question: Question) -> Root:
+def _at(
+    kinds: tuple[int, ...], window: int, root: Root, question: Question, further: Array | None = None
+) -> tuple[Any, Root]:
+    """Return what `solve` does where classes are given this, and the changes; `further`: see `rounds`."""
+    given, steps = root
+    better, found = respond(kinds, window, *question[:2], given, further)
+    outcome = given, found, mismatch(given, better, found), jax.lax.stop_gradient(steps)
+    return outcome, Root(jax.tree.map(jnp.subtract, better, given), steps - jax.lax.stop_gradient(steps))
+
+
+class _Searched(NamedTuple):
+    """The state of the search: where it goes on; the last point, its mismatch, and whether that ends it."""
+
+    now: Acceleration
+    last: Evaluated
+    gap: Array
+    ended: Array
+
+
+def _search(kinds: tuple[int, ...], window: int, question: Question) -> Evaluated:
     """Search the fixed point: with levels that settle at each step, else, where buffers refuse, damped.
 
-    Extrapolation is the quicker one; where it goes astray, a share of each step is what settles.
+    Extrapolation is the quicker one; where it goes astray, a share of each step is what settles. The last
+    turn settles no levels and moves nothing: it is the value at the root.
     """
     paths, net, tolerance = question
-    structure, price = round_structure(window), net.prices.sum()
+    inputs, structure, price = net.inputs, round_structure(window), net.data.tokens
     ones = jnp.ones(len(kinds))
-    level = jnp.broadcast_to(-net.depth / price, (ones.size, structure.states))
+    level = jnp.broadcast_to(-inputs.bucket_bytes / price, (ones.size, structure.states))
     before = jnp.broadcast_to(jnp.maximum(jnp.asarray(structure.size, float) - 0.5, 1.0), level.shape)
     some = 0.1 * ones / sum(path.flows for path in paths)
-    start, unravel = ravel_pytree(Given(some, some, 0.0 * ones, 0.0 * ones, ones, level, before))
+    begin = Root(Given(some, some, 0.0 * ones, 0.0 * ones, ones, level, before), jnp.zeros(()))
+    start, unravel = ravel_pytree(begin.given)
 
-    def advance(carry: tuple[Acceleration, Array]) -> tuple[Acceleration, Array]:
-        now, _ = carry
-        count = now.iterations
-        afresh = start_acceleration(start)._replace(iterations=count)
-        again = (count == FEW_STEPS) | (count == EXTRAPOLATED)
-        now = jax.tree.map(partial(jnp.where, again), afresh, now)
-        astray = count >= EXTRAPOLATED
-        quick = jnp.where(astray, count < SETTLED, count < FEW_STEPS)
-        given = unravel(now.vector)
-        most = (net.places + 1.0) / net.prices.shape[0] + window
-        given = given._replace(
+    def inside(given: Given) -> Given:
+        most = (inputs.buffer + 1.0) / net.data.prices.size + window
+        return given._replace(
             data=jnp.clip(given.data, 0.0, 1.0),
             acks=jnp.clip(given.acks, 0.0, 1.0),
             wait=jnp.clip(given.wait, 0.0, 10.0),
             refused=jnp.clip(given.refused, 0.0, MOST_BUSY),
-            rto=jnp.clip(given.rto, 1.0, net.max_rto / net.min_rto),
-            level=jnp.clip(given.level, -net.depth / price, most),
+            rto=jnp.clip(given.rto, 1.0, inputs.max_rto_s / inputs.min_rto_s),
+            level=jnp.clip(given.level, -inputs.bucket_bytes / price, most),
             before=jnp.clip(given.before, 1.0, window),
         )
-        better, found = respond(kinds, window, paths, net, given, jnp.where(quick, SETTLING, 0))
+
+    def either(first: Array, one: Any, other: Any) -> Any:
+        return jax.tree.map(partial(jnp.where, first), one, other)
+
+    def advance(state: _Searched) -> _Searched:
+        count = state.now.iterations
+        ended = (state.gap <= tolerance) | (count >= MOST_ITERATIONS)
+        afresh = start_acceleration(start)._replace(iterations=count)
+        now = either((count == FEW_STEPS) | (count == EXTRAPOLATED), afresh, state.now)
+        astray = count >= EXTRAPOLATED
+        quick = jnp.where(astray, count < SETTLED, count < FEW_STEPS)
+        given = either(ended, unravel(state.now.vector), inside(unravel(now.vector)))
+        root = Root(given, count.astype(float))
+        found = _at(kinds, window, root, question, jnp.where(quick & ~ended, SETTLING, 0))
         # begun afresh, it may have an answer
-        gap = jnp.nan_to_num(mismatch(given, better, found), nan=jnp.inf)
+        gap = jnp.nan_to_num(found[0][2], nan=jnp.inf)
+        better = jax.tree.map(jnp.add, given, found[1].given)
         better = better._replace(level=jnp.where(quick, better.level, 0.5 * (given.level + better.level)))
         slower = now.vector + SHARE * (ravel_pytree(better)[0] - now.vector)
         now = accelerated_step(lambda _: ravel_pytree(better)[0], now)
-        return now._replace(vector=jnp.where(astray, slower, now.vector)), gap
+        now = now._replace(vector=jnp.where(astray, slower, now.vector))
+        return _Searched(now, (root, found), gap, ended)
 
-    def unfinished(carry: tuple[Acceleration, Array]) -> Array:
-        now, gap = carry
-        return (gap > tolerance) & (now.iterations < MOST_ITERATIONS)
-
-    end, _ = jax.lax.while_loop(unfinished, advance, (start_acceleration(start), jnp.asarray(jnp.inf)))
-    return Root(unravel(end.vector), end.iterations.astype(float))
+    far, some_at = jnp.asarray(jnp.inf), unevaluated(partial(_at, kinds, window), begin, question)
+    begun = _Searched(start_acceleration(start), some_at, far, jnp.asarray(False))
+    return jax.lax.while_loop(lambda state: ~state.ended, advance, begun).last
 
 
 def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:
@@ -669,7 +697,7 @@ def mismatch(given: Given, better: Given, found: tuple[Found, ...]) -> Array:
 def metrics_of(
     paths: tuple[Path, ...], net: Network, given: Given, found: tuple[Found, ...]
 ) -> dict[str, Array]:
-    """Return metrics by class (K,), rates in segments a second, and of the network ()."""
+    """Return metrics by class (K,), and of the network ()."""
     most = jnp.stack([scale_of(net, path) for path in paths])
     sent = jnp.stack([given.data, given.acks], axis=1) * most[:, None]
     flows = jnp.stack([path.flows for path in paths])
@@ -680,15 +708,17 @@ def metrics_of(
         return jnp.stack([value(one) for one in found])
 
     shared = each(lambda one: one.calm.busy)
+    waiting = each(lambda one: _queued(one) * one.waiting)
+    up = jnp.stack([path.up for path in paths])
     return {
-        "goodput_kbps": jnp.minimum(net.load, each(lambda one: one.rounds.law.goodput)),
-        "throughput_kbps": each(lambda one: one.sends),
+        "goodput_kbps": jnp.minimum(net.inputs.load, each(lambda one: one.rounds.law.goodput)) * net.kilobits,
+        "throughput_kbps": each(lambda one: one.sends) * net.kilobits,
         "rtt_s": shared * each(lambda one: one.busy_rtt_s)
         + (1.0 - shared) * each(lambda one: one.idle_rtt_s),
         "timeouts_per_s": each(lambda one: one.calm.timeouts),
         "fast_retransmits_per_s": each(lambda one: one.calm.fast_retransmits),
         "segment_loss": 1.0 - each(lambda one: one.received) / each(lambda one: one.sends),
-        "waiting": each(lambda one: _queued(one) * one.waiting),
+        "token_buffer": (flows * up) @ waiting / paths[0].exchange.stations,
         "cycle_s": 2.0 * paths[0].exchange.stations * net.slot_s / jnp.maximum(1.0 - used, 1e-3),
         "slot_utilisation": flows @ (sent * busy).sum(axis=1) * net.slot_s,
     }

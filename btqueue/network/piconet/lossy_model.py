@@ -5,8 +5,8 @@
    before they have been cleared away, meet a busy connection; the others meet the network as open queues.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,15 +16,15 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
 from btqueue.network.piconet.covers import LARGEST_ROUND
+from btqueue.network.piconet.disciplines import numbers
 from btqueue.network.piconet.exchange import exchange_of
-from btqueue.network.piconet.plan import changed, windows_fit
-from btqueue.network.piconet.ports import UP, Piconet, Sender, Train, load_key, piconet_of
-from btqueue.network.piconet.structure import Layout, layout_of, packets_of
-from btqueue.network.piconet.trains import failure_rates
+from btqueue.network.piconet.plan import Numbers, windows_fit
+from btqueue.network.piconet.ports import UP, Piconet, Sender
+from btqueue.network.piconet.structure import Inputs, Layout, packets_of
+from btqueue.network.piconet.trains import Packets
 from btqueue.network.programs import Kept
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
@@ -51,6 +51,12 @@ FEW_PACKETS = 3
 CROWDED = 0.5
 """Share of the air used by others from which on processor sharing describes them only roughly."""
 
+ONLY_CHECKED = (
+    "transport.receive_window_segments",
+    *(f"flow_control.{name}" for name in ("central_buffer_packets", "baseband_packets")),
+)
+"""Keys of which the answer needs to know only that they are large enough."""
+
 
 class Findings(NamedTuple):
     """What warnings are about; of classes (K,).
@@ -76,7 +82,7 @@ class Findings(NamedTuple):
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["paths", "network", "tolerance"],
+    data_fields=["paths", "inputs", "data", "ack", "slot_s", "kilobits", "tolerance"],
     meta_fields=["kinds", "window"],
 )
 @dataclass(frozen=True)
@@ -87,24 +93,35 @@ class System:
         kinds: channels of the classes.
         window: largest one.
         paths: classes.
-        network: what may vary.
+        inputs: numbers that may be varied.
+        data, ack, slot_s, kilobits: see `lossy.Network`.
         tolerance: mismatch of an answer.
     """
 
     kinds: tuple[int, ...]
     window: int
     paths: tuple[lossy.Path, ...]
-    network: lossy.Network
-    tolerance: float = lossy.TOLERANCE
+    inputs: Inputs
+    data: Packets
+    ack: Packets
+    slot_s: Array
+    kilobits: Array
+    tolerance: float
+
+    @property
+    def network(self) -> lossy.Network:
+        """What is solved."""
+        return lossy.network_of(self.inputs, self.data, self.ack, self.slot_s, self.kilobits)
 
 
 @Kept
 def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]:
-    """Return metrics, by class (K,), rates in segments a second, or of the network (), findings and root."""
+    """Return metrics, by class (K,) or of the network (), findings and root."""
+    network = system.network
     given, found, residual, iterations = lossy.solve(
-        system.kinds, system.window, system.paths, system.network, system.tolerance
+        system.kinds, system.window, system.paths, network, system.tolerance
     )
-    metrics = lossy.metrics_of(system.paths, system.network, given, found)
+    metrics = lossy.metrics_of(system.paths, network, given, found)
     of_classes = {
         name: jnp.stack([getattr(one, name) for one in found])
         for name in ("duty", "timeout", "others", "through")
@@ -114,145 +131,70 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]
 
 
 @Kept
-def slopes_of(point: tuple[System, lossy.Given]) -> dict[str, Array]:
-    """Return the derivatives of the metrics at a root, (K, P) or (P,), by the P numbers of the network.
+def slopes_of(point: tuple[System, lossy.Given]) -> dict[str, tuple[Array, ...]]:
+    """Return the derivatives of the metrics at a root by all numbers, in the order of the leaves of `Inputs`.
 
     With the implicit function theorem, as `at_root`; all derivatives come from one pass, which compiles in
     half of the time.
     """
     system, root = point
-    vector, unravel = ravel_pytree((root, system.network))
+    vector, unravel = ravel_pytree((root, system.inputs))
     unknowns = ravel_pytree(root)[0].size
 
     def at(vector: Array) -> tuple[dict[str, Array], Array]:
-        given, network = unravel(vector)
+        given, inputs = unravel(vector)
+        network = replace(system, inputs=inputs).network
         better, found = lossy.respond(system.kinds, system.window, system.paths, network, given)
         residual = ravel_pytree(better)[0] - vector[:unknowns]
         return lossy.metrics_of(system.paths, network, given, found), residual
 
     direct, change = jax.jacfwd(at)(vector)
     change = -jnp.linalg.solve(change[:, :unknowns], change[:, unknowns:])
-    return {name: by[..., :unknowns] @ change + by[..., unknowns:] for name, by in direct.items()}
+    leaves, by_leaf = jax.tree.leaves(system.inputs), dict[str, tuple[Array, ...]]()
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+    for name, by in direct.items():
+        parts = jnp.split(by[..., :unknowns] @ change + by[..., unknowns:], ends, axis=-1)
+        shapes = [(*by.shape[:-1], *np.shape(leaf)) for leaf in leaves]
+        by_leaf[name] = tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+    return by_leaf
 
 
-class LossyPlan:
-    """A scenario as numbers that may be varied, and a pure function from these to metrics.
-
-    As `btqueue.network.piconet.plan.Plan`; the receive window is no number that may be varied.
+class LossyPlan(Numbers):
+    """A piconet without repetition on the link; the receive window is no number that may be varied.
 
     Attributes:
-        scenario: that is answered.
-        parameters: the values of the keys that may be varied.
         tolerance: mismatch of classes and network up to which they are improved.
     """
 
     def __init__(self, scenario: Scenario, *, apart: bool = True, tolerance: float = lossy.TOLERANCE) -> None:
-        """Read a scenario; flows with loads of their own can be varied one by one if they are kept apart."""
+        """Read a scenario, as `Numbers`."""
+        super().__init__(scenario, apart=apart)
+        for key in ONLY_CHECKED:
+            self.parameters.pop(key, None)
         self.tolerance = tolerance
-        self.scenario, self.piconet = scenario, piconet_of(scenario)
-        own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
-        self.layout = layout_of(self.piconet, apart=own)
-        self.parameters = _values(scenario, self.piconet)
         self._window = min(scenario.transport.receive_window_segments, LARGEST_ROUND)
         self._kinds, self._paths = _paths(scenario, self.piconet, self.layout)
 
     @in_float64
-    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return metrics of all flows, (flows,), or of the network, ().
-
-        Args:
-            parameters: values that differ from those of the scenario, by key.
-
-        Raises:
-            KeyError: a key is not one of `parameters`.
-        """
-        return self.with_findings(parameters)[0]
-
-    @in_float64
-    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
-        """Return metrics as `metrics` does, and findings by class."""
-        metrics, findings, _ = metrics_of(self._system(changed(self.parameters, parameters)))
-        return self._of_flows(metrics), findings
-
-    @in_float64
-    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the derivatives of means over flows, by metric and by key of `parameters`."""
-        system, found = self._system(self.parameters), {name: dict[str, float]() for name in names}
-        slopes = slopes_of((system, metrics_of(system)[-1]))
-
-        def network(key: str, value: Array) -> Array:
-            return ravel_pytree(self._network({**self.parameters, key: value}))[0]
-
-        for key, value in self.parameters.items():
-            _, step = jax.jvp(partial(network, key), (jnp.asarray(value),), (jnp.asarray(1.0),))
-            change = self._of_flows({name: slope @ np.asarray(step) for name, slope in slopes.items()})
-            for name in names:
-                found[name][key] = float(np.mean(change[name]))
-        return found
-
-    def _system(self, values: Mapping[str, Any]) -> System:
-        return System(self._kinds, self._window, self._paths, self._network(values), self.tolerance)
-
-    def _of_flows(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Return metrics by flow, in their units, from those by class; those of the network as they are."""
-        metrics = dict(metrics)
-        kilobits = self.piconet.segment_bytes * 8 / 1000
-        for name in ("goodput_kbps", "throughput_kbps"):
-            metrics[name] = metrics[name] * kilobits
-        of_flow = np.array(self.layout.class_of)
-        up = np.array([s.port.way == UP for s in self.piconet.senders])
-        waiting = (metrics.pop("waiting")[of_flow] * up).sum() / self.piconet.stations
-        by_flow = {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
-        return by_flow | {"token_buffer": waiting}
-
-    def _network(self, values: Mapping[str, Any]) -> lossy.Network:
-        scenario, net = self.scenario, self.piconet
-        radio, control, transport = scenario.radio, scenario.flow_control, scenario.transport
+    def system(self, values: Mapping[str, Any]) -> System:
+        """Return what is solved where the keys that may be varied have these values."""
+        net = self.piconet
         assert net.ack is not None
-        headers = scenario.link.l2cap_header_bytes + transport.header_bytes
-        types = [PACKET_TYPES[name] for name in scenario.link.packets]
-        pieces = segment(round(net.segment_bytes) + headers, types, scenario.link.segmentation)
-        full = control.charge == "payload"
-        prices = [float(p.packet.payload_bytes if full else p.carried_bytes) for p in pieces]
-        constant = self._kinds[0] == lossy.CONSTANT
+        data, ack = (packets_of(train, len(train.packets), net) for train in (net.data, net.ack))
+        slot_s, kilobits = numbers(net.slot_s), numbers(net.segment_bytes * 8 / 1000)
+        return System(
+            self._kinds, self._window, self._paths, self.inputs(values), data, ack, slot_s, kilobits,
+            self.tolerance,
+        )  # fmt: skip
 
-        def number(key: str, otherwise: float) -> Array:
-            return jnp.asarray(values.get(key, otherwise), float)
+    def found(self, system: System) -> tuple[dict[str, Any], Findings]:
+        """Return metrics by class, or of the network, and findings."""
+        metrics, findings, _ = metrics_of(system)
+        return metrics, findings
 
-        loads = []
-        for member in self.layout.members:
-            sender = net.senders[member]
-            key = load_key(sender, member)
-            kbps = jnp.asarray(jnp.inf) if np.isinf(sender.rate) else number(key, np.nan)
-            loads.append(kbps * 1000.0 / (8.0 * net.segment_bytes))
-        keys = ("radio.ber", "radio.ber") if constant else ("radio.ber_good", "radio.ber_bad")
-        bers = jnp.stack([number(key, 0.0) for key in keys])
-
-        def through(train: Train) -> Array:
-            if radio.per is not None:
-                return jnp.full((len(train.packets), 2), 1.0) - number("radio.per", 0.0)
-            packets = packets_of(train, len(train.packets), net)
-            return 1.0 - failure_rates(jax.tree.map(jnp.asarray, packets), bers).T
-
-        return lossy.Network(
-            load=jnp.stack(loads),
-            prices=jnp.asarray(prices),
-            ack_price=jnp.asarray(float(net.ack.tokens)),
-            token_rate=number("flow_control.token_rate_kbps", lossy.FREE_RATE / 125.0) * 125.0,
-            depth=number("flow_control.bucket_bytes", lossy.FREE_DEPTH),
-            places=number("flow_control.buffer_packets", float(net.buffer)),
-            jitter_s=number("run.jitter_s", 0.0),
-            min_rto=number("transport.min_rto_s", transport.min_rto_s),
-            max_rto=number("transport.max_rto_s", transport.max_rto_s),
-            backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
-            slot_s=jnp.asarray(net.slot_s),
-            data_slots=jnp.asarray([float(packet.slots) for packet in net.data.packets]),
-            ack_slots=jnp.asarray([float(packet.slots) for packet in net.ack.packets]),
-            data_through=through(net.data),
-            ack_through=through(net.ack),
-            good_s=number("radio.good_s", 1.0),
-            bad_s=number("radio.bad_s", 1.0),
-        )
+    def slopes_at(self, system: System) -> dict[str, tuple[Array, ...]]:
+        """Return the derivatives of these metrics by all numbers."""
+        return slopes_of((system, metrics_of(system)[-1]))
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -318,6 +260,7 @@ def _paths(
                 acks_before=count([k for k, other in every if other.back[0] == port]),
                 data_before=count([k for k, other in others if other.port == port]),
                 tokens_of_acks=count([k for k, other in every if other.port == back]),
+                up=np.array(float(port.way == UP)),
             )
         )
     return tuple(kinds), tuple(paths)
@@ -333,25 +276,6 @@ def _kind(scenario: Scenario, piconet: Piconet, sender: Sender) -> int:
     if scenario.radio.fading == "per-link":
         return lossy.PAIR
     return lossy.SHORT_VISITS if piconet.limit < len(piconet.data.packets) else lossy.SAME
-
-
-def _values(scenario: Scenario, piconet: Piconet) -> dict[str, float]:
-    """Return the keys that may be varied, with their values."""
-    control, transport, radio = scenario.flow_control, scenario.transport, scenario.radio
-    found: dict[str, float] = {}
-    for number, sender in enumerate(piconet.senders):
-        if np.isfinite(sender.rate):
-            found[load_key(sender, number)] = sender.rate * piconet.segment_bytes * 8 / 1000
-    if control.enabled:
-        for name in ("token_rate_kbps", "bucket_bytes", "buffer_packets"):
-            found[f"flow_control.{name}"] = float(getattr(control, name))
-    for name in ("min_rto_s", "max_rto_s"):
-        found[f"transport.{name}"] = float(getattr(transport, name))
-    found["run.jitter_s"] = scenario.run.jitter_s
-    if radio.per is not None:
-        return found | {"radio.per": radio.per}
-    keys = ("ber",) if radio.model == "constant" else ("ber_good", "ber_bad", "good_s", "bad_s")
-    return found | {f"radio.{name}": float(getattr(radio, name)) for name in keys}
 
 
 def _tokens_in_use(plan: LossyPlan) -> float:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.network.compilation import compiled, part
 from btqueue.network.piconet.covers import AT_ONCE
 from btqueue.network.piconet.ports import Piconet
@@ -109,13 +108,6 @@ def _exchange_s(net: Piconet) -> float:
 
 def cycle_of(scenario: Scenario, net: Piconet) -> Cycle:
     """Return the cycle of the greedy connections of a ring (see `covers.overflows_in_cycles`)."""
-    transport, control = scenario.transport, scenario.flow_control
-    types = [PACKET_TYPES[name] for name in scenario.link.packets]
-    headers = scenario.link.l2cap_header_bytes + transport.header_bytes
-    size_bytes = scenario.traffic.message_bytes + headers
-    pieces = segment(size_bytes, types, scenario.link.segmentation)
-    full = control.charge == "payload"
-    prices = np.array([one.packet.payload_bytes if full else one.carried_bytes for one in pieces], float)
     assert net.ack is not None
     ack_slots = sum(packet.slots for packet in net.ack.packets)
     exchange_s, last, n = _exchange_s(net), net.data.packets[-1].slots, net.stations
@@ -126,7 +118,8 @@ def cycle_of(scenario: Scenario, net: Piconet) -> Cycle:
         # acknowledgement, comes at any time of a cycle; others make this longer as in processor sharing
         busier = net.slot_s / (1.0 - min((n - 1) * rate * exchange_s, 1.0 - 1.0 / n))
         station = Station(
-            prices, float(net.ack.tokens), float(net.bucket_bytes), net.token_rate, net.buffer,
+            np.array(net.data.charges, float), float(net.ack.tokens), float(net.bucket_bytes),
+            net.token_rate, net.buffer,
             forth_s=(n + 3 + 2 * last) * busier, back_s=(3 * n - 1 + 2 * ack_slots) * busier,
             gap_s=1.0 / rate, grid_s=1.0 / (GRID * limit),
         )  # fmt: skip

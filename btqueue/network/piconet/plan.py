@@ -1,5 +1,6 @@
 """A piconet as numbers that may be varied, and its metrics and derivatives as functions of these."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,8 +30,8 @@ WELL_INSIDE = 0.65
 """Mean window, as a share of the largest one in TCP's tables, up to which that limit makes no difference."""
 
 
-class Plan:
-    """A scenario as numbers that may be varied, and a pure function from these to metrics.
+class Numbers(ABC):
+    """A scenario of one piconet as numbers that may be varied, and a pure function from these to metrics.
 
     `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
     `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
@@ -38,7 +39,6 @@ class Plan:
     Attributes:
         scenario: that is answered.
         parameters: the values of the keys that may be varied.
-        law: TCP's, where segments can be lost on the radio.
     """
 
     def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
@@ -51,14 +51,19 @@ class Plan:
         self.scenario, self.piconet = scenario, piconet_of(scenario)
         own = [k for k, sender in enumerate(self.piconet.senders) if sender.own_load and apart]
         self.layout = layout_of(self.piconet, apart=own)
-        lossy = (
-            self.piconet.ack is not None and self.piconet.worst_error > 0.0 and not _repeated(self.piconet)
-        )
         self.parameters = _values(scenario, self.piconet)
-        if lossy:  # TCP's tables are those of one window
-            del self.parameters["transport.receive_window_segments"]
-        self._structure = structure_of(self.piconet, self.layout, lossy=lossy)
-        self.law = _law(scenario, lossy)
+
+    @abstractmethod
+    def system(self, values: Mapping[str, Any]) -> Any:
+        """Return what is solved where the keys that may be varied have these values."""
+
+    @abstractmethod
+    def found(self, system: Any) -> tuple[dict[str, Any], Any]:
+        """Return metrics by class, or of the network, and findings."""
+
+    @abstractmethod
+    def slopes_at(self, system: Any) -> dict[str, tuple[Array, ...]]:
+        """Return the derivatives of these metrics by all numbers, in the order of the leaves of `Inputs`."""
 
     @in_float64
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -73,9 +78,9 @@ class Plan:
         return self.with_findings(parameters)[0]
 
     @in_float64
-    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Findings]:
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
         """Return metrics as `metrics` does, and findings by class."""
-        metrics, findings = metrics_of(self.system(changed(self.parameters, parameters)))
+        metrics, findings = self.found(self.system(changed(self.parameters, parameters)))
         return self.of_flows(metrics), findings
 
     def of_flows(self, metrics: dict[str, Any]) -> dict[str, Any]:
@@ -87,16 +92,15 @@ class Plan:
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
-        Implicit, backwards: all keys cost as much as a few answers.
+        Implicit: all keys cost as much as a few answers.
         """
-        here = self.system({})
-        slopes, of_flow = slopes_of(here), np.array(self.layout.class_of)
+        here = self.system(self.parameters)
+        slopes, of_flow = self.slopes_at(here), np.array(self.layout.class_of)
         found: dict[str, dict[str, float]] = {name: {} for name in names}
         for key, value in self.parameters.items():
-            further = jax.tree.leaves(self.system({key: value + 1.0}).inputs)  # which the keys enter linearly
-            steps = [
-                _difference(new, old) for new, old in zip(further, jax.tree.leaves(here.inputs), strict=True)
-            ]
+            further = self.system({**self.parameters, key: value + 1.0})  # which the keys enter linearly
+            pairs = zip(jax.tree.leaves(further.inputs), jax.tree.leaves(here.inputs), strict=True)
+            steps = [_difference(new, old) for new, old in pairs]
             for name in names:
                 each = sum(
                     np.tensordot(by, step, step.ndim) if step.any() else 0.0
@@ -105,12 +109,8 @@ class Plan:
                 found[name][key] = float(np.mean(np.asarray(each)[of_flow] if np.ndim(each) else each))
         return found
 
-    @in_float64
-    def system(self, values: Mapping[str, Any]) -> System:
-        """Return what is solved where the keys that may be varied have these values."""
-        return System(self._structure, self.law, self._inputs({**self.parameters, **values}))
-
-    def _inputs(self, values: Mapping[str, Any]) -> Inputs:
+    def inputs(self, values: Mapping[str, Any], padding: int = 0) -> Inputs:
+        """Return the numbers of the classes, and of so many more that are copies of the first one."""
         scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
 
         # outside of JAX's transformations numpy is faster
@@ -121,11 +121,11 @@ class Plan:
 
         loads, windows = [], []
         shared = scenario.transport.receive_window_segments
-        for member in (*self.layout.members, *self.layout.members[:1] * self._structure.padding):
+        for member in (*self.layout.members, *self.layout.members[:1] * padding):
             sender = self.piconet.senders[member]
             key = load_key(sender, member)
             kbps = numbers.asarray(np.inf) if np.isinf(sender.rate) else number(key, np.nan)
-            loads.append(kbps / self._structure.data_kilobits)
+            loads.append(kbps / (self.piconet.segment_bytes * 8 / 1000))
             key = "transport.receive_window_segments" if sender.window == shared else ""
             windows.append(number(key, sender.window))
         constant = radio.model == "constant"
@@ -165,6 +165,37 @@ class Plan:
                 per=number("radio.per", np.nan),
             ),
         )
+
+
+class Plan(Numbers):
+    """A piconet as open queues, in the bounds that windows, and TCP's law on a lossy radio, set.
+
+    Attributes:
+        law: TCP's, where segments can be lost on the radio.
+    """
+
+    def __init__(self, scenario: Scenario, *, apart: bool = True) -> None:
+        """Read a scenario, as `Numbers`."""
+        super().__init__(scenario, apart=apart)
+        repeated = np.isinf(self.piconet.most_transmissions)
+        lossy = self.piconet.ack is not None and self.piconet.worst_error > 0.0 and not repeated
+        if lossy:  # TCP's tables are those of one window
+            del self.parameters["transport.receive_window_segments"]
+        self._structure = structure_of(self.piconet, self.layout, lossy=lossy)
+        self.law = _law(scenario) if lossy else None
+
+    @in_float64
+    def system(self, values: Mapping[str, Any]) -> System:
+        """Return what is solved where the keys that may be varied have these values."""
+        return System(self._structure, self.law, self.inputs(values, self._structure.padding))
+
+    def found(self, system: System) -> tuple[dict[str, Any], Findings]:
+        """Return metrics by class, or of the network, and findings."""
+        return metrics_of(system)
+
+    def slopes_at(self, system: System) -> dict[str, tuple[Array, ...]]:
+        """Return the derivatives of these metrics by all numbers, backwards."""
+        return slopes_of(system)
 
 
 def changed(values: Mapping[str, float], changes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -223,15 +254,8 @@ def law_of(variant: str) -> str:
     return "newreno" if variant == "vegas" else variant
 
 
-def _repeated(piconet: Piconet) -> bool:
-    """Whether the link repeats every packet until it is there."""
-    return bool(np.isinf(piconet.most_transmissions))
-
-
-def _law(scenario: Scenario, lossy: bool) -> TcpLaw | None:
-    """Return TCP's law, if segments can be lost on the radio."""
-    if not lossy:
-        return None
+def _law(scenario: Scenario) -> TcpLaw:
+    """Return TCP's law where segments can be lost on the radio."""
     transport = scenario.transport
     variant = law_of(transport.variant)
     window = min(transport.receive_window_segments, longest_window(variant))

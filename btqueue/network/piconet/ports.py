@@ -43,11 +43,16 @@ class Train:
 
     Attributes:
         packets: their types.
-        tokens: bytes that a token bucket charges for them.
+        charges: bytes that a token bucket charges for each.
     """
 
     packets: tuple[PacketType, ...]
-    tokens: int
+    charges: tuple[int, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Bytes that a token bucket charges for all."""
+        return sum(self.charges)
 
 
 class Sender(NamedTuple):
@@ -143,14 +148,14 @@ def load_key(sender: Sender, flow: int) -> str:
 
 
 def train_of(scenario: Scenario, size_bytes: int) -> Train:
-    """Return the packets of so many bytes with their headers, and the tokens (bytes) that they take."""
+    """Return the packets of so many bytes with their headers, and the tokens that they take."""
     pieces = segment(
         size_bytes, [PACKET_TYPES[name] for name in scenario.link.packets], scenario.link.segmentation
     )
     full = scenario.flow_control.charge == "payload"
     return Train(
         tuple(piece.packet for piece in pieces),
-        sum(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
+        tuple(piece.packet.payload_bytes if full else piece.carried_bytes for piece in pieces),
     )
 
 

@@ -362,10 +362,11 @@ def _joined(piconet: Piconet, ports: dict[int, Port], first: Port) -> np.ndarray
 
 def packets_of(train: Train | None, size: int, piconet: Piconet) -> Packets:
     """Return the packets of a train, padded to so many places."""
-    there, slots, bits, blocks = np.zeros((4, size))
+    there, slots, bits, blocks, prices = np.zeros((5, size))
     spared, on_air = np.ones(size), piconet.on_air
-    for place, packet in enumerate(train.packets if train is not None else ()):
-        there[place], slots[place] = 1.0, packet.slots
+    each = zip(train.packets, train.charges, strict=True) if train is not None else ()
+    for place, (packet, charge) in enumerate(each):
+        there[place], slots[place], prices[place] = 1.0, packet.slots, charge
         spared[place] = spared_by_neighbour(packet.air_time_us) ** piconet.interferers
         blocks[place] = packet.body_fec_blocks if on_air else packet.payload_fec_blocks
         bits[place] = 0.0 if packet.coded else packet.body_bits if on_air else packet.payload_bits
@@ -375,5 +376,4 @@ def packets_of(train: Train | None, size: int, piconet: Piconet) -> Packets:
             slots[long] += EMPTY_FRAME  # it shares no frame with data
         elif long.any() and short.size % 2:
             slots[short[-1]] = slots.max()  # nothing else fits into the rest of its gap
-    tokens = float(train.tokens) if train is not None else 0.0
-    return Packets(*map(numbers, (there, slots, bits, blocks, on_air, spared, tokens)))
+    return Packets(*map(numbers, (there, slots, bits, blocks, on_air, spared, prices)))

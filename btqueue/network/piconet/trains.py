@@ -28,7 +28,7 @@ class Packets(NamedTuple):
         blocks: (K,) blocks of the 2/3-rate code.
         on_air: (K,) 1 if sync word and header count too.
         spared: (K,) probability that piconets nearby do not spoil a transmission.
-        tokens: bytes that a token bucket charges for the train.
+        prices: (K,) bytes that a token bucket charges for each.
     """
 
     there: Array
@@ -37,12 +37,17 @@ class Packets(NamedTuple):
     blocks: Array
     on_air: Array
     spared: Array
-    tokens: Array
+    prices: Array
 
     @property
     def count(self) -> Array:
         """Packets of the train."""
         return self.there.sum()
+
+    @property
+    def tokens(self) -> Array:
+        """Bytes that a token bucket charges for the train."""
+        return self.prices.sum()
 
 
 class Sent(NamedTuple):
