@@ -1,4 +1,4 @@
-"""What the models of plain segments have in common: a ring and a scatternet without ARQ, a star with it."""
+"""What the queueing models of one piconet and of several have in common."""
 
 from __future__ import annotations
 
@@ -19,55 +19,25 @@ LARGEST_WINDOW = 64
 LEAST_TIMEOUT_S = 625e-6
 """A slot. Timers that expire in less, again and again, are followed without end."""
 
-UNREPEATED: Mapping[str, tuple[object, ...]] = MappingProxyType(
+PLAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        "network.relay": ("packet",),
-        "radio.model": ("perfect", "constant", "gilbert-elliott"),
-        "radio.per": (None,),
         "radio.links": ((),),
-        "radio.interferers": (0,),
         "radio.colocated": (False,),
-        "link.arq": ("none",),
         "link.arq_feedback": ("reliable",),
         "link.adaptation": ("fixed",),
         "link.quality_memory_s": (0,),
         "link.node_buffer_bytes": (None,),
-        "link.l2cap_header_bytes": (4,),
-        "link.l2cap_delay_s": (0,),
-        "link.baseband_delay_s": (0,),
-        "flow_control.central_buffer_packets": (None,),
-        "polling.discipline": ("e-limited", "1-limited", "exhaustive"),
         "polling.bridge_patience_s": (0,),
-        "voice.packet": ("none",),
-        "traffic.source": ("poisson", "greedy"),
-        "traffic.two_way": (False,),
-        "traffic.start_s": (0,),
         "traffic.application_timeout_s": (None,),
-        "transport.protocol": ("tcp",),
-        "transport.variant": ("newreno",),
-        "transport.header_bytes": (40,),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
-        "transport.sack_blocks": (3,),
-        "transport.handshake": (False,),
         "transport.connection_per_session": (False,),
-        "transport.delayed_ack": (False,),
         "transport.piggyback": (False,),
-        "transport.timestamps": (True,),
         "transport.ack_path": ("queued",),
-        "transport.gamma": (1,),
-        "transport.vegas_adjustment": ("per-ack",),
-        "transport.tcp_delay_s": (0,),
-        "transport.ip_delay_s": (0,),
         "transport.centaurus_start": ("peer",),
         "transport.centaurus_worker_s": (0,),
         "transport.send_buffer_segments": (None,),
     }
 )
-"""For each key of which not all values are covered by either: those that are."""
+"""For each key of which not all values are covered by either, and the same by both: those that are."""
 
 
 def not_plain_segments(s: Scenario) -> Iterator[Limit]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from btqueue.network.plain_segments import COMMON, UNREPEATED, active_flows, not_plain_segments, own_keys
+from btqueue.network.plain_segments import COMMON, PLAIN, active_flows, not_plain_segments, own_keys
 from btqueue.scenario.bounds import packets_of, window_of
 from btqueue.scenario.network import Network, PiconetNames
 from btqueue.scenario.scope import Limit
@@ -18,22 +18,39 @@ if TYPE_CHECKING:
 
 MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        **{
-            key: values
-            for key, values in UNREPEATED.items()
-            if key not in ("radio.per", "link.l2cap_header_bytes", "transport.header_bytes")
-        },
+        **PLAIN,
         "network.relay": ("packet", "segment"),
         "network.topology": ("scatternet", "chain", "custom"),
         "radio.model": ("perfect", "constant"),
+        "radio.interferers": (0,),
         "link.arq": ("none", "unlimited"),
         "link.flush_timeout_s": (None,),
+        "link.l2cap_delay_s": (0,),
+        "link.baseband_delay_s": (0,),
+        "flow_control.central_buffer_packets": (None,),
         "polling.discipline": ("e-limited", "1-limited"),
         "polling.bridge_schedule": ("walk-in",),
         "polling.residence": ("visit",),
         "polling.switch_delay": (False,),
+        "voice.packet": ("none",),
         "traffic.source": ("poisson", "greedy"),
+        "traffic.two_way": (False,),
+        "traffic.start_s": (0,),
+        "transport.protocol": ("tcp",),
         "transport.variant": ("newreno", "reno", "tahoe", "sack"),
+        "transport.clock_granularity_s": (0,),
+        "transport.limited_transmit": (False,),
+        "transport.rate_reduction": (False,),
+        "transport.window_limited_growth": (False,),
+        "transport.hold_ssthresh": (False,),
+        "transport.sack_blocks": (3,),
+        "transport.handshake": (False,),
+        "transport.delayed_ack": (False,),
+        "transport.timestamps": (True,),
+        "transport.gamma": (1,),
+        "transport.vegas_adjustment": ("per-ack",),
+        "transport.tcp_delay_s": (0,),
+        "transport.ip_delay_s": (0,),
         "run.jitter_s": (0,),
     }
 )

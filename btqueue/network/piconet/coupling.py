@@ -115,29 +115,13 @@ class Limits(NamedTuple):
         cycle_s: polling cycle if all flows of the class are saturated (s).
         rate: segments a second that its window lets it send.
         window: see `Window`.
+        flows: that share what is scarce.
         by_tokens: 1 if tokens are scarcer than slots, else 0.
     """
 
     capacity: Array
     cycle_s: Array
     rate: Array
-    window: Window
-    by_tokens: Array
-
-
-class Capacity(NamedTuple):
-    """What a flow of a class could send if it had a window without end.
-
-    Attributes:
-        rate: segments a second.
-        cycle_s: polling cycle if all flows of the class are saturated (s).
-        window: that it has.
-        flows: that share what is scarce.
-        by_tokens: 1 if tokens are scarcer than slots, else 0.
-    """
-
-    rate: Array
-    cycle_s: Array
     window: Window
     flows: Array
     by_tokens: Array
@@ -410,8 +394,8 @@ class Network(NamedTuple):
         way = one.ports[DATA].reshape(-1, 2).sum(axis=0)
         return jnp.where(way > 0.0, self.inputs.places, 0.0).sum()
 
-    def capacity(self, rates: Array, one: Class, held: Array) -> Capacity:
-        """Return what slots, tokens and windows allow a class, beside the others at their rates.
+    def capacity(self, rates: Array, one: Class, held: Array) -> Limits:
+        """Return what slots and tokens allow a class without windows, beside the others at their rates.
 
         Classes that are not held back by their load share the rest, each port as much as the next one.
 
@@ -446,13 +430,8 @@ class Network(NamedTuple):
         # where tokens are scarce they are not saved
         room = jnp.where(by_tokens, inputs.buffer, queue) / structure.data.count
         flows = jnp.where(by_tokens, 1.0, shares.sum() / share)
-        return Capacity(
-            rate,
-            slots.cycle_s,
-            window(self.of(inputs.window, one), room),
-            flows,
-            jnp.where(by_tokens, 1.0, 0.0),
-        )
+        room = window(self.of(inputs.window, one), room)
+        return Limits(rate, slots.cycle_s, rate, room, flows, jnp.where(by_tokens, 1.0, 0.0))
 
     def at(self, logs: Array) -> Point:
         """Return the network where classes deliver and offer rates of these logarithms, (2C,).
@@ -464,7 +443,7 @@ class Network(NamedTuple):
         of_flows, all_sent = structure.class_of @ rates, structure.class_of @ offered
         held = jax.lax.stop_gradient(structure.class_of @ (rates < inputs.load * (1.0 - LIMITED))) > 0.0
         can = jax.vmap(self.capacity, (None, 0, None))(of_flows, structure.classes, held)
-        alone = jnp.where(structure.classes.flows > 0.0, LEAST * can.rate[:, None], all_sent)
+        alone = jnp.where(structure.classes.flows > 0.0, LEAST * can.capacity[:, None], all_sent)
         asked = jnp.stack([jnp.broadcast_to(all_sent, alone.shape), alone])  # (2, C, F)
         by_class = jax.vmap(self.seen)
         both = jax.vmap(by_class, (0, None, None))(asked, structure.classes, self.ways)
@@ -482,10 +461,10 @@ class Network(NamedTuple):
         sent = jnp.minimum(allowed / self.wanted / (1.0 - lost), AT_MOST * limits.capacity)
         return Point(seen, limits, allowed, sent, why)
 
-    def _limits(self, can: Capacity, alone: Seen) -> Limits:
+    def _limits(self, can: Limits, alone: Seen) -> Limits:
+        """Return what windows let classes send."""
         if not self.structure.answered:
-            endless = Window(jnp.full_like(can.rate, jnp.inf), jnp.zeros_like(can.rate))
-            return Limits(can.rate, can.cycle_s, can.rate, endless, can.by_tokens)
+            return can._replace(window=Window(jnp.full_like(can.rate, jnp.inf), jnp.zeros_like(can.rate)))
         structure, inputs = self.structure, self.inputs
         lone_s = alone.rtt_s - alone.held_s
         # an acknowledgement that cannot go on in the visit of its segment waits for all others' visits
@@ -509,7 +488,7 @@ class Network(NamedTuple):
         alternates = (inputs.window <= structure.ack_every) & (can.window.loss == 0.0)
         alternates = alternates & (structure.classes.route.relayed == 0.0)
         rate = jnp.where(alternates, jnp.minimum(answered / turn_s, can.rate), rate)
-        return Limits(can.rate, can.cycle_s, rate, can.window._replace(mean=mean), can.by_tokens)
+        return can._replace(rate=rate, window=can.window._replace(mean=mean))
 
     def tcp(self, rtt_s: Array, spacing_s: Array, success: Array, ack_success: Array) -> Tcp:
         """Return what a greedy connection makes of a round trip and the losses of the radio.

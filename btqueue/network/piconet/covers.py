@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import packet_types, segment
-from btqueue.network.plain_segments import UNREPEATED, active_flows, not_plain_segments, own_keys
+from btqueue.network.plain_segments import PLAIN, active_flows, not_plain_segments, own_keys
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
@@ -17,20 +17,9 @@ from btqueue.scenario.scope import Limit
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
-WIDER = {
-    "network.relay", "radio.per", "link.arq", "link.l2cap_header_bytes", "transport.header_bytes",
-    "flow_control.central_buffer_packets", "transport.sack_blocks", "traffic.start_s", "traffic.two_way",
-    "polling.discipline", "transport.variant", "transport.clock_granularity_s", "transport.limited_transmit",
-    "transport.rate_reduction", "transport.window_limited_growth", "transport.hold_ssthresh",
-    "transport.handshake", "transport.delayed_ack", "transport.timestamps", "transport.gamma",
-    "transport.vegas_adjustment", "radio.interferers", "transport.tcp_delay_s", "transport.ip_delay_s",
-    "link.l2cap_delay_s", "link.baseband_delay_s",
-}  # fmt: skip
-"""Keys of the models without repetition of which this one takes every value."""
-
 PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
-        **{key: values for key, values in UNREPEATED.items() if key not in WIDER},
+        **PLAIN,
         "network.topology": ("piconet", "custom", "chain"),
         "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),

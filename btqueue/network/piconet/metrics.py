@@ -70,14 +70,9 @@ class Findings(NamedTuple):
     residual: Array
 
 
+@Kept
 def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
     """Return metrics, by class (C,) or of the network (), NaN where the model has none, and findings."""
-    metrics, findings = _metrics_of(system)
-    return metrics, Findings(*findings)
-
-
-@Kept
-def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
     structure, _, inputs = system
     found = solve_rates(system)
     expiries = jnp.zeros_like(found.point.rates)
@@ -105,16 +100,13 @@ def _metrics_of(system: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
         expiries=expiries,
         residual=jnp.maximum(found.residual, point.seen.residual.max()),
     )
-    return metrics, tuple(findings)
+    return metrics, findings
 
 
-def _metrics_of_many(systems: System) -> tuple[dict[str, Array], tuple[Array, ...]]:
+@Kept
+def metrics_of_many(systems: System) -> tuple[dict[str, Array], Findings]:
     """Return the same for systems of one structure, stacked."""
-    return jax.vmap(_metrics_of)(systems)
-
-
-metrics_of_many = Kept(_metrics_of_many)
-"""As `_metrics_of`, for systems of one structure, stacked."""
+    return jax.vmap(metrics_of)(systems)
 
 
 @Kept
@@ -122,7 +114,7 @@ def slopes_of(system: System) -> dict[str, tuple[Array, ...]]:
     """Return the derivatives of all metrics by all numbers, in the order of the leaves of `Inputs`."""
 
     def metrics(inputs: Inputs) -> dict[str, Array]:
-        return _metrics_of(system._replace(inputs=inputs))[0]
+        return metrics_of(system._replace(inputs=inputs))[0]
 
     return {name: tuple(jax.tree.leaves(by)) for name, by in jax.jacrev(metrics)(system.inputs).items()}
 
