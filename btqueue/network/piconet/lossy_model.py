@@ -177,7 +177,7 @@ class LossyPlan(Numbers):
 
     @in_float64
     def system(self, values: Mapping[str, Any]) -> System:
-        """Return what is solved where the keys that may be varied have these values."""
+        """Return what is solved where these keys have these values, all others those of the scenario."""
         net = self.piconet
         assert net.ack is not None
         data, ack = (packets_of(train, len(train.packets), net) for train in (net.data, net.ack))

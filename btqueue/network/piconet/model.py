@@ -70,7 +70,7 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
     plans = {k: Plan(s, apart=False) for k, s in enumerate(scenarios) if not loses_segments(s)}
     alike: dict[Any, list[int]] = {}
     for number, plan in plans.items():
-        leaves, tree = jax.tree.flatten(plan.system(plan.parameters))
+        leaves, tree = jax.tree.flatten(plan.system({}))
         alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
     found: dict[int, tuple[dict, dict] | NoConvergence] = {}
     for numbers in alike.values():
@@ -92,7 +92,7 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
 @in_float64
 def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, Any], Findings]]:
     """Return metrics and findings of plans with arrays of the same shapes."""
-    systems = [plan.system(plan.parameters) for plan in [*plans, *[plans[-1]] * (AT_ONCE - len(plans))]]
+    systems = [plan.system({}) for plan in [*plans, *[plans[-1]] * (AT_ONCE - len(plans))]]
     stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *systems)
     metrics, findings = metrics_of_many(stacked)
     return [

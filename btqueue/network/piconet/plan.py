@@ -55,7 +55,7 @@ class Numbers(ABC):
 
     @abstractmethod
     def system(self, values: Mapping[str, Any]) -> Any:
-        """Return what is solved where the keys that may be varied have these values."""
+        """Return what is solved where these keys have these values, all others those of the scenario."""
 
     @abstractmethod
     def found(self, system: Any) -> tuple[dict[str, Any], Any]:
@@ -94,11 +94,11 @@ class Numbers(ABC):
 
         Implicit: all keys cost as much as a few answers.
         """
-        here = self.system(self.parameters)
+        here = self.system({})
         slopes, of_flow = self.slopes_at(here), np.array(self.layout.class_of)
         found: dict[str, dict[str, float]] = {name: {} for name in names}
         for key, value in self.parameters.items():
-            further = self.system({**self.parameters, key: value + 1.0})  # which the keys enter linearly
+            further = self.system({key: value + 1.0})  # which the keys enter linearly
             pairs = zip(jax.tree.leaves(further.inputs), jax.tree.leaves(here.inputs), strict=True)
             steps = [_difference(new, old) for new, old in pairs]
             for name in names:
@@ -111,6 +111,7 @@ class Numbers(ABC):
 
     def inputs(self, values: Mapping[str, Any], padding: int = 0) -> Inputs:
         """Return the numbers of the classes, and of so many more that are copies of the first one."""
+        values = {**self.parameters, **values}
         scenario, control, radio = self.scenario, self.scenario.flow_control, self.scenario.radio
 
         # outside of JAX's transformations numpy is faster
@@ -186,7 +187,7 @@ class Plan(Numbers):
 
     @in_float64
     def system(self, values: Mapping[str, Any]) -> System:
-        """Return what is solved where the keys that may be varied have these values."""
+        """Return what is solved where these keys have these values, all others those of the scenario."""
         return System(self._structure, self.law, self.inputs(values, self._structure.padding))
 
     def found(self, system: System) -> tuple[dict[str, Any], Findings]:
