@@ -350,8 +350,8 @@ def _room(scenario: Scenario, routes: Routes) -> str | None:
         places = [int(links.room[link]) for link in (first, second) if link >= 0]
         if scenario.network.relay == "segment" and own < 0 and min(places) < whole:
             return (
-                f"[polling] bridge_buffer_packets: a bridge holds {min(places)} packets, less than the {whole} "
-                "of a segment, which it sends on only whole: nothing may get through"
+                f"[polling] bridge_buffer_packets: a bridge holds {min(places)} packets, less than the "
+                f"{whole} of a segment, which it sends on only whole: nothing may get through"
             )
         if own >= 0 and repeats:
             return (
