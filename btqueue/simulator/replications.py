@@ -12,11 +12,11 @@ from typing import Literal
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy import special
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
-from btqueue.simulator.construction.state import forget_statistics, grow, network_of, new_state
+from btqueue.simulator.construction.state import empty_network, forget_statistics, grow, new_state
 from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
@@ -28,10 +28,11 @@ from btqueue.simulator.statistics.results import Replication, finish, label, use
 from btqueue.simulator.statistics.warmup import find_warm_up
 
 FIRST_CHUNK_S = 20.0
-"""Simulated seconds of one piconet until the first look at Ctrl-C; then as many as take `LOOK_EVERY_S`."""
-LOOK_EVERY_S, LOOK_AT_ISLANDS_EVERY_S = 0.025, 0.25
-"""Least time (s) between two looks at Ctrl-C, at most four times as much; of a network in parts it is longer,
-for every look brings each part back into the processor's cache."""
+"""Simulated seconds of one piconet until the parts of a network first stand at the same time; then as many as
+take `CHUNK_TAKES_S`."""
+CHUNK_TAKES_S = 0.25
+"""Least time (s) between two such moments, at most four times as much: each brings every part back into the
+processor's cache."""
 MOST_OBSERVATIONS = 1000
 """Replications or batches at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -89,7 +90,7 @@ def simulate(
     require_length(scenario)
     threads = threads or os.cpu_count() or 1
     run = runner(device, threads, scenario)
-    network_of(scenario)
+    empty_network(scenario)  # nothing runs if it cannot be built
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
@@ -105,7 +106,7 @@ def simulate(
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
             raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None) from None
-        width = relative_half_width([one.metrics["goodput_kbps"] for one in measured])
+        width = relative_half_width(np.stack([one.counts.goodput_kbps() for one in measured]))
         precision = scenario.run.precision
         if precision is None or width <= precision or len(measured) >= MOST_OBSERVATIONS:
             break
@@ -177,7 +178,9 @@ def run_replication(
         sim, complete = run_until(new_state(scenario, number), warmup_s, total_s, progress, stop)
         if not complete:
             return None
-        return observe(sim, scenario, total_s, total_s, progress, stop, looks=LOOKS)[1]
+        sim, measured = observe(sim, total_s, total_s, progress, stop, looks=LOOKS)
+        empty_network(scenario).keep_pools(sim)
+        return measured
 
 
 class LongRun:
@@ -215,7 +218,7 @@ class LongRun:
             for _ in range(count):
                 self.measured += 1
                 end_s = self.warmup_s + duration_s * self.measured / BATCHES
-                self.sim, batch = observe(self.sim, self.scenario, end_s, total_s, progress, stop)
+                self.sim, batch = observe(self.sim, end_s, total_s, progress, stop)
                 if batch is not None:
                     found.append(batch._replace(random=self.is_random()))
                 if batch is None or not batch.complete:
@@ -229,7 +232,6 @@ class LongRun:
 
 def observe(
     sim: State,
-    scenario: Scenario,
     end_s: float,
     total_s: float,
     progress: Progress | None,
@@ -248,7 +250,7 @@ def observe(
         backlogs.append(waiting(sim))
         if 2 * look == looks:
             halfway = sim.flow_statistics.copy()
-    return sim, finish(sim, scenario, complete, backlogs, halfway)
+    return sim, finish(sim, complete, backlogs, halfway)
 
 
 def run_until(
@@ -256,29 +258,38 @@ def run_until(
 ) -> tuple[State, bool]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
-    On the way it stops every `LOOK_EVERY_S` to report progress and to look whether it shall stop; it
-    also looks at every pause of `advance`.
+    At every pause of `advance` it looks whether it shall stop, and reports progress. A network in parts,
+    which are played one after the other, goes in chunks: progress is where all have come to the same time.
     """
-    look_every_s = LOOK_EVERY_S if len(sim.islands) == 1 else LOOK_AT_ISLANDS_EVERY_S
     clock = sim.clock[0]
-    end = round(end_s * SECOND)
-    chunk = round(FIRST_CHUNK_S / max(1, len(sim.piconets)) * SECOND)
-    while clock.now < end:
+    end, reported = round(end_s * SECOND), int(clock.now)
+    parts = len(sim.islands)
+    chunk = end if parts == 1 else round(FIRST_CHUNK_S / parts * SECOND)
+    while reported < end:
         if stop is not None and stop.wanted:
             return sim, False
-        began, before = time.perf_counter(), int(clock.now)
-        while (reason := advance(sim, min(end, before + chunk))) != REACHED:
+        began, until = time.perf_counter(), min(end, reported + chunk)
+        while (reason := advance(sim, until)) != REACHED:
             if reason == NEEDS_SPACE:
                 sim = grow(sim)
             elif stop is not None and stop.wanted:
                 return sim, False
-        if time.perf_counter() - began < look_every_s:
+            elif parts == 1:
+                reported = report(progress, reported, int(clock.now), total_s)
+        took = time.perf_counter() - began
+        if took < CHUNK_TAKES_S:
             chunk *= 2
-        elif time.perf_counter() - began > 4 * look_every_s:
+        elif took > 4 * CHUNK_TAKES_S:
             chunk = max(1, chunk // 2)
-        if progress is not None:
-            progress((int(clock.now) - before) / SECOND / total_s)
+        reported = report(progress, reported, until, total_s)
     return sim, True
+
+
+def report(progress: Progress | None, before: int, now: int, total_s: float) -> int:
+    """Report the progress from `before` to `now` (ns), if anybody wants to know, and return `now`."""
+    if progress is not None:
+        progress((now - before) / SECOND / total_s)
+    return now
 
 
 def find_warmup(scenario: Scenario) -> float:
@@ -309,12 +320,15 @@ def find_warmup(scenario: Scenario) -> float:
     return max(ends)
 
 
-def relative_half_width(goodputs: list[np.ndarray]) -> float:
+def relative_half_width(goodputs: np.ndarray) -> float:
     """Return the half-width of the 95 % interval of the mean goodput over that mean.
 
     Infinite for a single replication.
+
+    Args:
+        goodputs: shape (replications, flows).
     """
-    means = np.array([np.mean(values) for values in goodputs])
+    means = goodputs.mean(axis=1)
     if len(means) < 2 or means.mean() == 0:
         return math.inf
     return float(half_width(means) / abs(means.mean()))
@@ -324,7 +338,7 @@ def half_width(values: np.ndarray, confidence: float = 0.95) -> float:
     """Return the half-width of Student's interval for the mean of independent values, shape (n,)."""
     if len(values) < 2:
         return math.nan
-    quantile = stats.t.ppf(0.5 + confidence / 2, len(values) - 1)
+    quantile = special.stdtrit(len(values) - 1, 0.5 + confidence / 2)
     return float(quantile * values.std(ddof=1) / math.sqrt(len(values)))
 
 

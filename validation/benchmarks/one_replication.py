@@ -20,10 +20,12 @@ from btqueue.simulator.replications import run_replication
 
 
 def events_and_metrics(replication: Any) -> tuple[int, Any]:
-    """Return (events, metrics); early versions of btqueue return a dict of both."""
+    """Return (events, metrics), as early versions of btqueue name them."""
     if isinstance(replication, dict):
         return replication["events"], replication
-    return replication.events, replication.metrics
+    if hasattr(replication, "metrics"):
+        return replication.events, replication.metrics
+    return replication.events, {"goodput_kbps": replication.counts.goodput_kbps()}
 
 
 def main():

@@ -17,8 +17,8 @@ import pytest
 import btqueue as bt
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.gpu import runs as gpu
-from btqueue.simulator.gpu.packed_state import ALIGNMENT, pack, unpack
 from btqueue.simulator.records.arrays import FIELDS, State
+from btqueue.simulator.records.packed_state import ALIGNMENT, pack, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 

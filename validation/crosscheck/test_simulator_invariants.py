@@ -24,6 +24,7 @@ from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.records.run import ARRIVAL
 from btqueue.simulator.replications import run_replication, simulate
 from btqueue.simulator.statistics.invariants import check_invariants
+from btqueue.simulator.statistics.measurement import measure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -164,7 +165,7 @@ piconets = pytest.mark.parametrize("changes", PICONETS.values(), ids=PICONETS.ke
 def metrics_of(scenario):
     measured = run_replication(scenario, 0)
     assert measured is not None
-    return measured.metrics
+    return measure(network_of(scenario), [measured.counts])
 
 
 def same_metrics(first, second):
@@ -305,8 +306,13 @@ def test_pools_that_grow_on_the_way_change_nothing(monkeypatch):
     scenario = Scenario().with_(**SHORT, network__peripherals=6, flow_control__buffer_packets=200)
     roomy = metrics_of(scenario)
     monkeypatch.setattr(state_module, "FIRST_POOL", 1)
-    assert len(new_state(scenario, 0).packets) < 400, "starts small"
-    assert len(play(scenario, 25).packets) > len(new_state(scenario, 0).packets), "and has to grow"
+    state_module.keep.cache_clear()
+    small = len(new_state(scenario, 0).packets)
+    assert small < 100, "starts small"
+    needed = len(play(scenario, 25).packets)
+    assert needed > small, "and has to grow"
+    assert same_metrics(roomy, metrics_of(scenario))
+    assert len(new_state(scenario, 0).packets) == needed, "the next one begins with what this one needed"
     assert same_metrics(roomy, metrics_of(scenario))
 
 
@@ -338,15 +344,16 @@ def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
     apart = run_replication(scenario, 0)
     sizes = np.diff([*network_of(scenario).islands, len(network_of(scenario).timers)])
     assert len(sizes) == 3, "the links x and y share a medium"
-    state_module.build.cache_clear()
+    state_module.keep.cache_clear()
     monkeypatch.setattr(state_module.Topology, "islands", lambda plan: [0] * len(plan.nodes))
     together = run_replication(scenario, 0)
     assert len(network_of(scenario).islands) == 1
-    state_module.build.cache_clear()
+    state_module.keep.cache_clear()
     assert apart is not None and together is not None
     assert apart.events == together.events
-    for name, values in apart.metrics.items():
-        np.testing.assert_array_equal(values, together.metrics[name], err_msg=name)
+    metrics = measure(network_of(scenario), [apart.counts, together.counts])
+    for name, (values, others) in metrics.items():
+        np.testing.assert_array_equal(values, others, err_msg=name)
 
 
 def test_piconets_that_disturb_each_other_are_one_island():

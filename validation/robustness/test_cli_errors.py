@@ -190,9 +190,10 @@ def test_ctrl_c_ends_a_simulation_without_a_trace(tmp_path):
         "import sys\nfrom btqueue.cli import app\n"
         "app(['simulate', sys.argv[1], '--set', 'run.duration_s=1e6', '--json', '--out', sys.argv[2]])"
     )
-    # The first of the chunks, thousands of which would follow, sends the signal to its own process.
+    # The first piece of the run, thousands of which would follow, sends the signal to its own process.
     signalling = (
-        "import os, signal, btqueue.simulator.replications as r\n"
+        "import os, signal, btqueue.simulator.engine as e, btqueue.simulator.replications as r\n"
+        "e.EVENTS_A_PAUSE = 1000\n"
         "real, signals = r.advance, [signal.SIGINT]\n"
         "def advance(sim, until):\n"
         "    if signals: os.kill(os.getpid(), signals.pop())\n"

@@ -39,7 +39,7 @@ def goodput(scenario):
     measured = run_replication(scenario, 0)
     assert measured is not None
     assert measured.complete
-    return measured.metrics["goodput_kbps"]
+    return measured.counts.goodput_kbps()
 
 
 # ------------------------------------------------------------------------------------------- small and large

@@ -29,7 +29,7 @@ def looked_at(halves, whole=None, scenario=None, **other):
         name: (("replication", "flow"), values[:, None]) for name, values in zip(names, whole, strict=True)
     }
     dataset = xr.Dataset({**variables, **other}, attrs={"intervals": "replications"})
-    pairs = [dict(zip(names, halves[:, :, n], strict=True)) for n in range(halves.shape[2])]
+    pairs = dict(zip(names, halves, strict=True))
     return doubts(dataset, scenario or Scenario(), pairs, random=True)
 
 

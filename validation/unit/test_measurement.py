@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS
 from btqueue.simulator.records.connections import (
     GREEDY,
@@ -31,7 +30,7 @@ from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet
 from btqueue.simulator.records.run import clock_dtype, settings_dtype
 from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.histograms import BINS, edges
-from btqueue.simulator.statistics.measurement import jain_index, measure
+from btqueue.simulator.statistics.measurement import jain_index, measure, take_counts
 
 MS = 1_000_000
 TEN_SECONDS = 10 * SECOND
@@ -78,7 +77,12 @@ def network(
 
 
 def measured(sim) -> dict[str, Any]:
-    return measure(sim, Scenario())
+    """Return the metrics of one replication; with another beside it they are the same."""
+    counts = take_counts(sim)
+    alone, both = measure(sim, [counts]), measure(sim, [counts, counts])
+    for name, values in alone.items():
+        np.testing.assert_array_equal(both[name], np.repeat(values, 2, axis=0), err_msg=name)
+    return {name: values[0] for name, values in alone.items()}
 
 
 def test_rates_are_per_second_of_the_measured_time():

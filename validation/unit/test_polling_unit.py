@@ -74,12 +74,14 @@ class Piconet:
 
 def sleepless(plain, scenario):
     """Return the state at time 0 of a network that plays every idle visit."""
-    plain.state.build.cache_clear()
-    plain.state.network_of(scenario).piconets.can_sleep = False
+    plain.state.keep.cache_clear()
+    empty = plain.state.empty_network(scenario)
+    empty.state.piconets.can_sleep = False
+    empty.packed = plain.state.EmptyNetwork(empty.state).packed
     try:
         return plain.state.new_state(scenario, 0)
     finally:
-        plain.state.build.cache_clear()
+        plain.state.keep.cache_clear()
 
 
 @pytest.fixture
@@ -197,7 +199,7 @@ def outcome(plain, sim, scenario, seconds):
         while plain.engine.advance(sim, second * 1_000_000_000 + 7) != plain.engine.REACHED:
             sim = plain.state.grow(sim)
     plain.invariants.check_invariants(sim)
-    metrics = plain.measurement.measure(sim, scenario)
+    metrics = plain.measurement.measure(sim, [plain.measurement.take_counts(sim)])
     tables = ("connections", "flow_statistics", "queue_statistics", "buckets", "streams", "channels", "links")
     # field by field: what lies between the fields of a record is not defined
     records = {

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from btqueue.simulator.statistics.histograms import BINS, edges
-from btqueue.simulator.statistics.quantiles import quantile
+from btqueue.simulator.statistics.quantiles import quantiles
 
 LAWS = {
     "exponential": lambda random, size: random.exponential(0.05, size),
@@ -11,6 +11,10 @@ LAWS = {
         np.where(random.random(size) < 0.7, 0.01, 1.0) * random.gamma(20, 0.05, size)
     ),
 }
+
+
+def quantile(histogram, share):
+    return quantiles(histogram[None], np.array([share]))[0, 0]
 
 
 def counted(times_s):
@@ -44,7 +48,7 @@ def test_flows_are_independent_and_an_empty_one_has_no_quantile():
     histograms = np.zeros((3, BINS), np.int64)
     histograms[0, 50] = 10
     histograms[2, 60] = 10
-    found = quantile(histograms, 0.5)
+    found = quantiles(histograms, np.array([0.5]))[:, 0]
     limits = edges()
     assert limits[50] < found[0] < limits[51]
     assert np.isnan(found[1])

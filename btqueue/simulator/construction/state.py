@@ -20,11 +20,13 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import flow_statistics_dtype
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import queue_statistics_dtype
+from btqueue.simulator.records.packed_state import pack, unpack
 from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype
-from btqueue.simulator.statistics.census import packets_inside
+from btqueue.simulator.statistics.census import take_census
 from btqueue.simulator.statistics.histograms import BINS
 
+POOLS = ("packet", "segment", "message")
 FIRST_POOL = 256
 """Packets, segments and messages that a pool starts with; it doubles when needed."""
 LOG_LENGTH = 1 << 15
@@ -44,10 +46,9 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
     Raises:
         ScenarioError: a file that the scenario names cannot be read, or a segment does not fit any packets.
     """
-    built = network_of(scenario)
-    streams = make_streams(scenario.run.seed, replication, len(built.streams))
-    copies: Any = (array.copy() for array in built._replace(streams=streams))
-    sim = State(*copies)
+    empty = empty_network(scenario).packed
+    sim = unpack(empty._replace(block=empty.block.copy()))
+    sim.streams[:] = make_streams(scenario.run.seed, replication, len(sim.streams))
     if logging:
         # What is logged is in the order of time only within an island.
         heap, islands = heaps(sim.timers, np.zeros(len(sim.timers), np.int64))
@@ -55,17 +56,41 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
         sim.clock[0].logging = True
         sim.piconets.plain = False
     draw_phases(sim, scenario.run.seed, replication)
-    sim = grow(sim)
     start(sim)
     return sim
 
 
+class EmptyNetwork:
+    """A network with nothing in it: `state`, without pools, and `packed`, with pools as they were needed."""
+
+    def __init__(self, state: State) -> None:
+        """Keep the network, and begin with small pools."""
+        self.state = state
+        self.room: dict[str, int] = dict.fromkeys(POOLS, FIRST_POOL)
+        self.packed = pack(grow(self._enlarged()))
+
+    def keep_pools(self, sim: State) -> None:
+        """Let the next replication begin with pools as large as those of `sim` have become."""
+        room = {pool: max(least, len(getattr(sim, pool + "s"))) for pool, least in self.room.items()}
+        if room != self.room:
+            self.room = room
+            self.packed = pack(self._enlarged())
+
+    def _enlarged(self) -> State:
+        return enlarge(self.state._replace(clock=self.state.clock.copy()), self.room)
+
+
 def network_of(scenario: Scenario) -> State:
-    """Return what `build` makes, from memory if neither the scenario nor a file that it names has changed."""
+    """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
+    return empty_network(scenario).state
+
+
+def empty_network(scenario: Scenario) -> EmptyNetwork:
+    """Return the network, from memory if neither the scenario nor a file that it names has changed."""
     names = [scenario.radio.trace_file, scenario.traffic.arrival_file]
     names += [link.trace_file for link in scenario.radio.links]
     files = tuple((name, modified_at(name)) for name in names if name is not None)
-    return build(cast(Any, scenario), files)  # frozen models are hashable, though a type checker cannot know
+    return keep(cast(Any, scenario), files)  # frozen models are hashable, though a type checker cannot know
 
 
 def modified_at(name: str) -> int:
@@ -77,7 +102,12 @@ def modified_at(name: str) -> int:
 
 
 @lru_cache(maxsize=2)
-def build(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> State:
+def keep(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> EmptyNetwork:
+    """Build the network of a scenario once."""
+    return EmptyNetwork(build(scenario))
+
+
+def build(scenario: Scenario) -> State:
     """Return the network of the scenario with nothing in it, no packets in the pools, and nothing started."""
     plan = topology(scenario)
     type_names = [kind.name for kind in types_of(scenario.link)]
@@ -166,36 +196,36 @@ def paths(plan: Topology) -> list[list[int]]:
 
 def draw_phases(sim: State, seed: int, replication: int) -> None:
     """Give every receiver's free-running clock a phase of its own."""
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1)))
     ticking = sim.connections.ack_tick
-    phases = (generator.random(len(ticking)) * sim.connections.ack_delay).astype(np.int64)
-    sim.connections.tick_phase = np.where(ticking, phases, 0)
+    if ticking.any():
+        sequence = np.random.SeedSequence(seed, spawn_key=(replication, 2**32 - 1))
+        phases = np.random.default_rng(sequence).random(len(ticking)) * sim.connections.ack_delay
+        sim.connections.tick_phase = np.where(ticking, phases.astype(np.int64), 0)
 
 
 def grow(sim: State) -> State:
     """Return the state with larger pools where free packets, segments or messages are short."""
-    clock = sim.clock[0]
-    pools = {}
-    for name in ("packet", "segment", "message"):
-        reserve, free = clock[f"{name}_reserve"], clock[f"free_{name}s"]
-        if free >= reserve:
-            continue
+    clock, sizes = sim.clock[0], {}
+    for pool in POOLS:
+        reserve, length = int(clock[f"{pool}_reserve"]), len(getattr(sim, pool + "s"))
+        if clock[f"free_{pool}s"] < reserve:
+            sizes[pool] = max(2 * length, length + 2 * reserve)
+    return enlarge(sim, sizes)
+
+
+def enlarge(sim: State, sizes: dict[str, int]) -> State:
+    """Return the state with pools of these sizes; what is new is chained in front of the old free list."""
+    clock, pools = sim.clock[0], {}
+    for name, size in sizes.items():
         pool = getattr(sim, name + "s")
-        larger = _extend(pool, clock[f"free_{name}"], reserve)
-        clock[f"free_{name}s"] += len(larger) - len(pool)
+        larger = _array(pool.dtype, size)
+        larger[: len(pool)] = pool
+        larger.next[len(pool) :] = np.arange(len(pool) + 1, size + 1)
+        larger.next[-1] = clock[f"free_{name}"]
+        clock[f"free_{name}s"] += size - len(pool)
         clock[f"free_{name}"] = len(pool)
         pools[name + "s"] = larger
     return sim._replace(**pools)
-
-
-def _extend(pool: np.recarray, free: int, reserve: int) -> np.recarray:
-    """Return a larger pool whose new entries are chained in front of the old free list."""
-    size = max(FIRST_POOL, 2 * len(pool), len(pool) + 2 * int(reserve))
-    larger = _array(pool.dtype, size)
-    larger[: len(pool)] = pool
-    larger.next[len(pool) :] = np.arange(len(pool) + 1, size + 1)
-    larger.next[-1] = free
-    return larger
 
 
 def forget_statistics(sim: State) -> None:
@@ -204,9 +234,9 @@ def forget_statistics(sim: State) -> None:
     visits_until_now(sim)
     clock.statistics_since = clock.now
     clock.events = 0
-    sim.flow_statistics[:] = np.zeros_like(sim.flow_statistics)
-    sim.flow_statistics.inside_at_start = packets_inside(sim)
-    sim.queue_statistics[:] = np.zeros_like(sim.queue_statistics)
+    sim.flow_statistics[:] = np.zeros((), flow_statistics_dtype)
+    sim.flow_statistics.inside_at_start = take_census(sim).packets
+    sim.queue_statistics[:] = np.zeros((), queue_statistics_dtype)
     sim.queue_statistics.inside_at_start = sim.queues.length
     sim.queue_statistics.changed_at = clock.now
     sim.piconets.visits = 0

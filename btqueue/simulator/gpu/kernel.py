@@ -20,11 +20,11 @@ from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
 
 from btqueue.simulator.engine import advance
-from btqueue.simulator.gpu.packed_state import Packed, unpack
 from btqueue.simulator.machinery.compilation import cached_in_folder, settings
 from btqueue.simulator.machinery.inside_numba import separate_roundings
-from btqueue.simulator.machinery.state_type import STATE_TYPE, WORDS, address_table
-from btqueue.simulator.records.arrays import FIELDS
+from btqueue.simulator.machinery.state_type import STATE_TYPE
+from btqueue.simulator.records.arrays import FIELDS, WORDS
+from btqueue.simulator.records.packed_state import Packed, unpack
 
 cuda: Any = numba_cuda
 SIMULATED = bool(settings.ENABLE_CUDASIM)
@@ -80,7 +80,7 @@ def send(packed: Packed) -> tuple[Packed, Any]:
         copy = fetch(packed)
         return copy, unpack(copy)
     copy = packed._replace(block=cuda.to_device(packed.block))
-    table = address_table(unpack(packed))
+    table = unpack(packed).addresses.copy()
     table[::WORDS] += copy.block.__cuda_array_interface__["data"][0] - packed.block.ctypes.data
     return copy, table
 

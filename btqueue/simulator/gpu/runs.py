@@ -19,10 +19,10 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import forget_statistics, grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED
-from btqueue.simulator.gpu.packed_state import Packed, pack, unpack
 from btqueue.simulator.machinery.threads import Progress, Stopped
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.records.packed_state import Packed, pack, unpack
 from btqueue.simulator.statistics.backlog import LOOKS, waiting
 from btqueue.simulator.statistics.results import Replication, finish, uses_batch_means
 
@@ -65,7 +65,7 @@ def run_replications(
             if 2 * look == LOOKS:
                 halfway = [sim.flow_statistics.copy() for sim in states]
         measured = [
-            finish(sim, scenario, complete, seen, before)
+            finish(sim, complete, seen, before)
             for sim, seen, before in zip(states, backlogs, halfway, strict=True)
         ]
     if not complete:

@@ -17,11 +17,9 @@ TO_UNIT_INTERVAL = 2.0**-53
 
 def make_streams(seed: int, replication: int, count: int) -> np.recarray:
     """Return `count` independent streams, shape (count,), for one replication of a run with this seed."""
-    streams = np.zeros(count, stream_dtype).view(np.recarray)
-    for index in range(count):
-        sequence = np.random.SeedSequence(seed, spawn_key=(replication, index))
-        streams[index] = tuple(sequence.generate_state(4, np.uint64))
-    return streams
+    sequences = [np.random.SeedSequence(seed, spawn_key=(replication, index)) for index in range(count)]
+    words = [sequence.generate_state(4, np.uint64) for sequence in sequences]
+    return np.array(words).reshape(count, 4).view(stream_dtype)[:, 0].view(np.recarray)
 
 
 @compiled

@@ -34,10 +34,8 @@ from btqueue.simulator.machinery.inside_numba import (
     populate_array,
     signature,
 )
-from btqueue.simulator.records.arrays import FIELDS, State
+from btqueue.simulator.records.arrays import FIELDS, WORDS, State
 
-WORDS = 3
-"""Words of the table for each array: its address and up to two lengths."""
 WORD = ir.IntType(64)
 
 
@@ -67,28 +65,7 @@ class ArrayOfState(types.Type):
 
 
 STATE_TYPE = StateType()
-DTYPE, SHAPE, FLAGS, CTYPES = (
-    getattr(np.ndarray, name).__get__ for name in ("dtype", "shape", "flags", "ctypes")
-)
 ARRAY_TYPES = {field: ArrayOfState(field) for field in FIELDS}
-
-
-def address_table(state: State) -> np.ndarray:
-    """Return the addresses and shapes of the state's arrays, shape (fields * WORDS,).
-
-    Raises:
-        TypeError: an array is not of the type that compiled code expects.
-    """
-    words: list[int] = []
-    for array, (name, (dtype, dimensions)) in zip(state, FIELDS.items(), strict=True):
-        # ndarray's own attributes: those of a record array first look whether they are the name of a field.
-        shape = SHAPE(array)
-        if DTYPE(array) != dtype or len(shape) != dimensions or not FLAGS(array).c_contiguous:
-            raise TypeError(f"State.{name} must be an array of {dimensions} dimensions of {dtype}")
-        words.append(CTYPES(array).data)
-        words.extend(shape)
-        words.extend([0] * (WORDS - 1 - dimensions))
-    return np.array(words, np.int64)
 
 
 # ------------------------------------------------------------------------------- values of the two types
@@ -111,10 +88,8 @@ class TableModel(models.PrimitiveModel):
 
 @unbox(StateType)
 def _unbox_state(typ: StateType, obj: object, c) -> NativeValue:
-    """Make the table and keep it until the call is over."""
-    function = c.pyapi.unserialize(c.pyapi.serialize_object(address_table))
-    table = c.pyapi.call_function_objargs(function, (obj,))
-    c.pyapi.decref(function)
+    """Take the table, which the state keeps: it lasts as long as the call."""
+    table = c.pyapi.object_getattr_string(obj, "addresses")
     failed = cgutils.is_null(c.builder, table)
     pointer = cgutils.alloca_once_value(c.builder, ir.Constant(WORD.as_pointer(), None))
     with c.builder.if_then(c.builder.not_(failed)):

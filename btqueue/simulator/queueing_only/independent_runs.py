@@ -8,7 +8,7 @@ from typing import Required, TypedDict
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy import special
 
 Metrics = Mapping[str, np.ndarray | float]
 Replicate = Callable[[int, int, float, float], Metrics]
@@ -51,7 +51,7 @@ def interval_half_widths(values: np.ndarray, confidence: float) -> np.ndarray:
     count = len(values)
     if count < 2:
         return np.full(values.shape[1:], np.nan)
-    quantile = stats.t.ppf(0.5 + confidence / 2, count - 1)
+    quantile = special.stdtrit(count - 1, 0.5 + confidence / 2)
     return quantile * values.std(axis=0, ddof=1) / math.sqrt(count)
 
 

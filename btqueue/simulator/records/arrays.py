@@ -1,5 +1,6 @@
 """All records of one replication, gathered in a `State`: one array for each kind of entity."""
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
 
 
-class State(NamedTuple):
+class Arrays(NamedTuple):
     """One replication: arrays of records, one array for each kind of entity.
 
     `routes`: ports of all paths, each path ended by NOTHING. `patterns`: layouts of a flow's segments,
@@ -120,3 +121,29 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "log": (log_dtype, 1),
 }
 """Type of the entries and number of dimensions of each array of a `State`."""
+
+WORDS = 3
+"""Words of `State.addresses` for each array: its address and up to two lengths."""
+# ndarray's own attributes: those of a record array first look whether they are the name of a field.
+DTYPE, SHAPE, FLAGS, CTYPES = (
+    getattr(np.ndarray, name).__get__ for name in ("dtype", "shape", "flags", "ctypes")
+)
+
+
+class State(Arrays):
+    """One replication, whose arrays may change but not move: compiled code keeps their addresses."""
+
+    @cached_property
+    def addresses(self) -> np.ndarray:
+        """Addresses and shapes of the arrays, shape (fields * WORDS,).
+
+        Raises:
+            TypeError: an array is not of the type that compiled code expects.
+        """
+        words: list[int] = []
+        for array, (name, (dtype, dimensions)) in zip(self, FIELDS.items(), strict=True):
+            shape = SHAPE(array)
+            if DTYPE(array) != dtype or len(shape) != dimensions or not FLAGS(array).c_contiguous:
+                raise TypeError(f"State.{name} must be an array of {dimensions} dimensions of {dtype}")
+            words += [CTYPES(array).data, *shape, *[0] * (WORDS - 1 - dimensions)]
+        return np.array(words, np.int64)

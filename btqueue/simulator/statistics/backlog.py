@@ -11,14 +11,15 @@ errs on the quiet side. The beginning of a run, when a network fills up, has no 
 import math
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
+from btqueue.simulator.machinery.compilation import entry_point
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import DATAGRAM
-from btqueue.simulator.statistics.census import segments_inside
+from btqueue.simulator.statistics.census import take_census
 
 LOOKS = 16
 """Steps of the measured time after each of which what waits is counted."""
@@ -37,20 +38,26 @@ def waiting(sim: State) -> np.ndarray:
     that waits for answers, those inside the network; 0 for a source that waits for what it sent. For each
     kind of queue the packets in those that have no limit.
     """
-    conn = sim.connections
-    unsent = np.where(
-        (conn.application == GREEDY) | (conn.session != NOTHING), 0, conn.written - conn.snd_max
-    )
-    if np.any(conn.protocol == NO_TRANSPORT):
-        seen = np.zeros(len(sim.segments), np.int64)
-        segments_inside(sim, seen)
-        inside = (seen > 0) & (sim.segments.kind == DATAGRAM)
-        unsent = unsent + np.bincount(sim.segments.flow[inside], minlength=len(conn))
-    endless = sim.queues.limit >= UNLIMITED
-    lengths = [
-        sim.queues.length[endless & (sim.queues.kind == kind)].sum() for kind in range(len(QUEUE_KINDS))
-    ]
-    return np.concatenate([unsent, lengths])
+    found = np.zeros(len(sim.connections) + len(QUEUE_KINDS), np.int64)
+    count_waiting(sim, found)
+    if np.any(sim.connections.protocol == NO_TRANSPORT):
+        inside = (take_census(sim).segments > 0) & (sim.segments.kind == DATAGRAM)
+        found += np.bincount(sim.segments.flow[inside], minlength=len(found))
+    return found
+
+
+@entry_point
+def count_waiting(sim, found):
+    """Add the unsent segments of each flow and the packets in queues without a limit, by kind, to `found`."""
+    flows = len(sim.connections)
+    for flow in range(flows):
+        conn = sim.connections[flow]
+        if conn.application != GREEDY and conn.session == NOTHING:
+            found[flow] += conn.written - conn.snd_max
+    for index in range(len(sim.queues)):
+        queue = sim.queues[index]
+        if queue.limit >= UNLIMITED:
+            found[flows + queue.kind] += queue.length
 
 
 def is_growing(backlogs: np.ndarray) -> np.ndarray:
@@ -69,6 +76,6 @@ def is_growing(backlogs: np.ndarray) -> np.ndarray:
         return np.zeros(count, bool)
     values = increments.reshape(number, count)
     mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
-    threshold = stats.t.ppf(1.0 - FALSE_ALARM / count, number - 1) + EDGE * math.sqrt(runs)
+    threshold = special.stdtrit(number - 1, 1.0 - FALSE_ALARM / count) + EDGE * math.sqrt(runs)
     grows = mean * math.sqrt(number) > threshold * deviation
     return grows & (mean * increments.shape[1] >= LEAST_GROWTH)

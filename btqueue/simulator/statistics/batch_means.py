@@ -8,7 +8,7 @@ Operations Research 30, 1982).
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 BATCHES = 20
 """Between Schmeiser's 10 and 30."""
@@ -38,5 +38,5 @@ def interval(values: np.ndarray, batches: int = BATCHES, confidence: float = 0.9
         raise ValueError(f"{len(values)} values do not fill {batches} batches (at least 2)")
     values = values[len(values) % batches :]  # what is left over is dropped where the warm-up was nearest
     means = values.reshape(batches, -1, *values.shape[1:]).mean(axis=1)
-    quantile = stats.t.ppf(0.5 + confidence / 2, batches - 1)
+    quantile = special.stdtrit(batches - 1, 0.5 + confidence / 2)
     return Interval(values.mean(axis=0), quantile * np.sqrt(means.var(axis=0, ddof=1) / batches))

@@ -1,11 +1,11 @@
 """What speaks against a simulation's intervals: no randomness, gaps, trends, long memories, short runs."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy import special
 
 from btqueue.scenario import Scenario
 
@@ -51,7 +51,7 @@ def look_at_batches(dataset: xr.Dataset) -> None:
 
 
 def doubts(
-    dataset: xr.Dataset, scenario: Scenario, halves: Sequence[Mapping[str, np.ndarray]], *, random: bool
+    dataset: xr.Dataset, scenario: Scenario, halves: Mapping[str, np.ndarray], *, random: bool
 ) -> list[str]:
     """Return what speaks against the intervals, in words.
 
@@ -62,21 +62,21 @@ def doubts(
     Args:
         dataset: what the replications (or batches) measured; attribute `intervals`.
         scenario: what was simulated.
-        halves: the watched metrics in first and second half of each replication; empty for batches.
+        halves: the watched metrics in first and second halves, shape (2, replications); none for batches.
         random: whether anything random can have happened.
     """
     ends = look_for_ends(dataset)
     if fixed := without_randomness(dataset, random=random):
         return [fixed, *([ends] if ends else [])]
     batches = dataset.attrs["intervals"] == "batch-means"
-    names = [name for name in WATCHED_METRICS if name in dataset and (batches or name in halves[0])]
+    names = [name for name in WATCHED_METRICS if name in dataset and (batches or name in halves)]
     whole = {name: dataset[name].mean("flow").values for name in names}
     if batches:
         half = dataset.sizes["replication"] // 2
         pairs = {name: np.array([whole[name][:half], whole[name][half : 2 * half]]) for name in names}
         tests = [look_for_trends]
     else:
-        pairs = {name: np.array([one[name] for one in halves]).T for name in names}
+        pairs = {name: halves[name] for name in names}
         tests = [look_for_trends, look_for_biases, *([] if has_phases(scenario) else [look_for_memory])]
     if scenario.traffic.load_schedule:
         tests.remove(look_for_trends)  # there is one, by design
@@ -97,9 +97,9 @@ def without_randomness(dataset: xr.Dataset, *, random: bool) -> str:
     count = dataset.sizes["replication"]
     if not random:
         return "nothing random happened in this run: its intervals say nothing about precision"
-    first = dataset.isel(replication=[0] * count)
+    every = [dataset[name].values for name in dataset.data_vars]
     if count > 1 and all(
-        np.array_equal(dataset[name], first[name], equal_nan=True) for name in dataset.data_vars
+        np.array_equal(values, np.broadcast_to(values[0], values.shape), equal_nan=True) for values in every
     ):
         return (
             f"all {count} replications are identical: nothing random happened in them, and their intervals "
@@ -113,8 +113,8 @@ def look_for_gaps(dataset: xr.Dataset) -> str:
     found = []
     for name in WATCHED_METRICS:
         if name in dataset:
-            known = dataset[name].notnull()
-            short = int((~known & known.any("replication")).any("flow").sum())
+            known = ~np.isnan(dataset[name].values)
+            short = int((~known & known.any(axis=0)).any(axis=1).sum())
             found += [f"{name} in {short} of {dataset.sizes['replication']}"] if short else []
     what = "batches" if dataset.attrs["intervals"] == "batch-means" else "replications"
     return (
@@ -181,7 +181,7 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
             continue
         correlation = float(np.clip(np.corrcoef(first, second)[0, 1], -1 + 1e-12, 1 - 1e-12))
         excess = math.atanh(correlation) - math.atanh(LARGEST_AUTOCORRELATION)
-        if stats.norm.sf(excess * math.sqrt(len(first) - 3)) < alarms:
+        if special.ndtr(-excess * math.sqrt(len(first) - 3)) < alarms:
             found.append(f"{name} {correlation:.2f}")
     return (
         f"the halves of a replication are alike (correlation of {', '.join(found)}): each stays in a state "
@@ -220,14 +220,14 @@ def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool
         return False
     excess = abs(float(differences.mean())) - bound
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
-    return excess > float(stats.t.isf(alarms / 2, len(differences) - 1)) * error
+    return excess > float(-special.stdtrit(len(differences) - 1, alarms / 2)) * error
 
 
 def tolerable(means: np.ndarray) -> float:
     """Return the bias of the mean of these values, shape (n,), that leaves its interval nearly right."""
     if len(means) < 2:
         return math.inf
-    width = stats.t.isf(0.025, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means))
+    width = -special.stdtrit(len(means) - 1, 0.025) * means.std(ddof=1) / math.sqrt(len(means))
     return float(max(TOLERABLE_BIAS * width, NEGLIGIBLE * abs(means.mean())))
 
 

@@ -5,13 +5,7 @@ import numpy as np
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.statistics.census import (
-    messages_listed,
-    packets_inside,
-    packets_lost,
-    segments_inside,
-    sojourn_inside,
-)
+from btqueue.simulator.statistics.census import Census, packets_lost, take_census
 
 
 class InvariantViolated(RuntimeError):
@@ -26,23 +20,24 @@ def check_invariants(sim: State) -> None:
     is the sum of the times spent in the queue, of those served and of those still inside (whole nanoseconds,
     so equality is exact). Every packet, segment and message in use is in some queue, line or list.
     """
-    check_flows(sim)
-    check_queues(sim)
+    census = take_census(sim)
+    check_flows(sim, census)
+    check_queues(sim, census)
     check_piconets(sim)
-    check_pools(sim)
+    check_pools(sim, census)
 
 
-def check_flows(sim: State) -> None:
+def check_flows(sim: State, census: Census) -> None:
     """Check that no flow gains or loses packets."""
     flow = sim.flow_statistics
     require(
         flow.inside_at_start + flow.packets_sent,
-        flow.packets_delivered + packets_lost(flow) + packets_inside(sim),
+        flow.packets_delivered + packets_lost(flow) + census.packets,
         "packets of flow {} are not conserved",
     )
 
 
-def check_queues(sim: State) -> None:
+def check_queues(sim: State, census: Census) -> None:
     """Check conservation and Little's law in every queue."""
     count = sim.queue_statistics
     require(
@@ -52,7 +47,7 @@ def check_queues(sim: State) -> None:
     )
     now = sim.clock[0].now
     area = count.area + sim.queues.length * (now - count.changed_at)
-    require(area, count.sojourn + sojourn_inside(sim), "Little's law fails in queue {}")
+    require(area, count.sojourn + census.sojourn, "Little's law fails in queue {}")
 
 
 def check_piconets(sim: State) -> None:
@@ -63,13 +58,12 @@ def check_piconets(sim: State) -> None:
     require(sim.piconets.waiting, waiting, "piconet {} has lost count of its waiting packets")
 
 
-def check_pools(sim: State) -> None:
+def check_pools(sim: State, census: Census) -> None:
     """Check that nothing in use has been lost: packets and their segments, segments in lines, messages."""
     clock = sim.clock[0]
-    segments = segments_inside(sim, np.zeros(len(sim.segments), np.int64))
     require_number(len(sim.packets) - clock.free_packets, int(sim.queues.length.sum()), "packets")
-    require_number(len(sim.segments) - clock.free_segments, segments, "segments")
-    require_number(len(sim.messages) - clock.free_messages, messages_listed(sim), "messages")
+    require_number(len(sim.segments) - clock.free_segments, int(census.segments.sum()), "segments")
+    require_number(len(sim.messages) - clock.free_messages, int(census.messages.sum()), "messages")
 
 
 def require(left: np.ndarray, right: np.ndarray, message: str) -> None:

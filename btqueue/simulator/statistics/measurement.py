@@ -1,65 +1,109 @@
-"""From the counts of a replication to the metrics of `btqueue.scenario.metrics`.
+"""From the counts of replications to the metrics of `btqueue.scenario.metrics`, of all replications at once.
 
 A metric of something that the scenario does not have (round trips without TCP, delays of greedy sources) is
 left out; one that it has but never observed is not a number.
 """
 
-import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.scenario import Scenario
 from btqueue.simulator.bluetooth.polling import visits_until_now
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, QUEUE_KINDS
 from btqueue.simulator.statistics.census import packets_lost
-from btqueue.simulator.statistics.quantiles import quantile
+from btqueue.simulator.statistics.quantiles import quantiles
 
 PERCENTILES = (50, 90, 95, 99)
 
-Metrics = dict[str, np.ndarray | float]
+Metrics = dict[str, np.ndarray]
 
 
-def measure(sim: State, scenario: Scenario) -> Metrics:
-    """Return the metrics of one replication since its statistics began.
+class Counts(NamedTuple):
+    """What a replication counted; of several, every array has one dimension more, that of the replications.
 
-    Values are arrays of shape (flows,), scalars for the whole network, shape (links,) for those named in
-    `LINK_METRICS`, and shape (kinds,) for `queue_packets`: the mean length of the queues of each kind in
-    `queue_kinds(sim)`.
+    `seconds`: how long it was measured, no dimensions; `flows`: statistics of the flows, records; `rtt`,
+    `delay`: percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the
+    mean length of each queue, and how many packets it `served`; `visits` in each piconet; `link_visits` and
+    `data_slots` of each link.
     """
-    clock = sim.clock[0]
-    seconds = (clock.now - clock.statistics_since) / SECOND
-    goodput = kilobits_per_second(sim.flow_statistics.bytes_delivered, seconds)
+
+    seconds: Any
+    flows: Any
+    rtt: np.ndarray
+    delay: np.ndarray
+    lengths: np.ndarray
+    served: np.ndarray
+    visits: np.ndarray
+    link_visits: np.ndarray
+    data_slots: np.ndarray
+
+    def goodput_kbps(self) -> np.ndarray:
+        """Return the goodput of each flow (kbit/s)."""
+        return kilobits_per_second(self.flows["bytes_delivered"], self.seconds)
+
+
+def take_counts(sim: State) -> Counts:
+    """Copy what a replication has counted since its statistics began."""
+    clock, count = sim.clock[0], sim.queue_statistics
+    visits = visits_until_now(sim)  # brings the links' counts up to now, too
+    shares = np.array(PERCENTILES) / 100
+    area = count.area + sim.queues.length * (clock.now - count.changed_at)
+    return Counts(
+        seconds=(clock.now - clock.statistics_since) / SECOND,
+        flows=sim.flow_statistics.copy(),
+        rtt=quantiles(sim.rtt_histogram, shares),
+        delay=quantiles(sim.delay_histogram, shares),
+        lengths=area / (clock.now - clock.statistics_since),
+        served=count.served.copy(),
+        visits=visits,
+        link_visits=sim.links.visits.copy(),
+        data_slots=sim.links.data_slots.copy(),
+    )
+
+
+def measure(network: State, counted: Sequence[Counts]) -> Metrics:
+    """Return the metrics of replications of a network, since their statistics began.
+
+    Values have shape (replications, flows), (replications,) for the whole network, (replications, links) for
+    those named in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the
+    queues of each kind in `queue_kinds(network)`.
+    """
+    counts = Counts(*(np.stack(arrays) for arrays in zip(*counted, strict=True)))
+    flow, seconds = counts.flows.view(np.recarray), counts.seconds[:, None]
+    counts = counts._replace(flows=flow, seconds=seconds)
+    goodput = counts.goodput_kbps()
     return {
         "goodput_kbps": goodput,
-        "throughput_kbps": kilobits_per_second(sim.flow_statistics.bytes_sent, seconds),
-        **transport_metrics(sim, seconds),
-        **application_metrics(sim, seconds),
-        **losses(sim),
-        "queue_packets": mean_queue_lengths(sim),
-        **polling_metrics(sim, seconds),
+        "throughput_kbps": kilobits_per_second(flow.bytes_sent, seconds),
+        **transport_metrics(network, counts),
+        **application_metrics(network, counts),
+        **losses(network, counts),
+        "queue_packets": mean_queue_lengths(network, counts),
+        **polling_metrics(network, counts),
         "fairness": jain_index(goodput),
     }
 
 
-def halves(halfway: np.recarray, end: np.recarray, seconds: float) -> dict[str, np.ndarray]:
-    """Return the means over flows in the first and in the second half of a run, shape (2,) each.
+def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the means over flows in the first and in the second half of runs, shape (2, runs) each.
 
     Not a number where no flow has an observation.
 
     Args:
-        halfway: statistics of the flows in the middle of the run, shape (flows,).
-        end: the same at its end.
-        seconds: how long the run is.
+        halfway: statistics of the flows in the middle of each run, shape (runs, flows).
+        end: the same at their ends.
+        seconds: how long the runs are, shape (runs, 1).
     """
 
     def both(name: str) -> np.ndarray:
         return np.array([halfway[name], end[name] - halfway[name]])
 
     return {
-        "goodput_kbps": kilobits_per_second(both("bytes_delivered"), seconds / 2).mean(axis=1),
+        "goodput_kbps": kilobits_per_second(both("bytes_delivered"), seconds / 2).mean(axis=-1),
         "rtt_s": _mean_of_known(_ratio(both("rtt_sum"), both("rtt_samples"))) / SECOND,
         "delay_s": _mean_of_known(_ratio(both("delay_sum"), both("messages_delivered"))) / SECOND,
     }
@@ -69,17 +113,17 @@ LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
 """Metrics with one value for each link between a central and a peripheral."""
 
 
-def kilobits_per_second(count: np.ndarray, seconds: float) -> np.ndarray:
+def kilobits_per_second(count: np.ndarray, seconds: Any) -> np.ndarray:
     """Return the rate at which so many bytes went by in that time."""
     return count * 8 / 1000 / seconds
 
 
-def transport_metrics(sim: State, seconds: float) -> Metrics:
+def transport_metrics(network: State, counts: Counts) -> Metrics:
     """Return round-trip times, windows and recoveries of TCP, and lost segments."""
-    flow = sim.flow_statistics
+    flow, seconds = counts.flows, counts.seconds
     metrics: Metrics = {}
-    if np.any(sim.connections.protocol == TCP):
-        metrics |= round_trips(sim)
+    if np.any(network.connections.protocol == TCP):
+        metrics |= round_trips(counts)
         metrics |= {
             "cwnd_segments": _ratio(flow.cwnd_sum, flow.window_samples),
             "window_segments": _ratio(flow.window_sum, flow.window_samples),
@@ -91,9 +135,9 @@ def transport_metrics(sim: State, seconds: float) -> Metrics:
     return {**metrics, "segment_loss": _ratio(flow.segments_damaged, flow.segments_finished)}
 
 
-def round_trips(sim: State) -> Metrics:
+def round_trips(counts: Counts) -> Metrics:
     """Return mean, extremes, standard deviation and percentiles of the senders' round-trip samples (s)."""
-    flow = sim.flow_statistics
+    flow = counts.flows
     seen = flow.rtt_samples > 0
     least = np.where(seen, flow.rtt_least, np.nan)
     most = np.where(seen, flow.rtt_most, np.nan)
@@ -103,15 +147,15 @@ def round_trips(sim: State) -> Metrics:
         "rtt_max_s": most / SECOND,
         "rtt_sd_s": np.sqrt(variance(flow.rtt_samples, flow.rtt_sum, flow.rtt_squares)) / SECOND,
         **{
-            f"rtt_p{percent}_s": np.clip(quantile(sim.rtt_histogram, percent / 100), least, most) / SECOND
-            for percent in PERCENTILES
+            f"rtt_p{percent}_s": np.clip(counts.rtt[..., place], least, most) / SECOND
+            for place, percent in enumerate(PERCENTILES)
         },
     }
 
 
-def application_metrics(sim: State, seconds: float) -> Metrics:
+def application_metrics(network: State, counts: Counts) -> Metrics:
     """Return delays of messages, until they were delivered and until acknowledged, and session times (s)."""
-    flow, conn = sim.flow_statistics, sim.connections
+    flow, conn = counts.flows, network.connections
     metrics: Metrics = {}
     if np.any(conn.application != GREEDY):
         metrics |= {
@@ -119,9 +163,9 @@ def application_metrics(sim: State, seconds: float) -> Metrics:
             "delay_scv": scv(flow.messages_delivered, flow.delay_sum, flow.delay_squares),
             **{
                 f"delay_p{percent}_s": np.where(
-                    conn.session == NOTHING, quantile(sim.delay_histogram, percent / 100) / SECOND, np.nan
+                    conn.session == NOTHING, counts.delay[..., place] / SECOND, np.nan
                 )
-                for percent in PERCENTILES
+                for place, percent in enumerate(PERCENTILES)
             },
         }
     limited = (conn.application != GREEDY) & (conn.send_buffer > 0)
@@ -131,25 +175,23 @@ def application_metrics(sim: State, seconds: float) -> Metrics:
         count, total = flow.messages_acknowledged, flow.acknowledged_delay_sum
         metrics["acknowledged_delay_s"] = _ratio(total, count) / SECOND
         metrics["acknowledged_delay_scv"] = scv(count, total, flow.acknowledged_delay_squares)
-    if len(sim.sessions) and np.any(conn.session != NOTHING):
-        metrics |= session_metrics(sim, seconds)
+    if len(network.sessions) and np.any(conn.session != NOTHING):
+        metrics |= session_metrics(network, counts)
     return metrics
 
 
-def session_metrics(sim: State, seconds: float) -> Metrics:
+def session_metrics(network: State, counts: Counts) -> Metrics:
     """Return rate and duration (s) of sessions and the share lost, for flows that carry the requests."""
-    flow = sim.flow_statistics
-    requests = np.isin(np.arange(len(flow)), sim.sessions.requester)
+    flow = counts.flows
+    requests = np.isin(np.arange(len(network.connections)), network.sessions.requester)
     spread = variance(flow.sessions, flow.session_time_sum, flow.session_time_squares)
     return {
-        "sessions_per_s": np.where(requests, flow.sessions / seconds, np.nan),
+        "sessions_per_s": np.where(requests, flow.sessions / counts.seconds, np.nan),
         "session_time_s": _ratio(flow.session_time_sum, flow.sessions) / SECOND,
         "session_time_sd_s": np.sqrt(spread) / SECOND,
         **{
-            f"session_time_p{percent}_s": np.where(
-                requests, quantile(sim.delay_histogram, percent / 100) / SECOND, np.nan
-            )
-            for percent in PERCENTILES
+            f"session_time_p{percent}_s": np.where(requests, counts.delay[..., place] / SECOND, np.nan)
+            for place, percent in enumerate(PERCENTILES)
         },
         "connect_time_s": _ratio(flow.connect_time_sum, flow.connects) / SECOND,
         "sessions_lost": np.where(
@@ -158,12 +200,12 @@ def session_metrics(sim: State, seconds: float) -> Metrics:
     }
 
 
-def losses(sim: State) -> Metrics:
+def losses(network: State, counts: Counts) -> Metrics:
     """Return the shares of packets lost at each place, per flow.
 
     Of those whose way has ended: what was lost since the statistics began may have been sent before.
     """
-    flow, ports = sim.flow_statistics, sim.ports
+    flow, ports = counts.flows, network.ports
     ended = flow.packets_delivered + packets_lost(flow)
     radio = ports.kind != OUTSIDE
     metrics: Metrics = {}
@@ -174,54 +216,55 @@ def losses(sim: State) -> Metrics:
             "loss_radio": _ratio(flow.packets_corrupted, flow.packets_delivered),
         }
     if np.any(radio & (ports.most_transmissions > 0)):
-        served = sim.queue_statistics.served[ports.queue[radio]].sum()
+        served = counts.served[:, ports.queue[radio]].sum(axis=1)
         metrics["loss_arq"] = _ratio(flow.given_up, ended)
-        metrics["transmissions_per_packet"] = float(_ratio(flow.transmissions.sum(), served))
-    if sim.settings[0].node_buffers:
+        metrics["transmissions_per_packet"] = _ratio(flow.transmissions.sum(axis=1), served)
+    if network.settings[0].node_buffers:
         metrics["loss_node_buffer"] = _ratio(flow.refused_at_node, ended)
     if np.any(~radio):
         metrics["loss_outside"] = _ratio(flow.lost_outside, ended)
     if (
-        len(sim.bridges)
+        len(network.bridges)
         or np.any(~radio)
-        or np.any(sim.queues.limit[sim.queues.kind == DOWNLINK] < UNLIMITED)
+        or np.any(network.queues.limit[network.queues.kind == DOWNLINK] < UNLIMITED)
     ):
         metrics["loss_relay"] = _ratio(flow.refused_on_the_way, ended)
     return metrics
 
 
-def polling_metrics(sim: State, seconds: float) -> Metrics:
+def polling_metrics(network: State, counts: Counts) -> Metrics:
     """Return how often peripherals are visited and how full the slots are; nothing without a piconet."""
-    if not len(sim.piconets):
+    if not len(network.piconets):
         return {}
-    visits = visits_until_now(sim)  # brings the links' counts up to now, too
+    visits, seconds = counts.visits, counts.seconds
     with np.errstate(divide="ignore"):
-        cycles = np.where(visits > 0, seconds * sim.piconets.links / visits, np.nan)
+        cycles = np.where(visits > 0, seconds * network.piconets.links / visits, np.nan)
+    used = counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0]
     return {
-        "polls_per_s": sim.links.visits / seconds,
-        "slot_share": sim.links.data_slots * SLOT / SECOND / seconds,
-        "cycle_s": float(cycles.mean()),
-        "slot_utilisation": float(sim.links.data_slots.sum() * SLOT / SECOND / seconds / len(sim.piconets)),
+        "polls_per_s": counts.link_visits / seconds,
+        "slot_share": counts.data_slots * SLOT / SECOND / seconds,
+        "cycle_s": cycles.mean(axis=1),
+        "slot_utilisation": used / len(network.piconets),
     }
 
 
-def queue_kinds(sim: State) -> list[int]:
+def queue_kinds(network: State) -> list[int]:
     """Return the kinds of queues that the network has, as indices of `QUEUE_KINDS`."""
-    return [kind for kind in range(len(QUEUE_KINDS)) if np.any(sim.queues.kind == kind)]
+    return [kind for kind in range(len(QUEUE_KINDS)) if np.any(network.queues.kind == kind)]
 
 
-def mean_queue_lengths(sim: State) -> np.ndarray:
-    """Return the time-average length of a queue of each kind in `queue_kinds(sim)`, shape (kinds,)."""
-    clock, count = sim.clock[0], sim.queue_statistics
-    area = count.area + sim.queues.length * (clock.now - count.changed_at)
-    lengths = area / (clock.now - clock.statistics_since)
-    return np.array([lengths[sim.queues.kind == kind].mean() for kind in queue_kinds(sim)])
+def mean_queue_lengths(network: State, counts: Counts) -> np.ndarray:
+    """Return the mean length of a queue of each kind in `queue_kinds`, shape (replications, kinds)."""
+    kinds = network.queues.kind
+    return np.array([[own[kinds == kind].mean() for kind in queue_kinds(network)] for own in counts.lengths])
 
 
-def jain_index(rates: np.ndarray) -> float:
-    """Return Jain's fairness index of the rates, (sum x)^2 / (n sum x^2); NaN if nobody gets anything."""
-    squares = float(np.sum(rates**2))
-    return float(np.sum(rates)) ** 2 / (len(rates) * squares) if squares else math.nan
+def jain_index(rates: np.ndarray) -> np.ndarray:
+    """Return Jain's fairness index, (sum x)^2 / (n sum x^2), of rates of shape (..., n).
+
+    Not a number where nobody gets anything.
+    """
+    return _ratio(np.sum(rates, axis=-1) ** 2, rates.shape[-1] * np.sum(rates**2, axis=-1))
 
 
 def variance(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
@@ -238,7 +281,7 @@ def scv(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray
 def _mean_of_known(values: np.ndarray) -> np.ndarray:
     """Return the mean of each row without what is not a number; not a number if nothing is left."""
     known = ~np.isnan(values)
-    return _ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+    return _ratio(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
 
 
 def _ratio(numerator, denominator) -> np.ndarray:

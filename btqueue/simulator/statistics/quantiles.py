@@ -1,30 +1,49 @@
 """Quantiles of times that were counted in the bins of `btqueue.simulator.statistics.histograms`."""
 
+import math
+
 import numpy as np
 
+from btqueue.simulator.machinery.compilation import compiled, entry_point
 from btqueue.simulator.statistics.histograms import edges
 
 
-def quantile(histograms: np.ndarray, share: float) -> np.ndarray:
-    """Return the time (ns) below which this share of the counted times lies.
+def quantiles(histograms: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the times (ns) below which these shares of the counted times lie.
 
     Within a bin the times are taken to be spread evenly, so the error is less than the bin, 6 % of the time.
 
     Args:
-        histograms: counts, shape (..., BINS).
-        share: between 0 and 1.
+        histograms: counts, shape (flows, BINS).
+        shares: between 0 and 1, shape (shares,).
 
     Returns:
-        Quantiles, shape (...,); not a number where nothing was counted.
+        Quantiles, shape (flows, shares); not a number where nothing was counted.
     """
-    below = np.cumsum(histograms, axis=-1)
-    total = below[..., -1]
-    wanted = share * total
-    # the first bin at whose end at least the wanted number of times has been passed, and that is not empty
-    place = np.argmax((below >= wanted[..., None]) & (histograms > 0), axis=-1)
-    inside = np.take_along_axis(histograms, place[..., None], axis=-1)[..., 0]
-    passed = np.take_along_axis(below, place[..., None], axis=-1)[..., 0] - inside
-    limits = edges()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        part = (wanted - passed) / inside
-    return limits[place] + part * (limits[place + 1] - limits[place])
+    times = np.zeros((len(histograms), len(shares)))
+    find_quantiles(histograms, shares, edges(), times)
+    return times
+
+
+@entry_point
+def find_quantiles(histograms, shares, limits, times):
+    """Write the quantiles of each flow's histogram, whose bins end at these limits (ns), into `times`."""
+    for flow in range(len(histograms)):
+        total = 0
+        for count in histograms[flow]:
+            total += count
+        for place in range(len(shares)):
+            times[flow, place] = quantile(histograms[flow], limits, shares[place] * total)
+
+
+@compiled
+def quantile(histogram, limits, wanted):
+    """Return the time that so many of the counted times do not exceed."""
+    passed = 0
+    for place in range(len(histogram)):
+        inside = histogram[place]
+        # the first bin that is not empty and at whose end the wanted number of times has been passed
+        if inside > 0 and passed + inside >= wanted:
+            return limits[place] + (wanted - passed) / inside * (limits[place + 1] - limits[place])
+        passed += inside
+    return math.nan

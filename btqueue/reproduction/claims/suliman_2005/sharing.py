@@ -48,5 +48,5 @@ def fairness_against_connections(engine: Engine) -> Finding:
 
 def jain_of_a_tenth(_engine: Engine) -> Finding:
     """An index of 0.10 leaves out 90 % of the users."""
-    index = jain_index(np.array([1.0] + [0.0] * 9))
+    index = float(jain_index(np.array([1.0] + [0.0] * 9)))
     return Finding(index == 0.1, f"{index:g}")
