@@ -11,7 +11,7 @@ from btqueue.simulator.hosts.forwarding import enter_port, leave_host
 from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
 from btqueue.simulator.machinery.compilation import compiled, entry_point, outlined
 from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
-from btqueue.simulator.machinery.timers import cancel
+from btqueue.simulator.machinery.timers import cancel, earliest
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
 from btqueue.simulator.records.run import (
@@ -138,12 +138,12 @@ def advance(sim, until):
 
 @compiled
 def play(sim, root, until):
-    """Play the events of the island whose earliest timer stands at `root` of the heap."""
+    """Play the events of the island whose timers begin at `root` of `heap`."""
     clock = sim.clock[0]
     while True:
         if has_work(sim) and work_off(sim, clock.now) == NEEDS_SPACE:
             return NEEDS_SPACE
-        timer = sim.heap[root]
+        timer = earliest(sim, root)
         now = sim.timers[timer].due
         if now > until:
             clock.now = until

@@ -93,7 +93,8 @@ class Network:
     def run(self, until=NEVER, done=lambda: False):
         """Play until this time, or until nothing is left to do or `done()`."""
         while not done():
-            timer_due = self.sim.timers[self.sim.heap[0]].due
+            timer = self.plain.timers.earliest(self.sim, 0)
+            timer_due = self.sim.timers[timer].due
             arrival = self.travelling[0][0] if self.travelling else NEVER
             due = min(timer_due, arrival)
             if due > until or due == NEVER:
@@ -102,7 +103,7 @@ class Network:
             if arrival <= timer_due:
                 self.receive(heapq.heappop(self.travelling))
             else:
-                assert self.sim.heap[0] == 0, "only the session's timer runs"
+                assert timer == 0, "only the session's timer runs"
                 self.plain.timers.cancel(self.sim, 0)
                 self.plain.sessions.on_timer(self.sim, 0, self.now)
             self.send()

@@ -1,4 +1,4 @@
-"""The heap of timers against a sorted list, for any order of scheduling, re-scheduling and cancelling."""
+"""Timers, with a heap and without, against a sorted list, for any order of scheduling and cancelling."""
 
 from types import SimpleNamespace
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 NEVER = 2**62
 
 
-def new_timers(plain, count, islands=1):
+def new_timers(plain, count, islands=1, largest_scan=0):
     """Timers that are not running, dealt out to the islands in turn."""
     timers = np.zeros(count, plain.records.timer_dtype).view(np.recarray)
     timers.due = NEVER
-    heap, roots = plain.numbering.heaps(timers, np.arange(count) % islands)
+    heap, roots = plain.numbering.heaps(timers, np.arange(count) % islands, largest_scan)
     return SimpleNamespace(timers=timers, heap=heap, islands=roots)
 
 
@@ -31,10 +31,11 @@ commands = st.integers(1, 12).flatmap(
 )
 
 
+@pytest.mark.parametrize("largest_scan", [0, 6, 12])
 @given(commands=commands)
-def test_the_root_is_always_the_timer_that_fires_first(plain, commands):
+def test_the_earliest_is_always_the_timer_that_fires_first(plain, largest_scan, commands):
     count, steps = commands
-    sim = new_timers(plain, count)
+    sim = new_timers(plain, count, 1, largest_scan)
     due = dict.fromkeys(range(count), NEVER)
     for timer, at in steps:
         if at is None:
@@ -43,7 +44,7 @@ def test_the_root_is_always_the_timer_that_fires_first(plain, commands):
             plain.timers.schedule(sim, timer, at)
         due[timer] = NEVER if at is None else at
         first = min(due, key=lambda t: (due[t], t))
-        assert sim.heap[0] == first, "earliest first, ties by number"
+        assert plain.timers.earliest(sim, 0) == first, "earliest first, ties by number"
         assert sim.timers[first].due == due[first]
 
 
@@ -62,15 +63,16 @@ def test_every_timer_knows_its_place_and_fires_no_earlier_than_its_parent(plain,
         assert place == root or not plain.timers.before(sim.timers, timer, sim.heap[parent])
 
 
+@pytest.mark.parametrize("largest_scan", [0, 2, 12])
 @given(commands=commands, islands=st.integers(2, 4))
-def test_each_island_has_its_earliest_timer_at_its_root(plain, commands, islands):
+def test_each_island_finds_its_earliest_timer(plain, largest_scan, commands, islands):
     count, steps = commands
-    sim = new_timers(plain, count, islands)
+    sim = new_timers(plain, count, islands, largest_scan)
     for timer, at in steps:
         plain.timers.schedule(sim, timer, NEVER if at is None else at)
     for island, root in enumerate(sim.islands):
         own = range(island, count, islands)
-        assert sim.heap[root] == min(own, key=lambda timer: (sim.timers[timer].due, timer))
+        assert plain.timers.earliest(sim, root) == min(own, key=lambda timer: (sim.timers[timer].due, timer))
 
 
 @given(due=st.lists(st.integers(0, 5), min_size=1, max_size=20))
@@ -81,8 +83,8 @@ def test_timers_due_together_fire_by_number_whatever_the_history(plain, due):
     expected = order(sim)
     fired = []
     for _ in due:
-        fired.append(int(sim.heap[0]))
-        plain.timers.cancel(sim, sim.heap[0])
+        fired.append(int(plain.timers.earliest(sim, 0)))
+        plain.timers.cancel(sim, fired[-1])
     assert fired == expected
 
 
@@ -92,7 +94,7 @@ def test_rescheduling_replaces_the_due_time(plain, later):
     plain.timers.schedule(sim, 1, 50)
     plain.timers.schedule(sim, 2, 60)
     plain.timers.schedule(sim, 1, 70 if later else 40)
-    assert sim.heap[0] == (2 if later else 1)
+    assert plain.timers.earliest(sim, 0) == (2 if later else 1)
 
 
 @given(now=st.integers(0, 2**55), delay=st.one_of(st.integers(0, 2**62), st.floats(min_value=0.0)))

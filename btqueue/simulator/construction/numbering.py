@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from btqueue.simulator.records.conventions import NEVER
+from btqueue.simulator.machinery.timers import LARGEST_SCAN
+from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.run import timer_dtype
 
 
@@ -67,12 +68,14 @@ class Timers:
         return table, *heaps(table, island_of[self.nodes])
 
 
-def heaps(timers: np.recarray, island: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def heaps(
+    timers: np.recarray, island: np.ndarray, largest_scan: int = LARGEST_SCAN
+) -> tuple[np.ndarray, np.ndarray]:
     """Put timers that are not running into the heaps of these islands; return heaps and their beginnings."""
     heap = np.argsort(island, kind="stable")
     numbers, starts, counts = np.unique(island[heap], return_index=True, return_counts=True)
-    timers.place[heap] = np.arange(len(heap))
     own = np.searchsorted(numbers, island)
+    timers.place[heap] = np.where(counts[own[heap]] > largest_scan, np.arange(len(heap)), NOTHING)
     timers.root, timers.end = starts[own], (starts + counts)[own]
     return heap, starts
 

@@ -1,12 +1,32 @@
-"""The timers of each island in an indexed binary heap: schedule, re-schedule and cancel in O(log n).
+"""The timers of each island: schedule, re-schedule and cancel them, and find the earliest one.
 
-An island is a part of the network that nothing connects to the rest, usually all of it. Every timer has a
-fixed number and stays in the heap for good; one that is not running is due `NEVER`. Timers due at the same
-nanosecond fire in the order of their numbers, so a run does not depend on the heap's history.
+Up to `LARGEST_SCAN` timers are looked through for the earliest one; more stand in an indexed binary heap,
+where everything takes O(log n). An island is a part of the network that nothing connects to the rest, usually
+all of it. Every timer has a fixed number and stays in its island for good; one that is not running is due
+`NEVER`. Timers due at the same nanosecond fire in the order of their numbers, so a run does not depend on
+its past.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
-from btqueue.simulator.records.conventions import NEVER
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+
+LARGEST_SCAN = 32
+"""Most timers of an island without a heap."""
+
+
+@compiled
+def earliest(sim, root):
+    """Return the timer that fires first of the island whose timers begin at `root` of `heap`."""
+    first = sim.heap[root]
+    if sim.timers[first].place != NOTHING:
+        return first
+    due = sim.timers[first].due
+    for place in range(root + 1, sim.timers[first].end):
+        timer = sim.heap[place]
+        if sim.timers[timer].due < due:
+            first = timer
+            due = sim.timers[timer].due
+    return first
 
 
 @compiled
@@ -57,6 +77,8 @@ def schedule(sim, timer, due):
     """Let `timer` fire at `due` (ns), whether it is running or not."""
     earlier = due < sim.timers[timer].due
     sim.timers[timer].due = due
+    if sim.timers[timer].place == NOTHING:
+        return
     if earlier:
         sift_up(sim.timers, sim.heap, sim.timers[timer].place)
     else:

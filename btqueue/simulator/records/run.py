@@ -20,7 +20,7 @@ timer_dtype = record_type(
     ]
 )
 """`place` in the heap of its island, whose `root` is the place of the earliest one and `end` one past the
-last."""
+last; NOTHING in an island of few timers, which stand in the order of their numbers."""
 
 stream_dtype = record_type([("s0", np.uint64), ("s1", np.uint64), ("s2", np.uint64), ("s3", np.uint64)])
 
