@@ -217,7 +217,6 @@ def models(
     """List the scenarios that come with btqueue, or print one to start from."""
     import json
 
-    from btqueue.cli.tables import models_table
     from btqueue.scenario import Scenario, list_models
     from btqueue.scenario.loading import find, read_toml, toml_text
 
@@ -229,7 +228,12 @@ def models(
         put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
     else:
         titles = {known: str(read_toml(find(known)).get("title", "")) for known in list_models()}
-        put(json.dumps({"models": titles})) if as_json else models_table(titles)
+        if as_json:
+            put(json.dumps({"models": titles}))
+        else:
+            from btqueue.cli.tables import models_table
+
+            models_table(titles)
 
 
 @app.command()

@@ -6,19 +6,22 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-import xarray as xr
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.engines import Answer
 from btqueue.files import printable
 from btqueue.scenario import METRICS, Scenario
-from btqueue.study import Estimate, summarise
-from btqueue.study.comparison import long_name
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from btqueue.cli.engines import Answer
+    from btqueue.study import Estimate
 
 GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
 """First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
@@ -95,6 +98,8 @@ def comparison_table(
     every: bool = False,
 ) -> None:
     """Print model and simulation side by side."""
+    from btqueue.study import Estimate
+
     table = _table("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
     for name in _shown(list(comparison["metric"].values), every, table):
         row = comparison.sel(metric=name)
@@ -170,6 +175,9 @@ def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
 
 
 def _metric_table(dataset: xr.Dataset, column: str, every: bool) -> Table:
+    from btqueue.study import summarise
+    from btqueue.study.comparison import long_name
+
     table = _table("metric", "unit", column)
     summaries = summarise(dataset)
     for name in _shown(list(summaries), every, table):

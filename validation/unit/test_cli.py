@@ -48,18 +48,26 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env, timeout=60)
 
 
-def test_help_imports_nothing_that_computes():
-    heavy = "numpy, scipy, jax, numba, xarray, pydantic, matplotlib"
+@pytest.mark.parametrize(
+    ("arguments", "allowed", "shown"),
+    [
+        (["--help"], [], ("solve", "simulate", "compare", "models", "figures")),
+        (["models"], ["numpy", "pydantic"], ("venugopal-2006/piconet",)),
+        (["models", "--json"], ["numpy", "pydantic"], ('{"models"',)),
+    ],
+)
+def test_commands_that_compute_nothing_import_nothing_that_does(arguments, allowed, shown):
+    heavy = ["numpy", "scipy", "jax", "numba", "xarray", "pandas", "pydantic", "networkx", "matplotlib"]
     code = (
         "import sys\nfrom btqueue.cli import app\n"
-        "try: app(['--help'])\nexcept SystemExit as end: assert not end.code\n"
-        f"print([m for m in {heavy.split(', ')!r} if m in sys.modules], file=sys.stderr)"
+        f"try: app({arguments})\nexcept SystemExit as end: assert not end.code\n"
+        f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
     )
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.strip() == "[]"
-    for command in ("solve", "simulate", "compare", "models", "figures"):
-        assert command in done.stdout
+    assert done.stderr.strip() == str(allowed)
+    for text in shown:
+        assert text in done.stdout
 
 
 def test_version_and_the_module_as_a_command():
