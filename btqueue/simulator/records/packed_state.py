@@ -9,6 +9,13 @@ from btqueue.simulator.records.arrays import FIELDS, State
 ALIGNMENT = 16
 """Every array begins at a multiple of this many bytes, more than any of its fields needs."""
 
+# One object for each type: numba knows again what it has seen before, and need not look into it.
+ENTRIES = [
+    (np.recarray, np.zeros(0, dtype).view(np.recarray).dtype) if dtype.names else (np.ndarray, dtype)
+    for dtype, _ in FIELDS.values()
+]
+"""Kind and entries of each array, in the order of `FIELDS`."""
+
 
 class Packed(NamedTuple):
     """A state's bytes, shape (bytes,), in the memory of the CPU or of a GPU, and where its arrays lie.
@@ -34,8 +41,8 @@ def pack(sim: State) -> Packed:
 
 def unpack(packed: Packed) -> State:
     """Return the state whose arrays are views into the block."""
-    arrays = {}
-    for (name, (dtype, _)), offset, shape in zip(FIELDS.items(), packed.offsets, packed.shapes, strict=True):
-        array = np.ndarray(shape, dtype, packed.block, offset)
-        arrays[name] = array.view(np.recarray) if dtype.names else array
-    return State(**arrays)
+    arrays: Any = (
+        np.ndarray.__new__(kind, shape, dtype, packed.block, offset)
+        for (kind, dtype), offset, shape in zip(ENTRIES, packed.offsets, packed.shapes, strict=True)
+    )
+    return State(*arrays)
