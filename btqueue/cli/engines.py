@@ -89,7 +89,7 @@ def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
     """Compile the simulator if that was not done yet."""
     if not is_compiled():
         if not quiet:
-            say("compiling the simulator, once for this version: about a minute")
+            say("compiling the simulator, once for this version: about half a minute")
         with interrupt_held():
             compile_now(scenario)
 
