@@ -35,8 +35,10 @@ CERTAIN, LONGER = 0.02, 4
 """The same above which a network is followed for longer, and how many times as long."""
 GOODPUT, ROUND_TRIP = 0.006, 0.01
 """Relative standard errors at which it is enough."""
-TIMEOUTS, SELDOM = 100, 0.01
+TIMEOUTS, SELDOM = 200, 0.002
 """Timeouts that are enough, and those per second and flow that need not be known."""
+FEW = 25
+"""Timeouts below which their number carries a warning."""
 CARRIED = 0.99
 """Share of the messages written that are delivered if the network carries the load of a flow."""
 STUCK = (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.followed.averages import UNSURE, Followed, follow
+from btqueue.network.followed.averages import FEW, SELDOM, UNSURE, Followed, follow
 from btqueue.network.followed.plan import Plan
 from btqueue.network.followed.sources import CLIENT
 from btqueue.network.followed.world import (
@@ -50,6 +50,12 @@ def warnings(found: Followed) -> list[str]:
     if (error := max(found.goodput_error, found.trip_error)) > UNSURE:
         warned.append(
             f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
+        )
+    seconds = sum(run.seconds for run in found.runs) * len(found.plan.specs)
+    if SELDOM * seconds < (count := float(found.counts.of("timeouts").sum())) < FEW:
+        warned.append(
+            f"timeouts are rare: {count:.0f} were counted, so that their rate has a standard error of "
+            f"{count**-0.5:.0%}"
         )
     rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
     if (
