@@ -145,6 +145,7 @@ class Found(NamedTuple):
         idle_rtt_s, busy_rtt_s: the same of messages that no timeout holds up, and of those that one does.
         sends, on_air, received: segments a second that a flow sends, that its bucket lets through, and that
             its receiver gets.
+        refused: segments a second of which its bucket refuses a packet.
         backlog_s, full: mean wait of a packet that comes to its bucket, and share of the time without a
             place.
         waiting: mean packets that wait for tokens.
@@ -163,6 +164,7 @@ class Found(NamedTuple):
     sends: Array
     on_air: Array
     received: Array
+    refused: Array
     backlog_s: Array
     full: Array
     waiting: Array
@@ -576,6 +578,7 @@ def _found(
         busy_rtt_s=busy_round_trip(structure.window, seen, calm, tokens, turns),
         sends=mixed(1.0 / (1.0 - lone_loss), sends * rounding),
         on_air=mixed(1.0 / (1.0 - lone_loss), whole.sum()),
+        refused=mixed(jnp.zeros(()), number @ refused),
         received=mixed((1.0 - radio.lost) / (1.0 - lone_loss), received * rounding),
         backlog_s=(backlog := (whole * own * (wait - own / 2)).sum()),
         full=(whole * jnp.minimum(no_place, own)).sum(),

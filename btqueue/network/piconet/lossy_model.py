@@ -67,6 +67,7 @@ class Findings(NamedTuple):
         others: share of the air that others use.
         through: probability that a lone segment and its acknowledgement get through.
         window: that acknowledgements and expiries find, on average, while a flow has data.
+        refused: segments a second of a flow of which token buffers refuse a packet.
         residual: mismatch of what classes give and are given.
         iterations: of the fixed point.
     """
@@ -76,6 +77,7 @@ class Findings(NamedTuple):
     others: Array
     through: Array
     window: Array
+    refused: Array
     residual: Array
     iterations: Array
 
@@ -124,7 +126,7 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]
     metrics = lossy.metrics_of(system.paths, network, given, found)
     of_classes = {
         name: jnp.stack([getattr(one, name) for one in found])
-        for name in ("duty", "timeout", "others", "through")
+        for name in ("duty", "timeout", "others", "through", "refused")
     }
     of_classes["window"] = jnp.stack([one.rounds.law.window for one in found])
     return metrics, Findings(**of_classes, residual=residual, iterations=iterations), given
