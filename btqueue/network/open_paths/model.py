@@ -43,8 +43,8 @@ LIGHT = 1e-3
 """Share of the loads at which nothing waits."""
 CARRIED = 0.995
 """Share of a load that is all of it."""
-MOMENT_S = 1e-9
-"""That layers hold an acknowledgement which comes at any time."""
+HOSTS_LAYERS = 2.0
+"""Times that a segment passes a layer at a host: down and up."""
 FULL = 0.98
 """Load of a medium from which on its queue is without end."""
 SURELY = 1.1
@@ -87,7 +87,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     busiest = max(media.values())
     if busiest >= FULL:
         return _not_carried(scenario)
-    air = _air(scenario, streams)
+    air = _air(scenario, streams, visits.lone_s(flows))
     if air is None:
         return _not_carried(scenario)
     answered = scenario.transport.protocol == "tcp"
@@ -151,8 +151,13 @@ def _answers(scenario: Scenario, rates: Vector) -> Answers:
     return answers_of(jnp.asarray(rates), every, delay_s, clock)
 
 
-def _air(scenario: Scenario, streams: Streams) -> Air | None:
+def _air(scenario: Scenario, streams: Streams, outside_s: Vector) -> Air | None:
     """Return what the air adds; None if it does not carry the loads.
+
+    Args:
+        scenario: with its outside links.
+        streams: what its flows send.
+        outside_s: that a lone segment and its acknowledgement take outside, shape (flows,).
 
     Raises:
         NoConvergence: the model of a piconet has no answer.
@@ -163,8 +168,8 @@ def _air(scenario: Scenario, streams: Streams) -> Air | None:
     if alone is None:
         jitter = np.full(flows, scenario.run.jitter_s)
         return Air(held + jitter, jitter / 2.0, np.zeros(flows), {}, [], 0.0)
-    crossing, back_later = np.array(alone.flows), _ends_outside(scenario)
-    found = {later: _on_air(alone, scenario, later=later) for later in dict.fromkeys(back_later[crossing])}
+    crossing, away_s = np.array(alone.flows), np.where(_ends_outside(scenario), outside_s, 0.0)
+    found = {later_s: _on_air(alone, later_s) for later_s in dict.fromkeys(away_s[crossing].tolist())}
     metrics, _, notes = next(iter(found.values()))
     if (metrics["goodput_kbps"] < CARRIED * offered_loads(scenario)[crossing]).any():
         return None
@@ -172,13 +177,14 @@ def _air(scenario: Scenario, streams: Streams) -> Air | None:
     rtt, wait = held + scenario.run.jitter_s, np.zeros(flows)
     delay = np.full(flows, scenario.run.jitter_s / 2.0)
     held_light = np.asarray(_answers(scenario, LIGHT * streams.rate).wait_s)
-    for later, (loaded, unloaded, _) in found.items():
+    for later_s, (loaded, unloaded, _) in found.items():
         if lacks := [one for one in (name, "delay_s") if one not in loaded or one not in unloaded]:
             raise NoConvergence(f"the model of a piconet has no {lacks[0]} here")
-        chosen = back_later[crossing] == later
+        chosen = away_s[crossing] == later_s
         kept = (held - held_light)[crossing] if name == "rtt_s" else 0.0
         waited = np.maximum(loaded[name] - unloaded[name] - kept, 0.0)
-        for values, new in ((rtt, loaded[name]), (delay, loaded["delay_s"]), (wait, waited)):
+        round_trip, there = loaded[name] - (2.0 if name == "rtt_s" else 1.0) * later_s, loaded["delay_s"] - later_s
+        for values, new in ((rtt, round_trip), (delay, there), (wait, waited)):
             values[crossing[chosen]] = np.broadcast_to(new, crossing.shape)[chosen]
     use = float(notes.get("utilisation", 0.0))
     warnings = list(notes["warnings"])
@@ -196,12 +202,13 @@ def _ends_outside(scenario: Scenario) -> NDArray[np.bool_]:
     return np.array([route[-1].kind == "outside" for route in routes_of(topology(scenario))])
 
 
-def _on_air(alone: Reduced, scenario: Scenario, *, later: bool) -> tuple[dict, dict, dict]:
+def _on_air(alone: Reduced, later_s: float) -> tuple[dict, dict, dict]:
     """Return metrics of a piconet with its loads, and with light ones, and the notes of the first.
 
-    `later`: acknowledgements come at any time, not with the segment, as if layers held them for a moment.
+    `later_s`: so much later than their segments acknowledgements come, as if layers of both hosts held them.
     """
-    held = {"transport.tcp_delay_s": MOMENT_S} if later and scenario.transport.protocol == "tcp" else {}
+    answered = alone.scenario.transport.protocol == "tcp"
+    held = {"transport.tcp_delay_s": later_s / HOSTS_LAYERS} if later_s and answered else {}
     metrics, notes = piconet.answer(alone.scenario.changed(held))
     unloaded, _ = piconet.answer(_light(alone).changed(held))
     return metrics, unloaded, notes

@@ -285,8 +285,19 @@ class Network(NamedTuple):
         found = answers_of(
             delivered, self.structure.ack_every, self.inputs.ack_delay_s, self.structure.ack_clock
         )
-        # an acknowledgement that layers hold comes to its port at any time
-        return found._replace(clocked=jnp.where(self.inputs.layers_s > 0.0, 1.0, found.clocked))
+        # An acknowledgement that layers hold for a cycle comes to its port at any time, one that they do not
+        # hold with its segment. In between: a part of the acknowledgements, in proportion.
+        structure, (data, ack) = self.structure, self.sent
+        frames = self.crossed(data.mean * (data.mean_slots + 1.0), ack.mean * (ack.mean_slots + 1.0), found)
+        busy = jnp.minimum(delivered @ frames * structure.slot_s, AT_MOST)
+        cycle_s = EMPTY_FRAME * structure.stations * structure.slot_s / (1.0 - busy)
+        apart = jnp.minimum(self.inputs.layers_s / cycle_s, 1.0)
+        return found._replace(clocked=jnp.maximum(apart, found.clocked))
+
+    def crossed(self, data: Array, ack: Array, held: Answers) -> Array:
+        """Return the sum over the hops of a segment, and over its share of an acknowledgement's, (F,)."""
+        hops = self.structure.at_port.sum(axis=-1)  # (F, 4)
+        return hops[:, :BACK].sum(-1) * data + hops[:, BACK:].sum(-1) * held.share * ack
 
     def of(self, values: Array, one: Class) -> Array:
         """Return the value of a class among those of all, (C,)."""

@@ -219,13 +219,16 @@ def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:
     flows = structure.class_of.sum(axis=0)  # (C,)
     offered = jnp.where(limited == WINDOW, found.point.rates / found.network.wanted, found.point.offered)
     data, ack = found.network.sent
-    slots = data.mean * data.mean_slots + structure.answered * ack.mean * ack.mean_slots
+    of_flows = structure.class_of @ offered
+    slots = found.network.crossed(
+        data.mean * data.mean_slots, ack.mean * ack.mean_slots, found.network.answers(of_flows)
+    )
     full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (found.network.inputs.load >= limits.capacity))
     real = flows > 0.0
     lone_class = real.sum() == 1
     some_full = (full & real).any()
     cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), found.point.seen.cycle_s[0])
-    metrics = {"slot_utilisation": (flows * offered).sum() * slots * SLOT_S, "cycle_s": cycle}
+    metrics = {"slot_utilisation": of_flows @ slots * SLOT_S, "cycle_s": cycle}
     waiting = found.network.waiting_for_tokens(found.point.offered) if structure.tokens else jnp.zeros(())
     known = ~some_full & ~((limited == WINDOW) & real).any()
     return metrics | {"token_buffer": jnp.where(known, waiting, none)}

@@ -139,6 +139,8 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
     if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
         known.pop("delay_s", None)
+    if plan.scenario.polling.discipline == "fep":  # how often idle stations are polled depends on the others
+        known.pop("cycle_s", None)
     _require_no_flush(plan.scenario, metrics)
     method = "queueing: polled ports, token buckets and TCP's rate in one fixed point"
     if plan.piconet.fills_gaps and (findings.limited == LOAD).any():
