@@ -36,6 +36,14 @@ NO_ROOM = bt.Scenario.from_dict(
         "traffic": {"load_kbps": 20.0},
     }
 )
+UPLOADS = ACCESS_POINT.with_(network__peripherals=2, network__flows="uplink", traffic__load_kbps=50.0)
+OVERFLOWING = bt.Scenario.from_dict(
+    {
+        "network": {"peripherals": 2, "flows": "downlink"},
+        "radio": {"model": "constant", "ber": 2e-8},
+        "traffic": {"source": "greedy"},
+    }
+)
 TOKENS = {"flow_control__enabled": True}
 SATELLITE = bt.load("avancha-2002/satellite")
 ROUND_TRIPS = bt.load("suliman-2005/round-trips")
@@ -147,6 +155,56 @@ WARNED = {
         "some flows fill their windows",
     ),
     "bridges without room for a segment, 20 kbit/s for 0": (NO_ROOM, "less than the 7 of a segment"),
+    "datagrams in bursts, goodput +28 %": (
+        UPLOADS.with_(
+            transport__protocol="none",
+            traffic__source="ibp",
+            traffic__scv=10.0,
+            flow_control__baseband_packets=40,
+        ),
+        "several segments at a time",
+    ),
+    "bursts and delayed acknowledgements, round trip +37 %": (
+        UPLOADS.with_(traffic__source="ibp", traffic__scv=5.0, transport__delayed_ack=True),
+        "timer of delayed acknowledgements",
+    ),
+    "greedy Vegas in a star, round trip +33 %": (
+        UPLOADS.with_(traffic__source="greedy", transport__variant="vegas"),
+        "settle at windows of their own",
+    ),
+    "a light flow behind a window, round trip +72 %": (
+        UPLOADS.with_(
+            network__flows=[
+                {"from": "c1", "to": "p1.1", "law": "greedy"},
+                {"from": "c1", "to": "p1.1", "load_kbps": 100.0},
+            ]
+        ),
+        "shares a queue with one whose window is full",
+    ),
+    "one station to three others, round trip +9 %": (
+        UPLOADS.with_(
+            network__peripherals=4,
+            network__flows=[{"from": "p1.1", "to": f"p1.{i}", "load_kbps": 30.0} for i in (2, 3, 4)],
+        ),
+        "a station sends to several others",
+    ),
+    "half a segment more in a visit, round trip -10 %": (
+        UPLOADS.with_(
+            network__peripherals=4,
+            network__flows="downlink",
+            link__packets=["2-DH5", "2-DH1"],
+            traffic__load_kbps=160.0,
+        ),
+        "a part of the next one",
+    ),
+    "overflow beside few radio errors, goodput -39 %": (
+        OVERFLOWING.with_(radio__ber=2e-8),
+        "refused by full buffers",
+    ),
+    "a lone link without repetition, goodput +9 %": (
+        OVERFLOWING.with_(network__peripherals=1, radio__ber=1.5e-6, flow_control__enabled=False),
+        "in step with its polls",
+    ),
     "short timeouts, goodput +13 %": (LOSSY.with_(transport__min_rto_s=0.2), "min_rto_s = 0.2"),
 }
 

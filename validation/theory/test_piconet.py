@@ -84,6 +84,23 @@ def test_greedy_flows_share_the_slots(flows, n):
     assert "queue_packets" not in found  # open queues know nothing of full windows
 
 
+@pytest.mark.parametrize(("flows", "hops"), [("uplink", 1), ("ring", 2)])
+def test_each_hop_of_a_carried_load_takes_its_slots(flows, hops):
+    scenario = star(network__flows=flows, network__peripherals=3, traffic__load_kbps=20.0)
+    segments_per_s = 3 * 20.0 / 11.68
+    found = float(bt.solve(scenario)["slot_utilisation"])
+    assert found == pytest.approx(hops * segments_per_s * (DATA_SLOTS + ACK_SLOTS) * SLOT_S, rel=1e-9)
+
+
+def test_layers_that_take_no_time_change_nothing():
+    # that an acknowledgement comes with its segment, or apart from it, is no jump at zero
+    at_once, soon = (
+        float(bt.solve(star(network__peripherals=3, transport__tcp_delay_s=delay_s))["rtt_s"].mean())
+        for delay_s in (0.0, 1e-9)
+    )
+    assert soon == pytest.approx(at_once, rel=1e-6)
+
+
 def test_a_load_below_all_limits_is_carried():
     found = bt.solve(star(traffic__load_kbps=37.0))
     assert np.allclose(found["goodput_kbps"], 37.0)

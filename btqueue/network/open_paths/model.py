@@ -183,7 +183,10 @@ def _air(scenario: Scenario, streams: Streams, outside_s: Vector) -> Air | None:
         chosen = away_s[crossing] == later_s
         kept = (held - held_light)[crossing] if name == "rtt_s" else 0.0
         waited = np.maximum(loaded[name] - unloaded[name] - kept, 0.0)
-        round_trip, there = loaded[name] - (2.0 if name == "rtt_s" else 1.0) * later_s, loaded["delay_s"] - later_s
+        round_trip, there = (
+            loaded[name] - (2.0 if name == "rtt_s" else 1.0) * later_s,
+            loaded["delay_s"] - later_s,
+        )
         for values, new in ((rtt, round_trip), (delay, there), (wait, waited)):
             values[crossing[chosen]] = np.broadcast_to(new, crossing.shape)[chosen]
     use = float(notes.get("utilisation", 0.0))

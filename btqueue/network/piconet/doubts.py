@@ -293,7 +293,7 @@ def _of_polling(plan: Plan, findings: Findings) -> list[str]:
             f"next one; above {HALF_FILLED} of the capacity round trips come out up to 10 % off"
         ]
     if plan.scenario.voice.packet != "none" and name == "exhaustive" and net.stations > 1 and use > 0.0:
-        return ["polling.discipline = \"exhaustive\" beside voice: round trips come out up to 16 % long"]
+        return ['polling.discipline = "exhaustive" beside voice: round trips come out up to 16 % long']
     if net.stations == 1 or name in CYCLIC:
         return []
     if findings.relayed.any():
