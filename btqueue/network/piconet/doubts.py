@@ -162,7 +162,7 @@ def _of_both_ways(net: Piconet, findings: Findings) -> list[str]:
 def _of_ports(plan: Plan, findings: Findings) -> list[str]:
     """Return warnings about flows that share a port."""
     net, of_flow = plan.piconet, np.array(plan.layout.class_of)
-    limited, relayed = findings.limited[of_flow], findings.relayed[of_flow]
+    limited = findings.limited[of_flow]
     ports = [sender.port for sender in net.senders]
     weak = []
     if {p for p, why in zip(ports, limited, strict=True) if why == LOAD} & {
@@ -172,10 +172,10 @@ def _of_ports(plan: Plan, findings: Findings) -> list[str]:
             "a flow whose load is carried shares a queue with one whose window is full: it waits behind the "
             "whole window, which is not in the model; its round trips come out up to four times as long"
         )
-    targets = {(sender.port, sender.data[-1]) for sender in net.senders}
-    fans_out = len({port for port, _ in targets}) < len(targets)
+    targets = {sender.data for sender in net.senders if len(sender.data) > 1}  # first and second hop
+    fans_out = len({first for first, _ in targets}) < len(targets)
     use = float(findings.room[findings.limited == LOAD].max(initial=0.0))
-    if fans_out and relayed.any() and use > FANNED_OUT:
+    if fans_out and use > FANNED_OUT:
         weak.append(
             "a station sends to several others through the central: its first hop spaces out what waits for "
             "the second; round trips come out 9 to 16 % long"
