@@ -467,3 +467,13 @@ def test_the_standard_error_of_a_ratio_is_that_of_its_scatter():
     assert np.std(ratios) / np.mean(ratios) == pytest.approx(np.mean(said), rel=0.15)
     assert averages.ratio_error([(np.zeros(4), np.ones(4))]) == 0.0
     assert inf > averages.ratio_error([(np.ones(4), np.ones(4))]) >= 0.0
+
+
+def test_a_flow_that_begins_after_the_warm_up_is_warned_of():
+    flows = [{"from": "a", "to": "b"}, {"from": "b", "to": "a", "start_s": 100.0}]
+    warnings = {
+        warmup_s: " ".join(followed(wire(network__flows=flows, run__warmup_s=warmup_s)).attrs["warnings"])
+        for warmup_s in (30.0, 100.0)
+    }
+    assert "later than run.warmup_s ends" in warnings[30.0]
+    assert "run.warmup_s" not in warnings[100.0]

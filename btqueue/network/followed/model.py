@@ -51,6 +51,13 @@ def warnings(found: Followed) -> list[str]:
         warned.append(
             f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
         )
+    warmup_s = found.plan.scenario.run.warmup_s
+    latest_s = max(spec.start_s for spec in found.plan.specs)
+    if warmup_s != "auto" and latest_s > warmup_s:
+        warned.append(
+            f"traffic.start_s: a flow begins after {latest_s:g} s, later than run.warmup_s ends; this is the "
+            "answer of the long run, in which all flows have begun"
+        )
     seconds = sum(run.seconds for run in found.runs) * len(found.plan.specs)
     if SELDOM * seconds < (count := float(found.counts.of("timeouts").sum())) < FEW:
         warned.append(
