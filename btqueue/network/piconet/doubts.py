@@ -279,14 +279,13 @@ def _of_sources(plan: Plan, findings: Findings) -> list[str]:
 def _of_polling(plan: Plan, findings: Findings) -> list[str]:
     """Return warnings about the polling discipline."""
     name, net = plan.scenario.polling.discipline, plan.piconet
-    long_visits = net.stations >= MANY and net.limit > len(net.data.packets)
-    if name in CYCLIC and long_visits and findings.room.max() > LONG_VISITS:
+    packets = len(net.data.packets)
+    use = float(findings.room[findings.limited == LOAD].max(initial=0.0))
+    if name in CYCLIC and net.stations >= MANY and net.limit > packets and use > LONG_VISITS:
         return [
             f"polling.limit = {net.limit}: visits of more packets than a segment has, to {net.stations} "
             f"stations; above {LONG_VISITS} of the capacity round trips come out up to 25 % long"
         ]
-    packets = len(net.data.packets)
-    use = float(findings.room[findings.limited == LOAD].max(initial=0.0))
     if net.stations > 1 and packets < net.limit < 2 * packets and use > HALF_FILLED:
         return [
             f"polling.limit = {net.limit}: a visit takes a segment of {packets} packets and a part of the "
