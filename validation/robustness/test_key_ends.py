@@ -23,7 +23,7 @@ DEADLINE_S = 120.0
 SHORT = {"duration_s": 0.25, "warmup_s": 0.0, "replications": 2}
 LONG_AT_THE_GREATEST = {
     "simulate": {"run.duration_s", "run.warmup_s", "run.replications", "network.piconets"},
-    "solve": set(),
+    "solve": {"network.piconets"},
 }
 """Keys whose greatest value honestly takes hours: such a run has to hear the first Ctrl-C."""
 LEAST_POSITIVE = math.ulp(0.0)

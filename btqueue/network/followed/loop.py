@@ -32,6 +32,8 @@ from btqueue.network.followed.world import BURST, MOST_BLOCKS, NONE, WIDTH
 NEVER = 1e15
 STEPS = 32
 """Events between two looks at whether the network has been followed far enough."""
+LOOKS = 4096
+"""Looks at most before Python goes on for a moment, in which Ctrl-C is heard."""
 SPARE = 64
 HALF_FRAMES = 64
 """Half-frames that are followed as one event at most."""
@@ -42,7 +44,7 @@ def play(w, segments, end):
     """Play until so many segments are delivered in all, or it is so late (slots).
 
     Ends early if an array may be full after the next step, with `cramped` set, or if the random numbers are
-    used up.
+    used up, or after `LOOKS` looks.
 
     Args:
         w: a `World`.
@@ -50,7 +52,9 @@ def play(w, segments, end):
         end: a time (slots).
     """
     clock = w.clock[0]
-    while clock.delivered < segments and clock.now < end and clock.drawn < len(w.random):
+    for _ in range(LOOKS):
+        if clock.delivered >= segments or clock.now >= end or clock.drawn >= len(w.random):
+            return
         for _ in range(STEPS):
             if clock.items + w.sizes[BURST] > len(w.items):
                 clock.cramped = 1

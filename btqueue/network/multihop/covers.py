@@ -58,8 +58,8 @@ MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 MOST_FLOWS = 64
 """Flows of a network, for cost: each is a class of its own."""
-MOST_LINKS = 256
-"""Links of a network, for cost."""
+MOST_LINKS = 32
+"""Links of a network, for cost: a first answer for a line of 16 piconets takes half a minute, of 30 two."""
 
 
 def not_multihop(s: Scenario) -> Iterator[Limit]:
