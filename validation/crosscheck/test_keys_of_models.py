@@ -41,7 +41,8 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
     },
     "lossy ring": {
         "link.segmentation": EQUAL,
-        "traffic.load_kbps": "radio errors carry less than any load that was tried",
+        "flow_control.central_buffer_packets": "radio errors keep windows below the 12 places tried",
+        "traffic.start_s": START,
         "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
         "transport.initial_rto_s": START,
