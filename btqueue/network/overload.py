@@ -19,15 +19,14 @@ def offered_loads(scenario: Scenario) -> np.ndarray:
 
     That is where a source waits for what it sent (greedy, sessions) or a send buffer is limited.
     """
-    traffic = scenario.traffic
-    loads = []
-    for flow in topology(scenario).flows:
-        own = flow.spec
-        law = (own and own.law) or traffic.source
-        load = (own and own.load_kbps) or traffic.load_kbps
-        piles_up = law in ("poisson", "ibp", "periodic") and scenario.transport.send_buffer_segments is None
-        loads.append(load if piles_up else 0.0)
-    return np.array(loads)
+    limited = scenario.transport.send_buffer_segments is not None
+    sources = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]
+    return np.array(
+        [
+            own.load_kbps if own.source in ("poisson", "ibp", "periodic") and not limited else 0.0
+            for own in sources
+        ]
+    )
 
 
 def mark_overload(

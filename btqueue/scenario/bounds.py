@@ -191,15 +191,16 @@ def window_kbps(scenario: Scenario) -> np.ndarray:
     it is more, or other segments can force an acknowledgement out (piggybacking, duplicates of larger
     windows, sessions), the clock is not counted.
     """
-    plan, transport = topology(scenario), scenario.transport
+    plan = topology(scenario)
     bounds = np.full(len(plan.flows), np.inf)
-    begun_anew = transport.connection_per_session or scenario.traffic.application_timeout_s is not None
     for number, flow in enumerate(plan.flows):
-        session = law_of(scenario, flow) == "request-reply"
+        own = scenario.of_flow(flow.spec)
+        transport, session = own.transport, own.traffic.source == "request-reply"
+        begun_anew = transport.connection_per_session or own.traffic.application_timeout_s is not None
         if transport.protocol != "tcp" or (session and begun_anew):
             continue
         window, sent = window_of(scenario, flow), segments_of(scenario, flow)
-        least = sum(count * _round_trip_s(scenario, plan, flow, size) for size, count in sent.sizes)
+        least = sum(count * _round_trip_s(own, plan, flow, size) for size, count in sent.sizes)
         least /= sent.number
         delay = transport.ack_delay_s
         waits = (
@@ -219,13 +220,12 @@ def window_kbps(scenario: Scenario) -> np.ndarray:
 
 def law_of(scenario: Scenario, flow: FlowPlan) -> str:
     """Return the source's law of a flow."""
-    return (flow.spec and flow.spec.law) or scenario.traffic.source
+    return scenario.of_flow(flow.spec).traffic.source
 
 
 def window_of(scenario: Scenario, flow: FlowPlan) -> int:
     """Return the receive window of a flow (segments)."""
-    own = flow.spec and flow.spec.receive_window_segments
-    return own or scenario.transport.receive_window_segments
+    return scenario.of_flow(flow.spec).transport.receive_window_segments
 
 
 def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
@@ -234,19 +234,21 @@ def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
     A byte of user data takes least in a segment of the largest size, but for the rounding up to whole
     packets, which is not counted where the sizes are not exact.
     """
-    transport, law = scenario.transport, law_of(scenario, flow)
+    own = scenario.of_flow(flow.spec)
+    transport, law = own.transport, own.traffic.source
     most = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
     if law in ("request-reply", "file"):
         return Segments(((most, 1),), exact=False)
-    full, rest = divmod((flow.spec and flow.spec.message_bytes) or scenario.traffic.message_bytes, most)
+    full, rest = divmod(own.traffic.message_bytes, most)
     sizes = ((most, full), (rest, 1 if rest else 0))
     return Segments(tuple((size, count) for size, count in sizes if count), exact=True)
 
 
 def _taken(scenario: Scenario, plan: Topology, flow: FlowPlan) -> Iterator[tuple[Part, float, float]]:
     """Yield what a kilobit of the flow takes of each part on its way (s): if most packets go up, or down."""
+    scenario = scenario.of_flow(flow.spec)
     transport, sent = scenario.transport, segments_of(scenario, flow)
-    answered = transport.protocol == "tcp" and law_of(scenario, flow) != "request-reply"
+    answered = transport.protocol == "tcp" and scenario.traffic.source != "request-reply"
     alone = transport.ack_path == "queued" and not transport.piggyback
     acks = sent.number / window_of(scenario, flow) if answered and alone else 0.0
     for hop in plan.route(flow.source, flow.target):

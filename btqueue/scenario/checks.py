@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 
 if TYPE_CHECKING:
+    from btqueue.scenario.network import Flow
     from btqueue.scenario.scenario import Scenario
 
 
@@ -28,8 +29,7 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
         _patience,
         _meetings,
         _voice,
-        _traffic,
-        _transport,
+        _flows,
     )
     return [problem for rule in rules for problem in rule(scenario)]
 
@@ -175,49 +175,75 @@ def _room_beside_voice(s: Scenario) -> Iterator[Problem]:
                 yield conflict(f"link.{key}", name, why, allowed=fits)
 
 
-def _traffic(s: Scenario) -> Iterator[Problem]:
-    t = s.traffic
+def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, Callable[[str], str]]]:
+    """Yield the scenario as each kind of flow sees it, and a function from a key to its name there."""
+    flows: tuple[Flow, ...] = () if isinstance(s.network.flows, str) else s.network.flows
+    if not flows or not all(flow.own for flow in flows):
+        yield s, str
+    for number, flow in enumerate(flows, start=1):
+        if names := flow.names(number):
+            yield s.of_flow(flow), lambda key, names=names: names.get(key, key)
+
+
+def _flows(s: Scenario) -> Iterator[Problem]:
+    """Check traffic and transport of each flow; what several share is said once."""
+    sessions = any(one.traffic.source == "request-reply" for one, _ in _of_flows(s))
+    first: dict[str, Problem] = {}
+    for one, named in _of_flows(s):
+        for problem in (*_traffic(one, named, sessions=sessions), *_transport(one, named)):
+            first.setdefault(problem.message, problem)
+    yield from first.values()
+
+
+def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Iterator[Problem]:
+    t, protocol = s.traffic, s.transport.protocol
     times = [step.at_s for step in t.load_schedule]
     if any(a >= b for a, b in pairwise(times)):
-        yield conflict("traffic.load_schedule", times, "the times must increase")
+        yield conflict(named("traffic.load_schedule"), times, "the times must increase")
     if t.source == "file" and t.arrival_file is None:
-        yield conflict("traffic.source", t.source, "needs arrival_file")
-    laws = {t.source} if isinstance(s.network.flows, str) else {f.law or t.source for f in s.network.flows}
-    protocol = s.transport.protocol
-    for law in sorted(laws & {"greedy", "request-reply"}) if protocol == "none" else ():
-        why = f'"{law}" needs a transport protocol that answers; set transport.protocol = "tcp"'
-        yield conflict("traffic.source", law, why)
-    if protocol == "centaurus" and laws != {"request-reply"}:
+        key = named("traffic.source")
+        why = "needs arrival_file" if key == "traffic.source" else "needs traffic.arrival_file"
+        yield conflict(key, t.source, why)
+    if protocol == "none" and t.source in ("greedy", "request-reply"):
+        why = f'"{t.source}" needs a transport protocol that answers; set transport.protocol = "tcp"'
+        yield conflict(named("traffic.source"), t.source, why)
+    if protocol == "centaurus" and t.source != "request-reply":
         why = "CentaurusComm carries the messages of sessions"
-        yield conflict("transport.protocol", protocol, why, allowed='with traffic.source = "request-reply"')
-    if s.transport.handshake and (protocol != "tcp" or laws != {"request-reply"}):
+        allowed = 'with traffic.source = "request-reply"'
+        yield conflict(named("transport.protocol"), protocol, why, allowed=allowed)
+    if s.transport.handshake and (protocol != "tcp" or t.source != "request-reply"):
         why = "the handshake opens the TCP connections of sessions"
-        yield conflict("transport.handshake", True, why, allowed='with traffic.source = "request-reply"')
-    if "request-reply" not in laws:
-        why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
-        if t.application_timeout_s is not None:
-            yield conflict("traffic.application_timeout_s", t.application_timeout_s, why)
-        if s.transport.connection_per_session:
-            yield conflict("transport.connection_per_session", True, why)
+        allowed = 'with traffic.source = "request-reply"'
+        yield conflict(named("transport.handshake"), True, why, allowed=allowed)
+    for key, value in (
+        ("traffic.application_timeout_s", t.application_timeout_s),
+        ("transport.connection_per_session", s.transport.connection_per_session or None),
+    ):
+        # a key of the tables is used if any flow is a session
+        if value is not None and t.source != "request-reply" and (not sessions or named(key) != key):
+            why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
+            yield conflict(named(key), value, why)
 
 
-def _transport(s: Scenario) -> Iterator[Problem]:
+def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
     t = s.transport
     if t.protocol == "tcp" and t.header_bytes == 0 and s.link.l2cap_header_bytes == 0:
         why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes to send"
         allowed = "at least 1, or link.l2cap_header_bytes of at least 1"
-        yield conflict("transport.header_bytes", 0, why, allowed=allowed)
-    if t.min_rto_s > t.max_rto_s:
-        yield conflict("transport.min_rto_s", t.min_rto_s, f"must not exceed max_rto_s = {t.max_rto_s:g}")
-    if t.initial_rto_s > t.max_rto_s:
-        yield conflict(
-            "transport.initial_rto_s", t.initial_rto_s, f"must not exceed max_rto_s = {t.max_rto_s:g}"
-        )
-    if t.alpha > t.beta:
-        yield conflict("transport.alpha", t.alpha, f"must not exceed beta = {t.beta:g}")
-    if t.initial_window_segments > t.receive_window_segments:
-        why = f"must not exceed receive_window_segments = {t.receive_window_segments}"
-        yield conflict("transport.initial_window_segments", t.initial_window_segments, why)
+        yield conflict(named("transport.header_bytes"), 0, why, allowed=allowed)
+    for name, most, value in (
+        ("min_rto_s", "max_rto_s", t.min_rto_s),
+        ("initial_rto_s", "max_rto_s", t.initial_rto_s),
+        ("alpha", "beta", t.alpha),
+        ("initial_window_segments", "receive_window_segments", t.initial_window_segments),
+    ):
+        if value > (limit := getattr(t, most)):
+            key = named(f"transport.{name}")
+            if key == f"transport.{name}" and named(f"transport.{most}") != f"transport.{most}":
+                why = f"must not be smaller than transport.{name} = {value:g}"
+                yield conflict(named(f"transport.{most}"), limit, why)
+            else:
+                yield conflict(key, value, f"must not exceed {most} = {limit:g}")
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
-        yield conflict("transport.connection_per_session", True, why)
+        yield conflict(named("transport.connection_per_session"), True, why)

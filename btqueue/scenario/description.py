@@ -13,7 +13,7 @@ them, so a refusal is about a key that matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
@@ -120,8 +120,9 @@ def _description(scenario: Scenario) -> Description:
 
     flows = []
     for flow in plan.flows:
-        forth, back, own = way(flow.source, flow.target), way(flow.target, flow.source), _own(scenario, flow)
-        laws = _arrivals(scenario, own), _transport(scenario, flow, own)
+        forth, back = way(flow.source, flow.target), way(flow.target, flow.source)
+        own, names = scenario.of_flow(flow.spec), _named(scenario, flow)
+        laws = _renamed(_arrivals(own), names), _renamed(_transport(own, flow), names)
         flows.append(Flow(plan.nodes[flow.source], plan.nodes[flow.target], forth, back, *laws))
     every = tuple(station for _, station in stations.values())
     return Description(every, tuple(flows), _of_the_network(scenario, plan))
@@ -265,38 +266,22 @@ def _outside(plan: Topology, hop: Hop) -> Iterator[Trait]:
 
 # ----------------------------------------------------------------------------------------------------- laws
 
-OWN = {
-    "traffic.source": "law",
-    "traffic.load_kbps": "load_kbps",
-    "traffic.message_bytes": "message_bytes",
-    "traffic.start_s": "start_s",
-    "transport.variant": "variant",
-    "transport.receive_window_segments": "receive_window_segments",
-}
-"""Keys of which a flow of a list may have its own."""
 
-
-def _own(s: Scenario, flow: FlowPlan) -> dict[str, Trait]:
-    """Return the traits that a flow has of its own."""
+def _named(s: Scenario, flow: FlowPlan) -> Mapping[str, str]:
+    """Return the keys that a flow has of its own, by those of the tables that they stand for."""
     if flow.spec is None or isinstance(s.network.flows, str):
         return {}
-    number = s.network.flows.index(flow.spec) + 1
-    values = {kind: getattr(flow.spec, name) for kind, name in OWN.items()}
-    return {
-        kind: Trait(kind, value, f"network.flows[{number}].{OWN[kind]}")
-        for kind, value in values.items()
-        if value is not None
-    }
+    return flow.spec.names(s.network.flows.index(flow.spec) + 1)
 
 
-def _with_own(s: Scenario, own: dict[str, Trait], *keys: str) -> Iterator[Trait]:
-    for key in keys:
-        yield own[key] if key in own else next(given(s, key))
+def _renamed(law: Law, names: Mapping[str, str]) -> Law:
+    """Return the law with the keys of the flow where they are its own."""
+    return law._replace(traits=tuple(one._replace(key=names.get(one.kind, one.key)) for one in law.traits))
 
 
-def _arrivals(s: Scenario, own: dict[str, Trait]) -> Law:
-    """Return the law of the messages of a flow."""
-    (source,) = _with_own(s, own, "traffic.source")
+def _arrivals(s: Scenario) -> Law:
+    """Return the law of the messages of a flow, from the tables as the flow sees them."""
+    source = s.traffic.source
     keys = {
         "poisson": ("traffic.load_kbps", "traffic.message_bytes"),
         "ibp": ("traffic.load_kbps", "traffic.message_bytes", "traffic.scv"),
@@ -307,23 +292,22 @@ def _arrivals(s: Scenario, own: dict[str, Trait]) -> Law:
             *("traffic.request_bytes", "traffic.reply_bytes", "traffic.goodbye_bytes", "traffic.pause_s"),
             "traffic.application_timeout_s",
         ),
-    }[source.value]
-    found = [source, *_with_own(s, own, *keys, "traffic.start_s")]
+    }[source]
+    found = list(given(s, "traffic.source", *keys, "traffic.start_s"))
     if "traffic.load_kbps" in keys:
         found += given(s, "traffic.load_schedule")
-    if source.value != "request-reply":
+    if source != "request-reply":
         found += given(s, "traffic.two_way")
-    return Law(str(source.value), tuple(found))
+    return Law(source, tuple(found))
 
 
-def _transport(s: Scenario, flow: FlowPlan, own: dict[str, Trait]) -> Law:
+def _transport(s: Scenario, flow: FlowPlan) -> Law:
     """Return the law of a flow's transport."""
     protocol = s.transport.protocol
     found = list(given(s, "transport.protocol", "transport.header_bytes"))
     if protocol == "tcp":
-        variant, window = _with_own(s, own, "transport.variant", "transport.receive_window_segments")
-        found += [variant, window, *_tcp(s, flow, str(variant.value), own)]
-        return Law(str(variant.value), tuple(found))
+        found += given(s, "transport.variant", "transport.receive_window_segments")
+        return Law(s.transport.variant, (*found, *_tcp(s, flow)))
     if protocol == "centaurus":
         names = ("packet", "header", "control")
         found += given(s, *(f"transport.centaurus_{name}_bytes" for name in names))
@@ -334,7 +318,7 @@ def _transport(s: Scenario, flow: FlowPlan, own: dict[str, Trait]) -> Law:
     return Law(protocol, tuple(found))
 
 
-def _tcp(s: Scenario, flow: FlowPlan, variant: str, own: dict[str, Trait]) -> Iterator[Trait]:
+def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
     """Yield what matters of TCP beside variant and window."""
     always = (
         *("mss_bytes", "initial_window_segments", "initial_ssthresh_segments"),
@@ -343,15 +327,14 @@ def _tcp(s: Scenario, flow: FlowPlan, variant: str, own: dict[str, Trait]) -> It
         *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
     )
     yield from given(s, *(f"transport.{name}" for name in always))
-    if variant == "sack":
+    if s.transport.variant == "sack":
         yield from given(s, "transport.sack_blocks")
-    if variant == "vegas":
+    if s.transport.variant == "vegas":
         names = ("alpha", "beta", "gamma", "vegas_adjustment")
         yield from given(s, *(f"transport.{name}" for name in names))
     if s.transport.delayed_ack:
         yield from given(s, "transport.ack_every_segments", "transport.ack_clock", "transport.ack_delay_s")
     if flow.reverse is not None:
         yield from given(s, "transport.piggyback")
-    (source,) = _with_own(s, own, "traffic.source")
-    if source.value == "request-reply":
+    if s.traffic.source == "request-reply":
         yield from given(s, "transport.connection_per_session")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 
 class Table(BaseModel):
@@ -29,6 +30,27 @@ def listed(default: Any, description: str, *, least: int = 0, most: int = 1000, 
     return Field(
         default, description=description, strict=False, min_length=least, max_length=most, **options
     )  # not strict: TOML and JSON have lists, a frozen table needs tuples
+
+
+def with_own_keys(
+    base: type[Table], *tables: type[Table], but: Container[str] = (), renamed: Mapping[str, str]
+) -> type[Table]:
+    """Return `base` with all keys of `tables` as well, each of which may be left out.
+
+    Args:
+        base: an entry of a list, which may have keys of these tables of its own.
+        tables: whose keys these are; no two have one of the same name.
+        but: keys that an entry cannot have of its own.
+        renamed: keys that are called otherwise in an entry.
+    """
+    own: dict[str, Any] = {}
+    for table in tables:
+        for key, field in table.model_fields.items():
+            kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+            said = f"{table.__name__.lower()}.{key} of this flow"
+            if key not in but:
+                own[renamed.get(key, key)] = (kind | None, Field(default=None, description=said))
+    return create_model(base.__name__, __base__=base, **own)
 
 
 # Kinds of numbers. The upper bounds only catch slips of the keyboard and units: they lie far beyond any

@@ -107,10 +107,12 @@ def with_files_beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     A trace or an arrival file that lies beside the scenario file is named by its full path; any other name
     stays as it is, and counts from the working directory.
     """
-    radio, traffic = data.get("radio"), data.get("traffic")
+    radio, traffic, network = (data.get(table) for table in ("radio", "traffic", "network"))
     tables = [(radio, "trace_file"), (traffic, "arrival_file")]
     links = radio.get("links", []) if isinstance(radio, dict) else []
+    flows = network.get("flows", []) if isinstance(network, dict) else []
     tables += [(link, "trace_file") for link in links] if isinstance(links, list) else []
+    tables += [(flow, "arrival_file") for flow in flows] if isinstance(flows, list) else []
     for table, key in tables:
         if not isinstance(table, dict):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -14,11 +14,11 @@ from btqueue.scenario.fields import (
     Probability,
     Seconds,
     Table,
-    Window,
     listed,
+    with_own_keys,
 )
-from btqueue.scenario.traffic import Source
-from btqueue.scenario.transport import Variant
+from btqueue.scenario.traffic import Source, Traffic
+from btqueue.scenario.transport import Transport, Variant
 
 MOST_PERIPHERALS = 7
 """Active peripherals of one piconet: the active member address has three bits, and 0 means broadcast."""
@@ -27,11 +27,8 @@ Shape = Literal["piconet", "scatternet", "chain", "custom"]
 FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
 
 
-class Flow(Table):
-    """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`.
-
-    The other keys override ``[traffic]`` and ``[transport]`` for this flow alone, in both of its directions.
-    """
+class FlowEnds(Table):
+    """Who sends to whom."""
 
     source: Name = Field(
         validation_alias="from", serialization_alias="from", description="name of the sending node"
@@ -39,14 +36,62 @@ class Flow(Table):
     target: Name = Field(
         validation_alias="to", serialization_alias="to", description="name of the receiving node"
     )
-    law: Source | None = Field(default=None, description="traffic.source of this flow")
-    load_kbps: PositiveRate | None = Field(default=None, description="traffic.load_kbps of this flow")
-    message_bytes: Bytes | None = Field(default=None, description="traffic.message_bytes of this flow")
-    variant: Variant | None = Field(default=None, description="transport.variant of this flow")
-    receive_window_segments: Window | None = Field(
-        default=None, description="transport.receive_window_segments of this flow"
+
+
+if TYPE_CHECKING:
+
+    class _WithOwnKeys(FlowEnds):
+        law: Source | None = None
+        load_kbps: float | None = None
+        message_bytes: int | None = None
+        variant: Variant | None = None
+        receive_window_segments: int | None = None
+        start_s: float | None = None
+
+else:
+    # the layers of a host take the same time for all of its flows
+    _WithOwnKeys = with_own_keys(
+        FlowEnds, Traffic, Transport, but=("tcp_delay_s", "ip_delay_s"), renamed={"source": "law"}
     )
-    start_s: Seconds | None = Field(default=None, description="traffic.start_s of this flow")
+
+
+class Flow(_WithOwnKeys):
+    """One connection from a sender to a receiver, both named as in :attr:`Network.node_names`.
+
+    The other keys are those of ``[traffic]`` (its ``source`` is called ``law`` here) and ``[transport]``, for
+    this flow alone, in both of its directions. The processing times of the hosts are no keys of a flow.
+    """
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The keys that this flow has of its own, by their names in ``[traffic]`` and ``[transport]``."""
+        values = {
+            name: value for name, value in self if value is not None and name not in ("source", "target")
+        }
+        return {"source" if name == "law" else name: value for name, value in values.items()}
+
+    def names(self, number: int) -> dict[str, str]:
+        """Return where a message finds the keys of the tables that this flow, of this number, has of its own.
+
+        Returns:
+            For `traffic.source` and the like: `network.flows[number].law` and the like.
+        """
+        tables = {name: "traffic" if name in Traffic.model_fields else "transport" for name in self.own}
+        place = f"network.flows[{number}]"
+        return {
+            f"{table}.{name}": f"{place}.{'law' if name == 'source' else name}"
+            for name, table in tables.items()
+        }
+
+    def applied_to(self, common: Any) -> Any:
+        """Return a table, ``[traffic]`` or ``[transport]``, with this flow's own keys in place of the common.
+
+        A default that follows from another key, as `header_bytes` from `protocol`, follows the flow's own.
+        """
+        kind = type(common)
+        own = {name: value for name, value in self.own.items() if name in kind.model_fields}
+        given = {name: getattr(common, name) for name in common.model_fields_set}
+        return kind(**given | own) if own else common
 
 
 class Piconet(Table):

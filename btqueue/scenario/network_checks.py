@@ -140,11 +140,5 @@ def flows(s: Scenario) -> Iterator[Problem]:
                 yield bad_value(key, name, f"a node of the network ({some})", guess=closest(name, names))
         if flow.source == flow.target:
             yield conflict(f"network.flows[{i}].to", flow.target, "a flow cannot end where it starts")
-        if flow.law == "file" and s.traffic.arrival_file is None:
-            yield conflict(f"network.flows[{i}].law", flow.law, "needs traffic.arrival_file")
-        window, start = flow.receive_window_segments, s.transport.initial_window_segments
-        if window is not None and window < start:
-            why = f"must not be smaller than transport.initial_window_segments = {start}"
-            yield conflict(f"network.flows[{i}].receive_window_segments", window, why)
     if isinstance(n.active_flows, int) and n.active_flows > len(n.flows):
         yield conflict("network.active_flows", n.active_flows, f"there are only {len(n.flows)} flows")

@@ -27,6 +27,9 @@ SYNONYMS = {
 }
 """Symbols and words of the papers for keys of the scenario."""
 
+MOST_NAMES = 14
+"""Keys of a table that a message lists."""
+
 FORMER_WORDS = {"best": "auto"}
 """Words that a key accepted once, and what they are called today."""
 
@@ -79,7 +82,9 @@ def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     if origin is tuple:
         return f"a list, each entry {allowed_values(args[0])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return "a table { " + ", ".join(key_names(annotation)) + " }"
+        names = key_names(annotation)
+        more = [] if len(names) <= MOST_NAMES else ["..."]
+        return "a table { " + ", ".join(names[:MOST_NAMES] + more) + " }"
     words = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a text"}
     text = words.get(annotation, "a value of another kind")
     return text + (_range(metadata) if annotation in (int, float) else "")
@@ -129,10 +134,26 @@ def _all_keys(root: type[BaseModel]) -> list[str]:
     ]
 
 
+def _table_of_entry(root: type[BaseModel], path: str) -> type[BaseModel] | None:
+    """Return the table that an entry of a list of tables is, as `network.flows[1]`; None for another path."""
+    if not path.endswith("]"):
+        return None
+    inside: type[BaseModel] | None = root
+    for part in path.split("."):
+        field = _field(inside, part.partition("[")[0])
+        inside = _table_inside(field.annotation) if field is not None else None
+    return inside
+
+
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and guess which one was meant."""
-    keys = _all_keys(root)
     table, _, last = key.rpartition(".")
+    if (entry := _table_of_entry(root, table)) is not None:
+        meant = closest(last, key_names(entry))
+        said = f"did you mean '{table}.{meant}'?" if meant else f"an entry is {allowed_values(entry)}"
+        text = f"unknown key {shown(key).replace(chr(34), chr(39))}: {said}"
+        return Problem(text, key=key, value=value, allowed="a known key", guess=meant and f"{table}.{meant}")
+    keys = _all_keys(root)
     same_name = [k for k in keys if k.rpartition(".")[2] == last]
     guess = (
         SYNONYMS.get(last)

@@ -12,7 +12,7 @@ from btqueue.scenario.checks import problems_between_keys
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
 from btqueue.scenario.link import FlowControl, Link
-from btqueue.scenario.network import Network
+from btqueue.scenario.network import Flow, Network
 from btqueue.scenario.overrides import merged, parse_sets
 from btqueue.scenario.polling import Polling, Voice
 from btqueue.scenario.problems import problems_of
@@ -105,6 +105,25 @@ class Scenario(Table):
             ScenarioError: if a setting cannot be read, or the result is not valid.
         """
         return self.changed(parse_sets(type(self), sets))
+
+    def of_flow(self, flow: Flow | None) -> Scenario:
+        """Return the scenario with the traffic and the transport that one flow has.
+
+        Args:
+            flow: its entry in `network.flows`; None for a flow of a pattern.
+        """
+        if flow is None or not flow.own:
+            return self
+        own = {"traffic": flow.applied_to(self.traffic), "transport": flow.applied_to(self.transport)}
+        return self.model_copy(update=own)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of all files that the scenario reads when it is run."""
+        flows = () if isinstance(self.network.flows, str) else self.network.flows
+        radios = (self.radio.trace_file, *(link.trace_file for link in self.radio.links))
+        arrivals = (self.traffic.arrival_file, *(flow.own.get("arrival_file") for flow in flows))
+        return tuple(dict.fromkeys(name for name in (*radios, *arrivals) if name is not None))
 
     def to_dict(self, *, resolved: bool = True) -> dict[str, Any]:
         """Return nested dicts of plain values, ready for TOML or JSON; unset optional keys are left out.

@@ -32,6 +32,15 @@ def always(scenario: Scenario) -> bool:
     return True
 
 
+OWN = frozenset(
+    {
+        *("traffic.source", "traffic.load_kbps", "traffic.message_bytes", "traffic.start_s"),
+        *("transport.variant", "transport.receive_window_segments"),
+    }
+)
+"""Keys of which a model of the solver lets a flow have its own, if it does not refuse them itself."""
+
+
 class Scope(NamedTuple):
     """What is covered.
 
@@ -41,12 +50,14 @@ class Scope(NamedTuple):
         further: yields what is not covered and no list of values can say.
         follows: whether the answer for a scenario is found by following packets or connections, in whole or
             in part, and not by solving queues and chains.
+        own: keys of `traffic` and `transport` of which a flow may have its own; None for all.
     """
 
     name: str
     values: Mapping[str, tuple[object, ...]]
     further: Callable[[Scenario], Iterator[Limit]]
     follows: Callable[[Scenario], bool] = never
+    own: frozenset[str] | None = OWN
 
 
 def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
@@ -60,6 +71,11 @@ def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
         for kind, allowed in scope.values.items()
         for one in (traits if is_trait(kind) else given(scenario, kind))
         if one.kind == kind and one.value not in allowed
+    ]
+    found += [
+        Limit(one.key, one.value, "one value for all flows", lacks)
+        for one, lacks in traits.items()
+        if scope.own is not None and one.kind not in scope.own and one.key.startswith("network.flows[")
     ]
     for limit in scope.further(scenario):
         there = [one for one in traits if one.kind == limit.key]

@@ -235,14 +235,14 @@ def _bridges(piconets: Iterable[PiconetPlan]) -> tuple[BridgePlan, ...]:
 
 def _flows(scenario: Scenario, number: Mapping[str, int]) -> tuple[FlowPlan, ...]:
     """Return the active flows, then their reverse flows in the same order."""
-    network, traffic = scenario.network, scenario.traffic
+    network = scenario.network
     flows = flows_of(network)
     if isinstance(network.active_flows, int):
         flows = flows[: network.active_flows]
     specs = [flow if not isinstance(network.flows, str) else None for flow in flows]
     ends = [(number[flow.source], number[flow.target]) for flow in flows]
-    laws = [flow.law or traffic.source for flow in flows]
-    two_way = [i for i, law in enumerate(laws) if traffic.two_way or law == "request-reply"]
+    sources = [scenario.of_flow(flow).traffic for flow in flows]
+    two_way = [i for i, own in enumerate(sources) if own.two_way or own.source == "request-reply"]
     reverse_of = {i: len(ends) + place for place, i in enumerate(two_way)}
     forth = [FlowPlan(source, target, reverse_of.get(i), specs[i]) for i, (source, target) in enumerate(ends)]
     back = [FlowPlan(ends[i][1], ends[i][0], i, specs[i]) for i in two_way]

@@ -22,7 +22,7 @@ def _unsimulated(s: Scenario) -> Iterator[Limit]:
             yield Limit("network.piconet_list", name, available)
 
 
-SIMULATOR = Scope("the simulator", {}, _unsimulated)
+SIMULATOR = Scope("the simulator", {}, _unsimulated, own=None)
 
 
 def require_simulated(scenario: Scenario) -> None:

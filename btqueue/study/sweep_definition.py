@@ -64,8 +64,7 @@ def _points(points: Points) -> dict[str, Any]:
 
 def _files(scenario: Scenario, points: Points) -> dict[str, str]:
     """Return the digest of each file that the scenario or a point names, if it can be read."""
-    names = {scenario.radio.trace_file, scenario.traffic.arrival_file}
-    names |= {link.trace_file for link in scenario.radio.links}
+    names = set(scenario.files)
     for key in ("radio.trace_file", "traffic.arrival_file"):
         if key in points.keys:
             names |= {points[number][key] for number in range(len(points))}

@@ -16,8 +16,9 @@ import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.models import MODELS, model_of
-from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario import Flow, NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
+from btqueue.scenario.scope import OWN
 from btqueue.scenario.traffic import LoadStep
 
 ACCESS_POINT = {
@@ -246,7 +247,11 @@ class Key(NamedTuple):
 
 
 def keys() -> Iterator[Key]:
-    """Yield every key that a scenario can have."""
+    """Yield every key that a scenario can have; of a flow's own, those that a model may know (`scope.OWN`).
+
+    All others are refused by name (`test_keys_of_flows`).
+    """
+    known = {"from", "to", "source", "target", "law", *(key.partition(".")[2] for key in OWN)}
     for table, field in Scenario.model_fields.items():
         kind = field.annotation
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
@@ -256,6 +261,8 @@ def keys() -> Iterator[Key]:
             yield Key(f"{table}.{key}", own.annotation)
             for entry in _entries(own.annotation):
                 for inner, deepest in entry.model_fields.items():
+                    if entry is Flow and inner not in known:
+                        continue
                     yield Key(f"{table}.{key}[].{inner}", deepest.annotation)
 
 

@@ -13,7 +13,7 @@ from scenario_strategy import dictionaries
 import btqueue as bt
 from btqueue.network.models import MODELS, distance
 from btqueue.scenario import Problem, Scenario, ScenarioError, list_models
-from btqueue.scenario.description import OWN, description
+from btqueue.scenario.description import description
 from btqueue.scenario.scope import Scope, problems_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -32,8 +32,9 @@ def closest(scenario: Scenario) -> tuple[Scope, list[Problem]]:
 
 def kind_of(key: str) -> str:
     """Return the key of the table that a key of a flow stands for, or the key itself."""
-    own = {name: kind for kind, name in OWN.items()}
-    return own.get(key.partition("].")[2], key) if key.startswith("network.flows[") else key
+    name = {"law": "source"}.get(key.partition("].")[2], key.partition("].")[2])
+    tables = [table for table in ("traffic", "transport") if f"{table}.{name}" in TYPES]
+    return f"{tables[0]}.{name}" if key.startswith("network.flows[") and tables else key
 
 
 def others(scenario: Scenario, key: str, values: Iterable[Any]) -> list[Scenario]:

@@ -70,21 +70,23 @@ def not_followed(s: Scenario) -> Iterator[Limit]:
 
 def _messages(s: Scenario) -> Iterator[Limit]:
     """Yield messages of very many segments, and interrupted Bernoulli sources that do not exist."""
-    flows, traffic = flows_of(s.network), s.traffic
-    laws = {flow.law or traffic.source for flow in flows}
+    own = [s.of_flow(flow).traffic for flow in flows_of(s.network)]
+    sessions = [traffic for traffic in own if traffic.source == "request-reply"]
+    others = [traffic for traffic in own if traffic.source != "request-reply"]
     sizes = {
-        "message_bytes": max(flow.message_bytes or traffic.message_bytes for flow in flows),
-        **{f"{name}_bytes": getattr(traffic, f"{name}_bytes") for name in ("request", "reply", "goodbye")},
+        "message_bytes": [traffic.message_bytes for traffic in others],
+        **{
+            f"{name}_bytes": [getattr(traffic, f"{name}_bytes") for traffic in sessions]
+            for name in ("request", "reply", "goodbye")
+        },
     }
-    for key, size in sizes.items():
-        used = "request-reply" in laws if key != "message_bytes" else laws != {"request-reply"}
-        if used and size > MOST_SEGMENTS * s.transport.mss_bytes:
+    for key, found in sizes.items():
+        if (size := max(found, default=0)) > MOST_SEGMENTS * s.transport.mss_bytes:
             yield Limit(f"traffic.{key}", size, f"at most {MOST_SEGMENTS:,} segments of transport.mss_bytes")
-    for flow in flows:
-        if (flow.law or traffic.source) != "ibp":
+    for traffic in others:
+        if traffic.source != "ibp":
             continue
-        bits = (flow.message_bytes or traffic.message_bytes) * 8
-        rate = (flow.load_kbps or traffic.load_kbps) * 0.625 / bits
+        rate = traffic.load_kbps * 0.625 / (traffic.message_bytes * 8)
         if rate >= 1.0:
             yield Limit("traffic.load_kbps", traffic.load_kbps, "less than a message a slot of an ibp source")
         elif traffic.scv < (1.0 - rate) * abs(1.0 - 2.0 * rate) * (1.0 - 1e-12):

@@ -52,7 +52,7 @@ def warnings(found: Followed) -> list[str]:
             f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
         )
     warmup_s = found.plan.scenario.run.warmup_s
-    latest_s = max(spec.start_s for spec in found.plan.specs)
+    latest_s = max(spec.traffic.start_s for spec in found.plan.specs)
     if warmup_s != "auto" and latest_s > warmup_s:
         warned.append(
             f"traffic.start_s: a flow begins after {latest_s:g} s, later than run.warmup_s ends; this is the "
@@ -89,8 +89,8 @@ def metrics_of(found: Followed) -> dict[str, Any]:
 
     goodput = total("delivered_bytes") * 8e-3 / seconds
     load, scale = goodput.copy(), np.ones(len(goodput))
-    offers = [spec.law in ("poisson", "ibp", "periodic") for spec in found.plan.specs]
-    offered = np.array([spec.load_kbps for spec in found.plan.specs])
+    offers = [spec.traffic.source in ("poisson", "ibp", "periodic") for spec in found.plan.specs]
+    offered = np.array([spec.traffic.load_kbps for spec in found.plan.specs])
     known = np.array(offers) & found.carried()
     load[known] = offered[known]
     load[offers] = np.minimum(load[offers], offered[offers])

@@ -1,7 +1,7 @@
 """A scenario as the arrays of a network at rest (`followed.world`)."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from btqueue.network.followed.world import (
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.traffic import Traffic
+from btqueue.scenario.transport import Transport
 
 NEVER = 1e15
 """Slots after which nothing happens."""
@@ -69,34 +71,11 @@ LAWS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FlowSpec:
-    """What a flow sends, and how: the scenario's tables, changed by what the flow itself says."""
+class Spec(NamedTuple):
+    """What a flow sends, and how."""
 
-    law: str
-    load_kbps: float
-    message_bytes: int
-    variant: str
-    receive_window_segments: int
-    start_s: float
-
-
-def spec_of(scenario: Scenario, flow: FlowPlan) -> FlowSpec:
-    """Return what a flow sends, and how."""
-    traffic, transport = scenario.traffic, scenario.transport
-
-    def own(name: str, common: object) -> object:
-        value = getattr(flow.spec, name, None)
-        return common if value is None else value
-
-    return FlowSpec(
-        str(own("law", traffic.source)),
-        float(str(own("load_kbps", traffic.load_kbps))),
-        int(str(own("message_bytes", traffic.message_bytes))),
-        str(own("variant", transport.variant)),
-        int(str(own("receive_window_segments", transport.receive_window_segments))),
-        float(str(own("start_s", traffic.start_s))),
-    )
+    traffic: Traffic
+    transport: Transport
 
 
 def slots(seconds: float) -> float:
@@ -119,7 +98,7 @@ class Plan:
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario that is covered (`followed.covers`)."""
         self.scenario, self.topology = scenario, topology(scenario)
-        self.specs = [spec_of(scenario, flow) for flow in self.topology.flows]
+        self.specs = [self._spec(flow) for flow in self.topology.flows]
         self._layouts: dict[int, int] = {}
         self._layout_rows: list[tuple[int, int, int, int, int]] = []
         self._piece_rows: list[tuple[int, int, int, int]] = []
@@ -133,6 +112,10 @@ class Plan:
         self.kind_of = self._kinds()
         self.random, self.phases = self._chance()
 
+    def _spec(self, flow: FlowPlan) -> Spec:
+        own = self.scenario.of_flow(flow.spec)
+        return Spec(own.traffic, own.transport)
+
     def world(self, seed: int) -> World:
         """Return the network at rest; connections begin as the scenario says.
 
@@ -141,8 +124,8 @@ class Plan:
         """
         scenario = self.scenario
         chance = np.random.default_rng(seed)
-        width = 1 << (max(spec.receive_window_segments for spec in self.specs)).bit_length()
-        burst = 2 * max(spec.receive_window_segments for spec in self.specs) + 8
+        width = 1 << (max(spec.transport.receive_window_segments for spec in self.specs)).bit_length()
+        burst = 2 * max(spec.transport.receive_window_segments for spec in self.specs) + 8
         flows = self._flows(chance)
         layouts = records(len(self._layout_rows), LAYOUT)
         for name, column in zip(LAYOUT.names or (), zip(*self._layout_rows, strict=True), strict=True):
@@ -233,7 +216,8 @@ class Plan:
             own["ack_layout"] = ack
             own["source"], own["target"] = flow.source, flow.target
             own["forth"], own["back"] = self._starts[number]
-            own["variant"], own["window"] = VARIANTS[spec.variant], spec.receive_window_segments
+            own["variant"] = VARIANTS[spec.transport.variant]
+            own["window"] = spec.transport.receive_window_segments
             self._application(own, number, spec, flow, sizes, chance)
         rows["cwnd"], rows["ssthresh"] = t.initial_window_segments, t.initial_ssthresh_segments
         rows["rto"], rows["min_rto"] = slots(t.initial_rto_s), slots(t.min_rto_s)
@@ -250,11 +234,11 @@ class Plan:
         rows["tick_phase"] = chance.random(len(rows)) * slots(t.ack_delay_s)
         return rows
 
-    def _messages(self, number: int, spec: FlowSpec) -> list[int]:
+    def _messages(self, number: int, spec: Spec) -> list[int]:
         """Return the sizes of the messages of a flow, in turn."""
         traffic, flow = self.scenario.traffic, self.topology.flows[number]
-        if spec.law != "request-reply":
-            return [spec.message_bytes]
+        if spec.traffic.source != "request-reply":
+            return [spec.traffic.message_bytes]
         if flow.reverse is not None and flow.reverse < number:
             return [traffic.reply_bytes]
         return [traffic.request_bytes, *([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])]
@@ -263,7 +247,7 @@ class Plan:
         self,
         own: np.record,
         number: int,
-        spec: FlowSpec,
+        spec: Spec,
         flow: FlowPlan,
         sizes: list[int],
         chance: np.random.Generator,
@@ -272,9 +256,9 @@ class Plan:
         own["client"] = NONE
         own["due"] = own["message"] = NEVER
         own["message_segments"] = len(cut_of(sizes[0], mss))
-        start = slots(spec.start_s)
+        start = slots(spec.traffic.start_s)
         own["start"] = start
-        if spec.law == "request-reply":
+        if spec.traffic.source == "request-reply":
             assert flow.reverse is not None
             own["client"], own["server"] = min(number, flow.reverse), max(number, flow.reverse)
             own["law"] = sources.CLIENT if number < flow.reverse else sources.SERVER
@@ -284,17 +268,17 @@ class Plan:
             )
             own["pause"] = slots(traffic.pause_s)
             return
-        own["law"] = LAWS[spec.law]
-        if spec.law == "greedy":
+        own["law"] = LAWS[spec.traffic.source]
+        if spec.traffic.source == "greedy":
             own["message"] = start
             return
-        gap = spec.message_bytes * 8 / (spec.load_kbps * 1000) / SLOT_S
+        gap = spec.traffic.message_bytes * 8 / (spec.traffic.load_kbps * 1000) / SLOT_S
         own["gap"] = gap
-        if spec.law == "ibp":
+        if spec.traffic.source == "ibp":
             own["leave_active"], own["leave_idle"] = bernoulli(1.0 / gap, traffic.scv)
         first = {"poisson": -math.log(1.0 - chance.random()), "ibp": -math.log(1.0 - chance.random())}
         aligned = 0.0 if traffic.phase == "aligned" else chance.random()
-        own["message"] = start + gap * first.get(spec.law, aligned)
+        own["message"] = start + gap * first.get(spec.traffic.source, aligned)
 
     # ------------------------------------------------------------------------------------- ports and routes
 
@@ -545,7 +529,7 @@ class Plan:
             ways = [self._key(self.topology.route(a, b)) for a, b in (
                 (flow.source, flow.target), (flow.target, flow.source)
             )]  # fmt: skip
-            role = 0 if spec.law != "request-reply" else 1 + (flow.reverse or flow.source < 0)
+            role = 0 if spec.traffic.source != "request-reply" else 1 + (flow.reverse or flow.source < 0)
             found.append(numbers.setdefault((spec, role, *ways, *beside), len(numbers)))
         return found
 
@@ -566,7 +550,7 @@ class Plan:
 
     def _chance(self) -> tuple[bool, bool]:
         """Return whether anything is left to chance while connections are followed, or only at first."""
-        s, laws = self.scenario, {spec.law for spec in self.specs}
+        s, laws = self.scenario, {spec.traffic.source for spec in self.specs}
         ports = self.ports[sorted(set(self.routes.tolist()) - {NONE})]
         always = (
             bool({"poisson", "ibp"} & laws)

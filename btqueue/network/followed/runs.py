@@ -101,7 +101,7 @@ class Run:
             if flow.law != SERVER:
                 flow.due = flow.start if flow.law == CLIENT else flow.message
                 schedule(self.world, flow.due, MESSAGE, number)
-        windows = [spec.receive_window_segments for spec in self.plan.specs]
+        windows = [spec.transport.receive_window_segments for spec in self.plan.specs]
         usual = max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows))
         self.play(usual if self.settling is None else self.settling, slots(LONGEST_S))
         self.looks.append(self.look())

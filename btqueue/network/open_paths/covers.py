@@ -67,8 +67,7 @@ def not_open_paths(s: Scenario) -> Iterator[Limit]:
     for flow in plan.flows:
         if not segments_of(s, flow).alike:
             available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, or a multiple of it"
-            size = (flow.spec and flow.spec.message_bytes) or s.traffic.message_bytes
-            yield Limit("traffic.message_bytes", size, available)
+            yield Limit("traffic.message_bytes", s.of_flow(flow.spec).traffic.message_bytes, available)
             return
     if used and given_up(s):
         yield Limit("link.arq", s.link.arq, '"unlimited" on a radio with errors')

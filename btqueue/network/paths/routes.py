@@ -216,7 +216,6 @@ def _way(
     gathered = min(every, 1 + int(transport.ack_delay_s / service.max()), window)
     if gathered < every:
         service, use = _services(scenario, plan, route, sizes, shares, gathered, air, resources)
-    variant = flow.spec and flow.spec.variant
     base = float(
         shares @ [_lone_s(scenario, plan, route, size, air, at_once=window >= every) for size in sizes]
     )
@@ -226,7 +225,7 @@ def _way(
     way = Way(
         kilobits=sent.kilobits / sent.number,
         window=window,
-        variant=variant or transport.variant,
+        variant=scenario.of_flow(flow.spec).transport.variant,
         base_s=base + scenario.run.jitter_s + (transport.ack_delay_s if window < every else 0.0),
         service_s=service,
         places=np.minimum(places, packets),

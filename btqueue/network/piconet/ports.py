@@ -216,18 +216,14 @@ def _slot_s(scenario: Scenario) -> float:
 
 
 def _sender(scenario: Scenario, piconet: PiconetPlan, flow: FlowPlan) -> Sender:
-    own, traffic = flow.spec, scenario.traffic
+    own = scenario.of_flow(flow.spec)
+    traffic, transport = own.traffic, own.transport
     ends = ((flow.source, UP), (flow.target, DOWN))
     data = tuple(Port(piconet.members.index(node), way) for node, way in ends if node != piconet.central)
-    source, load, transport = traffic.source, traffic.load_kbps, scenario.transport
-    window, variant = transport.receive_window_segments, transport.variant
-    if own is not None:
-        source, load = own.law or source, own.load_kbps or load
-        window, variant = own.receive_window_segments or window, own.variant or variant
-    rate = float("inf") if source == "greedy" else load * 1000 / (8 * traffic.message_bytes)
-    return Sender(
-        data, rate, own is not None and own.load_kbps is not None, source, window, variant == "vegas"
-    )
+    source, window = traffic.source, transport.receive_window_segments
+    rate = float("inf") if source == "greedy" else traffic.load_kbps * 1000 / (8 * traffic.message_bytes)
+    own_load = flow.spec is not None and flow.spec.load_kbps is not None
+    return Sender(data, rate, own_load, source, window, transport.variant == "vegas")
 
 
 def _fading(scenario: Scenario, stations: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.scenario.bounds import window_of
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 from btqueue.scenario.topology import Hop, Topology, topology
@@ -120,8 +121,7 @@ def _uncovered_transport(
             yield Limit(key, getattr(s.traffic, name), available)
     # What may be in a buffer at once: a message and what goes with it, or what the window lets out, twice.
     largest = max(count.values()) + count["traffic.goodbye_bytes"]
-    own = plan.flows[0].spec
-    window = (own and own.receive_window_segments) or s.transport.receive_window_segments
+    window = window_of(s, plan.flows[0])
     need = largest + 3 if centaurus else 2 * min(window, largest) + 1
     if not centaurus and s.transport.delayed_ack and s.transport.ack_every_segments > MOST_SEGMENTS_OF_AN_ACK:
         available = f"at most {MOST_SEGMENTS_OF_AN_ACK}"

@@ -120,36 +120,6 @@ class Flows(NamedTuple):
     ring: int
 
 
-class FlowSpec(NamedTuple):
-    """What one flow sends and how: the scenario's tables, changed by what the flow itself says."""
-
-    law: str
-    load_kbps: float
-    message_bytes: int
-    variant: str
-    window: int
-    start_s: float
-
-
-def spec_of(scenario: Scenario, own: object | None) -> FlowSpec:
-    """Return the traffic and transport of a flow; `own` is its entry in `network.flows`, if it has one."""
-    traffic, transport = scenario.traffic, scenario.transport
-    common = {
-        "law": traffic.source,
-        "load_kbps": traffic.load_kbps,
-        "message_bytes": traffic.message_bytes,
-        "variant": transport.variant,
-        "receive_window_segments": transport.receive_window_segments,
-        "start_s": traffic.start_s,
-    }
-    return FlowSpec(
-        *(
-            value if own is None or getattr(own, name, None) is None else getattr(own, name)
-            for name, value in common.items()
-        )
-    )
-
-
 def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
 
@@ -167,7 +137,7 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
         ring_length(scenario, plan),
     )
     for index, flow in enumerate(plan.flows):
-        spec = spec_of(scenario, flow.spec)
+        own = scenario.of_flow(flow.spec)
         conn = flows.connections.add(
             source=flow.source,
             destination=flow.target,
@@ -177,12 +147,12 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
             message_tail=NOTHING,
             message_undelivered=NOTHING,
             session=NOTHING,
-            start_at=nanoseconds(spec.start_s),
-            **sender_fields(scenario, spec),
-            **receiver_fields(scenario, flow.reverse is not None),
+            start_at=nanoseconds(own.traffic.start_s),
+            **sender_fields(own),
+            **receiver_fields(own, flow.reverse is not None),
         )
         assert conn == index
-        flows.connections[conn].update(application_fields(scenario, spec, flow.reverse, index, flows))
+        flows.connections[conn].update(application_fields(own, flow.reverse, index, flows))
     return flows
 
 
@@ -203,32 +173,38 @@ def add_flow_timers(flows: Flows, timers: Timers) -> None:
 
 def ring_length(scenario: Scenario, plan: Topology) -> int:
     """Return how many segments each flow remembers: a power of two beyond the largest window."""
-    largest = max(spec_of(scenario, flow.spec).window for flow in plan.flows)
-    if scenario.transport.protocol == "centaurus":
-        traffic = scenario.traffic
-        sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-        largest = max(largest, math.ceil(max(sizes) / scenario.transport.centaurus_packet_bytes))
-    return max(LEAST_RING, 1 << largest.bit_length())
+    return max(
+        LEAST_RING, *(1 << _in_flight(scenario.of_flow(flow.spec)).bit_length() for flow in plan.flows)
+    )
 
 
-def sender_fields(scenario: Scenario, spec: FlowSpec) -> dict[str, object]:
+def _in_flight(scenario: Scenario) -> int:
+    """Return the most segments that may be unanswered at once."""
+    traffic, transport = scenario.traffic, scenario.transport
+    if transport.protocol != "centaurus":
+        return transport.receive_window_segments
+    sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
+    return max(transport.receive_window_segments, math.ceil(max(sizes) / transport.centaurus_packet_bytes))
+
+
+def sender_fields(scenario: Scenario) -> dict[str, object]:
     """Return the fields of the sender's half of a connection."""
     transport = scenario.transport
     return {
         "protocol": PROTOCOLS[transport.protocol],
-        "variant": VARIANTS[spec.variant],
+        "variant": VARIANTS[transport.variant],
         "open": not transport.handshake,
         "cwnd": transport.initial_window_segments,
         "initial_window": transport.initial_window_segments,
         "ssthresh": transport.initial_ssthresh_segments,
         "initial_ssthresh": transport.initial_ssthresh_segments,
-        "rwnd": spec.window,
+        "rwnd": transport.receive_window_segments,
         "send_buffer": transport.send_buffer_segments or 0,
         "recover": NOTHING,
         "limited_transmit": transport.limited_transmit,
         "window_limited_growth": transport.window_limited_growth,
         "hold_ssthresh": transport.hold_ssthresh,
-        "sack": spec.variant == "sack",
+        "sack": transport.variant == "sack",
         "sack_blocks": transport.sack_blocks,
         "rate_reduction": transport.rate_reduction,
         "high_sacked": NOTHING,
@@ -302,31 +278,31 @@ def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[s
 
 
 def application_fields(
-    scenario: Scenario, spec: FlowSpec, reverse: int | None, index: int, flows: Flows
+    scenario: Scenario, reverse: int | None, index: int, flows: Flows
 ) -> dict[str, object]:
     """Return the fields of the application of a flow, and lay out the segments that it writes."""
-    small, header = control_bytes(scenario)
+    traffic, (small, header) = scenario.traffic, control_bytes(scenario)
     fields: dict[str, object] = {
-        "application": APPLICATIONS[spec.law],
+        "application": APPLICATIONS[traffic.source],
         "control_layout": NOTHING,
     }
     if scenario.transport.protocol != "none":  # else nothing is acknowledged
         fields["control_layout"] = flows.layouts.of(small, header)
-    if spec.law == "request-reply":
+    if traffic.source == "request-reply":
         assert reverse is not None
         return fields | session_fields(scenario, reverse, index, flows)
-    if spec.law == "file":
+    if traffic.source == "file":
         return fields | file_fields(scenario, flows)
-    fields |= add_pattern(flows, scenario, [spec.message_bytes])
-    fields["message_segments"] = len(pieces_of(scenario, spec.message_bytes))
-    if spec.law == "greedy":
+    fields |= add_pattern(flows, scenario, [traffic.message_bytes])
+    fields["message_segments"] = len(pieces_of(scenario, traffic.message_bytes))
+    if traffic.source == "greedy":
         return fields
-    bits = spec.message_bytes * 8
-    fields["mean_gap"] = bits / (spec.load_kbps * 1000) * SECOND
-    fields["aligned_phase"] = scenario.traffic.phase == "aligned"
-    steps = scenario.traffic.load_schedule
-    if spec.law == "ibp":
-        leave_active, leave_idle = leave_probabilities(scenario, spec.load_kbps, bits)
+    bits = traffic.message_bytes * 8
+    fields["mean_gap"] = bits / (traffic.load_kbps * 1000) * SECOND
+    fields["aligned_phase"] = traffic.phase == "aligned"
+    steps = traffic.load_schedule
+    if traffic.source == "ibp":
+        leave_active, leave_idle = leave_probabilities(scenario, traffic.load_kbps, bits)
         fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
         for step in steps:
             leave_probabilities(scenario, step.load_kbps, bits)  # there has to be one for each load

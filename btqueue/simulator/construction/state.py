@@ -87,9 +87,7 @@ def network_of(scenario: Scenario) -> State:
 
 def empty_network(scenario: Scenario) -> EmptyNetwork:
     """Return the network, from memory if neither the scenario nor a file that it names has changed."""
-    names = [scenario.radio.trace_file, scenario.traffic.arrival_file]
-    names += [link.trace_file for link in scenario.radio.links]
-    files = tuple((name, modified_at(name)) for name in names if name is not None)
+    files = tuple((name, modified_at(name)) for name in scenario.files)
     return keep(cast(Any, scenario), files)  # frozen models are hashable, though a type checker cannot know
 
 

@@ -8,6 +8,7 @@ import xarray as xr
 from scipy import special
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.topology import topology
 
 LARGEST_AUTOCORRELATION = 0.2
 """Of neighbouring batches; by chance, one series in ten of 30 independent values has more."""
@@ -87,9 +88,8 @@ def doubts(
 
 def has_phases(scenario: Scenario) -> bool:
     """Whether replications differ for ever, and should: periodic sources keep the phase that was drawn."""
-    traffic, flows = scenario.traffic, scenario.network.flows
-    laws = {traffic.source} if isinstance(flows, str) else {flow.law or traffic.source for flow in flows}
-    return "periodic" in laws and traffic.phase == "random"
+    sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
+    return any(own.source == "periodic" and own.phase == "random" for own in sources)
 
 
 def without_randomness(dataset: xr.Dataset, *, random: bool) -> str:

@@ -10,7 +10,6 @@ from btqueue.scenario.metrics import describe
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
-from btqueue.simulator.construction.flows import spec_of
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.nodes import QUEUE_KINDS
@@ -162,11 +161,16 @@ def warnings_of_growth(
 
 def message_bits(scenario: Scenario) -> np.ndarray:
     """Return the mean size of a message of each flow (bits), shape (flows,)."""
-    specs = [spec_of(scenario, flow.spec) for flow in topology(scenario).flows]
-    recorded = 0.0
-    if any(spec.law == "file" for spec in specs):
-        recorded = float(np.mean(read_arrivals(scenario.traffic.arrival_file or "")[1]))
-    return np.array([8.0 * (recorded if spec.law == "file" else spec.message_bytes) for spec in specs])
+    sources = [scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows]
+    recorded = {
+        name: float(np.mean(read_arrivals(name)[1]))
+        for name in {own.arrival_file for own in sources if own.source == "file"}
+        if name is not None
+    }
+    sizes = [
+        recorded[own.arrival_file or ""] if own.source == "file" else own.message_bytes for own in sources
+    ]
+    return 8.0 * np.array(sizes)
 
 
 def coordinates(measured: list[Replication], scenario: Scenario, kinds: list[int]) -> dict[str, Any]:
