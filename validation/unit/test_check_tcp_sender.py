@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.study.check.tcp_sender import WRAP, Packet, SenderLog, SenderObserver
+from btqueue.study.check.tcp_packets import Packet
+from btqueue.study.check.tcp_sender import WRAP, SenderLog, SenderObserver
 
 A, B = (b"\n\0\0\1", 1000), (b"\n\0\0\2", 2000)
 SIZE = 100
@@ -51,10 +52,11 @@ def test_three_duplicates_answered_at_once_are_a_fast_retransmit():
     assert log.timeouts == []
 
 
-def test_two_duplicates_are_not_enough():
+def test_an_early_retransmit_is_no_timeout():
+    # RFC 5827 and RFC 8985 wait for fewer than three duplicates; a first timer takes 1 s
     sent = [data(0.01 * number, number) for number in range(5)]
     log = followed(*sent, ack(0.3, 0), ack(0.31, 0), data(0.311, 0))
-    assert (log.fast_retransmits, log.timeouts) == ([], [0.311])
+    assert (log.fast_retransmits, log.timeouts) == ([0.311], [])
 
 
 def test_the_answer_to_a_partial_acknowledgement_is_neither():
@@ -84,3 +86,83 @@ def test_sequence_numbers_may_wrap_around(first):
 def test_at_a_receiver_data_is_answered_at_once():
     log = followed(data(0.1, 0), ack(0.1001, 1), data(0.5, 1), ack(0.5001, 2))
     assert not log.near
+
+
+def selected(time: float, number: int, *blocks: tuple[int, int]) -> Packet:
+    return ack(time, number)._replace(blocks=tuple((SIZE * a, SIZE * b) for a, b in blocks))
+
+
+OPENING = (
+    Packet(-0.1, A, B, WRAP - 1, 0, False, True, 0, selective=True),
+    Packet(0.0, B, A, 0, 0, True, True, 0, selective=True),
+)
+"""Round trip 0.1 s; both ends permit selective acknowledgements."""
+
+
+def test_the_last_of_several_segments_is_probed():
+    sent = [data(0, number) for number in range(3)]
+    log = followed(*OPENING, *sent, data(0.2, 2), selected(0.3, 0, (2, 3)), data(0.301, 0), ack(0.4, 3))
+    assert (log.probes, log.timeouts, log.fast_retransmits) == ([0.2], [], [0.301])
+
+
+def test_a_single_segment_is_probed_by_a_sender_with_short_timers_unless_it_lets_several_wait():
+    alone = data(0, 0), data(0.4, 0), ack(0.5, 1)
+    assert followed(*OPENING, *alone).probes == [0.4]
+    assert followed(*alone).timeouts == [] == followed(*alone).probes  # too early for a first timeout of 1 s
+    late = data(0, 0), data(1.2, 0), ack(1.3, 1)
+    assert followed(*OPENING, *late).timeouts == [1.2]
+    waited = data(1, 1), data(1, 2), data(1.4, 1), ack(1.5, 3)
+    assert followed(*OPENING, *alone, *waited).timeouts == [0.4, 1.4]
+
+
+def test_a_timer_that_doubles_after_a_single_segment_was_no_probe():
+    def waits(*times: float) -> SenderLog:
+        return followed(*OPENING, data(0, 0), *(data(time, 0) for time in times), ack(9, 1))
+
+    assert waits(0.4, 1.2, 2.8).timeouts == [0.4, 1.2, 2.8]
+    assert (waits(0.4, 0.8, 1.6).probes, waits(0.4, 0.8, 1.6).timeouts) == ([0.4], [0.8, 1.6])
+
+
+def test_one_selective_acknowledgement_may_begin_a_recovery_that_a_timer_of_reordering_delays():
+    # RACK (RFC 8985): 20 ms of silence after the selective acknowledgement, far less than a timeout
+    sent = [data(0.01 * number, number) for number in range(4)]
+    log = followed(*OPENING, *sent, selected(0.11, 0, (1, 2)), data(0.13, 0), ack(0.3, 4))
+    assert (log.fast_retransmits, log.timeouts) == ([0.13], [])
+
+
+def test_a_repair_lost_again_and_again_times_out_though_duplicates_arrive():
+    sent = [data(0.01 * number, number) for number in range(40)]
+    duplicates = [ack(0.1 + 0.02 * number, 0) for number in range(40)]
+    stream = sorted([*sent, *duplicates, data(0.141, 0), data(0.801, 0)], key=lambda packet: packet.time)
+    log = followed(OPENING[0]._replace(selective=False), OPENING[1]._replace(selective=False), *stream)
+    assert (log.fast_retransmits, log.timeouts) == ([0.141], [0.801])
+
+
+def test_repairs_in_the_slow_start_after_a_timeout_are_neither():
+    sent = [data(0, number) for number in range(4)]
+    repairs = (
+        ack(1.1, 1),
+        data(1.101, 1),
+        data(1.102, 2),
+        ack(1.2, 2),
+        ack(1.3, 3),
+        data(1.301, 3),
+        ack(1.4, 4),
+    )
+    log = followed(*OPENING, *sent, data(1.0, 0), *repairs)
+    assert (log.timeouts, log.fast_retransmits) == ([1.0], [])
+    assert len(log.retransmissions) == 4
+
+
+def test_what_a_capture_has_out_of_order_was_not_sent_twice():
+    log = followed(data(0, 0), data(0.002, 2), data(0.0021, 1), ack(0.1, 3))
+    assert log.retransmissions == [] and log.unseen_bytes == 0
+    gap = followed(data(0, 0), data(0.002, 2), ack(0.1, 3))
+    assert gap.unseen_bytes == SIZE
+
+
+def test_a_piece_for_the_device_to_cut_counts_as_its_segments():
+    opening = [one._replace(mss=SIZE) for one in OPENING]
+    piece = Packet(0, A, B, 0, 1, True, False, 3 * SIZE)
+    log = followed(*opening, piece, piece._replace(time=2.0), ack(2.1, 3))
+    assert (len(log.retransmissions), log.timeouts) == (3, [2.0])

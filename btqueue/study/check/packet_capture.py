@@ -1,4 +1,4 @@
-"""Results from packets: pcap and pcapng files, read with dpkt.
+"""Results from the packets of pcap and pcapng files.
 
 The capture must stand at one host. Of the flows that this host sends come goodput, throughput, round trips,
 retransmissions, timeouts and fast retransmits (`tcp_sender`); of those that it only receives, the goodput.
@@ -7,19 +7,18 @@ retransmissions, timeouts and fast retransmits (`tcp_sender`); of those that it 
 from __future__ import annotations
 
 import math
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.traces.extras import require
+from btqueue.study.check.capture_files import frames
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
-from btqueue.study.check.tcp_sender import End, Packet, SenderLog, SenderObserver
+from btqueue.study.check.tcp_packets import End, Malformed, Packet, tcp_packet
+from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 REACTION_S = 0.005
 """Longest time that a host takes to answer an acknowledgement, besides the delays of the scenario."""
@@ -27,9 +26,6 @@ SIMULATED_CLOCK_S = 1e7
 """Time stamps below this are times since the start of a simulation, not since 1970."""
 STEPS = 200
 """Values in the series of the goodput."""
-ETHERNET, PPP, NULL, COOKED, RAW = 1, 9, 0, 113, (12, 14, 101, 228, 229)
-LONGEST_PACKET, LONGEST_BLOCK = 2**18, 2**24
-"""Bytes; beyond that libpcap takes the length of a packet, or of a block of pcapng, for damaged."""
 MOST_BACK_S = 1.0
 """Stamps may be out of order by so much, if several cores took the packets."""
 LEAST_SHARE = 0.05
@@ -48,10 +44,9 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
 
     Raises:
         BadResults: the file is damaged or empty, or no TCP flow in it carries data.
-        MissingPackage: dpkt is not installed.
     """
     notes: list[str] = []
-    packets = list(_packets(path, notes))
+    packets = list(captured_packets(path, notes))
     if not packets:
         raise BadResults(f"{path.name}: has no TCP packets")
     clock = packets[0].time if packets[0].time > SIMULATED_CLOCK_S else 0.0
@@ -65,6 +60,10 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     found = [_measures(log, begin, end, near=bool(near)) for log in chosen]
     names = [name for name in found[0] if all(name in one for one in found)]
     quantities = {name: Quantity(name, float(np.mean([one[name] for one in found]))) for name in names}
+    if probes := sum(begin < time <= end for log in near for time in log.probes):
+        notes.append(f"{probes} tail loss probes (RFC 8985) are retransmissions, and no timeouts")
+    if unseen := sum(log.unseen_bytes for log in chosen):
+        notes.append(f"{unseen} acknowledged bytes are not in the capture, which has missed packets")
     if not near:
         notes.append("captured at the receiver: only the goodput can be told")
     return ForeignResults(
@@ -80,148 +79,29 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
     )
 
 
-class _CutOff(Exception):
-    """A file ends in the middle of a packet."""
-
-
-class _Capture:
-    """A file whose end and lengths are watched.
-
-    dpkt takes half a packet for a whole one, and any length for true. It reads the header of a packet and the
-    packet in turns; only before a header a file may end.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file, self.longest, self.in_header = file, LONGEST_BLOCK, True
-
-    def read(self, size: int) -> bytes:
-        """Return exactly *size* bytes, or none at the end of the file.
-
-        Raises:
-            ValueError: so long is no packet.
-            _CutOff: the file ends before.
-        """
-        if not 0 <= size <= self.longest:
-            raise ValueError(f"{size} bytes")
-        found = self.file.read(size)
-        if len(found) < size and (found or not self.in_header):
-            raise _CutOff
-        self.in_header = not self.in_header
-        return found
-
-    def seek(self, place: int) -> None:
-        """Go back."""
-        self.file.seek(place)
-        self.in_header = True
-
-
-def _packets(path: Path, notes: list[str]) -> Iterator[Packet]:
+def captured_packets(path: Path, notes: list[str]) -> Iterator[Packet]:
     """Yield the TCP packets of a file, and note what could not be read."""
-    dpkt = require("dpkt", "pcap files")
-    count, latest, bad_options = 0, -math.inf, []
-    with path.open("rb") as file:
-        capture = _Capture(file)
-        try:
-            reader = dpkt.pcap.UniversalReader(capture)
-            if isinstance(reader, dpkt.pcap.Reader):
-                capture.longest = min(max(LONGEST_PACKET, reader.snaplen), LONGEST_BLOCK)
-            capture.in_header = True
-            link = reader.datalink()
-            for stamp, raw in reader:
-                count += 1
-                time = float(stamp)
-                if time < latest - MOST_BACK_S:
-                    raise BadResults(
-                        f"{path.name}: packet {count} is stamped {latest - time:g} s earlier than one before "
-                        f"it, so a stamp is damaged; {MOST_BACK_S:g} s are allowed"
-                    )
-                latest = max(latest, time)
-                network = _network_layer(raw, link, path.name)
-                if network is None:
-                    continue
-                total = struct.unpack("!H", network[2:4])[0] if network[0] >> 4 == 4 else 0
-                if len(network) < total and len(raw) < reader.snaplen:
-                    raise BadResults(f"{path.name}: packet {count} is shorter than its IP header says")
-                packet, well = _parsed(dpkt, time, network)
-                if packet is not None:
-                    yield packet
-                if not well:
-                    bad_options.append(count)
-        except _CutOff:
-            if not count:
-                raise BadResults(f"{path.name}: is cut off in its first packet, or no capture") from None
-            notes.append(
-                f"{path.name} ends in the middle of packet {count + 1} (it is cut off, or a length in it is "
-                f"damaged): only the {count} packets before were read"
+    latest, bad_options = -math.inf, []
+    for number, frame in enumerate(frames(path, notes), 1):
+        if frame.time < latest - MOST_BACK_S:
+            raise BadResults(
+                f"{path.name}: packet {number} is stamped {latest - frame.time:g} s earlier than one before "
+                f"it, so a stamp is damaged; {MOST_BACK_S:g} s are allowed"
             )
-        except (dpkt.Error, ValueError, struct.error, IndexError) as error:
-            if isinstance(error, BadResults):
-                raise
-            what = f"is damaged after {count} packets" if count else "is no pcap or pcapng file"
-            raise BadResults(f"{path.name}: {what}") from None
+        latest = max(latest, frame.time)
+        try:
+            packet, well = tcp_packet(frame, path.name, number)
+        except Malformed:
+            raise BadResults(f"{path.name}: is damaged after {number - 1} packets") from None
+        if packet is not None:
+            yield packet
+        if not well:
+            bad_options.append(number)
     if bad_options:
         notes.append(
             f"{len(bad_options)} packets, the first of them packet {bad_options[0]}, have damaged TCP "
             "options, which were left out"
         )
-
-
-def _network_layer(raw: bytes, link: int, source: str) -> bytes | None:
-    """Return what follows the link's header if it is IP, None for anything else."""
-    if link in RAW:
-        found = raw
-    elif link == ETHERNET:
-        skip = 18 if raw[12:14] == b"\x81\x00" else 14
-        found = raw[skip:] if raw[skip - 2 : skip] in (b"\x08\x00", b"\x86\xdd") else b""
-    elif link == PPP:
-        body = raw[2:] if raw[:2] == b"\xff\x03" else raw
-        found = body[2:] if body[:2] in (b"\x00\x21", b"\x00\x57") else b""
-    elif link == NULL:
-        found = raw[4:]
-    elif link == COOKED:
-        found = raw[16:]
-    else:
-        raise BadResults(
-            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
-        )
-    return found if len(found) >= 20 and found[0] >> 4 in (4, 6) else None
-
-
-def _parsed(dpkt: Any, time: float, network: bytes) -> tuple[Packet | None, bool]:
-    """Return a TCP packet, and whether its options can be read.
-
-    Its length is that of the IP header, for captures may leave payloads out.
-    """
-    ip: Any
-    if network[0] >> 4 == 4:
-        ip = dpkt.ip.IP(network)
-        carried = (ip.len or len(network)) - ip.hl * 4
-    else:
-        ip = dpkt.ip6.IP6(network)
-        carried = ip.plen
-    tcp = ip.data
-    if not isinstance(tcp, dpkt.tcp.TCP):
-        return None, True
-    stamp, echo = -1, -1
-    options = dpkt.tcp.parse_opts(tcp.opts)
-    well = None not in options
-    for kind, data in options if well else ():
-        if kind == dpkt.tcp.TCP_OPT_TIMESTAMP and len(data) == 8:
-            stamp, echo = struct.unpack("!II", data)
-    flags = tcp.flags
-    packet = Packet(
-        time,
-        (ip.src, tcp.sport),
-        (ip.dst, tcp.dport),
-        tcp.seq,
-        tcp.ack,
-        bool(flags & dpkt.tcp.TH_ACK),
-        bool(flags & (dpkt.tcp.TH_SYN | dpkt.tcp.TH_RST)),
-        max(0, carried - tcp.off * 4),
-        stamp,
-        echo,
-    )
-    return packet, well
 
 
 def _host(packets: list[Packet]) -> bytes | None:

@@ -62,7 +62,6 @@ def read_results(
 
     Raises:
         BadResults: there is no such file, or it is empty, damaged, or of an unknown format.
-        MissingPackage: a package for captures is not installed.
     """
     path = Path(path)
     flows = len(topology(scenario).flows)

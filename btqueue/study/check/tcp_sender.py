@@ -1,12 +1,31 @@
-"""A TCP sender as its own host sees it: what it did, told from the packets alone.
+"""A TCP sender as its own host sees it: the sender's events, told from the packets alone.
 
-Round-trip samples follow RFC 7323 where segments carry timestamps and Karn's rule where not. A segment sent
-again is
+The observer keeps a sender's books: the oldest missing byte, which segments were sent again or
+selectively acknowledged (RFC 2018), the smoothed round trip and the timeout. Round-trip samples follow
+RFC 7323 where segments carry timestamps and Karn's rule where not. The first reason of this list that
+holds explains a segment that is sent again:
 
-- a fast retransmit if it is the oldest one missing and leaves at once after the third duplicate
-  acknowledgement;
-- a repair in the course of a recovery if it leaves at once after an acknowledgement of new data;
-- a timeout if it is the oldest one missing and nothing that arrived explains it: it ends a silent gap.
+- *probe* (TLP, RFC 8985, section 7): after a silence the last segment is sent, which is not the oldest
+  missing one, and nothing says that anything is lost;
+- *timeout* (RFC 6298): after a silence the oldest missing segment is sent, a whole timeout after its
+  timer was started. The timer starts anew when new data is acknowledged and when the oldest segment is
+  sent. Its length is estimated with the least one in use, Linux's: smoothed round trip and 0.2 s, or four
+  mean deviations. A timer that fires later, or doubles, is beyond that. While duplicate acknowledgements
+  still arrive, it is a timeout only of a segment that was sent again before. Until all that was sent by
+  then is acknowledged, segments that are sent again are repairs by slow start;
+- *recovery* (RFC 5681, 6675, 8985): acknowledgements say that something is missing: by duplicates,
+  selectively, or because what was sent later has arrived. Until all that was sent by then is
+  acknowledged, segments that are sent again are repairs. Lost repairs begin another recovery after a
+  timeout, and at the end of a recovery if the sender takes losses from the order of time (RACK), as Linux
+  does.
+
+A capture cannot tell everything. A probe of the only segment on its way looks like a timeout: it is taken
+for a probe if selective acknowledgements are in use, the sender has a timer shorter than RFC 6298's least
+of 1 s, never let several segments wait for a timeout without a probe, and did not double its timer
+afterwards. Probes with new data repeat nothing and are not seen. The state that a sender restores after a
+needless timeout (RFC 5682, RFC 4015) cannot be seen: segments that it sends again afterwards count as
+repairs. Before the first round trip is known the timeout is taken for 1 s. `validation/peers/captures`
+has the errors against a kernel's own counters.
 """
 
 from __future__ import annotations
@@ -14,44 +33,42 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from btqueue.study.check.tcp_packets import End, Packet
 
 DUPLICATES = 3
 SLOW_ANSWER_S = 0.02
 """No receiver's fastest acknowledgement takes longer than this."""
 WRAP = 2**32
-
-End = tuple[bytes, int]
-"""Address and port."""
-
-
-class Packet(NamedTuple):
-    """A TCP packet; `stamp` and `echo` are its timestamps, -1 without."""
-
-    time: float
-    source: End
-    target: End
-    sequence: int
-    acknowledged: int
-    acknowledges: bool
-    opens: bool
-    length: int
-    stamp: int
-    echo: int
+FIRST_TIMEOUT_S = 1.0
+"""Before the first round trip is known (RFC 6298, section 2)."""
+LEAST_VARIATION_S = 0.2
+"""Linux's least value of the deviations in a timeout; RFC 6298 has 1 s for the least timeout."""
+TIMER_SLACK = 0.9
+"""A timer may seem so much early, for its estimate from a capture is not the sender's own."""
+DOUBLED = 1.5
+"""A timer that has waited so many times longer than before has doubled."""
 
 
 @dataclass
 class Outstanding:
-    """A segment that was sent and not acknowledged yet."""
+    """A segment that was sent and not acknowledged yet; `seen` is false if the capture has a gap there."""
 
+    begin: int
     end: int
     sent_at: float
-    again: bool = False
+    times_sent: int = 1
+    sent_since_timeout: int = 1
+    sacked: bool = False
+    seen: bool = True
 
 
 @dataclass
 class SenderLog:
-    """What a sender did: pairs of time (s) and value, or times."""
+    """A sender's doings: pairs of time (s) and value, or times.
+
+    `fast_retransmits` are the beginnings of recoveries; `unseen_bytes` were acknowledged and never captured.
+    """
 
     sent: list[tuple[float, int]] = field(default_factory=list)
     acknowledged: list[tuple[float, int]] = field(default_factory=list)
@@ -59,7 +76,9 @@ class SenderLog:
     retransmissions: list[float] = field(default_factory=list)
     timeouts: list[float] = field(default_factory=list)
     fast_retransmits: list[float] = field(default_factory=list)
+    probes: list[float] = field(default_factory=list)
     backoff_gaps: list[tuple[float, float]] = field(default_factory=list)
+    unseen_bytes: int = 0
     data_to_ack_s: float = float("inf")
     ack_to_data_s: float = float("inf")
 
@@ -73,6 +92,30 @@ class SenderLog:
         return self.data_to_ack_s >= min(self.ack_to_data_s, SLOW_ANSWER_S)
 
 
+class RoundTrips:
+    """Smoothed round trip and its mean deviation (RFC 6298, section 2); None before the first sample."""
+
+    def __init__(self) -> None:
+        """Begin without a sample."""
+        self.smoothed_s: float | None = None
+        self.deviation_s = 0.0
+
+    def add(self, sample_s: float) -> None:
+        """Take a sample."""
+        if self.smoothed_s is None:
+            self.smoothed_s, self.deviation_s = sample_s, sample_s / 2
+            return
+        self.deviation_s += (abs(self.smoothed_s - sample_s) - self.deviation_s) / 4
+        self.smoothed_s += (sample_s - self.smoothed_s) / 8
+
+    @property
+    def timeout_s(self) -> float:
+        """Return the least timeout that a sender may have."""
+        if self.smoothed_s is None:
+            return FIRST_TIMEOUT_S
+        return self.smoothed_s + max(4 * self.deviation_s, LEAST_VARIATION_S)
+
+
 class SenderObserver:
     """Follows one direction of data through a capture."""
 
@@ -80,66 +123,155 @@ class SenderObserver:
         """Begin before the first packet; *reaction_s* is the longest answer to an acknowledgement."""
         self.sender, self.receiver, self.reaction_s = sender, receiver, reaction_s
         self.log = SenderLog()
+        self.trips = RoundTrips()
         self.una = self.snd_max = -1
         self.duplicates = 0
-        self.recovering_until = -1
-        self.ack_at = -float("inf")
+        self.window = -1
+        self.recover = self.repaired = -1
+        self.permitted = 0
+        self.mss = 0
+        self.opened_at = float("inf")
+        self.ack_at = self.sent_at = self.delivered_sent_at = -float("inf")
         self.ack_was_new = False
         self.timer_since = 0.0
         self.last_gap: tuple[int, float] | None = None
         self.waiting: deque[Outstanding] = deque()
         self.stamped_at: dict[int, float] = {}
+        self.lone: list[float] = []
+        self.short_timer = self.racks = self.probed = self.never_probes = False
 
     def follow(self, packets: Iterable[Packet]) -> SenderLog:
-        """Return the log of all packets, in order of time."""
+        """Return the log of all packets, in the order of the capture."""
         for packet in packets:
-            way = (packet.source, packet.target)
-            if way == (self.sender, self.receiver) and packet.length:
+            forth = (packet.source, packet.target) == (self.sender, self.receiver)
+            if packet.opens:
+                self._opening(packet, forth=forth)
+            elif forth and packet.length:
                 self._data(packet)
-            elif way == (self.receiver, self.sender) and packet.acknowledges and not packet.opens:
+            elif not forth and packet.acknowledges:
                 self._acknowledgement(packet)
+        if self.selective and self.short_timer and not self.never_probes:
+            self.log.probes = sorted([*self.log.probes, *self.lone])
+            self.log.timeouts = [time for time in self.log.timeouts if time not in self.lone]
         return self.log
+
+    @property
+    def selective(self) -> bool:
+        """Whether acknowledgements may be selective: both ends have said so, or one was seen."""
+        return self.permitted >= 2
+
+    @property
+    def recovering(self) -> bool:
+        """Whether a recovery goes on; without selective acknowledgements one byte longer (RFC 6582)."""
+        return self.una < self.recover + (not self.selective)
+
+    @property
+    def repairing(self) -> bool:
+        """Whether what was under way at a timeout is still sent again."""
+        return self.una < self.repaired + (not self.selective)
+
+    def _opening(self, packet: Packet, *, forth: bool) -> None:
+        self.permitted += packet.selective
+        self.mss = min(self.mss or packet.mss, packet.mss)
+        if forth:
+            self.opened_at = packet.time
+        elif packet.acknowledges and self.trips.smoothed_s is None and self.opened_at < packet.time:
+            self.trips.add(packet.time - self.opened_at)
 
     def _data(self, packet: Packet) -> None:
         log, now = self.log, packet.time
         begin = packet.sequence if self.una < 0 else _unwrapped(packet.sequence, self.snd_max)
         if self.una < 0:
             self.una = self.snd_max = begin
+        size = self.mss - packet.option_bytes
+        segments = -(-packet.length // size) if size > 0 else 1  # of one handed to the device in one piece
         log.sent.append((now, packet.length))
         log.ack_to_data_s = min(log.ack_to_data_s, now - self.ack_at)
         if packet.stamp >= 0:
             self.stamped_at.setdefault(packet.stamp, now)
-        end = begin + packet.length
-        if end > self.snd_max:
-            if not self.waiting:
-                self.timer_since = now
-            self.waiting.append(Outstanding(end, now))
-            self.snd_max = end
-            return
-        log.retransmissions.append(now)
-        for segment in self.waiting:
-            if segment.end == end:
-                segment.again = True
-                break
-        if begin == self.una:
-            self._oldest_again(now)
+        end, before = begin + packet.length, self.snd_max
+        if begin > before:
+            self._append(begin, now, seen=False)
+        touched = [one for one in self.waiting if one.begin < end and one.end > begin]
+        if end > before:
+            self._append(end, now, seen=True)
+        if begin < before:
+            if touched and not any(one.seen for one in touched):  # the capture has it late
+                for one in touched:
+                    one.seen, one.sent_at = True, now
+            else:
+                log.retransmissions += [now] * segments
+                if touched:
+                    self._again(touched, now, last=end >= before)
+        self.sent_at = now
 
-    def _oldest_again(self, now: float) -> None:
-        """Tell why the oldest missing segment was sent again."""
-        at_once = now - self.ack_at <= self.reaction_s
-        recovering = self.una < self.recovering_until
-        if at_once and not self.ack_was_new and self.duplicates >= DUPLICATES and not recovering:
-            self.log.fast_retransmits.append(now)
-            self.recovering_until = self.snd_max
-        elif not (at_once and self.ack_was_new):
-            self.log.timeouts.append(now)
-            self.recovering_until = -1
-            self.duplicates = 0
-            gap = now - self.timer_since
-            if self.last_gap is not None and self.last_gap[0] == self.una:
-                self.log.backoff_gaps.append((self.last_gap[1], gap))
-            self.last_gap = (self.una, gap)
-        self.timer_since = now
+    def _append(self, end: int, now: float, *, seen: bool) -> None:
+        if not self.waiting:
+            self.timer_since = now
+        self.waiting.append(Outstanding(self.snd_max, end, now, seen=seen))
+        self.snd_max = end
+
+    def _again(self, touched: list[Outstanding], now: float, *, last: bool) -> None:
+        """Tell why segments were sent again; the reasons are those of the module's list, in its order."""
+        log, first = self.log, touched[0]
+        oldest = first is self.waiting[0]
+        silent = now - max(self.ack_at, self.sent_at) > self.reaction_s
+        if self.recovering and not oldest:  # without a selective acknowledgement nobody knows of another gap
+            self.permitted = 2
+        quiet = not self.duplicates and not any(one.sacked for one in self.waiting)
+        undisturbed = quiet and not self.recovering and not self.repairing
+        gap = now - self.timer_since
+        if silent and last and undisturbed and not oldest and self.selective:
+            log.probes.append(now)
+            self.probed, self.timer_since = True, now
+        elif oldest and self._timed_out(gap, silent=silent):
+            self.short_timer |= gap < TIMER_SLACK * FIRST_TIMEOUT_S
+            if undisturbed and not self.probed:
+                if len(self.waiting) == 1:
+                    self.lone.append(now)
+                else:
+                    self.never_probes |= self.selective
+            self._timeout(now, gap)
+        elif (not quiet or self.delivered_sent_at > first.sent_at) and self._begins(first):
+            self.racks |= self.selective and sum(one.sacked for one in self.waiting) < DUPLICATES
+            self._recovery(now)
+        for one in touched:
+            one.times_sent += 1
+            one.sent_since_timeout += 1
+            one.sent_at = now
+        if oldest:
+            self.timer_since = now
+
+    def _timed_out(self, gap: float, *, silent: bool) -> bool:
+        """Whether the oldest missing segment, which is sent again, can have timed out."""
+        if silent:
+            return gap >= TIMER_SLACK * self.trips.timeout_s
+        return not self.ack_was_new and self.waiting[0].times_sent > 1 and gap >= self.trips.timeout_s
+
+    def _timeout(self, now: float, gap: float) -> None:
+        self.log.timeouts.append(now)
+        self.recover, self.repaired = -1, self.snd_max
+        self.duplicates = 0
+        for one in self.waiting:
+            one.sent_since_timeout = 0
+        if self.last_gap is not None and self.last_gap[0] == self.una:
+            self.log.backoff_gaps.append((self.last_gap[1], gap))
+            if self.lone and self.timer_since == self.lone[-1] and gap > DOUBLED * self.last_gap[1]:
+                self.never_probes = True  # the timer does not double after a probe
+        self.last_gap = (self.una, gap)
+
+    def _recovery(self, now: float) -> None:
+        self.log.fast_retransmits.append(now)
+        self.recover, self.repaired = self.snd_max, -1
+
+    def _begins(self, first: Outstanding) -> bool:
+        """Whether a repair by what arrived begins a recovery."""
+        if self.repairing:
+            return self.selective and first.sent_since_timeout > 0
+        if self.recovering:  # Reno leaves recovery early and begins again (RFC 5681)
+            anew = first.times_sent == 1 and self.duplicates == DUPLICATES
+            return anew and not self.selective
+        return True
 
     def _acknowledgement(self, packet: Packet) -> None:
         if self.una < 0:  # before the first data
@@ -148,14 +280,38 @@ class SenderObserver:
         number = _unwrapped(packet.acknowledged, self.una)
         if number > self.snd_max:  # of data that the capture does not have
             return
+        news = self._selected(packet, number)
+        recovering = self.recovering
         if number > self.una:
             log.acknowledged.append((now, number - self.una))
             self._round_trip(packet, number)
-            self.una, self.duplicates = number, 0
+            self.una, self.duplicates, self.probed = number, 0, False
             self.ack_at, self.ack_was_new, self.timer_since = now, True, now
+            lost = any(one.times_sent > 1 and not one.sacked for one in self.waiting)
+            if recovering and not self.recovering and self.racks and lost:
+                self._recovery(now)
         elif number == self.una and not packet.length and self.waiting:
-            self.duplicates += 1
+            if news or (not packet.blocks and packet.window == self.window):
+                self.duplicates += 1
             self.ack_at, self.ack_was_new = now, False
+        self.window = packet.window
+
+    def _selected(self, packet: Packet, number: int) -> bool:
+        """Note what has arrived above a gap, and return whether some of that is new.
+
+        A block of what is acknowledged, or within the next block, is of a copy (RFC 2883).
+        """
+        if not packet.blocks:
+            return False
+        self.permitted = 2
+        news = False
+        for left, right in packet.blocks:
+            begin, end = _unwrapped(left, self.una), _unwrapped(right, self.una)
+            for one in self.waiting if begin >= number else ():
+                if begin <= one.begin and one.end <= end and not one.sacked:
+                    one.sacked = news = True
+                    self.delivered_sent_at = max(self.delivered_sent_at, one.sent_at)
+        return news
 
     def _round_trip(self, packet: Packet, number: int) -> None:
         """Take a sample: by the echo, or of the oldest segment that is acknowledged, unless sent twice."""
@@ -164,16 +320,23 @@ class SenderObserver:
         again = False
         while self.waiting and self.waiting[0].end <= number:
             newest = self.waiting.popleft()
-            again |= newest.again
+            self.delivered_sent_at = max(self.delivered_sent_at, newest.sent_at)
+            again |= newest.times_sent > 1
+            if not newest.seen:
+                self.log.unseen_bytes += newest.end - newest.begin
         if newest is not None:
             self.log.data_to_ack_s = min(self.log.data_to_ack_s, packet.time - newest.sent_at)
         if packet.echo >= 0:
             if packet.echo in self.stamped_at:
-                self.log.round_trips.append((packet.time, packet.time - self.stamped_at[packet.echo]))
+                self._sample(packet.time, self.stamped_at[packet.echo])
                 for stamp in [s for s in self.stamped_at if s < packet.echo]:
                     del self.stamped_at[stamp]
         elif oldest is not None and not again:
-            self.log.round_trips.append((packet.time, packet.time - oldest.sent_at))
+            self._sample(packet.time, oldest.sent_at)
+
+    def _sample(self, now: float, sent_at: float) -> None:
+        self.log.round_trips.append((now, now - sent_at))
+        self.trips.add(now - sent_at)
 
 
 def _unwrapped(number: int, near: int) -> int:

@@ -1,0 +1,160 @@
+"""TCP packets in frames: RFC 791 and RFC 8200 below, RFC 9293, 7323 and 2018 above."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from btqueue.study.check.capture_files import Frame
+from btqueue.study.check.results import BadResults
+
+ETHERNET, PPP, NULL, COOKED, COOKED2, RAW = 1, 9, 0, 113, 276, (12, 14, 101, 228, 229)
+"""Types of links (LINKTYPE_ of libpcap)."""
+TCP = 6
+EXTENSIONS = (0, 43, 60)
+"""Headers of IPv6 that may stand before TCP: hop-by-hop options, routing, destination options."""
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+MSS, SACK_PERMITTED, SACK, TIMESTAMPS = 2, 4, 5, 8
+
+End = tuple[bytes, int]
+"""Address and port."""
+
+
+class Packet(NamedTuple):
+    """A TCP packet.
+
+    Attributes:
+        opens: SYN or RST: no part of the exchange of data.
+        length: of the data, by the header of IP, for captures may leave payloads out.
+        stamp: of RFC 7323, and `echo`; -1 without.
+        blocks: first and last sequence number of each block of a selective acknowledgement.
+        window: as the header has it.
+        selective: whether a SYN permits selective acknowledgements.
+        mss: longest segment that a SYN announces, 0 without; `option_bytes` in a segment come off it.
+    """
+
+    time: float
+    source: End
+    target: End
+    sequence: int
+    acknowledged: int
+    acknowledges: bool
+    opens: bool
+    length: int
+    stamp: int = -1
+    echo: int = -1
+    blocks: tuple[tuple[int, int], ...] = ()
+    window: int = 0
+    selective: bool = False
+    mss: int = 0
+    option_bytes: int = 0
+
+
+class Malformed(ValueError):
+    """A header says what cannot be."""
+
+
+def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, bool]:
+    """Return the TCP packet in a frame, None if there is none in it, and whether its options can be read.
+
+    Args:
+        frame: as captured.
+        source: name of the file, for messages.
+        number: of the packet in it.
+
+    Raises:
+        BadResults: the type of link is unknown, or the packet is shorter than its header says.
+        Malformed: a header is cut short or wrong.
+    """
+    network = _network_layer(frame, source)
+    if network is None:
+        return None, True
+    if network[0] >> 4 == 4:
+        total, header, protocol = int.from_bytes(network[2:4], "big"), (network[0] & 15) * 4, network[9]
+        if len(network) < total and frame.whole:
+            raise BadResults(f"{source}: packet {number} is shorter than its IP header says")
+        ends = network[12:16], network[16:20]
+        carried = (total or len(network)) - header  # 0: segmentation is left to the device
+        fragment = int.from_bytes(network[6:8], "big") & 0x1FFF
+        if header < 20:
+            raise Malformed
+    else:
+        header, protocol, fragment = 40, network[6], 0
+        ends = network[8:24], network[24:40]
+        while protocol in EXTENSIONS and len(network) >= header + 8:
+            protocol, header = network[header], header + 8 * (network[header + 1] + 1)
+        carried = int.from_bytes(network[4:6], "big") + 40 - header
+    segment = network[header:]
+    if protocol != TCP or fragment:
+        return None, True
+    if len(segment) < 20 or segment[12] >> 4 < 5:
+        raise Malformed
+    ports, sequence, acknowledged, offset, flags, window = (
+        segment[:4], *struct.unpack_from("!IIBBH", segment, 4)
+    )  # fmt: skip
+    size = (offset >> 4) * 4
+    options, well = _options(segment[20:size])
+    stamp, echo = (
+        struct.unpack("!II", options[TIMESTAMPS]) if len(options.get(TIMESTAMPS, b"")) == 8 else (-1, -1)
+    )
+    edges = options.get(SACK, b"")
+    blocks = tuple(struct.iter_unpack("!II", edges)) if len(edges) % 8 == 0 else ()
+    packet = Packet(
+        frame.time,
+        (ends[0], int.from_bytes(ports[:2], "big")),
+        (ends[1], int.from_bytes(ports[2:], "big")),
+        sequence,
+        acknowledged,
+        bool(flags & ACK),
+        bool(flags & (SYN | RST)),
+        max(0, carried - size),
+        stamp,
+        echo,
+        blocks,
+        window,
+        SACK_PERMITTED in options,
+        int.from_bytes(options.get(MSS, b""), "big"),
+        size - 20,
+    )
+    return packet, well
+
+
+def _options(field: bytes) -> tuple[dict[int, bytes], bool]:
+    """Return the options of a header by kind, and whether all could be read; if not, none."""
+    found, place = {}, 0
+    while place < len(field) and field[place]:
+        if field[place] == 1:
+            place += 1
+            continue
+        size = field[place + 1] if place + 1 < len(field) else 0
+        if size < 2 or place + size > len(field):
+            return {}, False
+        found[field[place]] = field[place + 2 : place + size]
+        place += size
+    return found, True
+
+
+def _network_layer(frame: Frame, source: str) -> bytes | None:
+    """Return what follows the link's header if it is IP, None for anything else."""
+    raw, link = frame.raw, frame.link
+    if link in RAW:
+        found = raw
+    elif link == ETHERNET:
+        skip = 18 if raw[12:14] == b"\x81\x00" else 14
+        found = raw[skip:] if raw[skip - 2 : skip] in (b"\x08\x00", b"\x86\xdd") else b""
+    elif link == PPP:
+        body = raw[2:] if raw[:2] == b"\xff\x03" else raw
+        found = body[2:] if body[:2] in (b"\x00\x21", b"\x00\x57") else b""
+    elif link == NULL:
+        found = raw[4:]
+    elif link == COOKED:
+        found = raw[16:]
+    elif link == COOKED2:
+        found = raw[20:]
+    else:
+        raise BadResults(
+            f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
+        )
+    if len(found) < 20 or found[0] >> 4 not in (4, 6):
+        return None
+    return None if found[0] >> 4 == 6 and len(found) < 40 else found
