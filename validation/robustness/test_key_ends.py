@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from btqueue.scenario import Scenario, load
 from btqueue.scenario.fields import Table
+from btqueue.scenario.scope import OWN as OWN_KEYS
 from validation.robustness.engine_process import EngineProcess
 
 DEADLINE_S = 120.0
@@ -224,7 +225,10 @@ SHIPPED = (
     *("avancha-2002/cdpd-tcp", "avancha-2002/cdpd-centaurus"),
 )
 """One scenario of each model of the solver."""
-KEYS = list(numeric_keys(Scenario))
+FLOWS = "network.flows[]."
+OF_A_FLOW = {f"{FLOWS}{key.partition('.')[2]}" for key in OWN_KEYS}
+"""Numbers that an entry of a list of flows may have. Others are tried in their tables: they are the same."""
+KEYS = [one for one in numeric_keys(Scenario) if not one[0].startswith(FLOWS) or one[0] in OF_A_FLOW]
 TABLES = sorted({key.partition(".")[0] for key, _, _ in KEYS})
 
 
