@@ -6,8 +6,7 @@ Ctrl-C stops between two chunks of a run, so that what was measured by then can 
 import math
 import os
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Generator
 from typing import Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from btqueue.simulator.construction.state import empty_network, forget_statistic
 from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.machinery.threads import Progress, Stop, Stopped, in_threads
+from btqueue.simulator.machinery.threads import Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import LOOKS, waiting
@@ -160,27 +159,25 @@ def run_replications(
         Stopped: by Ctrl-C, with those that were finished and what the others had measured by then (None
             before the end of the warm-up); those not begun are left out.
     """
-    jobs = [partial(run_replication, scenario, n, warmup_s, progress) for n in numbers]
-    return in_threads(jobs, threads)
+    return in_threads((replicate(scenario, n, warmup_s, progress) for n in numbers), threads)
 
 
-def run_replication(
-    scenario: Scenario,
-    number: int,
-    warmup_s: float | None = None,
-    progress: Progress | None = None,
-    stop: Stop | None = None,
-) -> Replication | None:
-    """Run one replication and return what it measured; None if it was stopped in its warm-up."""
-    warmup_s = float(scenario.run.warmup_s) if warmup_s is None else warmup_s
+def run_replication(scenario: Scenario, number: int) -> Replication:
+    """Run one replication and return what it measured."""
+    return to_the_end(replicate(scenario, number, float(scenario.run.warmup_s), None))
+
+
+def replicate(
+    scenario: Scenario, number: int, warmup_s: float, progress: Progress | None
+) -> Generator[None, bool | None, Replication | None]:
+    """Run one replication, piece by piece, and return what it measured; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
-    with np.errstate(over="ignore"):
-        sim, complete = run_until(new_state(scenario, number), warmup_s, total_s, progress, stop)
-        if not complete:
-            return None
-        sim, measured = observe(sim, total_s, total_s, progress, stop, looks=LOOKS)
-        empty_network(scenario).keep_pools(sim)
-        return measured
+    sim, complete = yield from advance_to(new_state(scenario, number), warmup_s, total_s, progress)
+    if not complete:
+        return None
+    sim, measured = yield from observe(sim, total_s, total_s, progress, looks=LOOKS)
+    empty_network(scenario).keep_pools(sim)
+    return measured
 
 
 class LongRun:
@@ -190,8 +187,7 @@ class LongRun:
         """Start with an empty network."""
         self.scenario = scenario
         self.warmup_s = warmup_s
-        with np.errstate(over="ignore"):
-            self.sim = new_state(scenario, 0)
+        self.sim = new_state(scenario, 0)
         self.untouched = make_streams(scenario.run.seed, 0, len(self.sim.streams))
         self.measured = 0
 
@@ -202,27 +198,28 @@ class LongRun:
             Stopped: by Ctrl-C, with fewer, the last of which may be cut short.
         """
         try:
-            return in_threads([partial(self._batches, count, progress)], threads=1)[0]
+            return in_threads([self._batches(count, progress)], threads=1)[0]
         except Stopped as stopped:
             raise Stopped([batch for batches in stopped.results for batch in batches]) from None
 
-    def _batches(self, count: int, progress: Progress | None, stop: Stop) -> list[Replication]:
+    def _batches(
+        self, count: int, progress: Progress | None
+    ) -> Generator[None, bool | None, list[Replication]]:
         duration_s = self.scenario.run.duration_s
         total_s = self.warmup_s + duration_s
         found: list[Replication] = []
-        with np.errstate(over="ignore"):
-            if not self.measured:
-                self.sim, complete = run_until(self.sim, self.warmup_s, total_s, progress, stop)
-                if not complete:
-                    return found
-            for _ in range(count):
-                self.measured += 1
-                end_s = self.warmup_s + duration_s * self.measured / BATCHES
-                self.sim, batch = observe(self.sim, end_s, total_s, progress, stop)
-                if batch is not None:
-                    found.append(batch._replace(random=self.is_random()))
-                if batch is None or not batch.complete:
-                    break
+        if not self.measured:
+            self.sim, complete = yield from advance_to(self.sim, self.warmup_s, total_s, progress)
+            if not complete:
+                return found
+        for _ in range(count):
+            self.measured += 1
+            end_s = self.warmup_s + duration_s * self.measured / BATCHES
+            self.sim, batch = yield from observe(self.sim, end_s, total_s, progress)
+            if batch is not None:
+                found.append(batch._replace(random=self.is_random()))
+            if batch is None or not batch.complete:
+                break
         return found
 
     def is_random(self) -> bool:
@@ -231,20 +228,14 @@ class LongRun:
 
 
 def observe(
-    sim: State,
-    end_s: float,
-    total_s: float,
-    progress: Progress | None,
-    stop: Stop | None,
-    *,
-    looks: int = 1,
-) -> tuple[State, Replication | None]:
+    sim: State, end_s: float, total_s: float, progress: Progress | None, *, looks: int = 1
+) -> Generator[None, bool | None, tuple[State, Replication | None]]:
     """Measure from now until `end_s`, and look so often what waits; None if nothing was measured."""
     forget_statistics(sim)
     backlogs = [waiting(sim)]
     complete, halfway = True, None
     for look, look_s in enumerate(np.linspace(float(sim.clock[0].now) / SECOND, end_s, looks + 1)[1:], 1):
-        sim, complete = run_until(sim, float(look_s), total_s, progress, stop)
+        sim, complete = yield from advance_to(sim, float(look_s), total_s, progress)
         if not complete:
             break
         backlogs.append(waiting(sim))
@@ -253,29 +244,35 @@ def observe(
     return sim, finish(sim, complete, backlogs, halfway)
 
 
-def run_until(
-    sim: State, end_s: float, total_s: float, progress: Progress | None, stop: Stop | None
-) -> tuple[State, bool]:
+def run_until(sim: State, end_s: float) -> State:
+    """Advance to `end_s`, growing the pools, and return the state."""
+    return to_the_end(advance_to(sim, end_s, end_s, None))[0]
+
+
+def advance_to(
+    sim: State, end_s: float, total_s: float, progress: Progress | None
+) -> Generator[None, bool | None, tuple[State, bool]]:
     """Advance to `end_s`, growing the pools; return the state and whether it came there.
 
-    At every pause of `advance` it looks whether it shall stop, and reports progress. A network in parts,
-    which are played one after the other, goes in chunks: progress is where all have come to the same time.
+    At every pause of `advance` it yields, and reports progress. A network in parts, which are played one
+    after the other, goes in chunks: progress is where all have come to the same time.
     """
     clock = sim.clock[0]
     end, reported = round(end_s * SECOND), int(clock.now)
     parts = len(sim.islands)
     chunk = end if parts == 1 else round(FIRST_CHUNK_S / parts * SECOND)
     while reported < end:
-        if stop is not None and stop.wanted:
+        if (yield):
             return sim, False
         began, until = time.perf_counter(), min(end, reported + chunk)
-        while (reason := advance(sim, until)) != REACHED:
+        while (reason := play(sim, until)) != REACHED:
             if reason == NEEDS_SPACE:
                 sim = grow(sim)
-            elif stop is not None and stop.wanted:
-                return sim, False
-            elif parts == 1:
+                continue
+            if parts == 1:
                 reported = report(progress, reported, int(clock.now), total_s)
+            if (yield):
+                return sim, False
         took = time.perf_counter() - began
         if took < CHUNK_TAKES_S:
             chunk *= 2
@@ -283,6 +280,12 @@ def run_until(
             chunk = max(1, chunk // 2)
         reported = report(progress, reported, until, total_s)
     return sim, True
+
+
+@np.errstate(over="ignore")  # of random numbers, where nothing is compiled
+def play(sim: State, until: int) -> int:
+    """Advance to `until` (ns), and return why that ended."""
+    return advance(sim, until)
 
 
 def report(progress: Progress | None, before: int, now: int, total_s: float) -> int:
@@ -302,11 +305,10 @@ def find_warmup(scenario: Scenario) -> float:
     """
     step_s = scenario.run.duration_s / PILOT_STEPS
     looks = []
-    with np.errstate(over="ignore"):
-        sim = new_state(scenario, 0)
-        for step in range(1, PILOT_STEPS + 1):
-            sim, _ = run_until(sim, step * step_s, scenario.run.duration_s, None, None)
-            looks.append((sim.flow_statistics.bytes_delivered.sum(), sim.queues.length.sum()))
+    sim = new_state(scenario, 0)
+    for step in range(1, PILOT_STEPS + 1):
+        sim = run_until(sim, step * step_s)
+        looks.append((sim.flow_statistics.bytes_delivered.sum(), sim.queues.length.sum()))
     delivered, waiting = np.array(looks, float).T
     ends = []
     for what, series in (("goodput", np.diff(delivered, prepend=0.0)), ("queues", waiting)):

@@ -137,9 +137,7 @@ def mm1_against_ciw(*, our_slots=2e7, their_slots=2e5, repeats=3):
 
 def run_network(scenario, seconds):
     """Play one replication on one thread; return the number of events and the bytes of the state."""
-    with np.errstate(over="ignore"):
-        sim = new_state(scenario, 0)
-        sim, _ = run_until(sim, seconds, seconds, None, None)
+    sim = run_until(new_state(scenario, 0), seconds)
     return int(sim.clock[0].events), sum(array.nbytes for array in sim)
 
 

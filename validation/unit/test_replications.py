@@ -13,7 +13,6 @@ from scipy import stats
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction.state import network_of
-from btqueue.simulator.machinery.threads import Stop
 from btqueue.simulator.replications import BATCHES, Interrupted, next_target, run_replication, simulate
 from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 from btqueue.simulator.statistics.measurement import measure
@@ -204,18 +203,22 @@ def test_ctrl_c_is_heard_in_the_middle_of_a_chunk_of_very_many_events(parts, mon
         traffic={"source": "greedy"},
         run={"duration_s": 1e6, "replications": 1},
     )
-    stop, pauses = Stop(), []
+    pauses = []
 
     def interrupted_advance(sim, until):
         reason = engine.advance(sim, until)
         if reason == engine.PAUSED:
             pauses.append(int(sim.clock[0].events))
-            stop.wanted = True
         return reason
 
     monkeypatch.setattr(replications, "FIRST_CHUNK_S", 1e6)
     monkeypatch.setattr(replications, "advance", interrupted_advance)
-    measured = replications.run_replication(scenario, 0, 0.0, None, stop)
+    job = replications.replicate(scenario, 0, 0.0, None)
+    while not pauses:
+        next(job)
+    with pytest.raises(StopIteration) as end:
+        job.send(True)
+    measured = end.value.value
     assert len(pauses) == 1
     assert pauses[0] == pytest.approx(engine.EVENTS_A_PAUSE, rel=0.01)
     if parts == 1:

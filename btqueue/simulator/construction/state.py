@@ -56,7 +56,8 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
         sim.clock[0].logging = True
         sim.piconets.plain = False
     draw_phases(sim, scenario.run.seed, replication)
-    start(sim)
+    with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
+        start(sim)
     return sim
 
 

@@ -2,9 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from heapq import heappop, heappushpop
 from typing import Any
 
 LOOK_EVERY_S = 0.1
@@ -28,16 +29,28 @@ class Stopped(KeyboardInterrupt):
         self.results = results
 
 
-Job = Callable[[Stop], Any]
-"""Looks at its argument now and then, and returns early when told to stop."""
+Job = Generator[None, bool | None, Any]
+"""Yields between two pieces of its work, to be told whether to stop. It may go on in another thread."""
 
 
 Progress = Callable[[float], None]
 """Called with the share of the work done since the last call, in replications."""
 
 
-def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
+def to_the_end(job: Job) -> Any:
+    """Return what the job returns."""
+    while True:
+        try:
+            next(job)
+        except StopIteration as end:
+            return end.value
+
+
+def in_threads(jobs: Iterable[Job], threads: int) -> list[Any]:
     """Return what the jobs return, in order.
+
+    The last jobs, too few to fill all threads alike, take turns, the one with fewest pieces done first, so
+    that all end at about the same time: ten jobs keep four threads busy for as long as 2.5 jobs take, not 3.
 
     A second Ctrl-C does what the first would have done without this function.
 
@@ -46,17 +59,27 @@ def in_threads(jobs: Sequence[Job], threads: int) -> list[Any]:
     """
     stop = Stop()
     results: dict[int, Any] = {}
-
-    places = iter(range(len(jobs)))
+    waiting = [(0, place, job) for place, job in enumerate(jobs)]  # a heap, whose steps are atomic
+    count = len(waiting)
 
     def work() -> None:
-        for place in places:  # shared by the threads; a step of it is atomic
-            if stop.wanted:
-                break
-            results[place] = jobs[place](stop)
+        while True:
+            try:
+                pieces, place, job = heappop(waiting)
+            except IndexError:
+                return
+            while pieces or not stop.wanted:
+                try:
+                    job.send(stop.wanted if pieces else None)
+                except StopIteration as end:
+                    results[place] = end.value
+                    break
+                pieces += 1
+                if count - len(results) < 2 * threads:
+                    pieces, place, job = heappushpop(waiting, (pieces, place, job))
 
     with interrupt_stops(stop), ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(work) for _ in range(min(threads, len(jobs)))]
+        futures = [pool.submit(work) for _ in range(min(threads, count))]
         left: Iterable[Future[None]] = futures
         while left and not any(future.done() and future.exception() for future in futures):
             # Not for ever: a signal that comes just before the main thread blocks would not wake it.

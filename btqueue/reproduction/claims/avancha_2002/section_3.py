@@ -16,8 +16,7 @@ def packets_at_bad_times(size: int) -> tuple[int, int, int]:
     """Return how many data packets arrived, were lost and were delivered with their message, in one run."""
     noisy = cdpd_link(NOISY)
     single = scenario("cdpd-centaurus", size, network__outside_links=[noisy])
-    with np.errstate(over="ignore"):
-        sim, _ = run_until(new_state(single, 0), single.run.duration_s, single.run.duration_s, None, None)
+    sim = run_until(new_state(single, 0), single.run.duration_s)
     count = sim.flow_statistics
     lost = int(count.segments_damaged.sum())
     return int(count.segments_finished.sum()) - lost, lost, int(count.delivered_in_order.sum())
