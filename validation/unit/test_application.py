@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 NEVER, UNLIMITED = 2**62, 2**62
 NOTHING = -1
 MS = 1_000_000
-POOL = 50
+POOL = 1000
+SLOT = 625_000
 
 
 def new_flow(plain, application="POISSON", schedule=(), **fields):
@@ -23,6 +24,7 @@ def new_flow(plain, application="POISSON", schedule=(), **fields):
         streams=plain.random_streams.make_streams(1, 0, 1),
         messages=np.zeros(POOL, records.message_dtype).view(np.recarray),
         connections=np.zeros(1, records.connection_dtype).view(np.recarray),
+        backlogs=np.zeros(1, records.backlog_dtype).view(np.recarray),
         flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
         delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
         schedules=np.array(schedule, np.int64),
@@ -162,6 +164,44 @@ def test_every_message_is_delivered_and_acknowledged_once_with_its_delay(plain, 
     assert statistics.messages_acknowledged == len(acknowledged)
     assert statistics.acknowledged_delay_sum == sum(acknowledged)
     assert statistics.acknowledged_delay_squares == sum(delay**2 for delay in acknowledged)
+
+
+STEPS = [200 * MS, 5 * MS, 400 * MS, 0, 500 * MS, 8 * MS]
+FILE = [0, 3 * MS, 3 * MS, 9 * MS, 1, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("application", "schedule", "fields"),
+    [
+        ("POISSON", STEPS, {"schedule_length": 3}),
+        ("IBP", STEPS, {"schedule_length": 3, "leave_active": 0.6, "leave_idle": 0.04}),
+        ("PERIODIC", STEPS, {"schedule_length": 3, "message_segments": 2}),
+        ("FROM_FILE", FILE, {"schedule_length": 4, "file_period": 20 * MS}),
+    ],
+)
+@given(steps=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), st.integers(0, 4)), max_size=20))
+def test_a_source_played_again_writes_the_same_messages(plain, application, schedule, fields, steps):
+    """With two messages listed beyond the window of four segments, and with all."""
+    counted = []
+    for listed in (2, POOL):
+        sim, now = new_flow(plain, application, schedule, rwnd=4, **fields), 0
+        conn = sim.connections[0]
+        plain.application.start_application(sim, 0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plain.application, "LISTED", listed)
+            for pause, delivered, acknowledged in steps:
+                now += pause * MS
+                while (due := int(sim.timers[0].due)) <= now:
+                    plain.timers.cancel(sim, 0)
+                    plain.application.on_arrival(sim, 0, due)
+                conn.rcv_nxt = min(conn.rcv_nxt + delivered, conn.written, conn.last_ack_sent + conn.rwnd)
+                plain.application.on_delivered(sim, 0, now)
+                conn.last_ack_sent = min(conn.last_ack_sent + acknowledged, conn.rcv_nxt)
+                plain.application.on_acknowledged(sim, 0, now)
+                assert conn.listed == POOL - sim.clock[0].free_messages <= listed + conn.rwnd
+        assert conn.listed + conn.unlisted >= sim.flow_statistics[0].messages - conn.last_ack_sent
+        counted.append([array.tobytes() for array in (sim.flow_statistics, sim.delay_histogram, sim.streams)])
+    assert counted[0] == counted[1]
 
 
 def test_the_delay_is_counted_in_its_bin(plain):

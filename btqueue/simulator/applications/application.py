@@ -4,12 +4,19 @@ A message is a row of segments. It is delivered when the receiver has all of the
 when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000) measure the delay up to
 there. Messages of a flow form a list from the oldest that is not acknowledged (`message_head`) to the
 youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
+
+A source that writes more than is carried would list messages without end. Beyond a number that no window
+covers messages are therefore only counted. When one leaves the list, the source is set back to where it wrote
+the first that is missing, writes that message once more, with the same random numbers, and is set forward.
 """
 
 from btqueue.simulator.applications.arrival_processes import (
+    change_places,
+    following_arrival,
     next_arrival,
     recorded_arrival,
-    recorded_segments,
+    remember_source,
+    segments_due,
     take_steps_until,
 )
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -19,6 +26,9 @@ from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, R
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
 from btqueue.simulator.statistics.histograms import count
 from btqueue.simulator.traces.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
+
+LISTED = 1024
+"""Messages that a flow lists beyond those that its window can cover: each has at least one segment."""
 
 
 @outlined
@@ -45,13 +55,9 @@ def on_arrival(sim, flow, now):
     conn = sim.connections[flow]
     if conn.application == GREEDY:
         conn.written = UNLIMITED
-    elif conn.application == FROM_FILE:
-        write_message(sim, flow, recorded_segments(sim, conn), now)
-        conn.schedule_next += 1
-        schedule(sim, conn.arrival_timer, recorded_arrival(sim, conn))
     else:
-        write_message(sim, flow, conn.message_segments, now)
-        schedule(sim, conn.arrival_timer, next_arrival(sim, flow, now, False))
+        write_message(sim, flow, segments_due(sim, conn), now)
+        schedule(sim, conn.arrival_timer, following_arrival(sim, flow, now))
 
 
 @outlined
@@ -64,10 +70,23 @@ def write_message(sim, flow, segments, now):
         statistics.messages_refused += 1
         return
     conn.written += segments
+    if conn.unlisted == 0 and (conn.listed < LISTED + conn.rwnd or conn.send_buffer > 0):
+        list_message(sim, conn, conn.written - 1, now)
+    else:
+        if conn.unlisted == 0:
+            remember_source(sim, conn, sim.backlogs[flow], now)
+        conn.unlisted += 1
+    flow_event(sim, MESSAGE_WRITTEN, flow, now)
+
+
+@compiled
+def list_message(sim, conn, last, created_at):
+    """Append a message to the flow's list."""
     index = take_message(sim)
     message = sim.messages[index]
-    message.created_at = now
-    message.last = conn.written - 1
+    message.created_at = created_at
+    message.last = last
+    conn.listed += 1
     if conn.message_head == NOTHING:
         conn.message_head = index
     else:
@@ -75,7 +94,18 @@ def write_message(sim, flow, segments, now):
     conn.message_tail = index
     if conn.message_undelivered == NOTHING:
         conn.message_undelivered = index
-    flow_event(sim, MESSAGE_WRITTEN, flow, now)
+
+
+@outlined
+def list_next(sim, flow):
+    """Append the oldest message that is not listed, as its source writes it when it is played again."""
+    conn = sim.connections[flow]
+    backlog = sim.backlogs[flow]
+    change_places(sim, conn, backlog)
+    list_message(sim, conn, sim.messages[conn.message_tail].last + segments_due(sim, conn), backlog.due)
+    backlog.due = following_arrival(sim, flow, backlog.due)
+    change_places(sim, conn, backlog)
+    conn.unlisted -= 1
 
 
 @compiled
@@ -116,6 +146,8 @@ def on_acknowledged(sim, flow, now):
         statistics.acknowledged_delay_sum += delay
         statistics.acknowledged_delay_squares += float(delay) * float(delay)
         forget_oldest(sim, conn)
+        if conn.unlisted > 0:
+            list_next(sim, flow)
 
 
 @compiled
@@ -123,4 +155,5 @@ def forget_oldest(sim, conn):
     """Take the oldest message off the flow's list and give its record back."""
     index = conn.message_head
     conn.message_head = sim.messages[index].next
+    conn.listed -= 1
     free_message(sim, index)

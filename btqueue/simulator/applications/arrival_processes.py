@@ -19,7 +19,7 @@ import math
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.random_streams import exponential, uniform
 from btqueue.simulator.machinery.timers import later
-from btqueue.simulator.records.connections import IBP, POISSON
+from btqueue.simulator.records.connections import FROM_FILE, IBP, POISSON
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 
@@ -146,7 +146,43 @@ def recorded_arrival(sim, conn):
 
 
 @compiled
-def recorded_segments(sim, conn):
-    """Return how many segments the next message of the file has."""
+def following_arrival(sim, flow, now):
+    """Return when the message after the one at `now` is written (ns)."""
+    conn = sim.connections[flow]
+    if conn.application == FROM_FILE:
+        conn.schedule_next += 1
+        return recorded_arrival(sim, conn)
+    return next_arrival(sim, flow, now, False)
+
+
+@compiled
+def segments_due(sim, conn):
+    """Return how many segments the message that is due has."""
+    if conn.application != FROM_FILE:
+        return conn.message_segments
     place = conn.schedule_next % conn.schedule_length
     return sim.schedules[conn.schedule + conn.schedule_length + place]
+
+
+@outlined
+def remember_source(sim, conn, backlog, now):
+    """Keep the source as it is when it writes a message now."""
+    stream = sim.streams[conn.stream]
+    backlog.due = now
+    backlog.mean_gap, backlog.schedule_next = conn.mean_gap, conn.schedule_next
+    backlog.leave_active, backlog.leave_idle = conn.leave_active, conn.leave_idle
+    backlog.s0, backlog.s1, backlog.s2, backlog.s3 = stream.s0, stream.s1, stream.s2, stream.s3
+
+
+@compiled
+def change_places(sim, conn, backlog):
+    """Exchange the source as it is and the source as it was kept."""
+    stream = sim.streams[conn.stream]
+    conn.mean_gap, backlog.mean_gap = backlog.mean_gap, conn.mean_gap
+    conn.schedule_next, backlog.schedule_next = backlog.schedule_next, conn.schedule_next
+    conn.leave_active, backlog.leave_active = backlog.leave_active, conn.leave_active
+    conn.leave_idle, backlog.leave_idle = backlog.leave_idle, conn.leave_idle
+    stream.s0, backlog.s0 = backlog.s0, stream.s0
+    stream.s1, backlog.s1 = backlog.s1, stream.s1
+    stream.s2, backlog.s2 = backlog.s2, stream.s2
+    stream.s3, backlog.s3 = backlog.s3, stream.s3

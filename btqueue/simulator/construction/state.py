@@ -17,7 +17,7 @@ from btqueue.simulator.construction.radio_tables import types_of
 from btqueue.simulator.engine import start
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.connections import flow_statistics_dtype
+from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import queue_statistics_dtype
 from btqueue.simulator.records.packed_state import pack, unpack
@@ -170,6 +170,7 @@ def build(scenario: Scenario) -> State:
         links=parts.links.array(),
         bridges=parts.bridges.array(),
         connections=flows.connections.array(),
+        backlogs=_array(backlog_dtype, count),
         patterns=patterns,
         schedules=schedules,
         out_of_order=np.zeros((count, ring), np.uint8),

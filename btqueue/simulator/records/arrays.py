@@ -5,7 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.records.connections import connection_dtype, flow_statistics_dtype, session_dtype
+from btqueue.simulator.records.connections import (
+    backlog_dtype,
+    connection_dtype,
+    flow_statistics_dtype,
+    session_dtype,
+)
 from btqueue.simulator.records.nodes import (
     bucket_dtype,
     channel_dtype,
@@ -67,6 +72,7 @@ class Arrays(NamedTuple):
     links: np.recarray
     bridges: np.recarray
     connections: np.recarray
+    backlogs: np.recarray
     patterns: np.ndarray
     schedules: np.ndarray
     out_of_order: np.ndarray
@@ -109,6 +115,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "links": (link_dtype, 1),
     "bridges": (bridge_dtype, 1),
     "connections": (connection_dtype, 1),
+    "backlogs": (backlog_dtype, 1),
     "patterns": (np.dtype(np.int64), 1),
     "schedules": (np.dtype(np.int64), 1),
     "out_of_order": (np.dtype(np.uint8), 2),

@@ -49,6 +49,8 @@ connection_dtype = record_type(
         ("message_head", np.int64),
         ("message_tail", np.int64),
         ("message_undelivered", np.int64),
+        ("listed", np.int64),
+        ("unlisted", np.int64),
         ("session", np.int64),
         ("incarnation", np.int64),
         # sender (RFC 5681, RFC 6582)
@@ -134,8 +136,24 @@ connection_dtype = record_type(
 """One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are
 counted from 0; windows are in segments. `held`: segments kept out of order. `session`: index of the
 CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often the connection has been opened
-anew; segments of another incarnation are ignored. `aligned_phase`: a periodic source without a phase of its
+anew; segments of another incarnation are ignored. `listed`: messages that have a record, `unlisted`: younger
+ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source without a phase of its
 own."""
+
+backlog_dtype = record_type(
+    [
+        ("due", np.int64),
+        ("mean_gap", np.float64),
+        ("leave_active", np.float64),
+        ("leave_idle", np.float64),
+        ("schedule_next", np.int64),
+        ("s0", np.uint64),
+        ("s1", np.uint64),
+        ("s2", np.uint64),
+        ("s3", np.uint64),
+    ]
+)
+"""A flow's source as it was when it wrote the oldest message without a record, at `due`, and its stream."""
 
 # Phases of a request-reply-goodbye session, as its client sees it.
 PAUSING, CONNECTING, REQUEST, REPLY, GOODBYE = range(5)

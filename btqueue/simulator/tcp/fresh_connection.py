@@ -34,6 +34,8 @@ def set_initial_values(conn):
     conn.message_head = NOTHING
     conn.message_tail = NOTHING
     conn.message_undelivered = NOTHING
+    conn.listed = 0
+    conn.unlisted = 0
     # sender (RFC 5681, section 3.1)
     conn.snd_una = 0
     conn.snd_nxt = 0
