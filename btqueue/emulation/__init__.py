@@ -1,0 +1,1 @@
+"""Real time: real programs over a modelled network (Linux)."""

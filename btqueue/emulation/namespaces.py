@@ -1,0 +1,163 @@
+"""Network namespaces with a TUN device each: where real programs meet a link that this process plays.
+
+A namespace has no name. It lives as long as its *holder*, a process that waits for the end of its standard
+input, which is a pipe from this process: however this process ends, the kernel closes the pipe, the holder
+ends, and the namespace goes with its device. The device is made here and then moved, so that its file
+descriptor stays with this process.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+TUN = "/dev/net/tun"
+DEVICE = "bt0"
+"""Name of the device inside each namespace."""
+SET_DEVICE = 0x400454CA
+IS_TUN, NO_PACKET_INFORMATION = 0x0001, 0x1000
+"""`TUNSETIFF` and its flags (Linux, `if_tun.h`)."""
+PROGRAMS = ("ip", "unshare", "nsenter", "setpriv")
+"""From iproute2 and util-linux."""
+
+
+class EmulationUnavailable(Exception):
+    """This machine, or this user, cannot have network namespaces and TUN devices; says why."""
+
+
+def require_namespaces() -> None:
+    """Make sure that namespaces and TUN devices can be made.
+
+    Raises:
+        EmulationUnavailable: this is not Linux, the user is not root, or a program or the device is missing.
+    """
+    if sys.platform != "linux":
+        raise EmulationUnavailable(f"emulation needs Linux (network namespaces and TUN), not {sys.platform}")
+    if os.geteuid() != 0:
+        raise EmulationUnavailable("emulation makes network namespaces: run it as root (sudo)")
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    if missing:
+        raise EmulationUnavailable(
+            f"emulation needs the programs {', '.join(missing)} (packages iproute2 and util-linux)"
+        )
+    try:
+        os.close(os.open(TUN, os.O_RDWR))
+    except OSError as error:
+        raise EmulationUnavailable(f"{TUN}: {os.strerror(error.errno or errno.EIO)}") from None
+
+
+class Namespace:
+    """A network namespace with a TUN device in it; a context, at the end of which both are gone.
+
+    Attributes:
+        descriptor: the device, not blocking: a read gives the next IP packet that the namespace has sent, a
+            write hands one to it.
+        address: its IPv4 address.
+    """
+
+    def __init__(self, address: str, prefix: int, mtu: int = 1500) -> None:
+        """Make the namespace and its device.
+
+        Args:
+            address: IPv4 address of the device.
+            prefix: bits of the network's address.
+            mtu: largest IP packet (bytes).
+
+        Raises:
+            EmulationUnavailable: the kernel refuses.
+        """
+        self.address = address
+        holder = ["unshare", "--net", "--", "sh", "-c", "echo; exec cat"]
+        self._holder = subprocess.Popen(
+            holder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for this process, which cleans up
+        )
+        assert self._holder.stdout is not None
+        if not self._holder.stdout.readline():  # the line comes from inside
+            assert self._holder.stderr is not None
+            why = self._holder.stderr.read().decode().strip()
+            self._holder.communicate()
+            raise EmulationUnavailable(f"no network namespace: {why}")
+        try:
+            self.descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                self._make_device(mtu, f"{address}/{prefix}")
+            except BaseException:
+                os.close(self.descriptor)
+                raise
+        except OSError as error:
+            self._end_holder()
+            raise EmulationUnavailable(f"no TUN device: {error.strerror}") from None
+        except BaseException:
+            self._end_holder()
+            raise
+
+    def _make_device(self, mtu: int, address: str) -> None:
+        request = struct.pack("16sH22x", b"btqueue%d", IS_TUN | NO_PACKET_INFORMATION)
+        made = fcntl.ioctl(self.descriptor, SET_DEVICE, request)
+        name = made[:16].rstrip(b"\0").decode()
+        command(["ip", "link", "set", name, "netns", str(self._holder.pid), "name", DEVICE])
+        self.set_kernel("net/ipv6/conf/all/disable_ipv6", 1)  # its announcements would cross the link
+        self.run(["ip", "link", "set", "lo", "up"])
+        self.run(["ip", "address", "add", address, "dev", DEVICE])
+        self.run(["ip", "link", "set", DEVICE, "mtu", str(mtu), "txqueuelen", "5000", "up"])
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return the command that runs `words` inside; it is killed if this process ends before it."""
+        return ["setpriv", "--pdeathsig", "KILL", *self.entry(), *words]
+
+    def entry(self) -> list[str]:
+        """Return the beginning of a command that another terminal can use to run a program inside."""
+        return ["nsenter", "--target", str(self._holder.pid), "--net", "--"]
+
+    def run(self, words: Sequence[str]) -> str:
+        """Run a program inside, to its end, and return its output.
+
+        Raises:
+            EmulationUnavailable: it failed.
+        """
+        return command(self.command(words))
+
+    def set_kernel(self, name: str, value: object) -> None:
+        """Set a variable of the kernel (`sysctl`) inside, where the kernel has it for each namespace."""
+        script = 'test -e "/proc/sys/$1" || exit 0; printf %s "$2" > "/proc/sys/$1"'
+        self.run(["sh", "-c", script, "sh", name, str(value)])
+
+    def close(self) -> None:
+        """Let the namespace and its device go."""
+        os.close(self.descriptor)
+        self._end_holder()
+
+    def _end_holder(self) -> None:
+        self._holder.communicate()
+
+    def __enter__(self) -> Self:
+        """Return the namespace."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let it go."""
+        self.close()
+
+
+def command(words: Sequence[str]) -> str:
+    """Run a program to its end and return its output.
+
+    Raises:
+        EmulationUnavailable: it failed.
+    """
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise EmulationUnavailable(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,95 @@
+"""The simulator's TCP beside the kernel's: 108 transfers over scripted links (README.md)."""
+
+from typing import Any
+
+import pytest
+from linux_replay import Story, first_difference, records, replay, told_by
+
+RECORDS = {record["id"]: record for record in records()}
+RENO = [name for name, record in RECORDS.items() if record["variant"] == "reno"]
+LATE_US = 1000
+"""A link in real time may find a packet still on its way out that has left by the script, or the reverse."""
+
+LINUX: dict[str, Any] = {
+    "initial_window_segments": 10,
+    "initial_ssthresh_segments": 1_000_000,
+    "receive_window_segments": 2000,
+    "initial_rto_s": 1.0,
+    "min_rto_s": 0.2,
+    "limited_transmit": True,
+    "rate_reduction": True,
+    "window_limited_growth": True,
+}
+"""Where `transport` can speak as Linux does. README.md lists the rules that it lacks."""
+
+QUICK = ("01/reno-sack0-rack0", "deep/reno-sack1-rack0", "single/reno-sack0-rack0", "tail/reno-sack1-rack1")
+AGREEING = (
+    "03/reno-sack0-rack0",
+    "first/reno-sack1-rack0",
+    "overflow/reno-sack0-rack0",
+    "single/reno-sack0-rack0",
+    "whole-window/reno-sack0-rack0",
+    "whole-window/reno-sack1-rack0",
+)
+"""Records with the kernel's counts of retransmissions, recoveries, probes and timeouts today."""
+
+
+def played(name: str) -> Story:
+    record = RECORDS[name]
+    return replay(record, {**LINUX, "variant": "sack" if record["sack"] else "newreno"})
+
+
+def counts(story: Story) -> tuple[int, int, int, int]:
+    return story.retransmissions, story.recoveries, story.probes, story.timeouts
+
+
+def sent_before_a_loss_shows(record: dict[str, Any]) -> int:
+    """Return how many packets the kernel had sent when the first ACK came that acknowledged nothing new."""
+    acknowledged = [offset for _, offset in (ack[:2] for ack in record["acks"])]
+    shows = next(
+        (
+            time
+            for (time, offset, *_), before in zip(record["acks"][1:], acknowledged, strict=False)
+            if offset == before
+        ),
+        record["data"][-1][0] + 1,
+    )
+    if acknowledged and acknowledged[0] == 0:
+        shows = record["acks"][0][0]
+    return sum(time < shows for time, *_ in record["data"])
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_recorded_link_was_the_scripted_one(name):
+    record = RECORDS[name]
+    us_a_byte = 8000 / record["rate_kbps"]
+    busy, leaves = 0.0, []
+    for place, (time, _, size, fate) in enumerate(record["data"], 1):
+        assert (fate == "dropped") == (place in record["lost"])
+        surely = sum(moment > time + LATE_US for moment in leaves)
+        perhaps = sum(moment > time - LATE_US for moment in leaves)
+        if fate == "overflow":
+            assert perhaps >= record["buffer_packets"]
+        elif fate == "sent":
+            assert surely < record["buffer_packets"]
+            busy = max(busy, time) + (size + 52) * us_a_byte
+            leaves.append(busy)
+    carried = {offset for _, offset, _, fate in record["data"] if fate == "sent"}
+    assert len(carried) >= record["segments"]
+    assert record["acks"][-1][1] >= record["segments"] * record["mss"] - 2 * record["mss"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in RENO]
+)
+def test_until_a_loss_shows_the_same_bytes_are_sent_in_the_same_order(name):
+    record = RECORDS[name]
+    kernel, simulated = told_by(record), played(name)
+    difference = first_difference(kernel.ranges, simulated.ranges)
+    assert difference is None or difference >= sent_before_a_loss_shows(record)
+    assert sum(size for _, size in set(simulated.ranges)) == record["segments"] * record["mss"]
+
+
+@pytest.mark.parametrize("name", AGREEING)
+def test_the_senders_count_the_same(name):
+    assert counts(played(name)) == counts(told_by(RECORDS[name]))
