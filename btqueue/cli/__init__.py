@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, sensitivity, sweep, validate
+from btqueue.cli import check, dimension, emulate, sensitivity, sweep, validate
 from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
@@ -200,7 +200,7 @@ def compare(
         _end(simulated)
 
 
-for study in (sweep, sensitivity, dimension, check, validate):
+for study in (sweep, sensitivity, dimension, check, emulate, validate):
     study.register(app)
 
 

@@ -32,6 +32,7 @@ EXIT_CODES = (
     ("btqueue.network", "ImpossibleAnswer", NO_ANSWER),
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
+    ("btqueue.emulation.namespaces", "EmulationUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "BadFiles", BAD_INPUT),

@@ -27,12 +27,14 @@ MAY_IMPORT = {
     "scenario": {"baseband", "files"},
     "network": GROUND,
     "simulator": {"baseband", "caches", "channel", "scenario"},
+    "emulation": {"scenario", "simulator"},
     "engines": {"network", "scenario", "simulator"},
     "study": GROUND | {"engines", "network", "simulator"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
     "reproduction": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots"},
-    "cli": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots", "reproduction"},
+    "cli": GROUND
+    | {"emulation", "engines", "network", "simulator", "study", "plotting", "plots", "reproduction"},
     "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""
@@ -254,7 +256,7 @@ def test_no_file_names_a_package_registry_or_a_place_on_one_machine():
     top = [path for path in ROOT.iterdir() if path.suffix in (".md", ".toml", ".txt")]
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     skipped = {"_build", "__pycache__"}
-    binary = {".png", ".webp", ".pdf", ".nc", ".npz", ".xz"}
+    binary = {".png", ".webp", ".pdf", ".nc", ".npz", ".xz", ".gz"}
     texts = [path for path in [*top, *inside] if not skipped & set(path.parts) and path.suffix not in binary]
     assert len(texts) > 100
     assert words(REGISTRY_OR_MACHINE, texts) == []

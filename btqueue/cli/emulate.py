@@ -1,0 +1,211 @@
+"""`btqueue emulate`: real programs over a simulated network, in real time (Linux, root)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import shutil
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
+from btqueue.cli.options import AsJson, Force, Quiet
+
+if TYPE_CHECKING:
+    from btqueue.emulation.real_time import Account, Emulation
+    from btqueue.scenario import Scenario
+
+LATE_MS = 0.625
+"""A slot: a radio would have been on time."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command()(emulate)
+
+
+def emulate(
+    scenario: Annotated[
+        str,
+        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in polling.limit=10. Repeatable."),
+    ] = None,
+    flow: Annotated[
+        int, typer.Option("--flow", min=1, metavar="N", help="The flow whose two ends are real; 1 the first.")
+    ] = 1,
+    program: Annotated[
+        str | None,
+        typer.Option("--exec", metavar="COMMAND", help="Run this at the flow's source; its end ends all."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--serve", metavar="COMMAND", help="Run this at the flow's target, before --exec."),
+    ] = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--duration", metavar="SECONDS", help="End after so long.")
+    ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE.pcap", help="Write the packets of the flow's source."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let real programs talk over the simulated network, in real time (Linux, as root).
+
+    The two ends of a flow become network namespaces with the addresses 10.77.0.1 (its source) and 10.77.0.2
+    (its target). Their packets cross the network as the scenario says; the other flows are simulated.
+    Ctrl-C ends it. Nothing is left behind.
+    """
+    from btqueue.cli.engines import interrupt_held, prepare_simulator
+    from btqueue.cli.files import Target
+    from btqueue.emulation.carrier import Carrier, ends_of
+    from btqueue.emulation.namespaces import require_namespaces
+    from btqueue.emulation.real_time import Emulation, Pcap
+    from btqueue.engines import require_built
+    from btqueue.scenario import load
+    from btqueue.scenario.topology import topology
+
+    wanted = load(scenario, set_ or ())
+    require_built(wanted, engine="simulate")
+    count = len(topology(wanted).flows)
+    if flow > count:
+        raise BadInput(f"--flow {flow}: the scenario has {count} active flow{'s' if count > 1 else ''}")
+    if duration_s is not None and not 0 < duration_s < math.inf:
+        raise BadInput(f"--duration {duration_s:g}: must be above 0")
+    programs = [(1, "--serve", words_of("--serve", server)), (0, "--exec", words_of("--exec", program))]
+    target = Target.checked(pcap, "--pcap", {".pcap": "pcap"}, force=force) if pcap else None
+    require_namespaces()
+    prepare_simulator(wanted, quiet=quiet)
+    with ExitStack() as stack:
+        capture = None
+        if target is not None:
+            part = stack.enter_context(target.replaced())
+            capture = Pcap(stack.enter_context(part.open("wb")))
+        with interrupt_held():
+            carrier = Carrier(wanted, flow - 1)
+            carrier.warm_up()
+        emulation = stack.enter_context(Emulation(carrier, capture))
+        if not quiet:
+            introduce(emulation, ends_of(wanted, flow - 1))
+        interrupted = False
+        waits_for = None
+        try:
+            for end, option, words in programs:
+                if words:
+                    emulation.start(end, words, sys.stderr.fileno() if as_json else None)
+                    if option == "--exec":
+                        waits_for = len(emulation.account.exit_codes) - 1
+                    elif not emulation.listening(end) and not quiet:
+                        say(f"{option} {server}: listens to no socket yet")
+            emulation.run(until_ended=waits_for, duration_s=duration_s, report=None if quiet else report_line)
+        except KeyboardInterrupt:
+            interrupted = True
+    account = emulation.account
+    if as_json:
+        put(json.dumps(document(wanted, account, interrupted), allow_nan=False))
+    else:
+        put(summary(account))
+    late = account.lateness_ms(0.99)
+    if late > LATE_MS and not quiet:
+        say(f"the emulation warns: packets were up to {late:.3g} ms late (99 of 100), more than a slot")
+    if interrupted:
+        raise KeyboardInterrupt
+    code = None if waits_for is None else account.exit_codes[waits_for]
+    if code:
+        say(f"--exec {program}: ended with the exit code {code}")
+        raise typer.Exit(NO_ANSWER)
+
+
+def words_of(option: str, text: str | None) -> list[str]:
+    """Return the words of a command, none if there is none.
+
+    Raises:
+        BadInput: they cannot be told apart, or there is no such program.
+    """
+    if text is None:
+        return []
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"{option} {text}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise BadInput(f"{option} {text!r}: there is no such program")
+    return words
+
+
+def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
+    """Say how to come in from another terminal."""
+    for name, end in zip(names, emulation.ends, strict=True):
+        say(f"{name} is {end.address}; a shell there: {shlex.join([*end.entry(), 'bash'])}")
+
+
+def report_line(account: Account) -> None:
+    """Say in a line how it goes."""
+    ways = "; ".join(
+        f"{way} {account.delivered_kbps(i):.4g} kbit/s, {account.delivered[i]} of {account.sent[i]} packets"
+        for i, way in enumerate(("there", "back"))
+    )
+    late = f"; late {account.lateness_ms(0.99):.3g} ms" if any(account.delivered) else ""
+    say(f"{account.elapsed_s:.0f} s: {ways}; {account.queued} wait{late}")
+
+
+def summary(account: Account) -> str:
+    """Return the result in words."""
+    lines = [f"emulated: {account.elapsed_s:.4g} s in real time"]
+    for i, way in enumerate(("there", "back ")):
+        delay = f"; mean delay {1e3 * account.mean_delay_s(i):.4g} ms" if account.delivered[i] else ""
+        lines.append(
+            f"  {way}  {account.delivered_kbps(i):.4g} kbit/s; {account.sent[i]} packets sent, "
+            f"{account.delivered[i]} delivered, {account.lost[i]} lost{delay}"
+        )
+    if any(account.delivered):
+        shares = ", ".join(f"{account.lateness_ms(share):.3g}" for share in (0.5, 0.99, 1.0))
+        lines.append(f"  handed over late by {shares} ms (median, 99 of 100, most)")
+    return "\n".join(lines)
+
+
+def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:
+    """Return the JSON object."""
+    from btqueue.study import provenance
+
+    ways = {
+        way: {
+            "sent": account.sent[i],
+            "delivered": account.delivered[i],
+            "lost": account.lost[i],
+            "delivered_kbps": account.delivered_kbps(i),
+            "mean_delay_s": finite(account.mean_delay_s(i)),
+        }
+        for i, way in enumerate(("there", "back"))
+    }
+    return {
+        "scenario": scenario.to_dict(),
+        "emulate": {
+            "complete": not interrupted,
+            "elapsed_s": account.elapsed_s,
+            **ways,
+            "lateness_ms": {
+                name: finite(account.lateness_ms(share))
+                for name, share in (("median", 0.5), ("p99", 0.99), ("most", 1.0))
+            },
+            "real_time_priority": account.first_in_line,
+            "kernel": os.uname().release,
+        },
+        "provenance": provenance(scenario),
+    }
+
+
+def finite(value: float) -> float | None:
+    """Return the value, None for NaN."""
+    return value if math.isfinite(value) else None

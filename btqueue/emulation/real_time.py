@@ -1,0 +1,237 @@
+"""Real time: packets of two namespaces cross a simulated network, whose clock is this machine's."""
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from btqueue.emulation.carrier import MTU, Carrier
+from btqueue.emulation.namespaces import Namespace
+from btqueue.simulator.records.conventions import SECOND
+from btqueue.simulator.traces.extras import require
+
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+PREFIX = 24
+LATENESS_BIN = 10_000
+LATENESS_BINS = 100_000
+"""Lateness is counted in steps of 10 us, up to a second."""
+LONGEST_SLEEP_S = 0.05
+"""So long at most until the programs are looked after."""
+PRIORITY = 10
+IPV4 = 4
+PATIENCE_S = 2.0
+"""What a server gets to open its socket, and a program to end when it is asked to."""
+
+Report = Callable[["Account"], None]
+
+
+@dataclass
+class Account:
+    """What has happened so far. Lists of two are there (from the first end to the second) and back.
+
+    Attributes:
+        elapsed_s: since the start.
+        sent: IP packets that the ends have sent.
+        delivered: of these, handed to the other end.
+        lost: of these, lost on the way.
+        delivered_bytes: in `delivered`.
+        delay_s: sum of the times that delivered packets took in the network.
+        queued: baseband packets that wait in the whole network.
+        first_in_line: whether this process runs before all ordinary ones.
+        exit_codes: of the programs, in the order in which they were given; None: ended by the emulation.
+    """
+
+    elapsed_s: float = 0.0
+    sent: list[int] = field(default_factory=lambda: [0, 0])
+    delivered: list[int] = field(default_factory=lambda: [0, 0])
+    lost: list[int] = field(default_factory=lambda: [0, 0])
+    delivered_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    delay_s: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    queued: int = 0
+    first_in_line: bool = False
+    exit_codes: list[int | None] = field(default_factory=list)
+    lateness: np.ndarray = field(default_factory=lambda: np.zeros(LATENESS_BINS + 1, np.int64))
+
+    def late(self, lateness_ns: int) -> None:
+        """Count how late a packet was handed over."""
+        self.lateness[min(lateness_ns // LATENESS_BIN, LATENESS_BINS)] += 1
+
+    def lateness_ms(self, share: float) -> float:
+        """Return the lateness that this share of the packets did not exceed (ms), NaN without packets."""
+        sums = self.lateness.cumsum()
+        if sums[-1] == 0:
+            return float("nan")
+        place = int(np.searchsorted(sums, share * sums[-1]))
+        return min(place + 1, LATENESS_BINS) * LATENESS_BIN / 1e6
+
+    def delivered_kbps(self, way: int) -> float:
+        """Return the IP bytes delivered over the time, in kbit/s."""
+        return self.delivered_bytes[way] * 8e-3 / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    def mean_delay_s(self, way: int) -> float:
+        """Return the mean time in the network (s) of the packets delivered, NaN without any."""
+        return self.delay_s[way] / self.delivered[way] if self.delivered[way] else float("nan")
+
+
+class Pcap:
+    """Writes the packets that one end sends and receives, with their real times."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Begin the file.
+
+        Raises:
+            MissingPackage: dpkt is not installed.
+        """
+        pcap: Any = require("dpkt", "pcap files").pcap
+        self._writer = pcap.Writer(file, snaplen=65_535, linktype=pcap.DLT_RAW, nano=True)
+
+    def write(self, packet: bytes) -> None:
+        """Append a packet that passes now."""
+        self._writer.writepkt_time(packet, Fraction(time.time_ns(), SECOND))
+
+
+class Emulation:
+    """Two namespaces, a carrier between them, and the programs in them; a context.
+
+    Attributes:
+        ends: the namespaces at the flow's source and target.
+        account: what has happened so far.
+    """
+
+    def __init__(self, carrier: Carrier, pcap: Pcap | None = None) -> None:
+        """Keep the parts; the namespaces are made when the context is entered."""
+        self.carrier, self.pcap = carrier, pcap
+        self.account = Account()
+        self.ends: list[Namespace] = []
+        self._programs: list[subprocess.Popen[bytes]] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Emulation":
+        """Make the namespaces.
+
+        Raises:
+            EmulationUnavailable: this machine cannot have them.
+        """
+        with self._stack:
+            self.ends = [self._stack.enter_context(Namespace(address, PREFIX)) for address in ADDRESSES]
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the programs that still run, and let the namespaces go."""
+        with self._stack:
+            for program in self._programs:
+                program.terminate()
+            for program in self._programs:
+                try:
+                    program.wait(PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    program.kill()
+                    program.wait()
+
+    def start(self, end: int, words: Sequence[str], output: int | None = None) -> None:
+        """Start a program at an end (0 or 1); its standard output goes to `output`, or where ours goes."""
+        # Only a program at the first end may read what the user types.
+        own = None if end == 0 else subprocess.DEVNULL
+        self._programs.append(subprocess.Popen(self.ends[end].command(words), stdin=own, stdout=output))
+        self.account.exit_codes.append(None)
+
+    def listening(self, end: int) -> bool:
+        """Whether a program at this end waits for connections or datagrams; gives it time to."""
+        limit = time.monotonic() + PATIENCE_S
+        while time.monotonic() < limit and self._programs[-1].poll() is None:
+            tables = "cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6"
+            # a table has a line of titles; a socket of TCP that listens is in the state 0A
+            script = f"{tables} | grep -Eq '^ *[0-9]+: .* (0A|07) '"
+            if subprocess.run(self.ends[end].command(["sh", "-c", script]), check=False).returncode == 0:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def run(
+        self, *, until_ended: int | None = None, duration_s: float | None = None, report: Report | None = None
+    ) -> None:
+        """Carry packets until that program (in order of their starts) has ended, or so long, or for ever.
+
+        `report` is called about once a second.
+        """
+        account, carrier = self.account, self.carrier
+        descriptors = [end.descriptor for end in self.ends]
+        with first_in_line() as account.first_in_line:
+            origin = time.monotonic_ns()
+            end_ns = None if duration_s is None else round(duration_s * SECOND)
+            told = 0
+            while True:
+                now = time.monotonic_ns() - origin
+                account.elapsed_s = now / SECOND
+                if now - told >= SECOND:
+                    told = now
+                    self._tell(report)
+                if end_ns is not None and now >= end_ns:
+                    break
+                if until_ended is not None and self._programs[until_ended].poll() is not None:
+                    break
+                self._hand_over(now, origin)
+                wait = (carrier.next_event - (time.monotonic_ns() - origin)) / SECOND
+                ready, _, _ = select.select(descriptors, [], [], min(max(wait, 0.0), LONGEST_SLEEP_S))
+                for descriptor in ready:
+                    self._take(descriptors.index(descriptor), origin)
+            account.exit_codes = [program.poll() for program in self._programs]
+            self._tell(None)
+
+    def _hand_over(self, now: int, origin: int) -> None:
+        """Let the network come to `now`, and give the ends what came out."""
+        account = self.account
+        for delivery in self.carrier.advance(now):
+            way = int(delivery.backward)
+            os.write(self.ends[1 - way].descriptor, delivery.packet)
+            account.late(time.monotonic_ns() - origin - delivery.at)
+            account.delivered[way] += 1
+            account.delivered_bytes[way] += len(delivery.packet)
+            account.delay_s[way] += (delivery.at - delivery.sent_at) / SECOND
+            if way == 1 and self.pcap is not None:
+                self.pcap.write(delivery.packet)
+
+    def _take(self, end: int, origin: int) -> None:
+        """Take all that an end has sent, and let it enter the network now."""
+        while True:
+            try:
+                packet = os.read(self.ends[end].descriptor, MTU)
+            except BlockingIOError:
+                return
+            if packet[0] >> 4 != IPV4:
+                continue
+            if end == 0 and self.pcap is not None:
+                self.pcap.write(packet)
+            self._hand_over(time.monotonic_ns() - origin, origin)  # the packet enters at the time that it is
+            self.carrier.hand_down(packet, backward=end == 1)
+            self.account.sent[end] += 1
+
+    def _tell(self, report: Report | None) -> None:
+        self.carrier.count_lost()
+        self.account.lost = list(self.carrier.lost)
+        self.account.queued = self.carrier.queued
+        if report is not None:
+            report(self.account)
+
+
+@contextmanager
+def first_in_line() -> Iterator[bool]:
+    """Let this process run before all ordinary ones within the block; yield whether the system allows it."""
+    policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.sched_setscheduler(0, policy, parameter)
