@@ -6,6 +6,7 @@ from typing import Any
 from btqueue.network.answers import NoConvergence
 from btqueue.network.load_steps import Answer, in_step, steps_of
 from btqueue.network.models import candidates
+from btqueue.network.whole_segments import in_segments
 from btqueue.scenario import Scenario, ScenarioError
 
 FEW = 8
@@ -21,7 +22,7 @@ def answers_ahead(scenarios: Iterable[Scenario]) -> Ahead:
     The same as one by one up to rounding, for a tenth of the time.
     """
     wanted: dict[Any, None] = {}
-    for scenario in scenarios:
+    for scenario in map(in_segments, scenarios):
         try:
             model = candidates(scenario).get("analytic")
         except ScenarioError:

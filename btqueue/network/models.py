@@ -7,7 +7,7 @@ the first that covers a scenario is asked. `btqueue.network` has a module of eac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
 
@@ -19,9 +19,10 @@ from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
 from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
+from btqueue.network.whole_segments import in_segments, not_whole_segments
 from btqueue.scenario.errors import NotBuiltYet, Problem, shown
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.scope import Scope, always, problems_of
+from btqueue.scenario.scope import Limit, Scope, always, problems_of
 
 Solver = Literal["analytic", "followed"]
 SOLVERS: tuple[Solver, ...] = ("analytic", "followed")
@@ -41,17 +42,28 @@ SESSIONS = 1000
 """How far off sessions are from everything else."""
 
 
+def _in_whole_segments(scope: Scope) -> Scope:
+    """Return what a model covers, less messages that share segments."""
+
+    def further(scenario: Scenario) -> Iterator[Limit]:
+        yield from scope.further(scenario)
+        yield from not_whole_segments(scenario)
+
+    return scope._replace(further=further)
+
+
+_SCOPES = {
+    "chain": Scope("the model of chains", CHAIN, not_a_chain),
+    "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
+    "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
+    "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
+    "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
+    "paths": Scope("the model of paths over outside links", PATHS, not_paths),
+    "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
+    "followed": Scope("the follower of connections", FOLLOWED, not_followed, always),
+}
 MODELS: Mapping[str, Scope] = MappingProxyType(
-    {
-        "chain": Scope("the model of chains", CHAIN, not_a_chain),
-        "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
-        "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
-        "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
-        "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
-        "paths": Scope("the model of paths over outside links", PATHS, not_paths),
-        "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
-        "followed": Scope("the follower of connections", FOLLOWED, not_followed, always),
-    }
+    {name: _in_whole_segments(scope) for name, scope in _SCOPES.items()}
 )
 """The models by name; of those of one solver, the first that covers a scenario is asked."""
 
@@ -64,7 +76,7 @@ def problems(scenario: Scenario) -> list[Problem]:
 
     Of the models it is the one that comes closest whose problems are returned.
     """
-    wanted = scenario.run.solver
+    wanted, scenario = scenario.run.solver, in_segments(scenario)
     if wanted == "auto":
         return lacking(scenario, [name for solver in SOLVERS for name in models_of(scenario, solver)])
     found = lacking(scenario, models_of(scenario, wanted))
@@ -120,5 +132,6 @@ def model_of(scenario: Scenario) -> str:
 
 def candidates(scenario: Scenario) -> dict[Solver, str]:
     """Return the models that may answer *scenario* by `run.solver`, by solver, the analytic one first."""
+    scenario = in_segments(scenario)
     wanted = SOLVERS if scenario.run.solver == "auto" else (scenario.run.solver,)
     return {solver: name for solver in wanted if (name := covering(scenario, solver)) is not None}

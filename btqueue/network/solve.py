@@ -18,6 +18,7 @@ from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking,
 from btqueue.network.overload import mark_overload
 from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.regime import doubts
+from btqueue.network.whole_segments import in_segments
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.scope import problems_of
@@ -70,6 +71,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
+    scenario = in_segments(scenario)
     models = candidates(scenario)
     if not models:
         raise NotBuiltYet(problems(scenario))
@@ -137,6 +139,7 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
     Raises:
         NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
     """
+    scenario = in_segments(scenario)
     if scenario.traffic.source == "poisson" and not problems_of(MODELS["multihop"], scenario):
         from btqueue.network.multihop.model import Plan as PlanOfSeveral
 
@@ -155,6 +158,7 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
     Empty where another model than those of piconets answers, or a load that changes, or connections overflow
     their buffers in cycles, which have no derivatives.
     """
+    scenario = in_segments(scenario)
     model = candidates(scenario).get("analytic")
     if model not in SMOOTH or scenario.traffic.load_schedule:
         return {}

@@ -228,6 +228,23 @@ def window_of(scenario: Scenario, flow: FlowPlan) -> int:
     return scenario.of_flow(flow.spec).transport.receive_window_segments
 
 
+def shares_segments(scenario: Scenario) -> bool:
+    """Whether windows count bytes and messages do not fill their segments, so that they share them.
+
+    Not those of a greedy source, which always has data, nor those of a file, which are not known.
+
+    Args:
+        scenario: as a flow sees it (`Scenario.of_flow`).
+    """
+    transport, traffic = scenario.transport, scenario.traffic
+    if transport.protocol != "tcp" or transport.windows == "segments" or traffic.source in ("greedy", "file"):
+        return False
+    sizes = (traffic.message_bytes,)
+    if traffic.source == "request-reply":
+        sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
+    return any(size % transport.mss_bytes for size in sizes)
+
+
 def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
     """Return the data segments of a flow; one of the largest size where it is not known which there are.
 
@@ -237,9 +254,10 @@ def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
     own = scenario.of_flow(flow.spec)
     transport, law = own.transport, own.traffic.source
     most = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
-    if law in ("request-reply", "file"):
+    if law in ("request-reply", "file") or shares_segments(own):
         return Segments(((most, 1),), exact=False)
-    full, rest = divmod(own.traffic.message_bytes, most)
+    endless = law == "greedy" and transport.protocol == "tcp" and transport.windows == "bytes"
+    full, rest = divmod(most if endless else own.traffic.message_bytes, most)
     sizes = ((most, full), (rest, 1 if rest else 0))
     return Segments(tuple((size, count) for size, count in sizes if count), exact=True)
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
+from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
@@ -286,7 +287,7 @@ def _arrivals(s: Scenario) -> Law:
         "poisson": ("traffic.load_kbps", "traffic.message_bytes"),
         "ibp": ("traffic.load_kbps", "traffic.message_bytes", "traffic.scv"),
         "periodic": ("traffic.load_kbps", "traffic.message_bytes", "traffic.phase"),
-        "greedy": ("traffic.message_bytes",),
+        "greedy": ("traffic.message_bytes",) if _in_messages(s) else (),
         "file": ("traffic.arrival_file", "traffic.file_period_s"),
         "request-reply": (
             *("traffic.request_bytes", "traffic.reply_bytes", "traffic.goodbye_bytes", "traffic.pause_s"),
@@ -299,6 +300,11 @@ def _arrivals(s: Scenario) -> Law:
     if source != "request-reply":
         found += given(s, "traffic.two_way")
     return Law(source, tuple(found))
+
+
+def _in_messages(s: Scenario) -> bool:
+    """Whether a greedy source writes messages one by one: where windows count segments."""
+    return s.transport.protocol != "tcp" or s.transport.windows == "segments"
 
 
 def _transport(s: Scenario, flow: FlowPlan) -> Law:
@@ -327,6 +333,8 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
         *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
     )
     yield from given(s, *(f"transport.{name}" for name in always))
+    if shares_segments(s):
+        yield from given(s, "transport.windows", "transport.nagle")
     if s.transport.variant == "sack":
         yield from given(s, "transport.sack_blocks")
     if s.transport.variant == "vegas":

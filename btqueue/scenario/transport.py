@@ -23,7 +23,19 @@ class Transport(Table):
         description="headers of IP and TCP, or of IP and UDP without TCP, in every segment; with TCP at "
         "least 1 where link.l2cap_header_bytes = 0",
     )  # fmt: skip
-    receive_window_segments: Window = Field(default=8, description="advertised window")
+    windows: Literal["bytes", "segments"] = Field(
+        default="bytes",
+        description="TCP: windows count bytes, and messages share segments; or windows count segments, and "
+        "every message has segments of its own, as in many simulators",
+    )
+    nagle: bool = Field(
+        default=True,
+        description="windows of bytes: a segment that is not full waits while data is unacknowledged (RFC "
+        "1122, 4.2.3.4; on, as hosts have it)",
+    )
+    receive_window_segments: Window = Field(
+        default=8, description="advertised window, in segments of mss_bytes"
+    )
     initial_window_segments: int = Field(
         default=1, ge=1, le=1000, description="congestion window at the start"
     )

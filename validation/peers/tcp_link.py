@@ -78,10 +78,10 @@ def enter(wire, size, rate, queue, now):
 
 
 @outlined
-def send_all(conn, board, sent_at, statistics, forward, rate, queue, now):
+def send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now):
     """Send what the sender may send now."""
     while True:
-        number = sender.next_segment(conn, board, sent_at, statistics, now)
+        number = sender.next_segment(conn, board, sent_at, starts, statistics, now)
         if number == NOTHING:
             return
         statistics.segments_sent += 1
@@ -103,12 +103,14 @@ def acknowledge(conn, out_of_order, back, rate, queue, now):
 
 
 @entry_point
-def play(conn, board, sent_at, out_of_order, statistics, histogram, forward, back, stream, link, loss):
+def play(
+    conn, board, sent_at, starts, out_of_order, statistics, histogram, forward, back, stream, link, loss
+):
     """Play the flow until the end; `link`: rate (bit/s), delay (ns), queue (packets), end (ns)."""
     rate, delay, queue, end = link[0], link[1], link[2], link[3]
     now = 2 * delay + (2 * ACK_BYTES * 8 * SECOND) // rate
     measure(conn, now)
-    send_all(conn, board, sent_at, statistics, forward, rate, queue, now)
+    send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now)
     while True:
         data_at, ack_at = NEVER, NEVER
         if forward.count[1] < forward.count[0]:
@@ -124,16 +126,18 @@ def play(conn, board, sent_at, out_of_order, statistics, histogram, forward, bac
             if loss > 0.0 and uniform(stream) < loss:
                 continue
             segment = forward.segments[place]
-            statistics.delivered_in_order += receiver.on_segment(conn, out_of_order, statistics, segment, now)
+            statistics.delivered_in_order += receiver.on_segment(
+                conn, out_of_order, starts, statistics, segment, now
+            )
             acknowledge(conn, out_of_order, back, rate, queue, now)
         elif now == ack_at:
             segment = back.segments[back.count[1] % PACKETS]
             back.count[1] += 1
-            sender.on_ack(conn, board, sent_at, statistics, histogram, segment, now)
-            send_all(conn, board, sent_at, statistics, forward, rate, queue, now)
+            sender.on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now)
+            send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now)
         else:
-            sender.on_timeout(conn, board, statistics, now)
-            send_all(conn, board, sent_at, statistics, forward, rate, queue, now)
+            sender.on_timeout(conn, board, starts, statistics, now)
+            send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now)
 
 
 def run(row: dict, replication: int, **options: object) -> dict[str, float]:
@@ -151,11 +155,12 @@ def run(row: dict, replication: int, **options: object) -> dict[str, float]:
     forward, back = new_wire(), new_wire()
     delay = row["delay_ms"] * SECOND // 1000
     link = np.array([row["rate"], delay, row["queue"], DURATION_S * SECOND], np.int64)
-    board, sent_at, out_of_order = (np.zeros(RING, dtype) for dtype in (np.uint8, np.int64, np.uint8))
+    kinds = (np.uint8, np.int64, np.int64, np.uint8)
+    board, sent_at, starts, out_of_order = (np.zeros(RING, dtype) for dtype in kinds)
     histogram = np.zeros(histograms.BINS, np.int64)
     stream = make_streams(SEED, replication, 1)[0]
     loss = float(row["per"])
-    play(conn, board, sent_at, out_of_order, statistics, histogram, forward, back, stream, link, loss)
+    play(conn, board, sent_at, starts, out_of_order, statistics, histogram, forward, back, stream, link, loss)
     return {
         "goodput_bps": float(statistics.delivered_in_order) * USER_BYTES * 8 / DURATION_S,
         "retransmissions": float(statistics.segments_retransmitted),
@@ -167,6 +172,7 @@ def connection(row: dict) -> dict[str, object]:
     """Return the fields of a connection with the settings of the row and the rules of the RFCs."""
     fields: dict[str, object] = {
         "variant": SACK if row["sack"] else NEWRENO,
+        "unit": 1,
         "written": UNLIMITED,
         "cwnd": 2.0,
         "ssthresh": float(2**31),

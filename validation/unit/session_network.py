@@ -46,6 +46,7 @@ def new_state(plain, protocol, request, reply, goodbye):
         out_of_order=np.zeros((2, RING), np.uint8),
         scoreboard=np.zeros((2, RING), np.uint8),
         sent_at=np.zeros((2, RING), np.int64),
+        starts=np.zeros((2, 1), np.int64),
     )
     sim.timers.due = NEVER
     plain.numbering.heaps(sim.timers, np.zeros(3))
@@ -56,7 +57,7 @@ def new_state(plain, protocol, request, reply, goodbye):
     connections.source, connections.destination, connections.reverse = (0, 1), (1, 0), (1, 0)
     connections.pattern, connections.pattern_length = (0, request + goodbye), (request + goodbye, reply)
     connections.control_layout = 3
-    connections.protocol = protocol
+    connections.protocol, connections.unit = protocol, 1
     connections.ack_timer = NOTHING
     connections.retransmission_timer = 1, 2
     connections.initial_window, connections.initial_ssthresh = 2, 64

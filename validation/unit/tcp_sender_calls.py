@@ -13,14 +13,15 @@ class Sender:
     def __init__(
         self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
     ):
-        self.tcp = plain.sender
+        self.tcp, self.sack = plain.sender, plain.sack
         self.records = plain.records
         self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
+        self.starts = np.zeros(RING, np.int64)
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.timestamps, conn.backoff = plain.records.NEWRENO, True, True
+        conn.variant, conn.timestamps, conn.backoff, conn.unit = plain.records.NEWRENO, True, True, 1
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, ssthresh, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.recover = -1
@@ -33,7 +34,9 @@ class Sender:
         """Send all that may be sent; return the numbers of the segments."""
         sent = []
         while True:
-            number = self.tcp.next_segment(self.conn, self.board, self.sent_at, self.statistics, at * MS)
+            number = self.tcp.next_segment(
+                self.conn, self.board, self.sent_at, self.starts, self.statistics, at * MS
+            )
             if number == self.records.NOTHING:
                 return sent
             sent.append(int(number))
@@ -45,14 +48,13 @@ class Sender:
         segment.ack, segment.echo, segment.blocks = number, echo * MS, len(blocks)
         for place, (start, end) in enumerate(blocks):
             segment.block_start[place], segment.block_end[place] = start, end
-        self.tcp.on_ack(
-            self.conn, self.board, self.sent_at, self.statistics, self.histogram, segment, at * MS
-        )
+        rings = self.board, self.sent_at, self.starts
+        self.tcp.on_ack(self.conn, *rings, self.statistics, self.histogram, segment, at * MS)
         return self.send(at)
 
     def acks(self, *numbers, at=100):
         return [self.ack(number, at) for number in numbers]
 
     def timeout(self, at):
-        self.tcp.on_timeout(self.conn, self.board, self.statistics, at * MS)
+        self.tcp.on_timeout(self.conn, self.board, self.starts, self.statistics, at * MS)
         return self.send(at)

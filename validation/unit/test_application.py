@@ -28,13 +28,14 @@ def new_flow(plain, application="POISSON", schedule=(), **fields):
         flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
         delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
         schedules=np.array(schedule, np.int64),
+        starts=np.zeros((1, 1), np.int64),
     )
     sim.clock.free_messages = POOL
     sim.messages.next = [*range(1, POOL), NOTHING]
     sim.timers.due = NEVER
     conn = sim.connections[0]
     conn.application = getattr(records, application)
-    conn.mean_gap, conn.message_segments = 10.0 * MS, 1
+    conn.mean_gap, conn.message_size, conn.unit = 10.0 * MS, 1, 1
     conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     for name, value in fields.items():
         conn[name] = value
@@ -86,7 +87,7 @@ def test_a_poisson_source_counts_its_first_gap_from_its_start(plain):
 
 
 def test_an_aligned_periodic_source_begins_at_its_start(plain):
-    sim = new_flow(plain, "PERIODIC", aligned_phase=True, start_at=3, mean_gap=10.4, message_segments=4)
+    sim = new_flow(plain, "PERIODIC", aligned_phase=True, start_at=3, mean_gap=10.4, message_size=4)
     assert play(plain, sim, 40) == [3, 13, 23, 33]
     assert sim.connections[0].written == 16
 
@@ -175,7 +176,7 @@ FILE = [0, 3 * MS, 3 * MS, 9 * MS, 1, 2, 1, 3]
     [
         ("POISSON", STEPS, {"schedule_length": 3}),
         ("IBP", STEPS, {"schedule_length": 3, "leave_active": 0.6, "leave_idle": 0.04}),
-        ("PERIODIC", STEPS, {"schedule_length": 3, "message_segments": 2}),
+        ("PERIODIC", STEPS, {"schedule_length": 3, "message_size": 2}),
         ("FROM_FILE", FILE, {"schedule_length": 4, "file_period": 20 * MS}),
     ],
 )

@@ -241,7 +241,7 @@ def recorded(plain, sim, messages):
     for _ in range(messages):
         conn = sim.connections[0]
         due = int(plain.arrival_processes.recorded_arrival(sim, conn))
-        out.append((due, int(plain.arrival_processes.segments_due(sim, conn))))
+        out.append((due, int(plain.arrival_processes.size_due(sim, conn))))
         conn.schedule_next += 1
     return out
 

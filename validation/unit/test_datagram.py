@@ -34,12 +34,14 @@ def new_flow(plain):
         segments=pool(records.segment_dtype),
         messages=pool(records.message_dtype),
         connections=np.zeros(1, records.connection_dtype).view(np.recarray),
+        starts=np.zeros((1, 1), np.int64),
         flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
         delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
     )
     sim.clock.free_segments = sim.clock.free_messages = POOL
     sim.layouts.application = 1000, 100
     conn = sim.connections[0]
+    conn.unit = 1
     conn.protocol, conn.pattern, conn.pattern_length = records.NO_TRANSPORT, 1, 2
     conn.message_head = conn.message_tail = conn.message_undelivered = conn.session = NOTHING
     return sim

@@ -14,6 +14,8 @@ class Receiver:
         self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.out_of_order = np.zeros(64, np.uint8)
+        self.starts = np.zeros(1, np.int64)
+        self.conn.unit = 1
         self.conn.rwnd, self.conn.delayed_ack, self.conn.ack_every = 32, True, 2
         self.conn.ack_delay = 500 * MS
         for name, value in options.items():
@@ -26,7 +28,7 @@ class Receiver:
         """Receive a segment; return the acknowledgement if it leaves at once, or None."""
         segment = self.segment()
         segment.number = number
-        self.tcp.on_segment(self.conn, self.out_of_order, self.statistics, segment, 0)
+        self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
         return self.leave() if self.conn.ack_now else None
 
     def leave(self):

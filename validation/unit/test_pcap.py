@@ -26,6 +26,7 @@ def network(sizes=((1000,), (200, 300)), two_way=True, **fields) -> Any:
     """Flow 0 from HOST to FAR, and flow 1 back, each with a pattern of segment sizes."""
     flows = 2 if two_way else 1
     connections = np.zeros(flows, connection_dtype).view(np.recarray)
+    connections.unit = 1
     patterns = [size for pattern in sizes for size in pattern]
     layouts = np.zeros(len(patterns), layout_dtype).view(np.recarray)
     layouts.application = patterns

@@ -8,8 +8,7 @@ import pytest
 def recovery(plain):
     def make(*, flight, pipe, ssthresh):
         conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        conn.snd_una, conn.snd_nxt = 100, 100 + flight
-        conn.pipe, conn.ssthresh = pipe, ssthresh
+        conn.pipe, conn.ssthresh, conn.recover_fs = pipe, ssthresh, flight
         return conn
 
     return make
@@ -32,7 +31,7 @@ def test_one_loss_of_twenty_sends_for_every_second_acknowledgement(plain, recove
     # RFC 6937, section 4, first example: 20 in flight, the first lost, ssthresh 10. After the third duplicate
     # (16 in the network) and the retransmission the rest of the acknowledgements send one for two.
     conn = recovery(flight=20, pipe=16, ssthresh=10.0)
-    plain.rate_reduction.start(conn, 1)
+    plain.rate_reduction.start(conn, float(conn.recover_fs), 1)
     conn.pipe, conn.prr_out = 17, 1
     sent = answers(plain, conn, 11)
     assert sum(sent) == 5
@@ -42,7 +41,7 @@ def test_one_loss_of_twenty_sends_for_every_second_acknowledgement(plain, recove
 
 def test_the_window_ends_at_ssthresh(plain, recovery):
     conn = recovery(flight=20, pipe=16, ssthresh=10.0)
-    plain.rate_reduction.start(conn, 1)
+    plain.rate_reduction.start(conn, float(conn.recover_fs), 1)
     conn.pipe, conn.prr_out = 17, 1
     answers(plain, conn, 18)
     assert conn.pipe == 10
@@ -51,7 +50,7 @@ def test_the_window_ends_at_ssthresh(plain, recovery):
 def test_after_heavy_loss_each_acknowledgement_sends_two_up_to_ssthresh(plain, recovery):
     # section 4, second example: 15 of 20 lost; the slow-start reduction bound lets pipe grow by one each time
     conn = recovery(flight=20, pipe=3, ssthresh=10.0)
-    plain.rate_reduction.start(conn, 1)
+    plain.rate_reduction.start(conn, float(conn.recover_fs), 1)
     conn.pipe, conn.prr_out = 4, 1
     assert answers(plain, conn, 8) == [2, 2, 2, 2, 2, 2, 1, 1]
     assert conn.pipe == 10
@@ -59,7 +58,7 @@ def test_after_heavy_loss_each_acknowledgement_sends_two_up_to_ssthresh(plain, r
 
 def test_nothing_delivered_sends_nothing(plain, recovery):
     conn = recovery(flight=20, pipe=16, ssthresh=10.0)
-    plain.rate_reduction.start(conn, 1)
+    plain.rate_reduction.start(conn, float(conn.recover_fs), 1)
     conn.prr_out = 5
     plain.rate_reduction.on_ack(conn, 0)
     assert conn.cwnd == conn.pipe

@@ -23,13 +23,15 @@ class Receiver:
         self.conn = record(plain.records.connection_dtype)
         self.statistics = record(plain.records.flow_statistics_dtype)
         self.out_of_order = np.zeros(RING, np.uint8)
+        self.starts = np.zeros(1, np.int64)
+        self.conn.unit = 1
         self.conn.rwnd, self.conn.sack, self.conn.sack_blocks = rwnd, True, blocks
 
     def receive(self, number):
         """Receive a segment; return the acknowledgement and the blocks that it reports."""
         segment = record(self.records.segment_dtype)
         segment.number = number
-        self.tcp.on_segment(self.conn, self.out_of_order, self.statistics, segment, 0)
+        self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
         answer = record(self.records.segment_dtype)
         answer.kind = self.records.ACK
         self.tcp.fill_acknowledgement(self.conn, self.out_of_order, answer, 0)
@@ -109,9 +111,11 @@ class Sender:
         self.conn = record(plain.records.connection_dtype)
         self.statistics = record(plain.records.flow_statistics_dtype)
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
+        self.starts = np.zeros(RING, np.int64)
+        self.rings = self.board, self.sent_at, self.starts
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.sack, conn.timestamps = plain.records.SACK, True, True
+        conn.variant, conn.sack, conn.timestamps, conn.unit = plain.records.SACK, True, True, 1
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, 64.0, rwnd
         conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
         conn.pipe, conn.recover, conn.backoff = in_flight, -1, True
@@ -123,7 +127,7 @@ class Sender:
     def send(self):
         sent = []
         while True:
-            number = self.tcp.next_segment(self.conn, self.board, self.sent_at, self.statistics, 0)
+            number = self.tcp.next_segment(self.conn, *self.rings, self.statistics, 0)
             if number == self.records.NOTHING:
                 return sent
             sent.append(int(number))
@@ -134,12 +138,19 @@ class Sender:
         for place, (start, end) in enumerate(blocks):
             segment.block_start[place], segment.block_end[place] = start, end
         self.tcp.on_ack(
-            self.conn, self.board, self.sent_at, self.statistics, self.histogram, segment, 100 * MS
+            self.conn,
+            self.board,
+            self.sent_at,
+            self.starts,
+            self.statistics,
+            self.histogram,
+            segment,
+            100 * MS,
         )
         return self.send()
 
     def timeout(self):
-        self.tcp.on_timeout(self.conn, self.board, self.statistics, 3 * SECOND)
+        self.tcp.on_timeout(self.conn, self.board, self.starts, self.statistics, 3 * SECOND)
         return self.send()
 
 
@@ -211,9 +222,13 @@ def test_pipe_leaves_out_what_is_lost_and_what_has_arrived(sender):
         tcp.board[number] |= 1
     tcp.conn.high_sacked = 15
     # Lost are 10 and 11 (three reported above), of which 10 is sent again; 13 and 16 to 19 are on their way.
-    assert tcp.sack.lost_below(tcp.conn, tcp.board) == 12
-    assert tcp.sack.pipe(tcp.conn, tcp.board) == 1 + 5
-    assert [bool(tcp.sack.is_lost(tcp.conn, tcp.board, n)) for n in (10, 11, 13)] == [True, True, False]
+    assert tcp.sack.lost_below(tcp.conn, tcp.board, tcp.starts) == 12
+    assert tcp.sack.pipe(tcp.conn, tcp.board, tcp.starts) == 1 + 5
+    assert [bool(tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, n)) for n in (10, 11, 13)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_next_segment_follows_the_four_rules(sender):
@@ -223,7 +238,7 @@ def test_next_segment_follows_the_four_rules(sender):
     for number in (12, 13, 15, 16):
         tcp.board[number] |= 1
     conn.high_sacked = 16
-    rules = [int(tcp.sack.next_segment(conn, tcp.board)) for _ in range(5)]
+    rules = [int(tcp.sack.next_segment(conn, tcp.board, tcp.starts)) for _ in range(5)]
     # (1) 11 is lost; (2) 18 is new; (3) 14 lies below what has arrived; (4) 18 is the highest not reported
     assert rules == [11, 18, 14, 18, tcp.records.NOTHING]
     assert conn.high_rxt == 14, "a rescue does not move it"
@@ -235,7 +250,7 @@ def test_rule_2_respects_the_receive_window(sender):
     conn.in_recovery, conn.recover, conn.high_rxt, conn.rescue_rxt = True, 17, 10, 10
     tcp.board[12] |= 1
     conn.high_sacked = 12
-    assert tcp.sack.next_segment(conn, tcp.board) == 11, "rule 3"
+    assert tcp.sack.next_segment(conn, tcp.board, tcp.starts) == 11, "rule 3"
 
 
 def test_recovery_ends_when_all_of_before_is_acknowledged(sender):

@@ -53,7 +53,7 @@ def test_a_bare_network_table_is_the_two_peripheral_piconet(tmp_path):
 
 
 def test_the_default_is_the_standard_model_of_the_library():
-    assert load("venugopal-2006/piconet", {"title": ""}) == Scenario()
+    assert load("venugopal-2006/piconet", {"title": "", "transport.windows": "bytes"}) == Scenario()
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -16,6 +16,8 @@ class Receiver:
         self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.out_of_order = np.zeros(RING, np.uint8)
+        self.starts = np.zeros(1, np.int64)
+        self.conn.unit = 1
         self.conn.rwnd = rwnd
         for name, value in options.items():
             setattr(self.conn, name, value)
@@ -24,7 +26,9 @@ class Receiver:
         """Receive a segment; return how many become readable."""
         segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
         segment.number, segment.timestamp = number, timestamp
-        return int(self.tcp.on_segment(self.conn, self.out_of_order, self.statistics, segment, 0))
+        return int(
+            self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
+        )
 
     def answer(self, kind=None):
         """Return the acknowledgement that leaves now."""

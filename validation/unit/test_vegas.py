@@ -18,9 +18,11 @@ class Path:
         self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
         self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
+        self.starts = np.zeros(RING, np.int64)
+        self.rings = self.board, self.sent_at, self.starts
         self.histogram = np.zeros(plain.histograms.BINS, np.int64)
         conn = self.conn
-        conn.variant, conn.adjustment = plain.records.VEGAS, adjustment
+        conn.variant, conn.adjustment, conn.unit = plain.records.VEGAS, adjustment, 1
         conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = 10**6, cwnd, ssthresh, 200
         conn.recover, conn.rto_deadline = -1, plain.records.NEVER
         conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
@@ -33,7 +35,9 @@ class Path:
 
     def send(self):
         while True:
-            number = self.tcp.next_segment(self.conn, self.board, self.sent_at, self.statistics, self.now)
+            number = self.tcp.next_segment(
+                self.conn, self.board, self.sent_at, self.starts, self.statistics, self.now
+            )
             if number == self.records.NOTHING:
                 return
             self.free_at = max(self.free_at, self.now) + self.service
@@ -47,7 +51,14 @@ class Path:
             segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
             segment.kind, segment.ack = self.records.ACK, self.conn.snd_una + 1
             self.tcp.on_ack(
-                self.conn, self.board, self.sent_at, self.statistics, self.histogram, segment, self.now
+                self.conn,
+                self.board,
+                self.sent_at,
+                self.starts,
+                self.statistics,
+                self.histogram,
+                segment,
+                self.now,
             )
             self.send()
             windows.append(float(self.conn.cwnd))
@@ -97,7 +108,7 @@ def test_per_ack_excess_is_expected_less_actual_times_base_rtt(path):
     conn = tcp.conn
     conn.base_rtt, conn.round_first, conn.round_end, conn.round_started_at = 100 * MS, 20, 21, 50 * MS
     conn.snd_una, conn.snd_max = 21, 24
-    tcp.vegas.observe(conn, 150 * MS, 200 * MS)
+    tcp.vegas.observe(conn, tcp.starts, 150 * MS, 200 * MS)
     assert conn.vegas_excess == pytest.approx((6 / 100 - 4 / 150) * 100)
     assert conn.round_end == 0
 
@@ -105,7 +116,7 @@ def test_per_ack_excess_is_expected_less_actual_times_base_rtt(path):
 def test_per_ack_a_loss_voids_the_measurement(path):
     tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
     assert tcp.conn.round_end == 1
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.statistics, SECOND)
+    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.starts, tcp.statistics, SECOND)
     assert tcp.conn.round_end == 0
 
 
@@ -117,11 +128,11 @@ def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_reco
     segment = np.zeros(1, tcp.records.segment_dtype).view(np.recarray)[0]
     segment.kind, segment.ack = tcp.records.ACK, tcp.conn.snd_una
     for _ in range(3):
-        tcp.tcp.on_ack(tcp.conn, tcp.board, tcp.sent_at, tcp.statistics, tcp.histogram, segment, tcp.now)
+        tcp.tcp.on_ack(tcp.conn, *tcp.rings, tcp.statistics, tcp.histogram, segment, tcp.now)
     assert tcp.conn.ssthresh == window / 2
     assert tcp.conn.cwnd == window / 2 + 3
     segment.ack = tcp.conn.snd_una + 2
-    tcp.tcp.on_ack(tcp.conn, tcp.board, tcp.sent_at, tcp.statistics, tcp.histogram, segment, tcp.now)
+    tcp.tcp.on_ack(tcp.conn, *tcp.rings, tcp.statistics, tcp.histogram, segment, tcp.now)
     assert not tcp.conn.in_recovery
     assert tcp.conn.cwnd == window / 2
 
@@ -167,14 +178,14 @@ def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
     tcp.run(4)
     assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
     tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
-    tcp.vegas.observe(tcp.conn, 50 * MS, tcp.now)
+    tcp.vegas.observe(tcp.conn, tcp.starts, 50 * MS, tcp.now)
     assert tcp.conn.base_rtt == tcp.conn.round_rtt == int(tcp.conn.srtt)
-    tcp.vegas.observe(tcp.conn, tcp.records.NOTHING, tcp.now)
+    tcp.vegas.observe(tcp.conn, tcp.starts, tcp.records.NOTHING, tcp.now)
     assert tcp.conn.round_samples == 2, "also when there is no sample"
 
 
 def test_per_round_grows_as_newreno_after_a_timeout(path):
     tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.statistics, SECOND)
+    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.starts, tcp.statistics, SECOND)
     assert tcp.conn.cwnd == 1.0
     assert tcp.run(1) == [2.0], "slow start"

@@ -1,9 +1,9 @@
 """Applications: sources that write messages to a connection, and what becomes of each message.
 
-A message is a row of segments. It is delivered when the receiver has all of them in order, and acknowledged
-when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000) measure the delay up to
-there. Messages of a flow form a list from the oldest that is not acknowledged (`message_head`) to the
-youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
+A message is a row of segments, or of bytes. It is delivered when the receiver has all of them in order, and
+acknowledged when the receiver has sent an acknowledgement that covers it: Johansson et al. (2000) measure the
+delay up to there. Messages of a flow form a list from the oldest that is not acknowledged (`message_head`) to
+the youngest (`message_tail`); `message_undelivered` is the oldest that is not delivered.
 
 A source that writes more than is carried would list messages without end. Beyond a number that no window
 covers messages are therefore only counted. When one leaves the list, the source is set back to where it wrote
@@ -16,7 +16,7 @@ from btqueue.simulator.applications.arrival_processes import (
     next_arrival,
     recorded_arrival,
     remember_source,
-    segments_due,
+    size_due,
     take_steps_until,
 )
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -25,10 +25,11 @@ from btqueue.simulator.machinery.timers import schedule
 from btqueue.simulator.records.connections import FROM_FILE, GREEDY, PERIODIC, REQUESTER, RESPONDER
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
 from btqueue.simulator.statistics.histograms import count
+from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import MESSAGE_DELIVERED, MESSAGE_WRITTEN, flow_event
 
 LISTED = 1024
-"""Messages that a flow lists beyond those that its window can cover: each has at least one segment."""
+"""Messages that a flow lists beyond those that its window can cover: each has at least a segment, or byte."""
 
 
 @outlined
@@ -56,21 +57,21 @@ def on_arrival(sim, flow, now):
     if conn.application == GREEDY:
         conn.written = UNLIMITED
     else:
-        write_message(sim, flow, segments_due(sim, conn), now)
+        write_message(sim, flow, size_due(sim, conn), now)
         schedule(sim, conn.arrival_timer, following_arrival(sim, flow, now))
 
 
 @outlined
-def write_message(sim, flow, segments, now):
+def write_message(sim, flow, size, now):
     """Append a message to the send buffer; one that does not fit is refused. `messages` counts both."""
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
     statistics.messages += 1
-    if conn.send_buffer > 0 and conn.written - conn.snd_una + segments > conn.send_buffer:
+    if conn.send_buffer > 0 and buffered(sim, flow) + size > conn.send_buffer:
         statistics.messages_refused += 1
         return
-    conn.written += segments
-    if conn.unlisted == 0 and (conn.listed < LISTED + conn.rwnd or conn.send_buffer > 0):
+    conn.written += size
+    if conn.unlisted == 0 and (conn.listed < LISTED + conn.rwnd * conn.unit or conn.send_buffer > 0):
         list_message(sim, conn, conn.written - 1, now)
     else:
         if conn.unlisted == 0:
@@ -102,19 +103,27 @@ def list_next(sim, flow):
     conn = sim.connections[flow]
     backlog = sim.backlogs[flow]
     change_places(sim, conn, backlog)
-    list_message(sim, conn, sim.messages[conn.message_tail].last + segments_due(sim, conn), backlog.due)
+    list_message(sim, conn, sim.messages[conn.message_tail].last + size_due(sim, conn), backlog.due)
     backlog.due = following_arrival(sim, flow, backlog.due)
     change_places(sim, conn, backlog)
     conn.unlisted -= 1
 
 
 @compiled
-def on_delivered(sim, flow, now):
-    """Count the messages whose last segment the receiver now has in order, and their delays."""
+def buffered(sim, flow):
+    """Return how much the send buffer holds: all that is written and not acknowledged."""
     conn = sim.connections[flow]
+    return conn.written - position(conn, sim.starts[flow], conn.snd_una)
+
+
+@compiled
+def on_delivered(sim, flow, now):
+    """Count the messages that the receiver now has in order to their ends, and their delays."""
+    conn = sim.connections[flow]
+    readable = position(conn, sim.starts[flow], conn.rcv_nxt)
     while conn.message_undelivered != NOTHING:
         message = sim.messages[conn.message_undelivered]
-        if message.last >= conn.rcv_nxt:
+        if message.last >= readable:
             break
         count_delivered(sim, flow, now - message.created_at)
         flow_event(sim, MESSAGE_DELIVERED, flow, now)
@@ -137,9 +146,10 @@ def on_acknowledged(sim, flow, now):
     """Count the delivered messages that the acknowledgement sent now covers, and forget them."""
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
+    covered = position(conn, sim.starts[flow], conn.last_ack_sent)
     while conn.message_head != conn.message_undelivered:
         message = sim.messages[conn.message_head]
-        if message.last >= conn.last_ack_sent:
+        if message.last >= covered:
             break
         delay = now - message.created_at
         statistics.messages_acknowledged += 1

@@ -135,7 +135,7 @@ def take_steps_until(sim, conn, now):
 def recorded_arrival(sim, conn):
     """Return when the next message of the file is due (ns after `start_at`), or NEVER after the last one.
 
-    `schedules` holds the arrival times of the file, then the number of segments of each message. A file with
+    `schedules` holds the arrival times of the file, then the size of each message. A file with
     a period is repeated for ever.
     """
     repetition = conn.schedule_next // conn.schedule_length
@@ -156,10 +156,10 @@ def following_arrival(sim, flow, now):
 
 
 @compiled
-def segments_due(sim, conn):
-    """Return how many segments the message that is due has."""
+def size_due(sim, conn):
+    """Return the size of the message that is due, in segments or bytes."""
     if conn.application != FROM_FILE:
-        return conn.message_segments
+        return conn.message_size
     place = conn.schedule_next % conn.schedule_length
     return sim.schedules[conn.schedule + conn.schedule_length + place]
 

@@ -25,6 +25,7 @@ from btqueue.simulator.records.connections import (
 )
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.tcp import connection_setup
+from btqueue.simulator.tcp.stream import position
 
 
 @outlined
@@ -80,7 +81,8 @@ def on_message_delivered(sim, flow, now):
     """TCP has delivered data of this flow: if the message under way is whole, the application goes on."""
     index = sim.connections[flow].session
     session = sim.sessions[index]
-    if sim.connections[flow].rcv_nxt < session.expected:
+    conn = sim.connections[flow]
+    if position(conn, sim.starts[flow], conn.rcv_nxt) < session.expected:
         return
     if session.phase == REQUEST and flow == session.requester:
         exchange.on_request(sim, index, 2 * session.exchange, now)

@@ -7,6 +7,7 @@ import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
 from btqueue.simulator.applications import arrival_processes
@@ -39,6 +40,8 @@ from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, 
 NANOBITS_A_BYTE = 8 * 1_000_000_000
 MOST_SEGMENTS = 1_000_000
 """Of a message; each has a place in tables."""
+MOST_LENGTHS = 8192
+"""Of the segments of a stream; each has a layout of 3 kB."""
 LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
@@ -119,6 +122,11 @@ class Flows(NamedTuple):
     schedules: list[int]
     ring: int
 
+    @property
+    def in_bytes(self) -> bool:
+        """Whether some stream is counted in bytes."""
+        return any(self.connections[index]["unit"] > 1 for index in range(len(self.connections)))
+
 
 def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], streams: Streams) -> Flows:
     """Return connections (established, nothing sent yet), sessions, and the tables that they refer to.
@@ -179,19 +187,61 @@ def ring_length(scenario: Scenario, plan: Topology) -> int:
 
 
 def _in_flight(scenario: Scenario) -> int:
-    """Return the most segments that may be unanswered at once."""
+    """Return the most segments that may be unanswered at once.
+
+    Without Nagle's algorithm each message may leave a short segment at its end.
+
+    Raises:
+        ScenarioError: they are too many.
+    """
     traffic, transport = scenario.traffic, scenario.transport
     if transport.protocol != "centaurus":
-        return transport.receive_window_segments
+        most = transport.receive_window_segments
+        if transport.nagle or unit_of(scenario) == 1:
+            return most
+        least = min(message_sizes(scenario))
+        most += most * transport.mss_bytes // least + 1
+        if most >= MOST_SEGMENTS:
+            raise ScenarioError(
+                f"a window of {transport.receive_window_segments} segments of {transport.mss_bytes} bytes "
+                f"may hold {most} short ones where transport.nagle = false and messages have {least} bytes, "
+                f"more than the {MOST_SEGMENTS} that the simulator holds: choose a smaller window or longer "
+                "messages"
+            )
+        return most
     sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
     return max(transport.receive_window_segments, math.ceil(max(sizes) / transport.centaurus_packet_bytes))
 
 
+def message_sizes(scenario: Scenario) -> list[int]:
+    """Return the sizes of the messages of a flow (bytes); of a session those of both directions."""
+    traffic = scenario.traffic
+    if traffic.source == "file":
+        return list(read_arrivals(traffic.arrival_file or "")[1])
+    if traffic.source == "request-reply":
+        return [size for size in (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes) if size]
+    return [traffic.message_bytes]
+
+
+def unit_of(scenario: Scenario) -> int:
+    """Return the bytes of a full segment where the stream of a flow is counted in bytes, else 1.
+
+    A stream that is cut into full segments only is the same counted in segments, which takes less.
+    """
+    transport, traffic = scenario.transport, scenario.traffic
+    short = shares_segments(scenario)
+    if traffic.source == "file" and transport.protocol == "tcp" and transport.windows == "bytes":
+        short = any(size % transport.mss_bytes for size in message_sizes(scenario))
+    return transport.mss_bytes if short else 1
+
+
 def sender_fields(scenario: Scenario) -> dict[str, object]:
     """Return the fields of the sender's half of a connection."""
-    transport = scenario.transport
+    transport, unit = scenario.transport, unit_of(scenario)
     return {
         "protocol": PROTOCOLS[transport.protocol],
+        "unit": unit,
+        "nagle": transport.nagle,
         "variant": VARIANTS[transport.variant],
         "open": not transport.handshake,
         "cwnd": transport.initial_window_segments,
@@ -199,7 +249,7 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "ssthresh": transport.initial_ssthresh_segments,
         "initial_ssthresh": transport.initial_ssthresh_segments,
         "rwnd": transport.receive_window_segments,
-        "send_buffer": transport.send_buffer_segments or 0,
+        "send_buffer": (transport.send_buffer_segments or 0) * unit,
         "recover": NOTHING,
         "limited_transmit": transport.limited_transmit,
         "window_limited_growth": transport.window_limited_growth,
@@ -267,11 +317,34 @@ def pieces_of(scenario: Scenario, message_bytes: int) -> list[int]:
     return [most] * full + ([rest] if rest else [])
 
 
+def size_of(scenario: Scenario, message_bytes: int) -> int:
+    """Return the size of a message in what its stream is counted in, bytes or segments."""
+    return message_bytes if unit_of(scenario) > 1 else len(pieces_of(scenario, message_bytes))
+
+
 def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[str, object]:
-    """Lay out messages of these sizes one after the other and return the fields that point there."""
-    pieces = [piece for size in messages for piece in pieces_of(scenario, size)]
-    if len(set(pieces)) == 1:
-        pieces = pieces[:1]
+    """Lay out messages of these sizes one after the other and return the fields that point there.
+
+    A stream of bytes may be cut into segments of all lengths that are sums and differences of these sizes
+    and a full segment.
+
+    Raises:
+        ScenarioError: there are too many lengths.
+    """
+    unit = unit_of(scenario)
+    if unit > 1:
+        step = math.gcd(unit, *messages)
+        if unit // step > MOST_LENGTHS:
+            raise ScenarioError(
+                f"messages that do not fill segments of {unit} bytes may be cut into segments of "
+                f"{unit // step} lengths, more than the {MOST_LENGTHS} that the simulator holds: choose a "
+                'smaller transport.mss_bytes, or transport.windows = "segments"'
+            )
+        pieces = list(range(step, unit + 1, step))
+    else:
+        pieces = [piece for size in messages for piece in pieces_of(scenario, size)]
+        if len(set(pieces)) == 1:
+            pieces = pieces[:1]
     first = len(flows.patterns)
     flows.patterns.extend(flows.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
     return {"pattern": first, "pattern_length": len(pieces)}
@@ -280,7 +353,10 @@ def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[s
 def application_fields(
     scenario: Scenario, reverse: int | None, index: int, flows: Flows
 ) -> dict[str, object]:
-    """Return the fields of the application of a flow, and lay out the segments that it writes."""
+    """Return the fields of the application of a flow, and lay out the segments that it writes.
+
+    A greedy source always has data for a full segment; where windows count segments it writes messages.
+    """
     traffic, (small, header) = scenario.traffic, control_bytes(scenario)
     fields: dict[str, object] = {
         "application": APPLICATIONS[traffic.source],
@@ -293,8 +369,10 @@ def application_fields(
         return fields | session_fields(scenario, reverse, index, flows)
     if traffic.source == "file":
         return fields | file_fields(scenario, flows)
-    fields |= add_pattern(flows, scenario, [traffic.message_bytes])
-    fields["message_segments"] = len(pieces_of(scenario, traffic.message_bytes))
+    endless = traffic.source == "greedy" and scenario.transport.windows == "bytes"
+    size = scenario.transport.mss_bytes if endless else traffic.message_bytes
+    fields |= add_pattern(flows, scenario, [size])
+    fields["message_size"] = size_of(scenario, size)
     if traffic.source == "greedy":
         return fields
     bits = traffic.message_bytes * 8
@@ -340,9 +418,9 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
             requester=index,
             responder=reverse,
             pause=nanoseconds(traffic.pause_s),
-            request_segments=len(pieces_of(scenario, traffic.request_bytes)),
-            reply_segments=len(pieces_of(scenario, traffic.reply_bytes)),
-            goodbye_segments=len(pieces_of(scenario, traffic.goodbye_bytes)),
+            request_segments=size_of(scenario, traffic.request_bytes),
+            reply_segments=size_of(scenario, traffic.reply_bytes),
+            goodbye_segments=size_of(scenario, traffic.goodbye_bytes),
             application_timeout=nanoseconds(traffic.application_timeout_s or 0),
             handshake=transport.handshake,
             per_session_connection=transport.connection_per_session,
@@ -355,7 +433,7 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
 
 
 def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
-    """Read the arrival file and return the application fields: times, then segments of each message."""
+    """Read the arrival file and return the application fields: times, then the size of each message."""
     times, sizes = read_arrivals(scenario.traffic.arrival_file or "")
     period = scenario.traffic.file_period_s
     if period is not None and times and times[-1] >= period:
@@ -368,7 +446,8 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
         "file_period": nanoseconds(period or 0),
     }
     flows.schedules.extend(round(time * SECOND) for time in times)
-    flows.schedules.extend(len(pieces_of(scenario, size)) for size in sizes)
+    unit = unit_of(scenario)
+    flows.schedules.extend(size if unit > 1 else len(pieces_of(scenario, size)) for size in sizes)
     return fields | add_pattern(flows, scenario, sizes)
 
 

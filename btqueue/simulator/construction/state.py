@@ -176,6 +176,7 @@ def build(scenario: Scenario) -> State:
         out_of_order=np.zeros((count, ring), np.uint8),
         scoreboard=np.zeros((count, ring), np.uint8),
         sent_at=np.zeros((count, ring), np.int64),
+        starts=np.zeros((count, ring if flows.in_bytes else 1), np.int64),
         sessions=flows.sessions.array(),
         flow_statistics=_array(flow_statistics_dtype, count),
         rtt_histogram=np.zeros((count, BINS), np.int64),

@@ -15,6 +15,7 @@ from btqueue.simulator.records.connections import TCP
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
 from btqueue.simulator.tcp import connection_setup, delayed_ack, receiver, sender
+from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
 
 
@@ -67,6 +68,7 @@ def take_acknowledgement(sim, flow, segment, now):
         sim.connections[flow],
         sim.scoreboard[flow],
         sim.sent_at[flow],
+        sim.starts[flow],
         sim.flow_statistics[flow],
         sim.rtt_histogram[flow],
         segment,
@@ -81,7 +83,7 @@ def take_data(sim, flow, segment, now):
     """The flow's receiver takes data; then it may have to acknowledge, and the application to answer."""
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
-    in_order = receiver.on_segment(conn, sim.out_of_order[flow], statistics, segment, now)
+    in_order = receiver.on_segment(conn, sim.out_of_order[flow], sim.starts[flow], statistics, segment, now)
     sim.clock[0].acknowledging = flow
     if in_order > 0:
         count_delivered(sim, flow, in_order)
@@ -99,16 +101,29 @@ def count_delivered(sim, flow, segments):
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
     statistics.delivered_in_order += segments
+    if conn.unit > 1:
+        starts = sim.starts[flow]
+        first = position(conn, starts, conn.rcv_nxt - segments)
+        statistics.bytes_delivered += position(conn, starts, conn.rcv_nxt) - first
+        return
     if conn.pattern_length == 1:
         statistics.bytes_delivered += segments * sim.layouts[sim.patterns[conn.pattern]].application
         return
     for number in range(conn.rcv_nxt - segments, conn.rcv_nxt):
-        statistics.bytes_delivered += sim.layouts[layout_of(sim, conn, number)].application
+        statistics.bytes_delivered += sim.layouts[layout_of(sim, flow, number)].application
 
 
 @compiled
-def layout_of(sim, conn, number):
-    """Return the layout of the flow's segment with this number."""
+def layout_of(sim, flow, number):
+    """Return the layout of the flow's segment with this number.
+
+    The pattern of a stream of bytes has the layouts of all lengths that occur, at equal steps up to a full
+    segment.
+    """
+    conn, starts = sim.connections[flow], sim.starts[flow]
+    if conn.unit > 1:
+        length = position(conn, starts, number + 1) - position(conn, starts, number)
+        return sim.patterns[conn.pattern + length * conn.pattern_length // conn.unit - 1]
     return sim.patterns[conn.pattern + number % conn.pattern_length]
 
 
@@ -143,14 +158,14 @@ def next_tcp_data(sim, flow, now):
     number = NOTHING
     if conn.open:
         number = sender.next_segment(
-            conn, sim.scoreboard[flow], sim.sent_at[flow], sim.flow_statistics[flow], now
+            conn, sim.scoreboard[flow], sim.sent_at[flow], sim.starts[flow], sim.flow_statistics[flow], now
         )
     if number == NOTHING:
         # A deadline that moved away is left in the heap: the timer finds out when it fires.
         if conn.rto_deadline < sim.timers[conn.retransmission_timer].due:
             schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         return NOTHING
-    index = new_segment(sim, flow, DATA, False, layout_of(sim, conn, number), number)
+    index = new_segment(sim, flow, DATA, False, layout_of(sim, flow, number), number)
     sim.segments[index].timestamp = now
     count_sent(sim, flow, index)
     if conn.piggyback:
@@ -222,7 +237,7 @@ def on_retransmission_timer(sim, flow, now):
     if conn.rto_deadline > now:
         schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         return False
-    sender.on_timeout(conn, sim.scoreboard[flow], sim.flow_statistics[flow], now)
+    sender.on_timeout(conn, sim.scoreboard[flow], sim.starts[flow], sim.flow_statistics[flow], now)
     schedule(sim, conn.retransmission_timer, conn.rto_deadline)
     flow_event(sim, TIMEOUT, flow, now)
     sim.clock[0].sending = flow

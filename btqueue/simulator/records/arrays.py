@@ -39,8 +39,8 @@ class Arrays(NamedTuple):
     repeated cyclically. `islands`: where in `heap` the timers of each part of the network begin that nothing
     connects to the rest. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
     `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
-    `scoreboard`, `sent_at` [flow, segment number modulo their length]: what receiver and sender remember of
-    segments. Histograms are [flow, bin].
+    `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: what receiver and sender
+    remember of segments. Histograms are [flow, bin].
     """
 
     clock: np.recarray
@@ -78,6 +78,7 @@ class Arrays(NamedTuple):
     out_of_order: np.ndarray
     scoreboard: np.ndarray
     sent_at: np.ndarray
+    starts: np.ndarray
     sessions: np.recarray
     flow_statistics: np.recarray
     rtt_histogram: np.ndarray
@@ -121,6 +122,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "out_of_order": (np.dtype(np.uint8), 2),
     "scoreboard": (np.dtype(np.uint8), 2),
     "sent_at": (np.dtype(np.int64), 2),
+    "starts": (np.dtype(np.int64), 2),
     "sessions": (session_dtype, 1),
     "flow_statistics": (flow_statistics_dtype, 1),
     "rtt_histogram": (np.dtype(np.int64), 2),

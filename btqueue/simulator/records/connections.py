@@ -43,7 +43,7 @@ connection_dtype = record_type(
         ("schedule_length", np.int64),
         ("schedule_next", np.int64),
         ("file_period", np.int64),
-        ("message_segments", np.int64),
+        ("message_size", np.int64),
         ("send_buffer", np.int64),
         ("written", np.int64),
         ("message_head", np.int64),
@@ -54,6 +54,8 @@ connection_dtype = record_type(
         ("session", np.int64),
         ("incarnation", np.int64),
         # sender (RFC 5681, RFC 6582)
+        ("unit", np.int64),
+        ("nagle", np.bool_),
         ("variant", np.int64),
         ("open", np.bool_),
         ("snd_una", np.int64),
@@ -73,7 +75,7 @@ connection_dtype = record_type(
         ("hold_ssthresh", np.bool_),
         ("reduction", np.int64),
         ("byte_counting", np.bool_),
-        ("window_count", np.int64),
+        ("window_count", np.float64),
         ("exit_grows", np.bool_),
         ("inflate_by_one", np.bool_),
         # selective acknowledgements (RFC 2018, RFC 6675) and proportional rate reduction (RFC 6937)
@@ -82,11 +84,11 @@ connection_dtype = record_type(
         ("high_sacked", np.int64),
         ("high_rxt", np.int64),
         ("rescue_rxt", np.int64),
-        ("pipe", np.int64),
+        ("pipe", np.float64),
         ("rate_reduction", np.bool_),
-        ("recover_fs", np.int64),
-        ("prr_delivered", np.int64),
-        ("prr_out", np.int64),
+        ("recover_fs", np.float64),
+        ("prr_delivered", np.float64),
+        ("prr_out", np.float64),
         # Vegas
         ("alpha", np.float64),
         ("beta", np.float64),
@@ -128,17 +130,18 @@ connection_dtype = record_type(
         ("ack_tick", np.bool_),
         ("tick_phase", np.int64),
         ("piggyback", np.bool_),
-        ("unacknowledged", np.int64),
+        ("unacknowledged", np.float64),
         ("ack_now", np.bool_),
         ("ack_direct", np.bool_),
     ]
 )
 """One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are
-counted from 0; windows are in segments. `held`: segments kept out of order. `session`: index of the
-CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often the connection has been opened
-anew; segments of another incarnation are ignored. `listed`: messages that have a record, `unlisted`: younger
-ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source without a phase of its
-own."""
+counted from 0; windows are in full segments. `unit`: bytes of a full segment, or 1 where the stream is
+counted in segments; `written`, `message_size` and `send_buffer` count the same. `held`: segments kept out of
+order. `session`: index of the CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often
+the connection has been opened anew; segments of another incarnation are ignored. `listed`: messages that have
+a record, `unlisted`: younger ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source
+without a phase of its own."""
 
 backlog_dtype = record_type(
     [
@@ -214,9 +217,10 @@ session_dtype = record_type(
     ]
 )
 """A request-reply-goodbye exchange between two ends, repeated with `pause` (ns) between, over TCP or
-CentaurusComm. Messages are counted in segments; `goodbye_segments` is 0 without a good-bye.
+CentaurusComm. Messages are counted in segments, or over TCP in bytes where the stream of their flow is;
+`goodbye_segments` is 0 without a good-bye.
 `application_timeout`: ns in which the reply must have come, or 0. `exchange` counts the exchanges begun;
-`expected`: number of segments at which the message under way is whole (TCP). `handshake`: a connection is
+`expected`: length of the stream at which the message under way is whole (TCP). `handshake`: a connection is
 opened by SYN and SYN-ACK, for every exchange if `per_session_connection`; `handshake_output`: kind of the
 segment that waits to be sent, or NOTHING.
 

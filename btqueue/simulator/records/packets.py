@@ -95,4 +95,4 @@ messages before it. `hop`: place in `routes`; `travelling`: packets of this hop
 (or path) not yet delivered or lost."""
 
 message_dtype = record_type([("next", np.int64), ("created_at", np.int64), ("last", np.int64)])
-"""A message that an application has written: `last` is the number of its last segment."""
+"""A message that an application has written: `last` is the number of its last segment, or byte."""

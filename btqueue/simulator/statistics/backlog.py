@@ -20,6 +20,7 @@ from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import DATAGRAM
 from btqueue.simulator.statistics.census import take_census
+from btqueue.simulator.tcp.stream import position
 
 LOOKS = 16
 """Steps of the measured time after each of which what waits is counted."""
@@ -48,12 +49,13 @@ def waiting(sim: State) -> np.ndarray:
 
 @entry_point
 def count_waiting(sim, found):
-    """Add the unsent segments of each flow and the packets in queues without a limit, by kind, to `found`."""
+    """Add the unsent full segments of each flow, and the packets in queues without a limit, to `found`."""
     flows = len(sim.connections)
     for flow in range(flows):
         conn = sim.connections[flow]
         if conn.application != GREEDY and conn.session == NOTHING:
-            found[flow] += conn.written - conn.snd_max
+            unsent = conn.written - position(conn, sim.starts[flow], conn.snd_max)
+            found[flow] += (unsent + conn.unit - 1) // conn.unit
     for index in range(len(sim.queues)):
         queue = sim.queues[index]
         if queue.limit >= UNLIMITED:

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.metrics import describe
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
@@ -107,6 +108,7 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
         },
     )
     dataset.attrs["warnings"] += warnings_of_growth(kept, scenario, dataset, overloaded, endless)
+    dataset.attrs["warnings"] += changed_answers(scenario)
     if uses_batch_means(scenario):
         look_at_batches(dataset)
     if complete:
@@ -119,6 +121,18 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             dataset, scenario, seen, random=any(one.random for one in complete)
         )
     return describe(dataset)
+
+
+def changed_answers(scenario: Scenario) -> list[str]:
+    """Say that windows count bytes now, where that changes an answer and nobody has asked for it."""
+    seen = [scenario.of_flow(flow.spec) for flow in topology(scenario).flows]
+    unasked = [one for one in seen if "windows" not in one.transport.model_fields_set]
+    if not any(map(shares_segments, unasked)):
+        return []
+    return [
+        "windows count bytes, new in this version: short messages share segments, and Nagle's algorithm "
+        'holds them back; transport.windows = "segments" gives the answers of version 0.1.0'
+    ]
 
 
 def means_of_halves(complete: list[Replication]) -> dict[str, np.ndarray]:

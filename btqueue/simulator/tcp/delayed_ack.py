@@ -4,9 +4,9 @@ from btqueue.simulator.machinery.compilation import compiled
 
 
 @compiled
-def on_segment_in_order(conn):
-    """Count a segment that waits for its acknowledgement; the `ack_every`-th sends it at once."""
-    conn.unacknowledged += 1
+def on_segment_in_order(conn, size):
+    """Count a segment that waits for its acknowledgement; `ack_every` full ones send it at once."""
+    conn.unacknowledged += size
     if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every:
         conn.ack_now = True
 

@@ -15,15 +15,16 @@ from btqueue.simulator.records.connections import (
     VEGAS,
 )
 from btqueue.simulator.tcp import rate_reduction, sack, vegas
+from btqueue.simulator.tcp.stream import amount
 
 DUPLICATE_THRESHOLD = 3
 MINIMUM_SSTHRESH = 2.0
 
 
 @compiled
-def flight_size(conn):
-    """Return the number of segments sent and not yet acknowledged (RFC 5681, section 2)."""
-    return conn.snd_nxt - conn.snd_una
+def flight_size(conn, starts):
+    """Return what is sent and not yet acknowledged, in full segments (RFC 5681, section 2)."""
+    return amount(conn, starts, conn.snd_una, conn.snd_nxt)
 
 
 @compiled
@@ -33,7 +34,7 @@ def recovers_once(conn):
 
 
 @compiled
-def on_duplicate_ack(conn, board, statistics, news):
+def on_duplicate_ack(conn, board, starts, statistics, news):
     """Count; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, section 3.2).
 
     With selective acknowledgements also earlier, when three segments above the first have arrived; then
@@ -44,59 +45,59 @@ def on_duplicate_ack(conn, board, statistics, news):
     if conn.variant == VEGAS:
         vegas.end_round(conn)
     if conn.sack:
-        conn.pipe = sack.pipe(conn, board)
+        conn.pipe = sack.pipe(conn, board, starts)
     if conn.in_recovery:
         if not conn.sack:
             conn.cwnd += 1.0
         elif conn.rate_reduction:
             rate_reduction.on_ack(conn, news)
     elif conn.sack:
-        enough = conn.duplicate_acks >= DUPLICATE_THRESHOLD or sack.is_lost(conn, board, conn.snd_una)
+        enough = conn.duplicate_acks >= DUPLICATE_THRESHOLD or sack.is_lost(conn, board, starts, conn.snd_una)
         if enough and conn.snd_una > conn.recover:
-            start_selective_recovery(conn, board, statistics, news)
+            start_selective_recovery(conn, board, starts, statistics, news)
     elif conn.duplicate_acks == DUPLICATE_THRESHOLD and conn.snd_una - 1 > conn.recover:
-        start_recovery(conn, statistics)
+        start_recovery(conn, starts, statistics)
 
 
 @compiled
-def pipe_without_sack(conn):
+def pipe_without_sack(conn, starts):
     """Return how many segments are in the network if each counted duplicate has taken one out of it."""
     departed = 0.0
     if conn.in_recovery:
         departed = conn.cwnd - conn.ssthresh
     elif conn.duplicate_acks == DUPLICATE_THRESHOLD:
         departed = 1.0
-    return flight_size(conn) - departed
+    return flight_size(conn, starts) - departed
 
 
 @compiled
-def reduced_threshold(conn):
+def reduced_threshold(conn, starts):
     """Return ssthresh after a loss (RFC 5681, equation 4, or another rule: `conn.reduction`).
 
     What limited transmit has sent beyond cwnd does not count as flight (RFC 5681, section 3.2, step 2).
     """
-    flight = flight_size(conn)
+    flight = flight_size(conn, starts)
     if conn.limited_transmit:
-        flight = min(flight, int(conn.cwnd))
+        flight = min(flight, float(int(conn.cwnd)))
     reduced = flight / 2.0
     if conn.reduction == HALF_WINDOW or (conn.variant == VEGAS and conn.adjustment == PER_ACK):
         reduced = conn.cwnd / 2.0
     elif conn.reduction == HALF_PIPE:
-        reduced = (conn.pipe if conn.sack else pipe_without_sack(conn)) / 2.0
+        reduced = (conn.pipe if conn.sack else pipe_without_sack(conn, starts)) / 2.0
     elif conn.reduction == ONE_LESS:
         reduced = min(conn.ssthresh, conn.cwnd - 1.0)
     return max(reduced, MINIMUM_SSTHRESH)
 
 
 @compiled
-def start_recovery(conn, statistics):
+def start_recovery(conn, starts, statistics):
     """Fast retransmit, then fast recovery (RFC 6582, section 3.2, step 2); Tahoe starts slowly instead.
 
     Tahoe goes back to the lost segment and sends all again, so that later duplicates mean as little as after
     a timeout. Reno does not look at `recover` again before the next timeout.
     """
     statistics.fast_retransmits += 1
-    conn.ssthresh = reduced_threshold(conn)
+    conn.ssthresh = reduced_threshold(conn, starts)
     if not recovers_once(conn):
         conn.recover = conn.snd_max - 1
     if conn.variant == TAHOE:
@@ -109,39 +110,41 @@ def start_recovery(conn, statistics):
 
 
 @compiled
-def start_selective_recovery(conn, board, statistics, news):
+def start_selective_recovery(conn, board, starts, statistics, news):
     """Retransmit the first segment presumed lost and enter loss recovery (RFC 6675, section 5, step 4)."""
     statistics.fast_retransmits += 1
     conn.in_recovery = True
     conn.recover = conn.snd_max - 1
     conn.high_rxt = conn.snd_una - 1
-    conn.pipe = sack.pipe(conn, board)
-    conn.ssthresh = reduced_threshold(conn)
+    conn.pipe = sack.pipe(conn, board, starts)
+    conn.ssthresh = reduced_threshold(conn, starts)
     conn.cwnd = conn.ssthresh
     conn.retransmit = True
     conn.high_rxt = conn.snd_una
     conn.rescue_rxt = conn.snd_una
     if conn.rate_reduction:
-        rate_reduction.start(conn, news)
+        rate_reduction.start(conn, flight_size(conn, starts), news)
 
 
 @compiled
 def on_partial_ack(conn, acknowledged, delivered):
-    """Retransmit the next hole; deflate by what was acknowledged, add back one segment (RFC 6582, step 3).
+    """Retransmit the next hole; deflate by what was acknowledged (RFC 6582, section 3.2, step 3).
+
+    If that was a full segment at least, one is added back.
 
     With selective acknowledgements the scoreboard says what to send (RFC 6675, section 5, step B).
     """
     if not conn.sack:
         conn.retransmit = True
-        conn.cwnd = max(conn.cwnd - acknowledged + 1.0, 1.0)
+        conn.cwnd = max(conn.cwnd - acknowledged + int(min(acknowledged, 1.0)), 1.0)
     elif conn.rate_reduction:
         rate_reduction.on_ack(conn, delivered)
 
 
 @compiled
-def on_full_ack(conn, board):
+def on_full_ack(conn, board, starts):
     """All sent before recovery has arrived: deflate to ssthresh and leave (RFC 6582, step 3, option 2)."""
     conn.in_recovery = False
     conn.cwnd = conn.ssthresh
     if conn.sack:
-        conn.pipe = sack.pipe(conn, board)
+        conn.pipe = sack.pipe(conn, board, starts)

@@ -21,6 +21,7 @@ def restart_connection(sim, flow):
         sim.out_of_order[flow][place] = 0
         sim.scoreboard[flow][place] = 0
         sim.sent_at[flow][place] = 0
+    sim.starts[flow][0] = 0
     for timer in (conn.retransmission_timer, conn.ack_timer):
         if timer != NOTHING:
             cancel(sim, timer)
@@ -42,7 +43,7 @@ def set_initial_values(conn):
     conn.snd_max = 0
     conn.cwnd = conn.initial_window
     conn.ssthresh = conn.initial_ssthresh
-    conn.window_count = 0
+    conn.window_count = 0.0
     conn.duplicate_acks = 0
     conn.partial_acks = 0
     conn.in_recovery = False
@@ -52,10 +53,10 @@ def set_initial_values(conn):
     conn.high_sacked = NOTHING
     conn.high_rxt = NOTHING
     conn.rescue_rxt = NOTHING
-    conn.pipe = 0
-    conn.recover_fs = 0
-    conn.prr_delivered = 0
-    conn.prr_out = 0
+    conn.pipe = 0.0
+    conn.recover_fs = 0.0
+    conn.prr_delivered = 0.0
+    conn.prr_out = 0.0
     # Vegas
     conn.base_rtt = 0
     conn.round_rtt = 0
@@ -78,5 +79,5 @@ def set_initial_values(conn):
     conn.held = 0
     for place in range(len(conn.recent_blocks)):
         conn.recent_blocks[place] = NOTHING
-    conn.unacknowledged = 0
+    conn.unacknowledged = 0.0
     conn.ack_now = False

@@ -10,11 +10,11 @@ from btqueue.simulator.machinery.compilation import compiled
 
 
 @compiled
-def start(conn, delivered):
-    """Begin at the fast retransmit; `delivered`: segments that the ACK which started it has reported."""
-    conn.recover_fs = conn.snd_nxt - conn.snd_una
-    conn.prr_delivered = 0
-    conn.prr_out = 0
+def start(conn, flight, delivered):
+    """Begin at the fast retransmit; `delivered`: what the ACK that started it has reported."""
+    conn.recover_fs = flight
+    conn.prr_delivered = 0.0
+    conn.prr_out = 0.0
     on_ack(conn, delivered)
 
 

@@ -8,31 +8,41 @@ segment of each of the last blocks that grew, the latest first; a number up to `
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
 from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
+from btqueue.simulator.tcp.stream import amount
 
 
 @compiled
-def on_segment(conn, out_of_order, statistics, segment, now):
+def on_segment(conn, out_of_order, starts, statistics, segment, now):
     """Take a data segment; return how many segments the application can read in order because of it."""
     number = segment.number
     remember_timestamp(conn, number, segment.timestamp)
     if number == conn.rcv_nxt:
-        return on_expected_segment(conn, out_of_order)
-    place = number & (len(out_of_order) - 1)
-    if number < conn.rcv_nxt or (number < conn.rcv_nxt + conn.rwnd and out_of_order[place] == 1):
+        return on_expected_segment(conn, out_of_order, starts)
+    place, end = number & (len(out_of_order) - 1), window_end(conn, out_of_order)
+    if number < conn.rcv_nxt or (number < end and out_of_order[place] == 1):
         statistics.duplicates_received += 1
-    elif number < conn.rcv_nxt + conn.rwnd:
+    elif number < end:
         out_of_order[place] = 1
         conn.held += 1
-    if conn.sack and conn.rcv_nxt < number < conn.rcv_nxt + conn.rwnd:
+    if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
     return 0
 
 
 @compiled
-def on_expected_segment(conn, out_of_order):
+def window_end(conn, out_of_order):
+    """Return the first segment beyond the window; where some are short, beyond all that may be sent."""
+    if conn.unit == 1:
+        return conn.rcv_nxt + conn.rwnd
+    return conn.rcv_nxt + len(out_of_order)
+
+
+@compiled
+def on_expected_segment(conn, out_of_order, starts):
     """Advance over the expected segment and those kept that now follow it; return their number."""
     before = conn.rcv_nxt
+    size = amount(conn, starts, before, before + 1)
     conn.rcv_nxt += 1
     if conn.held > 0:
         conn.ack_now = True  # it fills a gap, or lies below one
@@ -42,7 +52,7 @@ def on_expected_segment(conn, out_of_order):
             conn.held -= 1
             conn.rcv_nxt += 1
             place = conn.rcv_nxt & (len(out_of_order) - 1)
-    on_segment_in_order(conn)
+    on_segment_in_order(conn, size)
     return conn.rcv_nxt - before
 
 
@@ -64,7 +74,7 @@ def block_start(conn, out_of_order, number):
 @compiled
 def block_end(conn, out_of_order, number):
     """Return the segment after the block of kept segments that `number` is in."""
-    limit = conn.rcv_nxt + conn.rwnd
+    limit = window_end(conn, out_of_order)
     while number < limit and out_of_order[number & (len(out_of_order) - 1)] == 1:
         number += 1
     return number
@@ -114,6 +124,6 @@ def fill_acknowledgement(conn, out_of_order, segment, now):
     if conn.sack and conn.held > 0:
         fill_blocks(conn, out_of_order, segment)
     conn.last_ack_sent = conn.rcv_nxt
-    conn.unacknowledged = 0
+    conn.unacknowledged = 0.0
     if segment.kind != DATA or conn.sack or conn.held == 0:
         conn.ack_now = False

@@ -2,13 +2,13 @@
 
 The scoreboard is a ring of bits indexed by segment number; `high_rxt` is the highest segment retransmitted
 in this recovery (HighRxt), `rescue_rxt` limits the rescue retransmission to one, `high_sacked` is the highest
-segment ever reported, and `pipe` estimates how many segments are in the network. All segments have one MSS,
-so that "more than two MSS above" is "three segments above".
+segment ever reported, and `pipe` estimates how much is in the network, in full segments.
 """
 
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.connections import RETRANSMITTED, SACKED
 from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, next_length
 
 DUPLICATE_THRESHOLD = 3
 
@@ -20,9 +20,9 @@ def is_sacked(board, number):
 
 
 @compiled
-def update(conn, board, segment):
-    """Enter the blocks of an acknowledgement; return how many segments they report for the first time."""
-    news = 0
+def update(conn, board, starts, segment):
+    """Enter the blocks of an acknowledgement; return how much they report for the first time."""
+    news = 0.0
     least = max(conn.snd_una, segment.ack)
     for block in range(segment.blocks):
         for number in range(
@@ -30,56 +30,64 @@ def update(conn, board, segment):
         ):
             if not is_sacked(board, number):
                 board[number & (len(board) - 1)] |= SACKED
-                news += 1
+                news += amount(conn, starts, number, number + 1)
                 conn.high_sacked = max(conn.high_sacked, number)
     return news
 
 
 @compiled
-def count_reported(conn, board, ack):
-    """Return how many of the segments below `ack` that it newly acknowledges had been reported before."""
-    reported = 0
+def count_reported(conn, board, starts, ack):
+    """Return how much of the data below `ack` that it newly acknowledges had been reported before."""
+    reported = 0.0
     if conn.high_sacked > conn.snd_una:
         for number in range(conn.snd_una, ack):
             if is_sacked(board, number):
-                reported += 1
+                reported += amount(conn, starts, number, number + 1)
     return reported
 
 
 @compiled
-def lost_below(conn, board):
-    """Return the segment below which all that has not been reported counts as lost (IsLost)."""
-    arrived = 0
+def lost_below(conn, board, starts):
+    """Return the segment below which all that has not been reported counts as lost (IsLost).
+
+    More than two full segments above it have arrived, or three blocks with gaps between.
+    """
+    arrived, blocks, before = 0.0, 0, False
     number = conn.high_sacked + 1
-    while number > conn.snd_una and arrived < DUPLICATE_THRESHOLD:
+    while number > conn.snd_una and arrived <= DUPLICATE_THRESHOLD - 1 and blocks < DUPLICATE_THRESHOLD:
         number -= 1
-        if is_sacked(board, number):
-            arrived += 1
+        here = is_sacked(board, number)
+        if here:
+            arrived += amount(conn, starts, number, number + 1)
+            if not before:
+                blocks += 1
+        before = here
     return number
 
 
 @compiled
-def is_lost(conn, board, number):
-    """Whether three segments above this one have arrived (IsLost)."""
-    return number < lost_below(conn, board)
+def is_lost(conn, board, starts, number):
+    """Whether enough above this segment has arrived (IsLost)."""
+    return number < lost_below(conn, board, starts)
 
 
 @compiled
-def pipe(conn, board):
-    """Return the estimated number of segments in the network (SetPipe).
+def pipe(conn, board, starts):
+    """Return the estimate of what is in the network, in full segments (SetPipe).
 
     Outside recovery nothing counts as lost: after a timeout that is true of what has been sent since.
     """
     if not conn.in_recovery and conn.high_sacked <= conn.snd_una:
-        return conn.snd_nxt - conn.snd_una
-    lost = lost_below(conn, board) if conn.in_recovery else conn.snd_una
-    inside = 0
+        return amount(conn, starts, conn.snd_una, conn.snd_nxt)
+    lost = lost_below(conn, board, starts) if conn.in_recovery else conn.snd_una
+    inside = 0.0
     for number in range(conn.snd_una, conn.snd_nxt):
         if not is_sacked(board, number):
+            size = amount(conn, starts, number, number + 1)
             if number >= lost:
-                inside += 1
+                inside += size
             if conn.in_recovery and number <= conn.high_rxt:
-                inside += 1
+                inside += size
     return inside
 
 
@@ -93,11 +101,13 @@ def next_hole(conn, board):
 
 
 @compiled
-def next_segment(conn, board):
+def next_segment(conn, board, starts):
     """Return the next segment to send in recovery, or NOTHING (NextSeg, rules 1 to 4)."""
     hole = next_hole(conn, board)
-    if hole == NOTHING or not is_lost(conn, board, hole):
-        if conn.snd_nxt < conn.written and conn.snd_nxt - conn.snd_una < conn.rwnd:
+    if hole == NOTHING or not is_lost(conn, board, starts, hole):
+        length = next_length(conn, starts)
+        room = flight_with(conn, starts, length) <= conn.rwnd
+        if length > 0 and room and not has_to_wait(conn, length):
             conn.snd_nxt += 1
             return conn.snd_nxt - 1
         if hole == NOTHING:
@@ -131,4 +141,4 @@ def forget(conn, board):
     for number in range(conn.snd_una, conn.high_sacked + 1):
         board[number & (len(board) - 1)] &= RETRANSMITTED
     conn.high_sacked = conn.snd_una
-    conn.pipe = 0
+    conn.pipe = 0.0

@@ -1,8 +1,9 @@
 """The TCP sender: RFC 5681 congestion control; Tahoe, Reno, NewReno (RFC 6582), SACK (RFC 6675), Vegas.
 
 No input or output: a function takes what happened, `now`, and changes the connection; `next_segment` then
-says, one by one, what may be sent. Sequence numbers and windows count segments of one MSS. `board` and
-`sent_at` are rings indexed by segment number: the scoreboard, and when a segment was sent first (ns).
+says, one by one, what may be sent. Sequence numbers count segments; windows are in segments of one MSS, of
+which a shorter segment is a part (`stream`). `board`, `sent_at` and `starts` are rings indexed by segment
+number: the scoreboard, when a segment was sent first (ns), and where in the stream it begins.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -26,6 +27,7 @@ from btqueue.simulator.tcp.retransmission_timer import (
     round_trip_time,
     start_if_stopped,
 )
+from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length
 
 LIMITED_TRANSMIT = 2
 """Segments that the first duplicate ACKs may release beyond cwnd (RFC 3042, section 2)."""
@@ -44,20 +46,20 @@ def send_window(conn):
 
 
 @compiled
-def has_room(conn):
-    """Whether the windows leave room for a segment.
+def has_room(conn, starts, length):
+    """Whether the windows leave room for the next segment, of this length.
 
     The receive window limits the flight; cwnd limits it as well, or with selective acknowledgements `pipe`,
     what is estimated to be in the network.
     """
-    flight = flight_size(conn)
-    if flight >= conn.rwnd:
+    flight = flight_with(conn, starts, length)
+    if flight > conn.rwnd:
         return False
     if conn.sack and (conn.limited_transmit or is_after_timeout(conn)):
-        return conn.pipe + 1.0 <= conn.cwnd
+        return conn.pipe + length / conn.unit <= conn.cwnd
     if conn.limited_transmit and not conn.in_recovery and not is_after_timeout(conn):
-        return flight + 1.0 <= conn.cwnd + min(conn.duplicate_acks, LIMITED_TRANSMIT)
-    return flight + 1.0 <= conn.cwnd
+        return flight <= conn.cwnd + min(conn.duplicate_acks, LIMITED_TRANSMIT)
+    return flight <= conn.cwnd
 
 
 @compiled
@@ -84,80 +86,80 @@ def sample_round_trip(conn, statistics, histogram, sample):
 
 
 @outlined
-def on_ack(conn, board, sent_at, statistics, histogram, segment, now):
+def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     """Handle the acknowledgement that `segment` carries: it asks for segment `segment.ack` next.
 
     A duplicate acknowledges nothing new while data is outstanding and carries no data (RFC 5681, section 2);
     with selective acknowledgements it is one that reports news (RFC 6675, section 2).
     """
     sample_window(conn, statistics)
-    news = 0
+    news = 0.0
     if conn.sack:
-        news = sack.update(conn, board, segment)
+        news = sack.update(conn, board, starts, segment)
     if segment.ack > conn.snd_una:
-        on_new_data_acknowledged(conn, board, sent_at, statistics, histogram, segment, news, now)
+        on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram, segment, news, now)
     elif segment.ack == conn.snd_una and conn.snd_max > conn.snd_una:
         duplicate = news > 0 if conn.sack else segment.kind != DATA
         if duplicate:
-            on_duplicate_ack(conn, board, statistics, news)
+            on_duplicate_ack(conn, board, starts, statistics, news)
 
 
 @compiled
-def on_new_data_acknowledged(conn, board, sent_at, statistics, histogram, segment, news, now):
+def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram, segment, news, now):
     """Advance the window, sample the round-trip time, open cwnd or go on with recovery."""
-    acknowledged = segment.ack - conn.snd_una
+    acknowledged = amount(conn, starts, conn.snd_una, segment.ack)
     sample = round_trip_time(conn, board, sent_at, segment, now)
     delivered = acknowledged
     if conn.sack:
-        delivered += news - sack.count_reported(conn, board, segment.ack)
-    limited = is_window_limited(conn)
+        delivered += news - sack.count_reported(conn, board, starts, segment.ack)
+    limited = is_window_limited(conn, starts)
     conn.snd_una = segment.ack
     conn.snd_nxt = max(conn.snd_nxt, segment.ack)
     conn.duplicate_acks = 0
     if sample != NOTHING:
         sample_round_trip(conn, statistics, histogram, sample)
     if conn.variant == VEGAS:
-        vegas.observe(conn, sample, now)
+        vegas.observe(conn, starts, sample, now)
     if conn.sack:
-        conn.pipe = sack.pipe(conn, board)
+        conn.pipe = sack.pipe(conn, board, starts)
     if not conn.in_recovery:
         if limited or not conn.window_limited_growth:
             grow_window(conn, delivered)
     elif segment.ack > conn.recover or recovers_once(conn):
-        on_full_ack(conn, board)
+        on_full_ack(conn, board, starts)
         if conn.exit_grows:
             grow_window(conn, acknowledged)
     else:
         on_partial_ack(conn, acknowledged, delivered)
     if news > 0 and not conn.in_recovery:
-        on_duplicate_ack(conn, board, statistics, news)
+        on_duplicate_ack(conn, board, starts, statistics, news)
     on_new_ack(conn, now)
 
 
 @compiled
-def is_window_limited(conn):
+def is_window_limited(conn, starts):
     """Whether cwnd, not the application or the receive window, limits what is sent (RFC 7661, section 4.1).
 
     In slow start it is enough to use more than half of it, because it doubles in a round trip.
     """
     if conn.cwnd < conn.ssthresh:
-        return conn.cwnd < 2.0 * flight_size(conn)
-    return flight_size(conn) + 1.0 > conn.cwnd
+        return conn.cwnd < 2.0 * flight_size(conn, starts)
+    return flight_size(conn, starts) + 1.0 > conn.cwnd
 
 
 @compiled
 def grow_window(conn, arrived):
     """Slow start below ssthresh, congestion avoidance from there on (RFC 5681, section 3.1).
 
-    Each acknowledgement counts once, or with `byte_counting` as many times as segments have `arrived` (RFC
-    3465 without its limit, as in Linux).
+    Each acknowledgement counts once, in slow start as at most what has `arrived`, or with `byte_counting` as
+    many times as full segments have `arrived` (RFC 3465 without its limit, as in Linux).
     """
     if conn.variant == VEGAS and vegas.adjusts_window(conn):
         return
     if conn.byte_counting:
         count_arrived(conn, arrived)
     elif conn.cwnd < conn.ssthresh:
-        conn.cwnd += 1.0
+        conn.cwnd += min(arrived, 1.0)
     else:
         conn.cwnd += 1.0 / conn.cwnd
 
@@ -170,7 +172,7 @@ def count_arrived(conn, arrived):
         return
     window = max(int(conn.cwnd), 1)
     if conn.window_count >= window:
-        conn.window_count = 0
+        conn.window_count = 0.0
         conn.cwnd += 1.0
     conn.window_count += arrived
     conn.cwnd += conn.window_count // window
@@ -178,7 +180,7 @@ def count_arrived(conn, arrived):
 
 
 @outlined
-def on_timeout(conn, board, statistics, now):
+def on_timeout(conn, board, starts, statistics, now):
     """The timer expired: back to one segment, and go back to the oldest unacknowledged one.
 
     With `hold_ssthresh` the threshold stays when a segment that the timer has sent again is lost again (RFC
@@ -187,7 +189,7 @@ def on_timeout(conn, board, statistics, now):
     sample_window(conn, statistics)
     statistics.timeouts += 1
     if not (conn.hold_ssthresh and is_after_timeout(conn)):
-        conn.ssthresh = reduced_threshold(conn)
+        conn.ssthresh = reduced_threshold(conn, starts)
     conn.cwnd = 1.0
     conn.recover = conn.snd_max - 1
     conn.in_recovery = False
@@ -202,7 +204,7 @@ def on_timeout(conn, board, statistics, now):
 
 
 @outlined
-def next_segment(conn, board, sent_at, statistics, now):
+def next_segment(conn, board, sent_at, starts, statistics, now):
     """Return the number of the segment to send now and count it as sent, or NOTHING.
 
     A pending retransmission goes first and regardless of the window; then whatever window and application
@@ -215,24 +217,27 @@ def next_segment(conn, board, sent_at, statistics, now):
         conn.snd_nxt = max(conn.snd_nxt, number + 1)
     elif conn.sack and conn.in_recovery:
         if conn.pipe + 1.0 <= conn.cwnd:
-            number = sack.next_segment(conn, board)
+            number = sack.next_segment(conn, board, starts)
     else:
         if conn.sack:
             sack.skip_arrived(conn, board)
-        if conn.snd_nxt < conn.written and has_room(conn):
+        length = next_length(conn, starts)
+        if length > 0 and has_room(conn, starts, length) and not has_to_wait(conn, length):
             number = conn.snd_nxt
             conn.snd_nxt += 1
     if number != NOTHING:
-        count_sent(conn, board, sent_at, statistics, number, now)
+        count_sent(conn, board, sent_at, starts, statistics, number, now)
     return number
 
 
 @compiled
-def count_sent(conn, board, sent_at, statistics, number, now):
+def count_sent(conn, board, sent_at, starts, statistics, number, now):
     """Enter a segment that is sent now into what the sender remembers."""
     again = number < conn.snd_max
     if again:
         statistics.segments_retransmitted += 1
+    else:
+        lay_out(conn, starts)
     if conn.sack or not conn.timestamps:
         place = number & (len(board) - 1)
         if again:
@@ -241,9 +246,10 @@ def count_sent(conn, board, sent_at, statistics, number, now):
             board[place] = 0
             sent_at[place] = now
     if conn.sack:
-        conn.pipe += 1
-        conn.prr_out += 1
+        size = amount(conn, starts, number, number + 1)
+        conn.pipe += size
+        conn.prr_out += size
     if conn.variant == VEGAS and not again:
-        vegas.mark(conn, number, now)
+        vegas.mark(conn, starts, number, now)
     conn.snd_max = max(conn.snd_max, conn.snd_nxt)
     start_if_stopped(conn, now)

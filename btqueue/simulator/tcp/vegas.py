@@ -14,6 +14,7 @@ round, is compared with cwnd once in a round trip; cwnd moves by whole segments.
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.connections import PER_ACK
 from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.tcp.stream import position
 
 FEW_SAMPLES = 2
 """Up to so many round-trip times, all of a round may be those of delayed acknowledgements."""
@@ -28,16 +29,16 @@ def end_round(conn):
 
 
 @compiled
-def mark(conn, number, now):
+def mark(conn, starts, number, now):
     """Begin a round with this new segment, if none is being measured and one segment is marked in each."""
     if conn.adjustment == PER_ACK and conn.round_end == 0:
-        conn.round_first = number
+        conn.round_first = position(conn, starts, number)
         conn.round_end = number + 1
         conn.round_started_at = now
 
 
 @compiled
-def observe(conn, sample, now):
+def observe(conn, starts, sample, now):
     """Take a round-trip time (ns, or NOTHING) at an acknowledgement of new data; compare rates per round.
 
     With `vegas_on_srtt` the smoothed time is taken at every acknowledgement (as in ns-3).
@@ -50,7 +51,7 @@ def observe(conn, sample, now):
             conn.round_rtt = sample
         conn.round_samples += 1
     if conn.adjustment == PER_ACK and conn.snd_una >= conn.round_end > 0:
-        compare_rates(conn, now)
+        compare_rates(conn, starts, now)
 
 
 @compiled
@@ -61,11 +62,11 @@ def take_base(conn, sample):
 
 
 @compiled
-def compare_rates(conn, now):
+def compare_rates(conn, starts, now):
     """The marked segment is acknowledged: Diff = (Expected - Actual) BaseRTT in segments (section 3.3)."""
     round_trip = now - conn.round_started_at
     take_base(conn, round_trip)
-    sent = conn.snd_max - conn.round_first
+    sent = (position(conn, starts, conn.snd_max) - conn.round_first) / conn.unit
     conn.vegas_excess = conn.cwnd - sent * conn.base_rtt / round_trip
     if conn.cwnd < conn.ssthresh and not conn.double_this_round and conn.vegas_excess > conn.gamma:
         conn.ssthresh = conn.cwnd

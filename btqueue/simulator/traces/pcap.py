@@ -41,7 +41,8 @@ class PcapWriter:
         """
         self.dpkt: Any = require("dpkt", "pcap files")
         self.node = node
-        self.streams = [ByteStream(sim, flow) for flow in range(len(sim.connections))]
+        self.sizes = [sim.layouts.application[segments_of(sim, flow)] for flow in range(len(sim.connections))]
+        self.streams: dict[tuple[int, int], ByteStream] = {}
         self.connections: Any = sim.connections.copy()
         self.ends: dict[tuple[int, bool, int], End] = {}
         self.file = self.dpkt.pcap.Writer(file, SNAP_LENGTH, self.dpkt.pcap.DLT_RAW, nano=True)
@@ -49,8 +50,18 @@ class PcapWriter:
     def write(self, entries: Iterable[Any]) -> None:
         """Append those entries of the log, in order of time, that are segments seen at the host."""
         for entry in entries:
+            if entry.event == SEGMENT_SENT and entry.kind == DATA:
+                self.stream(entry.flow, entry).learn(int(entry.number), int(entry.application))
             if entry.node == self.node and entry.event in (SEGMENT_SENT, SEGMENT_RECEIVED):
                 self.file.writepkt_time(bytes(self.packet(entry)), Fraction(int(entry.time), SECOND))
+
+    def stream(self, flow: int, entry: Any) -> "ByteStream":
+        """Return the bytes of a flow, in the incarnation of the entry's connection."""
+        key = (int(flow), int(entry.incarnation))
+        if key not in self.streams:
+            conn = self.connections[key[0]]
+            self.streams[key] = ByteStream(self.sizes[key[0]], int(conn.rwnd), repeated=conn.unit == 1)
+        return self.streams[key]
 
     def packet(self, entry: Any) -> Any:
         """Return the IP packet of a log entry and remember what it tells of its connection."""
@@ -120,8 +131,9 @@ class PcapWriter:
         # of a one-way flow the receiver is an end without data of its own
         key = (flow, True, int(entry.incarnation)) if own == NOTHING else (own, False, int(entry.incarnation))
         if key not in self.ends:
-            shown = self.streams[own] if own != NOTHING else ByteStream.empty()
-            received = self.streams[other] if other != NOTHING else ByteStream.empty()
+            empty = ByteStream(np.zeros(1, np.int64), 0, repeated=True)
+            shown = self.stream(own, entry) if own != NOTHING else empty
+            received = self.stream(other, entry) if other != NOTHING else empty
             self.ends[key] = End(len(self.ends), shown, received)
             self.ends[key].acknowledged = self.end(entry, not backward).sequence(0)
         return self.ends[key]
@@ -152,29 +164,31 @@ class PcapWriter:
         return parts + bytes([dpkt.tcp.TCP_OPT_NOP]) * (-len(parts) % 4)
 
 
+def segments_of(sim: State, flow: int) -> np.ndarray:
+    """Return the layouts of a flow's pattern."""
+    conn = sim.connections[flow]
+    return sim.patterns[conn.pattern : conn.pattern + conn.pattern_length]
+
+
 class ByteStream:
-    """The user bytes of a flow, whose segments have the sizes of a pattern that repeats."""
+    """The user bytes of a flow: of segments of sizes that repeat, or of sizes that are learnt one by one."""
 
-    def __init__(self, sim: State, flow: int) -> None:
-        """Look up the flow's pattern."""
-        conn = sim.connections[flow]
-        layouts = sim.patterns[conn.pattern : conn.pattern + conn.pattern_length]
-        self._take(sim.layouts.application[layouts], int(conn.rwnd))
-
-    @classmethod
-    def empty(cls) -> "ByteStream":
-        """Return the stream of an end that never sends data."""
-        stream = cls.__new__(cls)
-        stream._take(np.zeros(1, np.int64), 0)
-        return stream
-
-    def _take(self, sizes: np.ndarray, rwnd: int) -> None:
-        self.sums = [0, *np.cumsum(sizes).tolist()]
+    def __init__(self, sizes: np.ndarray, rwnd: int, *, repeated: bool) -> None:
+        """Take the sizes that segments have, in turn if they are `repeated`; an end that sends none has 0."""
+        self.repeated = repeated
+        self.sums = [0, *np.cumsum(sizes).tolist()] if repeated else [0]
         self.longest = int(sizes.max())
         self.rwnd = rwnd
 
+    def learn(self, number: int, size: int) -> None:
+        """Remember the size of a segment that is sent, for the first time or again."""
+        if not self.repeated and number == len(self.sums) - 1:
+            self.sums.append(self.sums[-1] + size)
+
     def before(self, number: int) -> int:
         """Return the user bytes in all segments before this one."""
+        if not self.repeated:
+            return self.sums[number]
         rounds, place = divmod(number, len(self.sums) - 1)
         return rounds * self.sums[-1] + self.sums[place]
 
@@ -182,6 +196,8 @@ class ByteStream:
         """Return the receive window in bytes after `number` segments came in order."""
         if self.rwnd == 0:
             return LARGEST_WINDOW
+        if not self.repeated:
+            return self.rwnd * self.longest
         return self.before(number + self.rwnd) - self.before(number)
 
 

@@ -1,0 +1,62 @@
+"""The stream of a connection, and the segments that it is cut into.
+
+Segments are numbered from 0. What a segment carries is fixed when it is sent first: `starts`, a ring indexed
+by segment number, holds where in the stream it begins. Amounts of data (windows, flight, what has arrived)
+are in full segments of `unit` bytes, so that one of 50 bytes counts as 50 / unit. Where windows count
+segments (`unit` is 1), or where all segments are full ones, the stream is counted in segments: a segment then
+begins at its number, and `starts` is not used.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+
+
+@compiled
+def position(conn, starts, number):
+    """Return where in the stream the segment begins: one not yet acknowledged, or the next new one."""
+    if conn.unit == 1:
+        return number
+    return starts[number & (len(starts) - 1)]
+
+
+@compiled
+def amount(conn, starts, first, end):
+    """Return how much the segments from `first` up to `end` carry, in full segments."""
+    if conn.unit == 1:
+        return float(end - first)
+    return (position(conn, starts, end) - position(conn, starts, first)) / conn.unit
+
+
+@compiled
+def next_length(conn, starts):
+    """Return the length of the segment that is next in order, 0 if the application has written no more.
+
+    One that was sent before keeps its length; a new one takes as much as there is, up to a full segment.
+    """
+    if conn.snd_nxt < conn.snd_max:
+        return position(conn, starts, conn.snd_nxt + 1) - position(conn, starts, conn.snd_nxt)
+    return min(conn.unit, conn.written - position(conn, starts, conn.snd_nxt))
+
+
+@compiled
+def flight_with(conn, starts, length):
+    """Return what is sent and not acknowledged once the next segment, of this length, is sent, too."""
+    end = position(conn, starts, conn.snd_nxt) + length
+    return (end - position(conn, starts, conn.snd_una)) / conn.unit
+
+
+@compiled
+def has_to_wait(conn, length):
+    """Whether a new segment is too short to be sent while data is unacknowledged (Nagle; RFC 1122, 4.2.3.4).
+
+    The windows never cut a segment short: a sender waits until all that it has, or a full segment, fits
+    (silly window syndrome avoidance, same section).
+    """
+    return conn.nagle and length < conn.unit and conn.snd_nxt == conn.snd_max > conn.snd_una
+
+
+@compiled
+def lay_out(conn, starts):
+    """Fix the length of the next new segment: the one after it begins where it ends."""
+    if conn.unit > 1:
+        here = starts[conn.snd_max & (len(starts) - 1)]
+        starts[(conn.snd_max + 1) & (len(starts) - 1)] = here + min(conn.unit, conn.written - here)

@@ -1,0 +1,120 @@
+"""Windows of bytes in whole networks: small writes, greedy sources, messages, captures, and the models."""
+
+from itertools import pairwise
+
+import pytest
+
+import btqueue as bt
+from btqueue.scenario import NotBuiltYet
+from btqueue.simulator.traces.trace_files import record
+
+LINK = {
+    "network": {
+        "topology": "custom",
+        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+        "outside_links": [
+            {"name": "wire", "from": "a", "to": "b", "rate_kbps": 700, "delay_s": 0.02, "header_bytes": 2}
+        ],
+        "flows": [{"from": "a", "to": "b"}],
+    },
+    "traffic": {"source": "periodic", "message_bytes": 50, "load_kbps": 300},
+    "transport": {"receive_window_segments": 64},
+    "run": {"duration_s": 20, "warmup_s": 5, "replications": 1, "intervals": "replications"},
+}
+
+
+def on_a_link(**changes):
+    return bt.Scenario.from_dict(LINK).with_(**changes)
+
+
+def goodput(scenario):
+    return float(bt.simulate(scenario).goodput_kbps.mean())
+
+
+@pytest.mark.parametrize("nagle", [True, False])
+def test_small_writes_are_carried_whole(nagle):
+    """ns-3 carries 300.0 of 300 kbit/s in writes of 50 bytes; segments of their own need 552 of the 700."""
+    assert goodput(on_a_link(transport__nagle=nagle)) == pytest.approx(300.0, rel=1e-3)
+
+
+def test_windows_of_segments_carry_a_window_of_small_writes_in_a_round_trip():
+    # 4 writes in 2 * 20 ms and the time on the wire of a segment and its acknowledgement
+    scenario = on_a_link(transport__windows="segments", transport__receive_window_segments=4)
+    trip_s = 0.04 + 8 * (50 + 42 + 42) / 700e3
+    assert goodput(scenario) == pytest.approx(4 * 400 / trip_s / 1000, rel=1e-3)
+
+
+def test_a_window_of_bytes_carries_a_window_of_bytes_in_a_round_trip():
+    # writes of 50 bytes fill segments of 1460, for more is written than a window of 2 can carry
+    scenario = on_a_link(traffic__load_kbps=600, transport__receive_window_segments=2)
+    trip_s = 0.04 + 8 * (1502 + 42) / 700e3
+    assert goodput(scenario) == pytest.approx(2 * 1460 * 8 / trip_s / 1000, rel=0.01)
+
+
+def test_a_message_is_delivered_with_its_last_byte():
+    # one segment of 1460 bytes, one of 540 that waits for the acknowledgement of the first
+    scenario = on_a_link(traffic__message_bytes=2000, traffic__load_kbps=16)
+    found = bt.simulate(scenario)
+    first, second, ack = (8 * (size + 42) / 700e3 for size in (1460, 540, 0))
+    assert float(found.delay_s.mean()) == pytest.approx(first + 0.02 + ack + 0.02 + second + 0.02, rel=1e-6)
+    at_once = bt.simulate(scenario.with_(transport__nagle=False))
+    assert float(at_once.delay_s.mean()) == pytest.approx(first + second + 0.02, rel=1e-6)
+
+
+def test_a_greedy_source_cuts_no_stubs():
+    changes = {"traffic__source": "greedy", "transport__mss_bytes": 1440, "traffic__message_bytes": 1460}
+    scenario = on_a_link(**changes)
+    assert goodput(scenario) == pytest.approx(700 * 1440 / 1482, rel=1e-3)
+    stubs = goodput(on_a_link(**changes, transport__windows="segments"))
+    assert stubs == pytest.approx(700 * 1460 / (1482 + 62), rel=2e-3)
+
+
+def test_whole_segments_are_the_same_counted_either_way():
+    scenario = bt.load("venugopal-2006/piconet").with_(run__duration_s=60, run__replications=2)
+    scenario = scenario.with_(traffic__message_bytes=2920)
+    answers = [bt.simulate(scenario.with_(transport__windows=one)) for one in ("bytes", "segments")]
+    assert answers[0].equals(answers[1])
+
+
+def test_short_messages_that_nothing_holds_back_are_the_same_without_nagle():
+    # one segment a message, windows that never fill, and no losses
+    quiet = on_a_link(traffic__load_kbps=2, transport__nagle=False)
+    answers = [bt.simulate(quiet.with_(transport__windows=one)) for one in ("bytes", "segments")]
+    for name in ("goodput_kbps", "throughput_kbps", "delay_s", "rtt_s"):
+        assert answers[0][name].equals(answers[1][name]), name
+
+
+def test_the_change_is_told_unless_windows_are_chosen():
+    told = "windows count bytes, new in this version"
+    assert any(told in one for one in bt.simulate(on_a_link()).attrs["warnings"])
+    for scenario in (on_a_link(transport__windows="bytes"), on_a_link(traffic__message_bytes=1460)):
+        assert not any(told in one for one in bt.simulate(scenario).attrs["warnings"])
+
+
+def test_models_refuse_messages_that_share_segments():
+    piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700)
+    bt.solve(piconet)
+    with pytest.raises(NotBuiltYet, match=r"message_bytes = 700.*a multiple of transport.mss_bytes = 1460"):
+        bt.solve(piconet.with_(transport__windows="bytes"))
+
+
+def test_models_take_a_greedy_source_for_one_of_full_segments():
+    changes = {"traffic__source": "greedy", "transport__mss_bytes": 1000}
+    answers = [bt.solve(on_a_link(**changes, traffic__message_bytes=size)) for size in (1000, 1460)]
+    assert float(answers[0].goodput_kbps.mean()) == float(answers[1].goodput_kbps.mean())
+
+
+def test_a_capture_counts_the_bytes_of_the_stream(tmp_path):
+    dpkt = pytest.importorskip("dpkt")
+    file = tmp_path / "a.pcap"
+    scenario = on_a_link(traffic__message_bytes=700, run__duration_s=2)
+    record(scenario, pcap=file, at="a")
+    edges = set()
+    with file.open("rb") as opened:
+        for _, packet in dpkt.pcap.Reader(opened):
+            tcp = dpkt.ip.IP(packet).data
+            if tcp.data:
+                edges.add((tcp.seq, tcp.seq + len(tcp.data)))
+    ordered = sorted(edges)
+    assert len({end - start for start, end in ordered}) > 1, "segments of several lengths"
+    assert all(a[1] == b[0] for a, b in pairwise(ordered))
