@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 import unicodedata
@@ -144,7 +143,7 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
         OSError: the file system refuses, or *replace* is false and there is something by now.
     """
     # Nobody else knows the name, so no link can have been put there.
-    part = path.with_name(f".btqueue-{secrets.token_hex(8)}.part")
+    part = path.with_name(f".btqueue-{os.urandom(8).hex()}.part")
     try:
         yield part
         _sync(part)

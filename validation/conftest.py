@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 from btqueue.scenario import Scenario, describe
+from btqueue.scenario.metrics import Results, Variable
 
 # Fixed examples, as seeds are fixed everywhere; no deadline, because the first example pays for compiling.
 hypothesis.settings.register_profile("validation", derandomize=True, deadline=None)
@@ -75,6 +76,16 @@ def simulate(
     return describe(xr.Dataset(variables, coords, attrs))
 
 
+def as_results(dataset: xr.Dataset) -> Results:
+    """Return a dataset as an engine gives it within the package."""
+    every = {
+        str(name): Variable(tuple(map(str, one.dims)), one.values, one.attrs)
+        for name, one in dataset.variables.items()
+    }
+    coords = {name: one for name, one in every.items() if name in dataset.coords}
+    return Results({name: every[name] for name in every.keys() - coords.keys()}, coords, dataset.attrs)
+
+
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an empty folder in which answers and claims are kept; compiled code stays where it is."""
@@ -102,9 +113,13 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
     vars(network).update(answers_ahead=lambda scenarios: {})
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
+    vars(network).update(solution=lambda *given: as_results(vars(network)["solve"](*given)))
+    vars(simulator).update(
+        simulation=lambda *given, **named: as_results(vars(simulator)["simulate"](*given, **named))
+    )
     for part in (network, simulator):  # what they cover is asked of the real ones
         part.__path__ = [str(Path(btqueue.__file__).parent / part.__name__.rpartition(".")[2])]
     monkeypatch.setitem(sys.modules, "btqueue.network", network)
     monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)
     monkeypatch.setattr(btqueue.cli.engines, "is_compiled", lambda: True)
-    return SimpleNamespace(network=network, simulator=simulator)
+    return SimpleNamespace(network=network, simulator=simulator, as_results=as_results)

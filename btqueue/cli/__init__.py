@@ -83,16 +83,17 @@ def solve(
     """Solve a scenario with Markov chains and queueing theory."""
     from btqueue.cli.engines import run_solver
     from btqueue.cli.files import AnswerFirst
-    from btqueue.cli.tables import heading, solved_table
 
     wanted, target = _wanted(scenario, set_), _target(out, force)
     solved = run_solver(wanted)
     with AnswerFirst() as files:
         if target:
-            files.write(target.write, solved.dataset, wanted)
+            files.write(target.write, solved.marked(), wanted)
         if as_json:
             _print_json(wanted, solved=solved, quiet=quiet)
         else:
+            from btqueue.cli.tables import heading, solved_table
+
             solved_table(heading(scenario, wanted), solved, every=every)
 
 
@@ -139,7 +140,6 @@ def simulate(
     from btqueue.cli.engines import run_simulator
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.recordings import Recordings
-    from btqueue.cli.tables import heading, recordings_table, simulated_table
 
     wanted = _wanted(scenario, set_)
     recordings = Recordings.checked(
@@ -155,6 +155,8 @@ def simulate(
             if as_json:
                 _print_json(wanted, files=recordings.written, quiet=quiet)
             elif recordings.written:
+                from btqueue.cli.tables import heading, recordings_table
+
                 recordings_table(heading(scenario, wanted), recordings.written)
         return
     target = _target(out, force)
@@ -165,6 +167,8 @@ def simulate(
         if as_json:
             _print_json(wanted, simulated=simulated, quiet=quiet)
         else:
+            from btqueue.cli.tables import heading, simulated_table
+
             simulated_table(heading(scenario, wanted), wanted, simulated, every=every)
         _end(simulated)
 
@@ -183,20 +187,21 @@ def compare(
     """Solve and simulate a scenario and lay the two answers side by side."""
     from btqueue.cli.engines import run_simulator, run_solver
     from btqueue.cli.files import AnswerFirst
-    from btqueue.cli.tables import comparison_table, heading
     from btqueue.study import side_by_side
 
     wanted, target = _wanted(scenario, set_), _target(out, force)
     solved = run_solver(wanted)
     simulated = run_simulator(wanted, threads=threads, quiet=quiet)
-    comparison = side_by_side(wanted, solved.dataset, simulated.dataset)
     with AnswerFirst() as files:
         if target:
+            comparison = side_by_side(wanted, solved.results, simulated.results)
             files.write(target.write, simulated.marked(comparison), wanted)
         if as_json:
             _print_json(wanted, solved=solved, simulated=simulated, quiet=quiet)
         else:
-            comparison_table(heading(scenario, wanted), wanted, comparison, solved, simulated, every=every)
+            from btqueue.cli.tables import comparison_table, heading
+
+            comparison_table(heading(scenario, wanted), wanted, solved, simulated, every=every)
         _end(simulated)
 
 
@@ -217,17 +222,20 @@ def models(
     """List the scenarios that come with btqueue, or print one to start from."""
     import json
 
-    from btqueue.scenario import Scenario, list_models
-    from btqueue.scenario.loading import find, read_toml, toml_text
+    from btqueue.scenario.library import list_models, models_folder
+    from btqueue.scenario.loading import find, read_title, read_toml, toml_text
 
     if schema:
+        from btqueue.scenario import Scenario
+
         put(json.dumps(Scenario.json_schema(), indent=2))
     elif name is not None:
         path = find(name)
         content = read_toml(path)  # says what is wrong with a file that is no TOML
         put(json.dumps(content) if as_json else toml_text(path), end="\n" if as_json else "")
     else:
-        titles = {known: str(read_toml(find(known)).get("title", "")) for known in list_models()}
+        folder = models_folder()
+        titles = {known: read_title(folder / f"{known}.toml") for known in list_models()}
         if as_json:
             put(json.dumps({"models": titles}))
         else:

@@ -162,4 +162,4 @@ class _Simulator:
         answer = run_simulator(scenario, threads=self.threads, quiet=self.quiet)
         if answer.interrupted:
             raise KeyboardInterrupt
-        return answer.dataset
+        return answer.results.to_dataset()

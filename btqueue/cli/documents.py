@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import xarray as xr
-
 from btqueue.cli.engines import Answer
 from btqueue.scenario import Scenario
-from btqueue.study import Estimate, MetricSummary, provenance, summarise
+from btqueue.scenario.metrics import Results
+from btqueue.study import provenance
+from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
 
 ABOUT_THE_MODEL = ("solver", "solver_reason", "model", "system", "regime", "measured_errors")
 
@@ -25,7 +25,7 @@ def document(
     """Return scenario, results and provenance as plain values; only the parts that were run, NaN as None."""
     parts: dict[str, Any] = {"scenario": scenario.to_dict()}
     if solved is not None:
-        parts["solve"] = _solution(solved.dataset)
+        parts["solve"] = _solution(solved.results)
     if simulated is not None:
         parts["simulate"] = _simulation(simulated)
     if files is not None:
@@ -33,8 +33,8 @@ def document(
     return {**parts, "provenance": provenance(scenario)}
 
 
-def _solution(dataset: xr.Dataset) -> dict[str, Any]:
-    attrs = dataset.attrs
+def _solution(results: Results) -> dict[str, Any]:
+    attrs = results.attrs
     return {
         "converged": bool(attrs["converged"]),
         "residual": _number(attrs["residual"]),
@@ -42,14 +42,14 @@ def _solution(dataset: xr.Dataset) -> dict[str, Any]:
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
-        "metrics": _metrics(dataset, interval=False),
+        "metrics": _metrics(results, interval=False),
     }
 
 
 def _simulation(simulated: Answer) -> dict[str, Any]:
-    """Return what was simulated; with batch means the dataset has batches in place of replications."""
-    dataset, attrs = simulated.dataset, simulated.dataset.attrs
-    entries = dataset.sizes["replication"]
+    """Return what was simulated; with batch means there are batches in place of replications."""
+    results, attrs = simulated.results, simulated.results.attrs
+    entries = results.sizes["replication"]
     content: dict[str, Any] = {"complete": not simulated.interrupted}
     if simulated.interrupted:
         content["interrupted"] = simulated.interrupted
@@ -61,23 +61,21 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
     content |= {"events": int(attrs["events"]), "warmup_s": attrs.get("warmup_s")}
     content["warnings"] = list(attrs.get("warnings", ()))
     for kind in ("flow", "link"):
-        if f"{kind}_name" in dataset.coords:
-            content[f"{kind}s"] = dataset[f"{kind}_name"].values.tolist()
-    return {**content, "metrics": _metrics(dataset, interval=True)}
+        if f"{kind}_name" in results.variables:
+            content[f"{kind}s"] = list(labels_of(results, kind))
+    return {**content, "metrics": _metrics(results, interval=True)}
 
 
-def _metrics(dataset: xr.Dataset, *, interval: bool) -> dict[str, Any]:
-    return {name: _metric(summary, interval) for name, summary in summarise(dataset).items()}
+def _metrics(results: Results, *, interval: bool) -> dict[str, Any]:
+    return {name: _metric(results, found, interval) for name, found in summarise(results).items()}
 
 
-def _metric(summary: MetricSummary, interval: bool) -> dict[str, Any]:
-    values: dict[str, Any] = _estimate(summary.total, interval)
-    if summary.per_flow:
-        values["per_flow"] = [_number(value) for value in summary.per_flow]
-    if summary.per_link:
-        values["per_link"] = [_number(value) for value in summary.per_link]
-    if summary.per_queue:
-        values["per_queue"] = {queue: _estimate(estimate, interval) for queue, estimate in summary.per_queue}
+def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]:
+    values: dict[str, Any] = _estimate(found, interval)
+    if queues := by_queue(results, found):
+        values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
+    elif found.part:
+        values[f"per_{found.part}"] = [_number(value) for value in found.means]
     return values
 
 

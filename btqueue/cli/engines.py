@@ -11,28 +11,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Literal
-
-import xarray as xr
+from typing import TYPE_CHECKING, Literal
 
 from btqueue.caches import cache_folder
 from btqueue.cli.exits import OTHER_INTERRUPTS, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.engines import require_built
 from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import Results
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)
 class Answer:
     """What an engine returned, the seconds that it took, and how far it came if it was interrupted."""
 
-    dataset: xr.Dataset
+    results: Results
     wall_s: float
     interrupted: str = ""
 
     def marked(self, dataset: xr.Dataset | None = None) -> xr.Dataset:
-        """Return the dataset (or another one made from it) to be written, marked if it was interrupted."""
-        written = self.dataset if dataset is None else dataset
+        """Return the results (or a dataset made from them) to be written, marked if it was interrupted."""
+        written = self.results.to_dataset() if dataset is None else dataset
         return written.assign_attrs({INTERRUPTED_MARK: self.interrupted}) if self.interrupted else written
 
 
@@ -40,11 +42,11 @@ def run_solver(scenario: Scenario) -> Answer:
     """Solve, timed."""
     require_built(scenario)
     keep_compiled_models()
-    from btqueue.network import solve
+    from btqueue.network import solution
 
     begin = time.perf_counter()
-    dataset = solve(scenario)
-    return Answer(dataset, time.perf_counter() - begin)
+    results = solution(scenario)
+    return Answer(results, time.perf_counter() - begin)
 
 
 def keep_compiled_models() -> None:
@@ -68,7 +70,7 @@ def run_simulator(
     After Ctrl-C the answer holds what was measured by then, if anything was, and says so in `interrupted`.
     """
     require_built(scenario, engine="simulate")
-    from btqueue.simulator import simulate
+    from btqueue.simulator import simulation
 
     prepare_simulator(scenario, quiet=quiet)
     if device == "gpu" and not quiet:
@@ -76,13 +78,13 @@ def run_simulator(
     begin = time.perf_counter()
     try:
         with second_interrupt_ends_all(), progress_bar(scenario, quiet=quiet) as progress:
-            dataset = simulate(scenario, threads=threads, progress=progress, device=device)
+            results = simulation(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
-        partial = getattr(interruption, "partial", None)
+        partial = getattr(interruption, "results", None)
         if partial is None:
             raise
         return Answer(partial, time.perf_counter() - begin, how_far(partial))
-    return Answer(dataset, time.perf_counter() - begin)
+    return Answer(results, time.perf_counter() - begin)
 
 
 def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
@@ -94,13 +96,13 @@ def prepare_simulator(scenario: Scenario, *, quiet: bool) -> None:
             compile_now(scenario)
 
 
-def how_far(partial: xr.Dataset) -> str:
+def how_far(partial: Results) -> str:
     """Say in words how much an interrupted simulation has measured."""
     wanted, finished = partial.attrs["wanted"], partial.attrs["finished"]
     what = "batches" if partial.attrs["intervals"] == "batch-means" else "replications"
     if finished:
         return f"{finished} of {wanted} {what}"
-    measured = partial["measured_s"].values
+    measured = partial.variables["measured_s"].values
     return (
         f"none of {wanted} {what}; {len(measured)} cut short, {measured.min():.3g} to {measured.max():.3g} s"
     )

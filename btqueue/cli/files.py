@@ -12,25 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from btqueue.cli.exits import BadInput, say
 from btqueue.files import require_writable, written_whole
 from btqueue.plots import save
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import provenance
-from btqueue.study.sweep_files import write_netcdf
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.figure import Figure
+
+    Writer = Callable[[Path, xr.Dataset, Scenario], None]
 
 RESULTS = {".nc": "netCDF", ".csv": "CSV"}
 SERIES = {**RESULTS, ".png": "picture", ".svg": "picture"}
 """Formats by suffix."""
 INTERRUPTED_MARK = "interrupted"
 """Attribute of a dataset, or column of a CSV file, that says how far an interrupted run came."""
-
-Writer = Callable[[Path, xr.Dataset, Scenario], None]
 
 
 @dataclass(frozen=True)
@@ -144,6 +143,8 @@ class AnswerFirst:
 
 def _write_netcdf(path: Path, dataset: xr.Dataset, scenario: Scenario) -> None:
     """Write netCDF with the scenario and the provenance in the attributes."""
+    from btqueue.study.sweep_files import write_netcdf
+
     made_with = {f"provenance_{key}": value for key, value in provenance(scenario).items()}
     attrs = {"scenario": json.dumps(scenario.to_dict()), **made_with, **dataset.attrs}
     storable = {key: _storable(value) for key, value in attrs.items() if value is not None}

@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.files import printable
-from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.metrics import METRICS
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from btqueue.cli.engines import Answer
+    from btqueue.scenario import Scenario
+    from btqueue.scenario.metrics import Results
     from btqueue.study import Estimate
 
 GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
@@ -79,27 +79,22 @@ def heading(name: str, scenario: Scenario) -> str:
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
     """Print the metrics of a solution."""
     footer = [_model_line(solved), *_warnings("model", solved)]
-    _print(heading, _metric_table(solved.dataset, "value", every), footer)
+    _print(heading, _metric_table(solved.results, "value", every), footer)
 
 
 def simulated_table(heading: str, scenario: Scenario, simulated: Answer, *, every: bool = False) -> None:
     """Print the metrics of a simulation with their intervals."""
-    table = _metric_table(simulated.dataset, "mean ± 95 % interval", every)
+    table = _metric_table(simulated.results, "mean ± 95 % interval", every)
     _print(heading, table, [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)])
 
 
 def comparison_table(
-    heading: str,
-    scenario: Scenario,
-    comparison: xr.Dataset,
-    solved: Answer,
-    simulated: Answer,
-    *,
-    every: bool = False,
+    heading: str, scenario: Scenario, solved: Answer, simulated: Answer, *, every: bool = False
 ) -> None:
     """Print model and simulation side by side."""
-    from btqueue.study import Estimate
+    from btqueue.study import Estimate, side_by_side
 
+    comparison = side_by_side(scenario, solved.results, simulated.results)
     table = _table("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
     for name in _shown(list(comparison["metric"].values), every, table):
         row = comparison.sel(metric=name)
@@ -174,17 +169,13 @@ def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
     return Text("✓ inside", style="green") if inside else Text("outside", style="yellow")
 
 
-def _metric_table(dataset: xr.Dataset, column: str, every: bool) -> Table:
-    from btqueue.study import summarise
-    from btqueue.study.comparison import long_name
+def _metric_table(results: Results, column: str, every: bool) -> Table:
+    from btqueue.study.comparison import long_name, rows_of
 
     table = _table("metric", "unit", column)
-    summaries = summarise(dataset)
-    for name in _shown(list(summaries), every, table):
-        rows = summaries[name].per_queue or (("", summaries[name].total),)
-        for queue, estimate in rows:
-            title = long_name(f"{name}[{queue}]" if queue else name)
-            table.add_row(title, METRICS[name].unit, with_interval(estimate))
+    rows = rows_of(results)
+    for name in _shown(list(rows), every, table):
+        table.add_row(long_name(name), METRICS[name.partition("[")[0]].unit, with_interval(rows[name]))
     return table
 
 
@@ -207,7 +198,7 @@ def _order(metric: str) -> int:
 
 
 def _model_line(solved: Answer) -> str:
-    attrs = solved.dataset.attrs
+    attrs = solved.results.attrs
     state = "converged" if attrs["converged"] else "NOT converged"
     count = f" in {attrs['iterations']} iterations" if "iterations" in attrs else ""
     steps = f"{state}{count}, residual {attrs['residual']:.1g}"
@@ -218,10 +209,10 @@ def _model_line(solved: Answer) -> str:
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
     """Return how the simulation was made: how much of it, after which warm-up, at what cost."""
-    attrs, run = simulated.dataset.attrs, scenario.run
-    count = simulated.dataset.sizes["replication"]
+    attrs, run = simulated.results.attrs, scenario.run
+    count = simulated.results.sizes["replication"]
     if attrs.get("intervals") == "batch-means":
-        length_s = float(simulated.dataset["measured_s"].sum())
+        length_s = float(simulated.results.variables["measured_s"].values.sum())
         runs = f"1 replication of {length_s:g} s in {count} batches"
     else:
         runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s"
@@ -234,7 +225,7 @@ def _simulation_line(scenario: Scenario, simulated: Answer) -> str:
 
 
 def _warnings(side: str, answer: Answer) -> list[str]:
-    return [f"{side} warns: {warning}" for warning in answer.dataset.attrs.get("warnings", ())]
+    return [f"{side} warns: {warning}" for warning in answer.results.attrs.get("warnings", ())]
 
 
 def _seconds(value: float) -> str:

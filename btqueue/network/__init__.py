@@ -1,8 +1,8 @@
-"""Couples queueing and transport on a network into one operating point: `solve`."""
+"""Couples queueing and transport on a network into one operating point: `solve`, `solution` as arrays."""
 
 from btqueue.network.ahead import answers_ahead
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.solve import plan, slopes, solve
+from btqueue.network.solve import plan, slopes, solution, solve
 
-__all__ = ["ImpossibleAnswer", "NoConvergence", "answers_ahead", "plan", "slopes", "solve"]
+__all__ = ["ImpossibleAnswer", "NoConvergence", "answers_ahead", "plan", "slopes", "solution", "solve"]

@@ -1,4 +1,4 @@
-"""The answer of a model: named metrics, how it was found, and both as a labelled dataset.
+"""The answer of a model: named metrics, how it was found, and both with labels.
 
 A model is a module with a function `answer(scenario)` that returns two dictionaries:
 
@@ -14,9 +14,9 @@ import math
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from btqueue.scenario import Scenario, describe
+from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.topology import topology
 
 OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
@@ -26,26 +26,27 @@ class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message says what was tried."""
 
 
-def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> xr.Dataset:
-    """Put names and units on a model's metrics."""
+def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> Results:
+    """Put names on a model's metrics."""
     plan = topology(scenario)
     names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
     queues = metrics.get("queue_packets", {})
-    variables: dict[str, Any] = {}
+    variables: dict[str, Variable] = {}
     for name, value in metrics.items():
         if name == "queue_packets":
-            variables[name] = ("queue", list(queues.values()))
+            variables[name] = Variable(("queue",), np.array(list(queues.values()), float))
         elif name in OF_THE_NETWORK:
-            variables[name] = ((), value)
+            variables[name] = Variable((), np.asarray(value))
         else:
-            variables[name] = ("flow", np.broadcast_to(value, len(names)).astype(float))
+            variables[name] = Variable(("flow",), np.broadcast_to(value, len(names)).astype(float))
     if "goodput_kbps" in variables and "fairness" not in variables:
-        goodput = variables["goodput_kbps"][1]
-        variables["fairness"] = ((), jain_index(goodput))
-    coordinates: dict[str, Any] = {"flow": np.arange(1, len(names) + 1), "flow_name": ("flow", names)}
-    if queues:
-        coordinates["queue"] = list(queues)
-    return describe(xr.Dataset(variables, coords=coordinates, attrs={"answered_by": "model", **notes}))
+        variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
+    coordinates = {
+        "flow": Variable(("flow",), np.arange(1, len(names) + 1)),
+        "flow_name": Variable(("flow",), np.array(names)),
+        **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
+    }
+    return Results(variables, coordinates, {"answered_by": "model", **notes})
 
 
 def uncertain_ends(segments: float) -> float:

@@ -19,16 +19,19 @@ violation is a fault of the answer, not of the certificate:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.bounds import capacity, packets_of, segments_of, window_kbps, window_of
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import Topology, topology
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ROUNDING = 1e-6
 """Relative error that an answer may have besides what it says of itself."""
@@ -37,9 +40,8 @@ STANDARD_ERRORS = 3.0
 NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that may be above 1."""
 
-
-Metrics = Mapping[Hashable, xr.Variable]
-"""Metrics of an answer and coordinates, without their indexes, which take longer than the laws."""
+Metrics = Mapping[Any, Any]
+"""Metrics of an answer and labels, by name: a `Variable` each."""
 
 
 class ImpossibleAnswer(RuntimeError):
@@ -54,7 +56,7 @@ class Certificate(NamedTuple):
     sentence: str
 
 
-def certify(scenario: Scenario, answer: xr.Dataset) -> None:
+def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
     """Make sure that an answer keeps all certificates, within its own residual.
 
     Raises:
@@ -74,12 +76,12 @@ def is_broken(one: Certificate, slack: float) -> bool:
     return one.value > one.bound + slack * abs(one.bound) + ROUNDING * slack
 
 
-def certificates(scenario: Scenario, answer: xr.Dataset) -> Iterator[Certificate]:
+def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[Certificate]:
     """Yield every certificate that the answer has the numbers for.
 
     Args:
         scenario: what was asked.
-        answer: metrics of shape (flow,), (queue,) or none, as `btqueue.solve` returns them; of a simulation,
+        answer: metrics of shape (flow,), (queue,) or none, as `solution` returns them; of a simulation,
             their means over replications.
     """
     metrics = answer.variables

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
@@ -60,10 +59,12 @@ class Kept:
     def _loaded(self, key: str, tree: Any, leaves: list[np.ndarray]) -> Callable[[list[np.ndarray]], Tree]:
         name = hashlib.sha256(f"{self._name} {key}".encode()).hexdigest()[:32]
         file = cache_folder("programs", digest()) / name
-        _know_linear_algebra()
         # a file that is not there, or not whole, is written again
         with suppress(OSError, *DAMAGED):
-            program = deserialize_and_load(*pickle.loads(file.read_bytes()))
+            lapack, *stored = pickle.loads(file.read_bytes())
+            if lapack:
+                _know_linear_algebra()
+            program = deserialize_and_load(*stored)
             jax.tree.map(np.asarray, program(leaves))  # one that lacks a part fails only when it runs
             return program
 
@@ -72,16 +73,20 @@ class Kept:
 
         # a program that JAX takes from its own cache is not whole when it is written again: a name of its own
         flat.__name__ = f"kept_{digest()}_{name}"
-        program = jax.jit(flat).lower(leaves).compile()
-        keep(file, pickle.dumps(serialize(program)))
+        lowered = jax.jit(flat).lower(leaves)
+        program = lowered.compile()
+        keep(file, pickle.dumps(("@lapack_" in lowered.as_text(), *serialize(program))))
         give_back_memory()
         return program
 
 
 @cache
 def _know_linear_algebra() -> None:
-    """Let JAX find LAPACK: it does so where it first compiles a call, and a program from a file has been."""
-    jax.jit(jnp.linalg.solve).lower(np.eye(1), np.ones(1))
+    """Let JAX find LAPACK: it does so where it first compiles a call, and a program from a file has been.
+
+    It takes as long as many a program to load, so that only those that call LAPACK wait for it.
+    """
+    jax.jit(jax.lax.linalg.cholesky).lower(np.eye(1))
 
 
 @cache

@@ -7,8 +7,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import xarray as xr
-
 from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
@@ -21,9 +19,12 @@ from btqueue.network.regime import doubts
 from btqueue.network.whole_segments import in_segments
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from btqueue.network.multihop.model import Plan as PlanOfSeveral
     from btqueue.network.piconet.lossy_model import LossyPlan
     from btqueue.network.piconet.plan import Plan
@@ -38,16 +39,21 @@ DOUBTED = "the analytic answer is in doubt (see its warnings)"
 class Solved(NamedTuple):
     """The answer of one solver, and why it does not stand: empty if it does."""
 
-    dataset: xr.Dataset
+    results: Results
     doubts: tuple[str, ...]
 
-    def because(self, reason: str) -> xr.Dataset:
+    def because(self, reason: str) -> Results:
         """Return the answer, which states the reason for its solver from now on."""
-        self.dataset.attrs["solver_reason"] = reason
-        return self.dataset
+        self.results.attrs["solver_reason"] = reason
+        return self.results
 
 
 def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
+    """Return the `solution` of a scenario as a dataset with units and descriptions."""
+    return solution(scenario, ahead).to_dataset()
+
+
+def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     """Solve the scenario's models and return its metrics in the long run.
 
     By `run.solver`: "analytic" solves queues and chains, "followed" follows connections from event to event.
@@ -59,7 +65,7 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
         ahead: analytic answers that are known already (`btqueue.network.ahead`).
 
     Returns:
-        Dataset with per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
+        Per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by, solver
         ("analytic" or "followed"), solver_reason (why that one, in words), model, method, sampled (whether
         connections are followed by sampling), converged, residual (relative), warnings, iterations (where

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from btqueue.files import UnusableFile, read_text
 from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.library import list_models, models_folder
-from btqueue.scenario.problems import closest
-from btqueue.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from btqueue.scenario.scenario import Scenario
 
 LARGEST_FILE_BYTES = 10_000_000
 """A scenario file beyond this size is surely something else."""
@@ -29,6 +31,8 @@ def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | It
     Raises:
         ScenarioError: if there is no such file or model, it cannot be read, or the scenario is not valid.
     """
+    from btqueue.scenario.scenario import Scenario
+
     path = find(name_or_path)
     scenario = Scenario.from_dict(with_files_beside(read_toml(path), path.parent))
     if isinstance(overrides, Mapping):
@@ -59,6 +63,8 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
         inside = [known for known in names if known.startswith(f"{text}/")]
         hint = f"; the scenarios in it are {', '.join(inside)}" if inside else "; give a TOML file"
         raise _file_error(text, f"{shown(text)} is a folder{hint}")
+    from btqueue.scenario.problems import closest
+
     by_last_part = {known.rpartition("/")[2]: known for known in reversed(names)}
     guess = by_last_part.get(name) or closest(name, names) or closest(name, _toml_files_beside(path))
     hint = f"did you mean '{guess}'?" if guess else f"the models are {', '.join(names)}"
@@ -87,6 +93,19 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _file_error(path, f"{path} holds a number with too many digits") from None
     except RecursionError:
         raise _file_error(path, f"{path} nests lists or tables too deeply") from None
+
+
+def read_title(path: Path) -> str:
+    """Return the title of a scenario file, empty if it has none.
+
+    It stands before the first table, and what follows is not read.
+
+    Raises:
+        ScenarioError: as `read_toml`.
+    """
+    with suppress(tomllib.TOMLDecodeError):  # a line within a text or a list may begin like a table
+        return str(tomllib.loads(toml_text(path).partition("\n[")[0]).get("title", ""))
+    return str(read_toml(path).get("title", ""))
 
 
 def toml_text(path: Path) -> str:

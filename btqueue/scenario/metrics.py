@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray
 
 
@@ -166,6 +169,49 @@ METRICS: Final = MappingProxyType(
     }
 )
 """Every metric by name, in the order in which reports show them."""
+
+
+class Variable(NamedTuple):
+    """An array with the names of its dimensions, and what else is said of it."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    attrs: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """What an engine answers: named arrays, and attributes that say how they were found.
+
+    Its members are those of an `xarray.Dataset` of the same names, so that a reader of results takes either;
+    importing xarray takes longer than many an answer.
+
+    Attributes:
+        metrics: by name, in the metric's unit, of dimensions (replication?, flow or link or queue?).
+        coords: labels of the dimensions.
+        attrs: how the results were found.
+    """
+
+    metrics: Mapping[str, Variable]
+    coords: Mapping[str, Variable]
+    attrs: dict[str, Any]
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """Metrics and labels."""
+        return {**self.metrics, **self.coords}
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Length of each dimension."""
+        every = self.variables.values()
+        return {dim: size for one in every for dim, size in zip(one.dims, one.values.shape, strict=True)}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Return the same as a dataset with units and descriptions."""
+        import xarray
+
+        return describe(xarray.Dataset(dict(self.metrics), dict(self.coords), self.attrs))
 
 
 def describe(dataset: xarray.Dataset) -> xarray.Dataset:

@@ -6,7 +6,7 @@ the order of `Network.node_names`; piconets and outside links in the order of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -131,6 +131,8 @@ class Topology:
 
         Nothing that happens in one part matters to another: no way leads there and they share no medium.
         """
+        if self._is_star:
+            return [0] * len(self.nodes)
         import networkx as nx
 
         graph = self._plain_graph.copy()
@@ -142,17 +144,28 @@ class Topology:
         return [numbers[node] for node in range(len(self.nodes))]
 
     def _search(self, source: int, target: int) -> tuple[Hop, ...]:
-        import networkx as nx
-
         if not self.connected(source, target):
             raise ScenarioError(_not_connected(self, "network.flows", source, target))
-        if source == target:
-            path = [source, next(iter(self._plain_graph[source])), source]
-        else:
-            # From both ends at once: a way inside a piconet never looks at the rest of the network.
-            path = nx.bidirectional_shortest_path(self._plain_graph, source, target)
-        steps = pairwise(path)
+        steps = pairwise(self._path(source, target))
         return tuple(Hop(*self._edges[min(a, b), max(a, b)], a, b) for a, b in steps)
+
+    def _path(self, source: int, target: int) -> Sequence[int]:
+        if self._is_star:
+            central, member = self.piconets[0].central, self.piconets[0].members[0]
+            if source == target:
+                return source, member if source == central else central, source
+            return (source, target) if central in (source, target) else (source, central, target)
+        import networkx as nx
+
+        if source == target:
+            return source, next(iter(self._plain_graph[source])), source
+        # From both ends at once: a way inside a piconet never looks at the rest of the network.
+        return nx.bidirectional_shortest_path(self._plain_graph, source, target)
+
+    @cached_property
+    def _is_star(self) -> bool:
+        """Whether the network is one piconet: its ways are known, and networkx takes long to import."""
+        return not self.outside and [1 + len(one.members) for one in self.piconets] == [len(self.nodes)]
 
     @cached_property
     def bridge_nodes(self) -> frozenset[int]:
@@ -186,6 +199,8 @@ class Topology:
     @cached_property
     def _parts(self) -> dict[int, int]:
         """For each node the number of the connected part of the network that it is in."""
+        if self._is_star:
+            return dict.fromkeys(range(len(self.nodes)), 0)
         import networkx as nx
 
         parts = nx.connected_components(self._plain_graph)

@@ -4,12 +4,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from btqueue.simulator.replications import simulate
+    from btqueue.simulator.replications import simulate, simulation
     from btqueue.simulator.statistics.invariants import InvariantViolated
 
-__all__ = ["InvariantViolated", "simulate"]
+__all__ = ["InvariantViolated", "simulate", "simulation"]
 
-_HOME = {"InvariantViolated": "statistics.invariants", "simulate": "replications"}
+_HOME = {
+    "InvariantViolated": "statistics.invariants",
+    "simulate": "replications",
+    "simulation": "replications",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,18 +3,19 @@
 Ctrl-C stops between two chunks of a run, so that what was measured by then can still be used.
 """
 
+from __future__ import annotations
+
 import math
 import os
 import time
 from collections.abc import Callable, Generator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import xarray as xr
-from scipy import special
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
+from btqueue.scenario.metrics import Results
 from btqueue.simulator.construction.state import empty_network, forget_statistics, grow, new_state
 from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
@@ -23,8 +24,12 @@ from btqueue.simulator.machinery.threads import Progress, Stopped, in_threads, t
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import LOOKS, waiting
+from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 FIRST_CHUNK_S = 20.0
 """Simulated seconds of one piconet until the parts of a network first stand at the same time; then as many as
@@ -46,12 +51,17 @@ Runner = Callable[[Scenario, range, float, Progress | None], list[Replication]]
 
 
 class Interrupted(KeyboardInterrupt):
-    """The simulation was interrupted; `partial` is what had been measured by then, or None."""
+    """The simulation was interrupted; `results` are what had been measured by then, or None."""
 
-    def __init__(self, partial: xr.Dataset | None) -> None:
-        """Keep the partial result."""
+    def __init__(self, results: Results | None) -> None:
+        """Keep the partial results."""
         super().__init__("interrupted")
-        self.partial = partial
+        self.results = results
+
+    @property
+    def partial(self) -> xr.Dataset | None:
+        """The results as a dataset."""
+        return None if self.results is None else self.results.to_dataset()
 
 
 def simulate(
@@ -61,6 +71,17 @@ def simulate(
     progress: Progress | None = None,
     device: Device = "cpu",
 ) -> xr.Dataset:
+    """Return the `simulation` of a scenario as a dataset with units and descriptions."""
+    return simulation(scenario, threads=threads, progress=progress, device=device).to_dataset()
+
+
+def simulation(
+    scenario: Scenario,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    device: Device = "cpu",
+) -> Results:
     """Simulate the scenario and return its metrics, one value for each replication.
 
     Args:
@@ -70,11 +91,11 @@ def simulate(
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
 
     Returns:
-        Dataset with dimensions (replication, flow); metrics of the whole network have (replication,), those
+        Metrics of dimensions (replication, flow); metrics of the whole network have (replication,), those
         of single links (replication, link), and `queue_packets` (replication, queue). With `run.intervals` =
         "batch-means", or "auto" and a single replication, the entries of `replication` are the batches of one
         long run (attribute `intervals` = "batch-means"), and a metric that is a mean of observations is the
-        mean of the batches' means. Further attributes: events, seed, warmup_s, complete, warnings, the
+        mean of the batches' means. Attributes: events, seed, warmup_s, complete, warnings, the
         relative half-width of the goodput's interval, and the `autocorrelation` of the batches.
 
     Raises:
@@ -333,15 +354,7 @@ def relative_half_width(goodputs: np.ndarray) -> float:
     means = goodputs.mean(axis=1)
     if len(means) < 2 or means.mean() == 0:
         return math.inf
-    return float(half_width(means) / abs(means.mean()))
-
-
-def half_width(values: np.ndarray, confidence: float = 0.95) -> float:
-    """Return the half-width of Student's interval for the mean of independent values, shape (n,)."""
-    if len(values) < 2:
-        return math.nan
-    quantile = special.stdtrit(len(values) - 1, 0.5 + confidence / 2)
-    return float(quantile * values.std(ddof=1) / math.sqrt(len(values)))
+    return float(student_half_width(means) / abs(means.mean()))
 
 
 def next_target(done: int, width: float, precision: float) -> int:

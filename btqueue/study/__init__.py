@@ -6,11 +6,10 @@ they are needed: `sweep`, `sensitivity`, `dimensioning`, `check`, `closed_forms`
 
 from btqueue.study.comparison import compare, side_by_side
 from btqueue.study.provenance import provenance
-from btqueue.study.summary import Estimate, MetricSummary, student_half_width, summarise
+from btqueue.study.summary import Estimate, student_half_width, summarise
 
 __all__ = [
     "Estimate",
-    "MetricSummary",
     "compare",
     "provenance",
     "side_by_side",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.metrics import Results
 from btqueue.study.provenance import provenance
-from btqueue.study.summary import Estimate, MetricSummary, summarise
+from btqueue.study.summary import Estimate, by_queue, summarise
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 NOTHING = Estimate(math.nan)
 """In place of the answer of a side that gives none."""
@@ -35,14 +39,16 @@ def compare(
         NoConvergence: the solver has no answer.
         InvariantViolated: the simulator lost count.
     """
-    from btqueue.network import solve  # JAX and numba are loaded only when something is computed
-    from btqueue.simulator import simulate
+    from btqueue.network import solution  # JAX and numba are loaded only when something is computed
+    from btqueue.simulator import simulation
 
-    solved = solve(scenario)
-    return side_by_side(scenario, solved, simulate(scenario, threads=threads, progress=progress))
+    solved = solution(scenario)
+    return side_by_side(scenario, solved, simulation(scenario, threads=threads, progress=progress))
 
 
-def side_by_side(scenario: Scenario, solved: xr.Dataset, simulated: xr.Dataset) -> xr.Dataset:
+def side_by_side(
+    scenario: Scenario, solved: Results | xr.Dataset, simulated: Results | xr.Dataset
+) -> xr.Dataset:
     """Return the comparison of a solution with a simulation of the same scenario.
 
     Values are means over flows. The queues appear one by one, as `queue_packets[uplink]`.
@@ -59,7 +65,9 @@ def side_by_side(scenario: Scenario, solved: xr.Dataset, simulated: xr.Dataset) 
 
         Attributes: the scenario as JSON, what both datasets say about how they were made, and provenance.
     """
-    model, simulation = _rows(summarise(solved)), _rows(summarise(simulated))
+    import xarray as xr
+
+    model, simulation = rows_of(solved), rows_of(simulated)
     names = sorted({**model, **simulation}, key=lambda name: _place(name, [*model, *simulation]))
     answer = np.array([model.get(name, NOTHING).mean for name in names])
     mean = np.array([simulation.get(name, NOTHING).mean for name in names])
@@ -108,17 +116,15 @@ def _place(row: str, rows: list[str]) -> tuple[int, int]:
     return list(METRICS).index(_base(row)), rows.index(row)
 
 
-def _rows(summaries: dict[str, MetricSummary]) -> dict[str, Estimate]:
-    """Return one estimate a row, the queues of a metric one by one."""
+def rows_of(results: Results | xr.Dataset) -> dict[str, Estimate]:
+    """Return one estimate a row of a table, the queues of a metric one by one."""
     rows: dict[str, Estimate] = {}
-    for name, summary in summaries.items():
-        if summary.per_queue:
-            rows.update({f"{name}[{queue}]": estimate for queue, estimate in summary.per_queue})
-        else:
-            rows[name] = summary.total
+    for name, found in summarise(results).items():
+        queues = by_queue(results, found)
+        rows |= {f"{name}[{queue}]": one for queue, one in queues.items()} if queues else {name: found}
     return rows
 
 
-def _labelled(side: str, dataset: xr.Dataset) -> dict[str, object]:
-    """Return the attributes of a raw dataset under the name of its side."""
-    return {f"{side}_{key}": value for key, value in dataset.attrs.items() if value is not None}
+def _labelled(side: str, results: Results | xr.Dataset) -> dict[str, object]:
+    """Return the attributes of results under the name of its side."""
+    return {f"{side}_{key}": value for key, value in results.attrs.items() if value is not None}

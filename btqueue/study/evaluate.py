@@ -14,22 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-
-from btqueue.scenario import METRICS, NotBuiltYet, Scenario, ScenarioError
-from btqueue.study.summary import student_half_width
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.study.summary import PARTS, Estimate, labels_of, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from btqueue.network.ahead import Ahead
+    from btqueue.scenario.metrics import Results
 
 Engine = Literal["solve", "simulate"]
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
-
-PARTS = ("flow", "link", "queue")
-"""What a metric can have one value for each of."""
 
 
 class Numbered(Protocol):
@@ -60,25 +56,6 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Value:
-    """One metric at one point, in the metric's unit; NaN where there is none.
-
-    Attributes:
-        mean: over replications and flows (or links, or queues).
-        ci95: half-width of its 95 % interval over replications; NaN from the solver.
-        part: "flow", "link" or "queue" if the metric has one value for each of them, else "".
-        means: of each part, over the replications.
-        ci95s: their half-widths; empty from the solver.
-    """
-
-    mean: float
-    ci95: float = math.nan
-    part: str = ""
-    means: tuple[float, ...] = ()
-    ci95s: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
 class Answer:
     """What one engine says about one point.
 
@@ -90,7 +67,7 @@ class Answer:
         failure: why there is no answer, or None.
     """
 
-    metrics: Mapping[str, Value] = field(default_factory=dict)
+    metrics: Mapping[str, Estimate] = field(default_factory=dict)
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     failure: Failure | None = None
@@ -135,12 +112,12 @@ def evaluate(
     """
     try:
         if engine == "solve":
-            from btqueue.network import solve
+            from btqueue.network import solution
 
-            return answer_of(solve(scenario, ahead) if ahead else solve(scenario))
-        from btqueue.simulator import simulate
+            return answer_of(solution(scenario, ahead) if ahead else solution(scenario))
+        from btqueue.simulator import simulation
 
-        return answer_of(simulate(scenario, threads=threads))
+        return answer_of(simulation(scenario, threads=threads))
     except Exception as error:
         return Answer(failure=failure_of(error))
 
@@ -173,26 +150,14 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def answer_of(dataset: xr.Dataset) -> Answer:
-    """Return the plain numbers of what an engine returned (see `Value`); means as in `summarise`."""
-    names = {part: _names(dataset, part) for part in PARTS if part in dataset.dims}
-    metrics = {}
-    for name in METRICS:
-        if name in dataset.variables:
-            variable = dataset.variables[name]
-            value = _value(np.asarray(variable.values, float), tuple(map(str, variable.dims)))
-            if not math.isnan(value.mean) or any(not math.isnan(mean) for mean in value.means):
-                metrics[name] = value
-    return Answer(metrics, names, _notes(dataset))
+def answer_of(results: Results | xr.Dataset) -> Answer:
+    """Return the plain numbers of what an engine returned."""
+    names = {part: labels_of(results, part) for part in PARTS if part in results.sizes}
+    return Answer(summarise(results), names, _notes(results))
 
 
-def _names(dataset: xr.Dataset, part: str) -> tuple[str, ...]:
-    labels = dataset.variables[f"{part}_name" if f"{part}_name" in dataset.coords else part]
-    return tuple(str(label) for label in labels.values)
-
-
-def _notes(dataset: xr.Dataset) -> dict[str, Any]:
-    attrs = dataset.attrs
+def _notes(results: Results | xr.Dataset) -> dict[str, Any]:
+    attrs = results.attrs
     known: dict[str, Any] = {"warnings": [str(warning) for warning in attrs.get("warnings", ())]}
     kinds = {
         "converged": bool,
@@ -206,34 +171,9 @@ def _notes(dataset: xr.Dataset) -> dict[str, Any]:
     }
     kinds |= {"events": int, "warmup_s": float, "intervals": str}
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
-    if "replication" in dataset.dims:
-        known["replications"] = int(dataset.sizes["replication"])
+    if "replication" in results.sizes:
+        known["replications"] = int(results.sizes["replication"])
     return known
-
-
-def _value(values: np.ndarray, dims: tuple[str, ...]) -> Value:
-    """Return mean, interval and parts of a metric with dimensions (replication?, part?)."""
-    part = dims[-1] if dims and dims[-1] in PARTS else ""
-    if "replication" not in dims:
-        if not part:
-            return Value(float(values))
-        return Value(_mean(values), part=part, means=tuple(values.tolist()))
-    if not part:
-        return Value(*_over_replications(values))
-    parts = [_over_replications(column) for column in values.T]
-    total = _over_replications(np.array([_mean(row) for row in values]))
-    return Value(*total, part, tuple(mean for mean, _ in parts), tuple(ci95 for _, ci95 in parts))
-
-
-def _over_replications(samples: np.ndarray) -> tuple[float, float]:
-    kept = samples[~np.isnan(samples)]
-    return _mean(kept), student_half_width(kept)
-
-
-def _mean(values: np.ndarray) -> float:
-    """Return the mean of those that are numbers, NaN if none is."""
-    kept = values[~np.isnan(values)]
-    return float(kept.mean()) if kept.size else math.nan
 
 
 def failure_of(error: Exception) -> Failure:

@@ -1,86 +1,97 @@
-"""From a dataset with one value for each replication, flow, link or queue to one number for each metric."""
+"""From one value for each replication, flow, link or queue to one number for each metric."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
-from scipy.special import stdtrit
 
-from btqueue.scenario.metrics import METRICS
+from btqueue.scenario.metrics import METRICS, Results
+from btqueue.simulator.statistics.batch_means import student_half_width
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PARTS = ("flow", "link", "queue")
+"""What a metric can have one value for each of."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and the half-width of its 95 % interval; NaN if there is none (the solver, one replication)."""
+    """One metric, in its unit; NaN where there is no value.
+
+    Attributes:
+        mean: over replications and flows (or links, or queues).
+        ci95: half-width of its 95 % interval over replications; NaN from the solver, or for one replication.
+        part: "flow", "link" or "queue" if the metric has one value for each of them, else "".
+        means: of each part, over the replications.
+        ci95s: their half-widths; empty from the solver.
+    """
 
     mean: float
     ci95: float = math.nan
+    part: str = ""
+    means: tuple[float, ...] = ()
+    ci95s: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class MetricSummary:
-    """One metric of a dataset, in the metric's unit.
-
-    Attributes:
-        total: over flows (or links, or queues) and replications.
-        per_flow: mean of each flow over the replications, NaN where a flow has no observation; empty for a
-            metric that is none of flows.
-        per_link: the same for the links between centrals and peripherals.
-        per_queue: by the name of the queue, for `queue_packets`.
-    """
-
-    total: Estimate
-    per_flow: tuple[float, ...] = ()
-    per_link: tuple[float, ...] = ()
-    per_queue: tuple[tuple[str, Estimate], ...] = ()
-
-
-def summarise(dataset: xr.Dataset) -> dict[str, MetricSummary]:
-    """Return the summary of each metric in *dataset*, in the order of `METRICS`.
+def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
+    """Return the estimate of each metric in *results*, in the order of `METRICS`.
 
     Metrics have dimensions (flow,), (link,), (queue,) or none, with a leading `replication` in a simulation.
     Flows of one replication share a network and are not independent, so the interval is over replications, of
     the mean over flows. A metric that is absent, or without a single observation, is left out.
     """
-    return {
-        name: _summary(dataset[name])
+    variables = results.variables
+    found = {
+        name: _estimate(np.asarray(variables[name].values, float), tuple(map(str, variables[name].dims)))
         for name in METRICS
-        if name in dataset and bool(dataset[name].notnull().any())
+        if name in variables
+    }
+    return {
+        name: one
+        for name, one in found.items()
+        if not all(math.isnan(mean) for mean in (one.mean, *one.means))
     }
 
 
-def _summary(values: xr.DataArray) -> MetricSummary:
-    total = _estimate(values.mean([dim for dim in ("flow", "link", "queue") if dim in values.dims]))
-    means = values.mean("replication") if "replication" in values.dims else values
-    if "flow" in values.dims:
-        return MetricSummary(total, per_flow=tuple(float(value) for value in means))
-    if "link" in values.dims:
-        return MetricSummary(total, per_link=tuple(float(value) for value in means))
-    if "queue" in values.dims:
-        names = [str(name) for name in values["queue"].values]
-        return MetricSummary(total, per_queue=tuple((q, _estimate(values.sel(queue=q))) for q in names))
-    return MetricSummary(total)
+def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
+    """Return the names of the flows, links or queues; empty if the results have none."""
+    found = results.variables.get(f"{part}_name", results.variables.get(part))
+    return () if found is None else tuple(str(label) for label in found.values)
 
 
-def _estimate(values: xr.DataArray) -> Estimate:
-    """Return a scalar, or mean and interval over the replications that have a value."""
-    if "replication" not in values.dims:
-        return Estimate(float(values))
-    samples = values.values[~np.isnan(values.values)]
-    if not samples.size:
-        return Estimate(math.nan)
-    return Estimate(float(samples.mean()), student_half_width(samples))
+def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Estimate]:
+    """Return the estimate of each queue by its name; empty for a metric that is none of queues."""
+    if estimate.part != "queue":
+        return {}
+    widths = estimate.ci95s or [math.nan] * len(estimate.means)
+    every = zip(labels_of(results, "queue"), estimate.means, widths, strict=True)
+    return {queue: Estimate(mean, ci95) for queue, mean, ci95 in every}
 
 
-def student_half_width(samples: np.ndarray, *, confidence: float = 0.95) -> float:
-    """Return the half-width of Student's interval for the mean of independent samples, shape (n,).
+def _estimate(values: np.ndarray, dims: tuple[str, ...]) -> Estimate:
+    """Return mean, interval and parts of a metric with dimensions (replication?, part?)."""
+    part = dims[-1] if dims and dims[-1] in PARTS else ""
+    if "replication" not in dims:
+        if not part:
+            return Estimate(float(values))
+        return Estimate(_mean(values), part=part, means=tuple(values.tolist()))
+    if not part:
+        return Estimate(*_over_replications(values))
+    parts = [_over_replications(column) for column in values.T]
+    total = _over_replications(np.array([_mean(row) for row in values]))
+    return Estimate(*total, part, tuple(mean for mean, _ in parts), tuple(ci95 for _, ci95 in parts))
 
-    NaN for fewer than two samples.
-    """
-    n = len(samples)
-    if n < 2:
-        return math.nan
-    return float(stdtrit(n - 1, 0.5 + confidence / 2) * np.std(samples, ddof=1) / math.sqrt(n))
+
+def _over_replications(samples: np.ndarray) -> tuple[float, float]:
+    kept = samples[~np.isnan(samples)]
+    return _mean(kept), float(student_half_width(kept))
+
+
+def _mean(values: np.ndarray) -> float:
+    """Return the mean of those that are numbers, NaN if none is."""
+    kept = values[~np.isnan(values)]
+    return float(kept.mean()) if kept.size else math.nan

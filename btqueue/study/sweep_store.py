@@ -24,7 +24,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from btqueue.study.evaluate import Answer, Failure, PointResult, Value
+from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.study.summary import Estimate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -306,7 +307,7 @@ def _answer(content: Mapping[str, Any]) -> Answer:
     if "failure" in content:
         return Answer(failure=Failure(*content["failure"]))
     metrics = {
-        name: Value(mean, ci95, part, tuple(means), tuple(ci95s))
+        name: Estimate(mean, ci95, part, tuple(means), tuple(ci95s))
         for name, (mean, ci95, part, means, ci95s) in content["metrics"].items()
     }
     names = {part: tuple(labels) for part, labels in content["names"].items()}

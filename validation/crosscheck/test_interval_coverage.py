@@ -11,7 +11,7 @@ from scipy import stats
 
 from btqueue.scenario import Scenario
 from btqueue.simulator import simulate
-from btqueue.simulator.replications import half_width
+from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.doubts import NEGLIGIBLE
 
 SEEDS = 40
@@ -89,7 +89,7 @@ def answers(scenario):
     for seed in range(1, SEEDS + 1):
         result = simulate(scenario.with_(run__seed=seed), threads=2)
         values = [result[name].mean("flow").values for name in METRICS]
-        found.append([[one.mean() for one in values], [half_width(one) for one in values]])
+        found.append([[one.mean() for one in values], [student_half_width(one) for one in values]])
         warnings.append(result.attrs["warnings"])
     return np.moveaxis(np.array(found), 0, 2), warnings
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 import btqueue as bt
 from btqueue.scenario.library import models_folder
-from btqueue.simulator.replications import half_width
+from btqueue.simulator.statistics.batch_means import student_half_width
 
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s", "fast_retransmits_per_s", "window_segments")
 
@@ -42,7 +42,7 @@ def outside(reference, result: xr.Dataset):
     for metric in METRICS:
         expected = reference[metric]
         means = result[metric].mean("flow").values
-        mean, width = float(means.mean()), half_width(means)
+        mean, width = float(means.mean()), student_half_width(means)
         margin = expected.get("half_width", 0.0) + width
         low = expected.get("low", expected["mean"]) - margin
         high = expected.get("high", expected["mean"]) + margin

@@ -473,7 +473,8 @@ MORTAL = """
 import os, signal, sys
 from pathlib import Path
 from btqueue.study import workers
-from btqueue.study.evaluate import Answer, PointResult, Value
+from btqueue.study.evaluate import Answer, PointResult
+from btqueue.study.summary import Estimate
 
 def mortal(base, number, changes, engines, threads):
     mark = Path({folder!r}) / f"tried-{{number}}-{{os.getpid()}}"
@@ -483,7 +484,7 @@ def mortal(base, number, changes, engines, threads):
     if number == 7:
         os._exit(5)
     print("what anybody prints does no harm")
-    return PointResult(number, {{"solve": Answer({{"rtt_s": Value(float(number))}})}})
+    return PointResult(number, {{"solve": Answer({{"rtt_s": Estimate(float(number))}})}})
 
 workers.evaluate_point = mortal
 workers.serve()
@@ -508,11 +509,12 @@ def test_a_point_whose_worker_dies_is_tried_once_more_and_then_kept_as_failed(tm
 SLOW = """
 import time
 from btqueue.study import workers
-from btqueue.study.evaluate import Answer, PointResult, Value
+from btqueue.study.evaluate import Answer, PointResult
+from btqueue.study.summary import Estimate
 
 def slow(base, number, changes, engines, threads):
     time.sleep(0.02)
-    return PointResult(number, {"solve": Answer({"rtt_s": Value(float(number))})})
+    return PointResult(number, {"solve": Answer({"rtt_s": Estimate(float(number))})})
 
 workers.evaluate_point = slow
 workers.serve()

@@ -25,7 +25,6 @@ from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.single.finite_queue import finite_queue
 from btqueue.queueing.traffic.arrivals import PoissonBatches
-from btqueue.simulator.queueing_only.independent_runs import interval_half_widths
 from btqueue.simulator.queueing_only.polling_system import PollingSystem, simulate_polling_system
 from btqueue.simulator.queueing_only.random_times import (
     ConstantTime,
@@ -37,6 +36,7 @@ from btqueue.simulator.queueing_only.random_times import (
 )
 from btqueue.simulator.queueing_only.server_group import ServerGroup, simulate_server_group
 from btqueue.simulator.queueing_only.token_gate import TokenGate, simulate_token_gate
+from btqueue.simulator.statistics.batch_means import student_half_width
 
 REPLICATIONS, SEED, CONFIDENCE = 20, 1, 0.99
 
@@ -365,7 +365,7 @@ LONG = {
 def agrees(case: Case) -> bool:
     values = replicated(case)
     exact = float(case.exact() if callable(case.exact) else case.exact)
-    return abs(values.mean() - exact) <= interval_half_widths(values, CONFIDENCE)
+    return abs(values.mean() - exact) <= student_half_width(values, confidence=CONFIDENCE)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

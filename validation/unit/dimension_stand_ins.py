@@ -9,7 +9,8 @@ import xarray as xr
 import btqueue as bt
 from btqueue.scenario import Scenario
 from btqueue.study.dimensioning import dimension
-from btqueue.study.evaluate import Answer, Failure, PointResult, Value
+from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.study.summary import Estimate
 
 Metrics = Callable[[Mapping], Mapping[str, float] | str | None]
 """Values of metrics at changes of keys; several for the flows; a text is the reason of a failure."""
@@ -33,10 +34,10 @@ class CountingSolver:
         return Answer({name: value_of(value) for name, value in metrics.items()})
 
 
-def value_of(value) -> Value:
+def value_of(value) -> Estimate:
     if isinstance(value, int | float):
-        return Value(float(value))
-    return Value(float(np.mean(value)), part="flow", means=tuple(value))
+        return Estimate(float(value))
+    return Estimate(float(np.mean(value)), part="flow", means=tuple(value))
 
 
 def noisy_simulator(metrics: Metrics, *, common: float, own: float, seed: int, key: str):

@@ -20,9 +20,12 @@ from btqueue.cli.engines import how_far
 from btqueue.cli.tables import DETAILS, GROUPS, number, with_interval
 from btqueue.plotting import PALETTE, series_figure
 from btqueue.scenario import METRICS, Scenario, describe, list_models
+from btqueue.scenario.metrics import Results, Variable
 from btqueue.study import Estimate
 
 NAME = "venugopal-2006/piconet"
+LINK = "chen-2004/adaptive-1"
+"""Answered without JAX."""
 ROOT = Path(btqueue.__file__).parents[1]
 
 
@@ -51,17 +54,27 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "allowed", "shown"),
     [
-        (["--help"], [], ("solve", "simulate", "compare", "models", "figures")),
-        (["models"], ["numpy", "pydantic"], ("venugopal-2006/piconet",)),
-        (["models", "--json"], ["numpy", "pydantic"], ('{"models"',)),
+        (["--help"], ["rich"], ("solve", "simulate", "compare", "models", "figures")),
+        (["models"], ["pydantic", "rich"], ("venugopal-2006/piconet",)),
+        (["models", "--json"], ["pydantic"], ('{"models"',)),
+        (["solve", LINK, "--json"], ["numpy", "pydantic", "scenarios", "scipy"], ('"solve"',)),
+        (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput",)),
+        (
+            ["simulate", NAME, *("--set", "run.duration_s=0.1", "--set", "run.warmup_s=0"), "--json", "-q"],
+            ["numba", "numpy", "pydantic", "scenarios", "scipy"],
+            ('"simulate"',),
+        ),
     ],
 )
-def test_commands_that_compute_nothing_import_nothing_that_does(arguments, allowed, shown):
-    heavy = ["numpy", "scipy", "jax", "numba", "xarray", "pandas", "pydantic", "networkx", "matplotlib"]
+def test_commands_import_only_modules_that_they_use(arguments, allowed, shown):
+    """None needs a `Dataset`, which is what files hold; what does the work may take long to import."""
+    heavy = ("numpy", "scipy", "scipy.stats", "jax", "numba", "xarray", "pandas", "dask", "pyarrow", "h5py")
+    heavy += ("pydantic", "networkx", "sympy", "matplotlib", "rich", "distributed", "SALib")
     code = (
         "import sys\nfrom btqueue.cli import app\n"
         f"try: app({arguments})\nexcept SystemExit as end: assert not end.code\n"
-        f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
+        "sys.modules['scenarios'] = sys.modules.get('btqueue.scenario.scenario')\n"
+        f"print(sorted(m for m in {(*heavy, 'scenarios')!r} if sys.modules.get(m)), file=sys.stderr)"
     )
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
@@ -263,14 +276,15 @@ def test_every_metric_has_a_place_in_the_tables():
 class Stopped(KeyboardInterrupt):
     """Stands for the simulator's exception."""
 
-    def __init__(self, partial: xr.Dataset | None) -> None:
-        self.partial = partial
+    def __init__(self, results: Results) -> None:
+        self.results = results
 
 
 @pytest.fixture
 def interrupted(engines):
     def simulate(scenario: Scenario, **_: object) -> None:
-        raise Stopped(rich_result(scenario, complete=0, wanted=10, finished=4, intervals="replications"))
+        partial = rich_result(scenario, complete=0, wanted=10, finished=4, intervals="replications")
+        raise Stopped(engines.as_results(partial))
 
     engines.simulator.simulate = simulate
 
@@ -304,7 +318,7 @@ def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, co
 
 def test_words_for_replications_that_were_all_cut_short():
     attrs = {"wanted": 10, "finished": 0, "intervals": "replications"}
-    partial = xr.Dataset(coords={"measured_s": ("replication", [120.0, 131.4])}, attrs=attrs)
+    partial = Results({}, {"measured_s": Variable(("replication",), np.array([120.0, 131.4]))}, attrs)
     assert how_far(partial) == "none of 10 replications; 2 cut short, 120 to 131 s"
 
 

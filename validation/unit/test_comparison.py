@@ -9,6 +9,7 @@ import xarray as xr
 
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import provenance, side_by_side, student_half_width, summarise
+from btqueue.study.summary import by_queue
 
 SCENARIO = Scenario(title="by hand")
 GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
@@ -35,17 +36,17 @@ def solved(**variables: object) -> xr.Dataset:
 
 def test_interval_is_students_over_the_means_of_the_replications():
     summary = summarise(simulated())["goodput_kbps"]
-    assert summary.total.mean == pytest.approx(110)
+    assert summary.mean == pytest.approx(110)
     # standard deviation 5, t quantile 4.302653 for two degrees of freedom
-    assert summary.total.ci95 == pytest.approx(4.302652729911275 * 5 / math.sqrt(3))
-    assert summary.per_flow == pytest.approx((310 / 3, 350 / 3))
+    assert summary.ci95 == pytest.approx(4.302652729911275 * 5 / math.sqrt(3))
+    assert summary.means == pytest.approx((310 / 3, 350 / 3))
 
 
 def test_flows_and_replications_without_observation_are_skipped():
     summary = summarise(simulated())["rtt_s"]
-    assert summary.total.mean == pytest.approx(0.3)
-    assert summary.total.ci95 == pytest.approx(12.706204736 * 0.1)  # two replications are left
-    assert summary.per_flow == pytest.approx((0.4, 0.2))
+    assert summary.mean == pytest.approx(0.3)
+    assert summary.ci95 == pytest.approx(12.706204736 * 0.1)  # two replications are left
+    assert summary.means == pytest.approx((0.4, 0.2))
 
 
 def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabularys():
@@ -55,22 +56,22 @@ def test_a_metric_without_any_observation_is_left_out_and_order_is_the_vocabular
 
 
 def test_queues_are_summarised_one_by_one():
-    per_queue = dict(summarise(simulated())["queue_packets"].per_queue)
+    per_queue = by_queue(simulated(), summarise(simulated())["queue_packets"])
     assert [per_queue[queue].mean for queue in QUEUES] == pytest.approx([2, 3, 4])
 
 
 def test_links_are_summarised_as_flows_are():
     visits = (("replication", "link"), np.array([[1.0, 3.0], [2.0, 4.0], [3.0, 5.0]]))
     summary = summarise(simulated(polls_per_s=visits))["polls_per_s"]
-    assert summary.per_link == pytest.approx((2, 4))
-    assert summary.total.mean == pytest.approx(3)
-    assert summary.total.ci95 == pytest.approx(4.302652729911275 / math.sqrt(3))
-    assert (summary.per_flow, summary.per_queue) == ((), ())
+    assert summary.means == pytest.approx((2, 4))
+    assert summary.mean == pytest.approx(3)
+    assert summary.ci95 == pytest.approx(4.302652729911275 / math.sqrt(3))
+    assert summary.part == "link"
 
 
 def test_one_replication_has_no_interval():
     assert math.isnan(student_half_width(np.array([3.0])))
-    assert math.isnan(summarise(simulated().isel(replication=[0]))["goodput_kbps"].total.ci95)
+    assert math.isnan(summarise(simulated().isel(replication=[0]))["goodput_kbps"].ci95)
 
 
 def test_comparison_of_hand_made_results():

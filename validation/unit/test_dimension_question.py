@@ -11,7 +11,7 @@ from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.choices import parse_choice, parse_choices
 from btqueue.study.dimensioning.expressions import Quantity, parse_expression, scenario_keys
 from btqueue.study.dimensioning.problem import parse_constraint
-from btqueue.study.evaluate import Value
+from btqueue.study.summary import Estimate
 
 from .dimension_stand_ins import BASE, CountingSolver, tent
 
@@ -40,7 +40,7 @@ def test_bounds_are_read(text, sense, bound, strict):
 def test_both_sides_of_a_bound_may_have_metrics_and_keys():
     constraint = parse_constraint("flow_control.token_rate_kbps <= 1.5 * goodput_kbps + 3 kbit/s")
     assert constraint.bound == 3 and not constraint.of_keys_only
-    side = constraint.expression.value({"goodput_kbps": Value(100)}, {"flow_control.token_rate_kbps": 160})
+    side = constraint.expression.value({"goodput_kbps": Estimate(100)}, {"flow_control.token_rate_kbps": 160})
     assert side == 10 and constraint.slack(side) == -7
 
 
@@ -52,7 +52,7 @@ def test_an_expression_is_worth_what_python_says(a, b, c):
     first, second = "-" if a < 0 else "", "-" if b < 0 else "+"
     text = f"{first}{abs(a)!r} * rtt_s {second} goodput_kbps * {abs(b)!r} + {abs(c)!r}"
     linear = parse_expression(text, "test").linear
-    value = linear.value({"rtt_s": Value(0.25), "goodput_kbps": Value(80.0)}, {})
+    value = linear.value({"rtt_s": Estimate(0.25), "goodput_kbps": Estimate(80.0)}, {})
     assert value == pytest.approx(a * 0.25 + b * 80.0 + abs(c), rel=1e-12, abs=1e-9)
 
 
@@ -66,9 +66,9 @@ def test_any_text_is_read_or_refused_in_words(text):
 
 
 def test_aggregates_are_over_the_flows_that_have_a_value():
-    value = Value(20.0, part="flow", means=(10.0, math.nan, 30.0))
+    value = Estimate(20.0, part="flow", means=(10.0, math.nan, 30.0))
     assert [Quantity("rtt_s", how).of(value) for how in ("mean", "min", "max")] == [20.0, 10.0, 30.0]
-    assert Quantity("cycle_s", "max").of(Value(0.5)) == 0.5
+    assert Quantity("cycle_s", "max").of(Estimate(0.5)) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import re
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy import stats
 
 from btqueue.cli.documents import document
 from btqueue.cli.engines import Answer
 from btqueue.cli.tables import simulated_table
 from btqueue.scenario import Scenario, load
-from btqueue.simulator import simulate
+from btqueue.scenario.metrics import Results, Variable
+from btqueue.simulator import simulate, simulation
 from btqueue.simulator.statistics.doubts import doubts
 
 REPLICATIONS = 10
@@ -26,11 +26,12 @@ def looked_at(halves, whole=None, scenario=None, **other):
     names: list[str] = ["goodput_kbps", "rtt_s", "delay_s"]
     whole = halves.mean(axis=1) if whole is None else whole
     variables = {
-        name: (("replication", "flow"), values[:, None]) for name, values in zip(names, whole, strict=True)
+        name: Variable(("replication", "flow"), values[:, None])
+        for name, values in zip(names, whole, strict=True)
     }
-    dataset = xr.Dataset({**variables, **other}, attrs={"intervals": "replications"})
+    results = Results({**variables, **other}, {}, {"intervals": "replications"})
     pairs = dict(zip(names, halves, strict=True))
-    return doubts(dataset, scenario or Scenario(), pairs, random=True)
+    return doubts(results, scenario or Scenario(), pairs, random=True)
 
 
 def independent(seed, spread=1.0):
@@ -101,7 +102,7 @@ def test_replications_that_are_all_equal_have_no_precision():
     (warning,) = looked_at(halves)
     assert warning.startswith("all 10 replications are identical: nothing random happened in them")
     # one metric that differs is enough
-    assert looked_at(halves, queue_packets=("replication", np.arange(10.0))) == []
+    assert looked_at(halves, fairness=Variable(("replication",), np.arange(10.0))) == []
 
 
 def test_more_delivered_than_sent_is_named_with_its_numbers():
@@ -110,7 +111,7 @@ def test_more_delivered_than_sent_is_named_with_its_numbers():
 
     def warnings(throughput):
         sent = np.full((REPLICATIONS, 1), throughput)
-        return looked_at(halves, throughput_kbps=(("replication", "flow"), sent))
+        return looked_at(halves, throughput_kbps=Variable(("replication", "flow"), sent))
 
     assert warnings(goodput) == warnings(goodput / 1.009) == []
     (warning,) = warnings(goodput / 2)
@@ -131,7 +132,7 @@ def test_a_message_of_centaurus_that_was_sent_before_the_measurement_is_named():
 
 def test_without_randomness_the_answer_says_so_in_words(capsys):
     scenario = GREEDY.with_(run__replications=3)
-    answer = Answer(simulate(scenario), 1.0)
+    answer = Answer(simulation(scenario), 1.0)
     words = "all 3 replications are identical: nothing random happened in them"
     (warning,) = document(scenario, simulated=answer)["simulate"]["warnings"]
     assert warning.startswith(words)

@@ -18,10 +18,11 @@ from btqueue.reproduction.figures.published import marks_in, stated
 from btqueue.reproduction.figures.runs import events
 from btqueue.reproduction.figures.work import Settings, Work
 from btqueue.scenario import load
-from btqueue.study.evaluate import Answer, Failure, Value
+from btqueue.study.evaluate import Answer, Failure
+from btqueue.study.summary import Estimate
 
 FIGURE = "venugopal-2006/fig_6_1"
-GOOD = Answer(metrics={"goodput_kbps": Value(100.0, 1.0)}, names={}, notes={})
+GOOD = Answer(metrics={"goodput_kbps": Estimate(100.0, 1.0)}, names={}, notes={})
 
 pytestmark = pytest.mark.usefixtures("kept")  # no stand-in's answer comes into the user's cache
 

@@ -11,6 +11,7 @@ import xarray as xr
 from scipy import stats
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.replications import BATCHES, Interrupted, next_target, run_replication, simulate
@@ -88,10 +89,10 @@ def test_autocorrelation_by_hand():
 
 @pytest.mark.parametrize(("values", "warned"), [(np.tile([1.0, 2.0], 15), False), (np.arange(30.0), True)])
 def test_correlated_batches_are_warned_of(values, warned):
-    dataset = xr.Dataset({"rtt_s": (("replication", "flow"), values[:, None])}, attrs={"warnings": []})
-    look_at_batches(dataset)
-    assert list(dataset.attrs["autocorrelation"]) == ["rtt_s"]
-    assert any("rtt_s" in warning for warning in dataset.attrs["warnings"]) == warned
+    results = Results({"rtt_s": Variable(("replication", "flow"), values[:, None])}, {}, {"warnings": []})
+    look_at_batches(results)
+    assert list(results.attrs["autocorrelation"]) == ["rtt_s"]
+    assert any("rtt_s" in warning for warning in results.attrs["warnings"]) == warned
 
 
 def test_flows_and_links_have_the_names_of_their_nodes():

@@ -29,6 +29,8 @@ from btqueue.scenario import (
     load,
     models_folder,
 )
+from btqueue.scenario.loading import read_title
+from btqueue.scenario.metrics import Results, Variable
 
 MODELS = list_models()
 
@@ -386,6 +388,31 @@ def test_describe_labels_metrics_and_nothing_else():
     assert described["foreign"].attrs == {}
     assert data["rtt_s"].attrs == {}
     xr.testing.assert_equal(described, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('title = "a"\n[network]\n', "a"),
+        ("[network]\n", ""),
+        ("[run]\nseed = 1\n", ""),
+        ('title = """a\n[b"""\n[network]\n', "a\n[b"),
+    ],
+)
+def test_a_title_is_read_without_the_tables(tmp_path, text, title):
+    file = tmp_path / "a.toml"
+    file.write_text(text)
+    assert read_title(file) == title
+
+
+def test_plain_results_become_a_dataset_with_units():
+    values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    flows = {"flow": Variable(("flow",), np.array([1, 2]))}
+    results = Results({"rtt_s": Variable(("replication", "flow"), values)}, flows, {"seed": 3})
+    dataset = results.to_dataset()
+    assert dict(results.sizes) == dict(dataset.sizes) == {"replication": 3, "flow": 2}
+    assert (dataset["rtt_s"].attrs["units"], dataset.attrs) == ("s", {"seed": 3})
+    np.testing.assert_array_equal(dataset["rtt_s"].sel(flow=2), values[:, 1])
 
 
 def test_importing_the_package_imports_no_engine():

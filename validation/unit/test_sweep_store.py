@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.study.evaluate import Answer, Failure, PointResult, Value
+from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.study.summary import Estimate
 from btqueue.study.sweep_store import Journal, StoreError, from_plain, journal_folder, to_plain, what_differs
 
 DEFINITION = {"format": 1, "scenario": {"polling": {"limit": 5}}, "engines": ["solve"]}
 
 
 def result(number: int) -> PointResult:
-    value = Value(1 / (number + 3), math.nan, "flow", (0.1 * number, math.inf), ())
+    value = Estimate(1 / (number + 3), math.nan, "flow", (0.1 * number, math.inf), ())
     return PointResult(
         number, {"solve": Answer({"rtt_s": value}, {"flow": ("a>ü", "b\nc")}, {"residual": 1e-300})}
     )
@@ -32,7 +33,7 @@ numbers = st.floats(width=64) | st.sampled_from([math.nan, math.inf, -0.0, 5e-32
 @given(numbers, numbers, st.text(), st.integers(0, 10**7))
 def test_points_keep_every_bit(mean, ci95, text, number):
     answer = Answer(
-        {"rtt_s": Value(mean, ci95, "flow", (mean, ci95), (ci95, mean))}, {"flow": (text,)}, {text: mean}
+        {"rtt_s": Estimate(mean, ci95, "flow", (mean, ci95), (ci95, mean))}, {"flow": (text,)}, {text: mean}
     )
     there = PointResult(number, {"solve": answer, "simulate": Answer(failure=Failure("error", text))})
     back = from_plain(json.loads(json.dumps(to_plain(there))))

@@ -45,6 +45,8 @@ def test_a_piconet_is_a_star():
     assert [(hop.kind, hop.index) for hop in plan.route(1, 2)] == [("bluetooth", 0)] * 2
     assert way(plan, "p1.1", "p1.2") == ["p1.1", "c1", "p1.2"]
     assert way(plan, "c1", "p1.2") == ["c1", "p1.2"]
+    assert way(plan, "c1", "c1") == ["c1", "p1.1", "c1"]
+    assert plan.islands() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

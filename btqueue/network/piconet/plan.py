@@ -157,7 +157,7 @@ class Numbers(ABC):
             gamma=number("transport.gamma", transport.gamma),
             min_rto_s=number("transport.min_rto_s", transport.min_rto_s),
             max_rto_s=number("transport.max_rto_s", transport.max_rto_s),
-            backoff=jnp.asarray(2.0 if transport.rto_backoff else 1.0),
+            backoff=numbers.asarray(2.0 if transport.rto_backoff else 1.0),
             radio=Radio(
                 ber_good=numbers.zeros(()) if perfect else number(good, 0.0),
                 ber_bad=numbers.zeros(()) if perfect else number(bad, 0.0),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from btqueue.simulator.replications import half_width
+from btqueue.simulator.statistics.batch_means import student_half_width
 
 ALPHA = 0.001
 """False-alarm rate of each test."""
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 def interval(sample: np.ndarray) -> tuple[float, float]:
     """Return mean and half-width of the 95 % interval over the replications of one point."""
-    width = half_width(sample)
+    width = student_half_width(sample)
     mean = float(sample.mean())
     return mean, 0.0 if np.isnan(width) or width <= 1e-9 * abs(mean) else width
 

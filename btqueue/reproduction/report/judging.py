@@ -11,7 +11,7 @@ from btqueue.reproduction.claims.engines import Engine, label_of
 from btqueue.reproduction.claims.record import Claim, Judged, Part
 from btqueue.reproduction.report.outcomes import Number, Outcome, Seen
 from btqueue.reproduction.report.store import Store
-from btqueue.simulator.replications import half_width
+from btqueue.simulator.statistics.batch_means import student_half_width
 
 ARITHMETIC = "arithmetic: no engine is asked"
 
@@ -91,7 +91,10 @@ def judge_one(paper: str, claim: Claim, engine: Engine) -> Seen:
     samples = {f"{label_of(asked.scenario)} {asked.metric}": engine.mean(asked) for asked in engine.asked}
     return Seen(
         judged,
-        {key: Number(float(values.mean()), float(half_width(values))) for key, values in samples.items()},
+        {
+            key: Number(float(values.mean()), float(student_half_width(values)))
+            for key, values in samples.items()
+        },
         tuple(sorted({asked.scenario.run.seed for asked in engine.asked})),
         round(time.monotonic() - began, 2),
     )

@@ -1,6 +1,5 @@
 """Independent replications of a small system on all cores, labelled, with confidence intervals."""
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +7,8 @@ from typing import Required, TypedDict
 
 import numpy as np
 import xarray as xr
-from scipy import special
+
+from btqueue.simulator.statistics.batch_means import student_half_width
 
 Metrics = Mapping[str, np.ndarray | float]
 Replicate = Callable[[int, int, float, float], Metrics]
@@ -46,15 +46,6 @@ def require_equal(first: np.ndarray, second: np.ndarray, what: str) -> None:
         raise CountLost(f"{what}: {first} and {second} should be equal")
 
 
-def interval_half_widths(values: np.ndarray, confidence: float) -> np.ndarray:
-    """Return half-widths of Student's intervals of means over axis 0; not a number for one replication."""
-    count = len(values)
-    if count < 2:
-        return np.full(values.shape[1:], np.nan)
-    quantile = special.stdtrit(count - 1, 0.5 + confidence / 2)
-    return quantile * values.std(axis=0, ddof=1) / math.sqrt(count)
-
-
 def run_independently(
     replicate: Replicate,
     *,
@@ -83,6 +74,6 @@ def run_independently(
         values = np.array([metrics[name] for metrics in measured])
         variables[name] = (("replication", "queue")[: values.ndim], values)
         if values.dtype.kind == "f":
-            widths = interval_half_widths(values, confidence)
+            widths = student_half_width(values, confidence=confidence)
             variables[f"{name}_half_width"] = (("queue",)[: values.ndim - 1], widths)
     return xr.Dataset(variables, attrs={"seed": seed, "confidence": confidence, "unit_of_time": "slot"})

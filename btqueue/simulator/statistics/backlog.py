@@ -11,7 +11,6 @@ errs on the quiet side. The beginning of a run, when a network fills up, has no 
 import math
 
 import numpy as np
-from scipy import special
 
 from btqueue.simulator.machinery.compilation import entry_point
 from btqueue.simulator.records.arrays import State
@@ -19,6 +18,7 @@ from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.records.packets import DATAGRAM
+from btqueue.simulator.statistics.batch_means import student_quantile
 from btqueue.simulator.statistics.census import take_census
 from btqueue.simulator.tcp.stream import position
 
@@ -78,6 +78,6 @@ def is_growing(backlogs: np.ndarray) -> np.ndarray:
         return np.zeros(count, bool)
     values = increments.reshape(number, count)
     mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=1)
-    threshold = special.stdtrit(number - 1, 1.0 - FALSE_ALARM / count) + EDGE * math.sqrt(runs)
+    threshold = student_quantile(number - 1, 1.0 - FALSE_ALARM / count) + EDGE * math.sqrt(runs)
     grows = mean * math.sqrt(number) > threshold * deviation
     return grows & (mean * increments.shape[1] >= LEAST_GROWTH)

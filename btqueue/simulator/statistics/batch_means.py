@@ -1,14 +1,13 @@
-"""Confidence intervals from one long run: batch means.
+"""Confidence intervals: Student's, of independent values, and batch means from one long run.
 
 Values next to each other in time are correlated, so their sample variance says little about the error of
 their mean. Means of long batches are nearly independent; more than 30 of them gain nothing (Schmeiser,
 Operations Research 30, 1982).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 BATCHES = 20
 """Between Schmeiser's 10 and 30."""
@@ -19,6 +18,24 @@ class Interval(NamedTuple):
 
     mean: np.ndarray
     half_width: np.ndarray
+
+
+def student_half_width(values: np.ndarray, *, confidence: float = 0.95) -> Any:
+    """Return the half-width of Student's interval for the mean of independent values.
+
+    A number for values of shape (n,), an array (...,) for shape (n, ...); NaN for fewer than two values.
+    """
+    count = len(values)
+    if count < 2:
+        return np.full(np.shape(values)[1:], np.nan)[()]  # a number, not an array without dimensions
+    return student_quantile(count - 1, 0.5 + confidence / 2) * np.std(values, axis=0, ddof=1) / count**0.5
+
+
+def student_quantile(freedom: int, probability: float) -> float:
+    """Return the value that Student's variable with so many degrees of freedom stays below."""
+    from scipy.special import stdtrit  # takes as long to import as numba
+
+    return float(stdtrit(freedom, probability))
 
 
 def interval(values: np.ndarray, batches: int = BATCHES, confidence: float = 0.95) -> Interval:
@@ -38,5 +55,4 @@ def interval(values: np.ndarray, batches: int = BATCHES, confidence: float = 0.9
         raise ValueError(f"{len(values)} values do not fill {batches} batches (at least 2)")
     values = values[len(values) % batches :]  # what is left over is dropped where the warm-up was nearest
     means = values.reshape(batches, -1, *values.shape[1:]).mean(axis=1)
-    quantile = special.stdtrit(batches - 1, 0.5 + confidence / 2)
-    return Interval(values.mean(axis=0), quantile * np.sqrt(means.var(axis=0, ddof=1) / batches))
+    return Interval(values.mean(axis=0), student_half_width(means, confidence=confidence))

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 
 import numpy as np
-import xarray as xr
-from scipy import special
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.metrics import Results
 from btqueue.scenario.topology import topology
+from btqueue.simulator.statistics.batch_means import student_half_width, student_quantile
 
 LARGEST_AUTOCORRELATION = 0.2
 """Of neighbouring batches; by chance, one series in ten of 30 independent values has more."""
@@ -35,24 +36,33 @@ def autocorrelation(values: np.ndarray) -> float:
     return float(np.sum(centred[1:] * centred[:-1])) / squares if squares > 0 else math.nan
 
 
-def look_at_batches(dataset: xr.Dataset) -> None:
+def look_at_batches(results: Results) -> None:
     """Note how far the means over flows of neighbouring batches are correlated, and warn if they are."""
     found = {}
     for name in WATCHED_METRICS:
-        if name in dataset:
-            values = dataset[name].mean("flow").dropna("replication").values
+        if name in results.metrics:
+            values = over_flows(results, name)
+            values = values[~np.isnan(values)]
             found[name] = autocorrelation(values) if len(values) > 2 else math.nan
-    dataset.attrs["autocorrelation"] = found
+    results.attrs["autocorrelation"] = found
     suspects = [f"{name} {value:.2f}" for name, value in found.items() if value > LARGEST_AUTOCORRELATION]
     if suspects:
-        dataset.attrs["warnings"].append(
+        results.attrs["warnings"].append(
             f"neighbouring batches are correlated ({', '.join(suspects)}), so intervals may be too narrow: "
             "simulate longer, or several replications"
         )
 
 
+def over_flows(results: Results, name: str) -> np.ndarray:
+    """Return the mean over the flows that have a value, shape (replications,); NaN where none has."""
+    values = results.metrics[name].values
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
+
+
 def doubts(
-    dataset: xr.Dataset, scenario: Scenario, halves: Mapping[str, np.ndarray], *, random: bool
+    results: Results, scenario: Scenario, halves: Mapping[str, np.ndarray], *, random: bool
 ) -> list[str]:
     """Return what speaks against the intervals, in words.
 
@@ -61,19 +71,19 @@ def doubts(
     with long runs. No test can see a state that no replication was in.
 
     Args:
-        dataset: what the replications (or batches) measured; attribute `intervals`.
+        results: what the replications (or batches) measured; attribute `intervals`.
         scenario: what was simulated.
         halves: the watched metrics in first and second halves, shape (2, replications); none for batches.
         random: whether anything random can have happened.
     """
-    ends = look_for_ends(dataset)
-    if fixed := without_randomness(dataset, random=random):
+    ends = look_for_ends(results)
+    if fixed := without_randomness(results, random=random):
         return [fixed, *([ends] if ends else [])]
-    batches = dataset.attrs["intervals"] == "batch-means"
-    names = [name for name in WATCHED_METRICS if name in dataset and (batches or name in halves)]
-    whole = {name: dataset[name].mean("flow").values for name in names}
+    batches = results.attrs["intervals"] == "batch-means"
+    names = [name for name in WATCHED_METRICS if name in results.metrics and (batches or name in halves)]
+    whole = {name: over_flows(results, name) for name in names}
     if batches:
-        half = dataset.sizes["replication"] // 2
+        half = results.sizes["replication"] // 2
         pairs = {name: np.array([whole[name][:half], whole[name][half : 2 * half]]) for name in names}
         tests = [look_for_trends]
     else:
@@ -82,7 +92,7 @@ def doubts(
     if scenario.traffic.load_schedule:
         tests.remove(look_for_trends)  # there is one, by design
     alarms = FALSE_ALARMS / max(1, len(tests) * len(names))
-    found = [ends, look_for_gaps(dataset), *(test(pairs, whole, alarms) for test in tests)]
+    found = [ends, look_for_gaps(results), *(test(pairs, whole, alarms) for test in tests)]
     return [warning for warning in found if warning]
 
 
@@ -92,12 +102,12 @@ def has_phases(scenario: Scenario) -> bool:
     return any(own.source == "periodic" and own.phase == "random" for own in sources)
 
 
-def without_randomness(dataset: xr.Dataset, *, random: bool) -> str:
+def without_randomness(results: Results, *, random: bool) -> str:
     """Say so if nothing random has happened: no number was drawn, or all replications are equal."""
-    count = dataset.sizes["replication"]
+    count = results.sizes["replication"]
     if not random:
         return "nothing random happened in this run: its intervals say nothing about precision"
-    every = [dataset[name].values for name in dataset.data_vars]
+    every = [one.values for one in results.metrics.values()]
     if count > 1 and all(
         np.array_equal(values, np.broadcast_to(values[0], values.shape), equal_nan=True) for values in every
     ):
@@ -108,15 +118,15 @@ def without_randomness(dataset: xr.Dataset, *, random: bool) -> str:
     return ""
 
 
-def look_for_gaps(dataset: xr.Dataset) -> str:
+def look_for_gaps(results: Results) -> str:
     """Look for replications (or batches) without a value for a flow that has one in others."""
     found = []
     for name in WATCHED_METRICS:
-        if name in dataset:
-            known = ~np.isnan(dataset[name].values)
+        if name in results.metrics:
+            known = ~np.isnan(results.metrics[name].values)
             short = int((~known & known.any(axis=0)).any(axis=1).sum())
-            found += [f"{name} in {short} of {dataset.sizes['replication']}"] if short else []
-    what = "batches" if dataset.attrs["intervals"] == "batch-means" else "replications"
+            found += [f"{name} in {short} of {results.sizes['replication']}"] if short else []
+    what = "batches" if results.attrs["intervals"] == "batch-means" else "replications"
     return (
         f"{what} in which a flow has no observation ({', '.join(found)}) leave the mean to the others: "
         "simulate longer"
@@ -125,15 +135,17 @@ def look_for_gaps(dataset: xr.Dataset) -> str:
     )
 
 
-def look_for_ends(dataset: xr.Dataset) -> str:
+def look_for_ends(results: Results) -> str:
     """Look for flows of which visibly more was delivered than sent, on average over the replications.
 
     In the long run none has: what is delivered was sent before. The difference is under way when measurement
     begins, a window of TCP or a message of CentaurusComm, which counts as a whole when it is complete.
     """
-    if "throughput_kbps" not in dataset:
+    if "throughput_kbps" not in results.metrics:
         return ""
-    goodput, sent = (dataset[name].mean("replication").values for name in ("goodput_kbps", "throughput_kbps"))
+    goodput, sent = (
+        results.metrics[name].values.mean(axis=0) for name in ("goodput_kbps", "throughput_kbps")
+    )
     visible = goodput - sent > VISIBLE_ENDS * sent
     if not visible.any():
         return ""
@@ -181,7 +193,7 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
             continue
         correlation = float(np.clip(np.corrcoef(first, second)[0, 1], -1 + 1e-12, 1 - 1e-12))
         excess = math.atanh(correlation) - math.atanh(LARGEST_AUTOCORRELATION)
-        if special.ndtr(-excess * math.sqrt(len(first) - 3)) < alarms:
+        if NormalDist().cdf(-excess * math.sqrt(len(first) - 3)) < alarms:
             found.append(f"{name} {correlation:.2f}")
     return (
         f"the halves of a replication are alike (correlation of {', '.join(found)}): each stays in a state "
@@ -220,15 +232,14 @@ def surely_exceeds(differences: np.ndarray, bound: float, alarms: float) -> bool
         return False
     excess = abs(float(differences.mean())) - bound
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
-    return excess > float(-special.stdtrit(len(differences) - 1, alarms / 2)) * error
+    return excess > -student_quantile(len(differences) - 1, alarms / 2) * error
 
 
 def tolerable(means: np.ndarray) -> float:
     """Return the bias of the mean of these values, shape (n,), that leaves its interval nearly right."""
     if len(means) < 2:
         return math.inf
-    width = -special.stdtrit(len(means) - 1, 0.025) * means.std(ddof=1) / math.sqrt(len(means))
-    return float(max(TOLERABLE_BIAS * width, NEGLIGIBLE * abs(means.mean())))
+    return float(max(TOLERABLE_BIAS * student_half_width(means), NEGLIGIBLE * abs(means.mean())))
 
 
 def _known(values: np.ndarray) -> np.ndarray:

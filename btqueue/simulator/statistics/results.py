@@ -1,13 +1,12 @@
-"""From the measurements of replications, or of the batches of one long run, to a labelled dataset."""
+"""From the measurements of replications, or of the batches of one long run, to labelled results."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.bounds import shares_segments
-from btqueue.scenario.metrics import describe
+from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import topology
@@ -77,8 +76,8 @@ def is_paused(sim: State) -> bool:
     return bool(sim.clock[0].events >= sim.clock[0].pause_at)
 
 
-def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> xr.Dataset:
-    """Put names and units on what was measured; what was cut short is left out if anything was not."""
+def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
+    """Put names on what was measured; what was cut short is left out if anything was not."""
     complete = [one for one in measured if one.complete]
     kept = complete or measured
     network = network_of(scenario)
@@ -91,11 +90,11 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
     variables = {}
     for name, found in values.items():
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
-        variables[name] = (("replication", inner)[: found.ndim], found)
-    dataset = xr.Dataset(
+        variables[name] = Variable(("replication", inner)[: found.ndim], found)
+    results = Results(
         variables,
-        coords=coordinates(kept, scenario, kinds),
-        attrs={
+        coordinates(kept, scenario, kinds),
+        {
             "answered_by": "simulation",
             "events": sum(one.events for one in kept),
             "seed": scenario.run.seed,
@@ -107,20 +106,20 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             "warnings": [],
         },
     )
-    dataset.attrs["warnings"] += warnings_of_growth(kept, scenario, dataset, overloaded, endless)
-    dataset.attrs["warnings"] += changed_answers(scenario)
+    results.attrs["warnings"] += warnings_of_growth(kept, scenario, results, overloaded, endless)
+    results.attrs["warnings"] += changed_answers(scenario)
     if uses_batch_means(scenario):
-        look_at_batches(dataset)
+        look_at_batches(results)
     if complete:
         seen = {
             name: both
             for name, both in means_of_halves(complete).items()
             if not (overloaded.any() and grows_with_the_run(name))
         }
-        dataset.attrs["warnings"] += doubts(
-            dataset, scenario, seen, random=any(one.random for one in complete)
+        results.attrs["warnings"] += doubts(
+            results, scenario, seen, random=any(one.random for one in complete)
         )
-    return describe(dataset)
+    return results
 
 
 def changed_answers(scenario: Scenario) -> list[str]:
@@ -159,15 +158,15 @@ def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray
 def warnings_of_growth(
     measured: list[Replication],
     scenario: Scenario,
-    dataset: xr.Dataset,
+    results: Results,
     overloaded: np.ndarray,
     endless: np.ndarray,
 ) -> list[str]:
     """Return what is said of delays and queue lengths that are left out because they grow with the run."""
-    carried = dataset["goodput_kbps"].values.mean(axis=0)
+    carried = results.metrics["goodput_kbps"].values.mean(axis=0)
     messages = np.sum([one.counts.flows["messages"] for one in measured], axis=0)
     offered = messages * message_bits(scenario) / 1000 / sum(one.counts.seconds for one in measured)
-    warning = overload_warning(dataset["flow_name"].values.tolist(), overloaded, carried, offered)
+    warning = overload_warning(results.coords["flow_name"].values.tolist(), overloaded, carried, offered)
     names = [name for name, grows in zip(QUEUE_KINDS, endless, strict=True) if grows]
     more = f"queues without a limit grow with the run and are left out: {', '.join(names)}" if names else ""
     return [text for text in (warning, more) if text]
@@ -187,16 +186,19 @@ def message_bits(scenario: Scenario) -> np.ndarray:
     return 8.0 * np.array(sizes)
 
 
-def coordinates(measured: list[Replication], scenario: Scenario, kinds: list[int]) -> dict[str, Any]:
+def coordinates(measured: list[Replication], scenario: Scenario, kinds: list[int]) -> dict[str, Variable]:
     """Return the names of flows, links and queues, and how long each replication (or batch) was measured."""
     plan = topology(scenario)
     flows = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
     links = [f"{plan.nodes[p.central]}-{plan.nodes[member]}" for p in plan.piconets for member in p.members]
-    return {
-        "replication": np.arange(len(measured)),
-        "measured_s": ("replication", [one.counts.seconds for one in measured], {"units": "s"}),
-        "flow": np.arange(1, len(flows) + 1),
-        "flow_name": ("flow", flows),
-        "queue": [QUEUE_KINDS[kind] for kind in kinds],
-        **({"link": np.arange(1, len(links) + 1), "link_name": ("link", links)} if links else {}),
+    seconds = np.array([one.counts.seconds for one in measured])
+    found = {
+        "replication": Variable(("replication",), np.arange(len(measured))),
+        "measured_s": Variable(("replication",), seconds, {"units": "s"}),
+        "queue": Variable(("queue",), np.array([QUEUE_KINDS[kind] for kind in kinds])),
     }
+    for part, names in (("flow", flows), ("link", links)):
+        if names:
+            found[part] = Variable((part,), np.arange(1, len(names) + 1))
+            found[f"{part}_name"] = Variable((part,), np.array(names))
+    return found

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import SYNONYMS, closest, key_names
-from btqueue.study.evaluate import Value
+from btqueue.study.summary import Estimate
 
 Aggregate = Literal["mean", "min", "max"]
 AGGREGATES: Mapping[str, Aggregate] = {"mean": "mean", "min": "min", "max": "max"}
@@ -74,7 +74,7 @@ class Quantity:
             return METRICS[self.name].unit
         return next((unit for end, unit in KEY_UNITS.items() if self.name.endswith(end)), "")
 
-    def of(self, value: Value) -> float:
+    def of(self, value: Estimate) -> float:
         """Return the aggregate of a metric's value; NaN if there is none."""
         parts = [mean for mean in value.means if not math.isnan(mean)]
         if self.aggregate == "mean" or not parts:
@@ -107,7 +107,7 @@ class Linear:
         """The scenario keys in it."""
         return tuple(quantity.name for _, quantity in self.terms if quantity.is_key)
 
-    def value(self, metrics: Mapping[str, Value], keys: Mapping[str, Any]) -> float:
+    def value(self, metrics: Mapping[str, Estimate], keys: Mapping[str, Any]) -> float:
         """Return its value at a point; NaN if the point has no value of one of the metrics."""
         total = self.constant
         for factor, quantity in self.terms:
