@@ -19,6 +19,7 @@ from numba.extending import (
     lower_builtin,
     lower_getattr,
     lower_getattr_generic,
+    lower_setattr_generic,
     models,
     register_model,
     typeof_impl,
@@ -32,6 +33,7 @@ from btqueue.simulator.machinery.inside_numba import (
     infer_global,
     make_array,
     populate_array,
+    record_getattr,
     signature,
 )
 from btqueue.simulator.records.arrays import FIELDS, WORDS, State
@@ -47,6 +49,16 @@ class StateType(types.Type):
         super().__init__(name="State")
 
 
+class RecordOfState(types.Record):
+    """numba's type of an entry of an array of records: it knows the array's name."""
+
+    def __init__(self, field: str, record: types.Record) -> None:
+        """Take over the record's fields."""
+        self.array = field
+        fields = [(name, field._asdict()) for name, field in record.fields.items()]
+        super().__init__(fields, record.size, record.aligned)
+
+
 class ArrayOfState(types.Type):
     """numba's type of one array of a `State`: it knows the array's place in the table and its entries.
 
@@ -60,6 +72,8 @@ class ArrayOfState(types.Type):
             np.zeros((1,) * self.dimensions, dtype).view(np.recarray if dtype.names else np.ndarray)
         )
         self.entry, self.size = self.array.dtype, dtype.itemsize
+        if isinstance(self.entry, types.Record):
+            self.entry = RecordOfState(field, self.entry)
         self.first_word = list(FIELDS).index(field) * WORDS
         super().__init__(name=f"State.{field}")
 
@@ -101,6 +115,48 @@ def _unbox_state(typ: StateType, obj: object, c) -> NativeValue:
         c.pyapi.decref(table)
 
     return NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
+
+
+register_model(RecordOfState)(models.RecordModel)
+
+
+# ------------------------------------------------------------------------------------------ fields of records
+
+
+def _mark(builder, access, name: str) -> None:
+    """Tell LLVM that only accesses marked with the same name meet in memory (type-based alias analysis).
+
+    Else every write, of whatever field, would make it read again all that it has in registers.
+    """
+    module = builder.module
+    root = module.add_metadata([ir.MetaDataString(module, "btqueue")])
+    place = module.add_metadata([ir.MetaDataString(module, name), root, WORD(0)])
+    access.set_metadata("tbaa", module.add_metadata([place, place, WORD(0)]))
+
+
+def _field(context, builder, record: RecordOfState, value, attr):
+    return cgutils.get_record_member(
+        builder, value, record.offset(attr), context.get_data_type(record.typeof(attr))
+    )
+
+
+@lower_getattr_generic(RecordOfState)
+def _lower_field(context, builder, typ, value, attr):
+    kind = typ.typeof(attr)
+    if isinstance(kind, types.NestedArray):
+        return record_getattr(context, builder, typ, value, attr)
+    loaded = builder.load(_field(context, builder, typ, value, attr))
+    _mark(builder, loaded, f"{typ.array}.{attr}")
+    return context.data_model_manager[kind].from_data(builder, loaded)
+
+
+@lower_setattr_generic(RecordOfState)
+def _lower_set_field(context, builder, sig, args, attr):
+    record, given = sig.args
+    kind = record.typeof(attr)
+    data = context.data_model_manager[kind].as_data(builder, context.cast(builder, args[1], given, kind))
+    stored = builder.store(data, _field(context, builder, record, args[0], attr))
+    _mark(builder, stored, f"{record.array}.{attr}")
 
 
 # --------------------------------------------------------------------------------- sim.ports, len, shape
