@@ -11,7 +11,7 @@ from btqueue.simulator.hosts.forwarding import enter_port, leave_host
 from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
 from btqueue.simulator.machinery.compilation import compiled, entry_point, outlined
 from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code has to know it
-from btqueue.simulator.machinery.timers import cancel, earliest
+from btqueue.simulator.machinery.timers import cancel, earliest, forget_earliest
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.nodes import INBOX, OUTBOX
 from btqueue.simulator.records.run import (
@@ -132,6 +132,7 @@ def advance(sim, until):
         if reason != REACHED:
             return reason
         clock.island += 1
+    forget_earliest(sim, 0)
     clock.island, clock.pause_at = 0, 0  # the state is the same, however often it was stopped on the way
     return REACHED
 
@@ -140,6 +141,7 @@ def advance(sim, until):
 def play(sim, root, until):
     """Play the events of the island whose timers begin at `root` of `heap`."""
     clock = sim.clock[0]
+    forget_earliest(sim, sim.heap[root])
     while True:
         if has_work(sim) and work_off(sim, clock.now) == NEEDS_SPACE:
             return NEEDS_SPACE

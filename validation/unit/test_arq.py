@@ -50,7 +50,7 @@ def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False,
     sim.packet_types.payload = (100, 30)
     sim.queues.head = sim.queues.tail = NOTHING
     sim.queues.limit = 1000
-    sim.ports.queue, sim.ports.most_transmissions, sim.ports.flush = [0, 1], most, flush
+    sim.ports.most_transmissions, sim.ports.flush = most, flush
     sim.ports.adaptive = adaptive
     sim.channels.lossy, sim.channels.error_stream, sim.channels.stationary_good = True, 1, 1.0
     return sim

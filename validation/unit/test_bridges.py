@@ -322,7 +322,6 @@ def test_no_discipline_chooses_a_bridge_that_is_elsewhere(network, plain, discip
     central = net.sim.piconets[0]
     central.discipline, central.max_weight = getattr(plain.records, discipline), 3
     net.sim.links.down, net.sim.links.up = (0, 1, 2), (3, 4, 5)
-    net.sim.ports.queue = np.arange(6)
     net.sim.queues[1].length = 9
     plain.disciplines.start(net.sim, 0)
     for _ in range(20):

@@ -36,7 +36,6 @@ class Piconet:
         self.central.max_weight = max_weight
         self.central.discipline = getattr(records, discipline)
         self.central.bridge = NOTHING
-        self.sim.ports.queue = np.arange(2 * links)
         self.sim.links.down = np.arange(links)
         self.sim.links.up = links + np.arange(links)
         self.sim.links.bridge = NOTHING

@@ -43,7 +43,7 @@ def new_medium(plain, ports=1, limit=1000, loss=0.0, loss_block=0, seed=1, **fie
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)
     sim.queues.limit = limit
-    sim.ports.kind, sim.ports.queue = records.OUTSIDE, np.arange(ports)
+    sim.ports.kind = records.OUTSIDE
     sim.ports.line = records.NOTHING
     sim.ports.loss, sim.ports.loss_block = loss, loss_block
     sim.media.serving = records.NOTHING

@@ -40,7 +40,6 @@ class Network:
         sim.piconets.rest = rest, 0, 0
         sim.links.piconet, sim.links.bridge = (0, 0, 1, 2), (NOTHING, 0, 0, NOTHING)
         sim.links.down, sim.links.up = np.arange(4), np.arange(4, 8)
-        sim.ports.queue = np.arange(8)
         bridge = sim.bridges[0]
         bridge.schedule, bridge.count, bridge.own = records.COORDINATED, 2, NOTHING
         bridge.piconets[:3], bridge.links[:3] = (0, 1, 2), (1, 2, NOTHING)

@@ -29,7 +29,7 @@ class Piconet:
 
     def queue(self, direction, station):
         link = self.sim.links[station]
-        return self.sim.ports[link.up if direction == "up" else link.down].queue
+        return link.up if direction == "up" else link.down
 
     def new_segment(self, travelling):
         """Make a data segment of flow 0, from peripheral 0 to peripheral 1, with packets on their way."""

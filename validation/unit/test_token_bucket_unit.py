@@ -43,7 +43,7 @@ class Gate:
 
     @property
     def uplink(self):
-        return int(self.sim.queues[self.sim.ports[PORT].queue].length)
+        return int(self.sim.queues[PORT].length)
 
     @property
     def refused(self):

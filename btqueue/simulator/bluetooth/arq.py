@@ -36,7 +36,7 @@ def on_received(sim, port_index, now):
     """
     port = sim.ports[port_index]
     central = sim.piconets[port.piconet]
-    head = sim.queues[port.queue].head
+    head = sim.queues[port_index].head
     packet = sim.packets[head]
     packet.transmissions += 1
     hit = reception_fails(sim, port_index, central.on_air_type, now)
@@ -83,7 +83,7 @@ def on_feedback(sim, port_index, feedback_lost, now):
     if feedback_lost or not port.acknowledges:
         give_up_if_due(sim, port_index, now)
         return
-    packet = sim.packets[sim.queues[port.queue].head]
+    packet = sim.packets[sim.queues[port_index].head]
     forget_head(sim, port_index)
     if packet.ghost:
         free_packet(sim, take_from_port(sim, port_index, now))
@@ -95,7 +95,7 @@ def on_feedback(sim, port_index, feedback_lost, now):
 @compiled
 def is_waiting(sim, port_index):
     """Whether the head packet of the port was sent and neither acknowledged nor given up."""
-    queue = sim.queues[sim.ports[port_index].queue]
+    queue = sim.queues[port_index]
     return queue.length > 0 and sim.packets[queue.head].transmissions > 0
 
 
@@ -148,7 +148,7 @@ def give_up_if_due(sim, port_index, now):
     Specification, L2CAP part, "flush timeout"). A ghost is no loss, and its segment may be gone already.
     """
     port = sim.ports[port_index]
-    head = sim.queues[port.queue].head
+    head = sim.queues[port_index].head
     packet = sim.packets[head]
     if packet.transmissions < port.most_transmissions and now - packet.enqueued_at <= port.flush:
         return
@@ -162,7 +162,7 @@ def give_up_if_due(sim, port_index, now):
 @outlined
 def discard_segment(sim, port_index, segment, now):
     """Give up all packets of the segment (an index) in the port's queue."""
-    queue = sim.queues[sim.ports[port_index].queue]
+    queue = sim.queues[port_index]
     statistics = sim.flow_statistics[sim.segments[segment].flow]
     before = NOTHING
     packet = queue.head

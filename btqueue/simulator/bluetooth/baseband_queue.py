@@ -14,7 +14,7 @@ from btqueue.simulator.traces.trace import PACKET_ENQUEUED, PACKET_REFUSED, pack
 def enter_queue(sim, port_index, packet, now):
     """Append the packet to the port's queue; return False, with nothing changed, when the queue is full."""
     port = sim.ports[port_index]
-    if not offer(sim, port.queue, packet, now):
+    if not offer(sim, port_index, packet, now):
         packet_event(sim, PACKET_REFUSED, port_index, packet, now)
         return False
     packet_event(sim, PACKET_ENQUEUED, port_index, packet, now)
@@ -30,7 +30,7 @@ def enter_queue(sim, port_index, packet, now):
 def take_from_port(sim, port_index, now):
     """Take the head packet off the port's queue, and its bytes out of the node's buffer; return its index."""
     port = sim.ports[port_index]
-    packet = serve(sim, port.queue, now)
+    packet = serve(sim, port_index, now)
     sim.piconets[port.piconet].waiting -= 1
     free_node_buffer(sim, port_index, sim.packets[packet].bytes)
     return packet

@@ -77,7 +77,7 @@ def visit_is_over(sim, p, null_frame):
 @compiled
 def packets_waiting(sim, port):
     """Return the length of a port's queue."""
-    return sim.queues[sim.ports[port].queue].length
+    return sim.queues[port].length
 
 
 # --------------------------------------------------------------------------------------------- the next visit

@@ -191,4 +191,4 @@ def whole_frames(time):
 @compiled
 def packets_waiting(sim, port):
     """Return the length of a port's queue."""
-    return sim.queues[sim.ports[port].queue].length
+    return sim.queues[port].length

@@ -47,7 +47,7 @@ def begin(sim, index):
         start_visit(sim, index, 0)
 
 
-@outlined
+@compiled
 def on_turn(sim, index, now):
     """A half-frame of the piconet has just ended: receive what was sent, and start the next one."""
     central = sim.piconets[index]
@@ -86,7 +86,7 @@ def receive(sim, index, port_index, answering_port, now):
         return receive_with_options(sim, index, port_index, answering_port, now)
     if central.packet == NOTHING:
         return NOTHING
-    packet = serve(sim, sim.ports[port_index].queue, now)
+    packet = serve(sim, port_index, now)
     central.waiting -= 1
     if is_hit(sim, port_index, central.on_air_type, now):
         sim.packets[packet].corrupted = True
@@ -120,7 +120,7 @@ def receive_unrepeated(sim, index, port_index, now):
     So has each part of a segment that is cut at transmission; the segment travels on with the last one.
     """
     damaged = reception_fails(sim, port_index, sim.piconets[index].on_air_type, now)
-    head = sim.queues[sim.ports[port_index].queue].head
+    head = sim.queues[port_index].head
     packet = sim.packets[head]
     if damaged:
         packet.corrupted = True
@@ -245,7 +245,7 @@ def transmit(sim, index, place, port_index, now):
     if not central.plain:
         transmit_with_options(sim, index, place, port_index, now)
         return
-    queue = sim.queues[sim.ports[port_index].queue]
+    queue = sim.queues[port_index]
     if queue.length == 0:
         central.packet = NOTHING
         schedule(sim, central.timer, now + SLOT)
@@ -261,7 +261,7 @@ def transmit(sim, index, place, port_index, now):
 def transmit_with_options(sim, index, place, port_index, now):
     """Transmit where the packet may not be ready yet, or has to be cut, or to end in time."""
     central = sim.piconets[index]
-    queue = sim.queues[sim.ports[port_index].queue]
+    queue = sim.queues[port_index]
     if queue.length == 0 or sim.packets[queue.head].ready_at > now:
         send_nothing(sim, index, now)
         return

@@ -6,14 +6,13 @@ refuses the packet, or, if `whole_segments`, every packet of its segment; a full
 packet. A bucket has the number of its port.
 """
 
-import math
+import numpy as np
 
 from btqueue.simulator.bluetooth.baseband_queue import enter_queue, free_node_buffer
 from btqueue.simulator.bluetooth.l2cap import finish_packet
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.machinery.packet_queue import offer, serve
 from btqueue.simulator.machinery.timers import later, schedule
-from btqueue.simulator.records.conventions import NEVER
 from btqueue.simulator.traces.trace import PACKET_BUFFERED, PACKET_REFUSED_BY_BUFFER, packet_event
 
 
@@ -41,10 +40,7 @@ def wait_for_tokens(sim, port, now):
     """Set the timer for the instant at which the head packet's price will be there."""
     bucket = sim.buckets[port]
     missing = sim.packets[sim.queues[bucket.queue].head].tokens - bucket.tokens
-    wait = missing / bucket.rate
-    if wait < NEVER:
-        wait = float(math.ceil(wait))
-    schedule(sim, bucket.timer, later(now, wait))
+    schedule(sim, bucket.timer, later(now, np.ceil(missing / bucket.rate)))
 
 
 @compiled
@@ -52,7 +48,6 @@ def admit_packet(sim, port, packet, now):
     """Let a packet pass at once if nobody waits and the tokens are there; else it waits, or is refused."""
     bucket = sim.buckets[port]
     statistics = sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow]
-    statistics.offered_to_token_buffer += 1
     passes = not bucket.enabled
     nobody_waits = False
     if bucket.enabled:
@@ -80,7 +75,7 @@ def has_room_for(sim, port, layout, now):
     """Whether a segment of this layout fits as a whole: tokens for its first packets, places for the rest."""
     bucket = sim.buckets[port]
     if not bucket.enabled:
-        baseband = sim.queues[sim.ports[port].queue]
+        baseband = sim.queues[port]
         return layout.count <= baseband.limit - baseband.length
     buffer = sim.queues[bucket.queue]
     passing = 0

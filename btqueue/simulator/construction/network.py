@@ -256,12 +256,12 @@ def add_radio_port(
     flush = scenario.link.flush_timeout_s
     port = add_port(
         parts,
-        kind=kind,
+        kind,
+        limit,
         node=node,
         peer=peer,
         piconet=parts.links[link]["piconet"],
         link=link,
-        queue=parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=kind),
         most_transmissions={"none": 0, "unlimited": UNLIMITED}.get(arq, arq) if isinstance(arq, str) else arq,
         flush=NEVER if flush is None else nanoseconds(flush),
         adaptive=scenario.link.adaptation != "fixed",
@@ -273,10 +273,14 @@ def add_radio_port(
     return port
 
 
-def add_port(parts: Parts, **fields: object) -> int:
-    """Add a port and its token bucket, which is off until a host sends through it."""
+def add_port(parts: Parts, kind: int, limit: int, **fields: object) -> int:
+    """Add a port, its queue of at most `limit` packets, and its token bucket, off until a host sends.
+
+    All three have the same number, so no port may be added after the buffer of a bucket.
+    """
+    parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=kind)
     parts.buckets.add(queue=NOTHING, timer=NOTHING)
-    return parts.ports.add(**fields)
+    return parts.ports.add(kind=kind, **fields)
 
 
 # ----------------------------------------------------------------------------------------- radio channels
@@ -437,15 +441,14 @@ def add_outside_port(parts: Parts, plan: Topology, index: int, back: bool, mediu
     link = outside.link
     ends = (outside.target, outside.source) if back else (outside.source, outside.target)
     loss_back = link.loss if link.loss_back is None else link.loss_back
-    queue = parts.queues.add(head=NOTHING, tail=NOTHING, limit=link.buffer_packets, kind=OUTSIDE)
     parts.port_of[ends] = add_port(
         parts,
-        kind=OUTSIDE,
+        OUTSIDE,
+        link.buffer_packets,
         node=ends[0],
         peer=ends[1],
         piconet=NOTHING,
         link=NOTHING,
-        queue=queue,
         channel=NOTHING,
         medium=medium,
         line=NOTHING,

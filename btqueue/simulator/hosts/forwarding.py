@@ -47,6 +47,8 @@ def enter_port(sim, index, now):
     segment.travelling = count
     statistics.packets_sent += count
     no_bytes = not enter_node_buffer(sim, port_index, layout.pdu)
+    if not no_bytes:
+        statistics.offered_to_token_buffer += count
     bucket = sim.buckets[port_index]
     refused = no_bytes or (bucket.whole_segments and not has_room_for(sim, port_index, layout, now))
     if refused and not no_bytes:
@@ -59,7 +61,6 @@ def enter_port(sim, index, now):
         if no_bytes:
             statistics.refused_at_node += 1
         else:
-            statistics.offered_to_token_buffer += 1
             statistics.refused_at_token_buffer += 1
         finish_packet(sim, packet, True)
 

@@ -36,7 +36,7 @@ def enter(sim, port_index, packet_index, now):
     port = sim.ports[port_index]
     medium = sim.media[port.medium]
     on_wire = 1 if medium.serving == port_index else 0
-    if not offer_up_to(sim, port.queue, packet_index, sim.queues[port.queue].limit + on_wire, now):
+    if not offer_up_to(sim, port_index, packet_index, sim.queues[port_index].limit + on_wire, now):
         flow = sim.segments[sim.packets[packet_index].segment].flow
         packet_event(sim, PACKET_REFUSED, port_index, packet_index, now)
         sim.flow_statistics[flow].refused_on_the_way += 1
@@ -53,7 +53,7 @@ def on_timer(sim, medium_index, now):
         start_next(sim, medium_index, now)
         return
     port = sim.ports[port_index]
-    packet_index = serve(sim, port.queue, now)
+    packet_index = serve(sim, port_index, now)
     segment_index = sim.packets[packet_index].segment
     start_next(sim, medium_index, now)
     statistics = sim.flow_statistics[sim.segments[segment_index].flow]
@@ -84,7 +84,7 @@ def start_next(sim, medium_index, now):
         return
     medium.serving = port_index
     medium.next_port = (port_index - medium.first_port + 1) % medium.ports
-    packet_index = sim.queues[sim.ports[port_index].queue].head
+    packet_index = sim.queues[port_index].head
     packet_event(sim, PACKET_TRANSMITTED, port_index, packet_index, now)
     bits = 8 * size_on_wire(sim, medium_index, packet_index)
     schedule(sim, medium.timer, later(now, bits * SECOND / medium.rate + 0.5))
@@ -95,7 +95,7 @@ def next_in_turn(sim, medium):
     """Return the port that follows the last one served among those with a packet to send, or NOTHING."""
     for step in range(medium.ports):
         port_index = medium.first_port + (medium.next_port + step) % medium.ports
-        if sim.queues[sim.ports[port_index].queue].length > 0:
+        if sim.queues[port_index].length > 0:
             return port_index
     return NOTHING
 

@@ -55,7 +55,7 @@ class RecordOfState(types.Record):
     def __init__(self, field: str, record: types.Record) -> None:
         """Take over the record's fields."""
         self.array = field
-        fields = [(name, field._asdict()) for name, field in record.fields.items()]
+        fields: Any = [(name, field._asdict()) for name, field in record.fields.items()]
         super().__init__(fields, record.size, record.aligned)
 
 

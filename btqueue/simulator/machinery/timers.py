@@ -16,17 +16,36 @@ LARGEST_SCAN = 32
 
 @compiled
 def earliest(sim, root):
-    """Return the timer that fires first of the island whose timers begin at `root` of `heap`."""
+    """Return the timer that fires first of the island whose timers begin at `root` of `heap`.
+
+    Mostly it is one of the two that fired last: then it is enough that no other can be due by then.
+    """
+    clock = sim.clock[0]
+    if before(sim.timers, clock.second, clock.first):
+        clock.first, clock.second = clock.second, clock.first
+    kept = clock.first
+    if sim.timers[kept].due < clock.others_due:
+        return kept
     first = sim.heap[root]
     if sim.timers[first].place != NOTHING:
         return first
-    due = sim.timers[first].due
-    for place in range(root + 1, sim.timers[first].end):
+    due = others_due = NEVER
+    for place in range(root, sim.timers[first].end):
         timer = sim.heap[place]
-        if sim.timers[timer].due < due:
+        timer_due = NEVER if timer == kept else sim.timers[timer].due
+        others_due = min(others_due, max(due, timer_due))
+        if timer_due < due:
             first = timer
-            due = sim.timers[timer].due
-    return first
+            due = timer_due
+    clock.second, clock.others_due = first, others_due
+    return first if before(sim.timers, first, kept) else kept
+
+
+@compiled
+def forget_earliest(sim, timer):
+    """Look at all timers the next time; `timer` is one of the island whose turn has come."""
+    clock = sim.clock[0]
+    clock.first, clock.second, clock.others_due = timer, timer, NOTHING
 
 
 @compiled
@@ -78,6 +97,8 @@ def schedule(sim, timer, due):
     earlier = due < sim.timers[timer].due
     sim.timers[timer].due = due
     if sim.timers[timer].place == NOTHING:
+        if timer != sim.clock[0].first and timer != sim.clock[0].second:
+            sim.clock[0].others_due = min(sim.clock[0].others_due, due)
         return
     if earlier:
         sift_up(sim.timers, sim.heap, sim.timers[timer].place)

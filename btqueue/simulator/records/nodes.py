@@ -82,7 +82,6 @@ port_dtype = record_type(
         ("peer", np.int64),
         ("piconet", np.int64),
         ("link", np.int64),
-        ("queue", np.int64),
         ("channel", np.int64),
         ("most_transmissions", np.int64),
         ("flush", np.int64),
@@ -98,9 +97,10 @@ port_dtype = record_type(
         ("loss_block", np.int64),
     ]
 )
-"""The sending side of one direction of a link. `kind`: UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0
-without ARQ; UNLIMITED or the limit with it. `received`, `acknowledges`: with lossy feedback, the far side has
-what the head packet last sent; the ARQN bit that it sends next is ACK."""
+"""The sending side of one direction of a link; its queue and its token bucket have the same number. `kind`:
+UPLINK, DOWNLINK or OUTSIDE. `most_transmissions`: 0 without ARQ; UNLIMITED or the limit with it. `received`,
+`acknowledges`: with lossy feedback, the far side has what the head packet last sent; the ARQN bit that it
+sends next is ACK."""
 
 medium_dtype = record_type(
     [

@@ -54,7 +54,7 @@ def check_piconets(sim: State) -> None:
     """Check that every central's count of waiting packets is what its queues hold."""
     waiting = np.zeros(len(sim.piconets), np.int64)
     radio = sim.ports.piconet != NOTHING
-    np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[sim.ports.queue[radio]])
+    np.add.at(waiting, sim.ports.piconet[radio], sim.queues.length[np.flatnonzero(radio)])
     require(sim.piconets.waiting, waiting, "piconet {} has lost count of its waiting packets")
 
 

@@ -216,7 +216,7 @@ def losses(network: State, counts: Counts) -> Metrics:
             "loss_radio": _ratio(flow.packets_corrupted, flow.packets_delivered),
         }
     if np.any(radio & (ports.most_transmissions > 0)):
-        served = counts.served[:, ports.queue[radio]].sum(axis=1)
+        served = counts.served[:, np.flatnonzero(radio)].sum(axis=1)
         metrics["loss_arq"] = _ratio(flow.given_up, ended)
         metrics["transmissions_per_packet"] = _ratio(flow.transmissions.sum(axis=1), served)
     if network.settings[0].node_buffers:

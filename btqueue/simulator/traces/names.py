@@ -22,7 +22,7 @@ def port_names(sim: State, scenario: Scenario) -> list[str]:
 def queue_names(sim: State, scenario: Scenario) -> list[str]:
     """Return the names of all queues: the port that they belong to and their kind, as `p1.1>c1 uplink`."""
     ports = port_names(sim, scenario)
-    owners = dict(zip(sim.ports.queue.tolist(), ports, strict=True))
+    owners = dict(enumerate(ports))
     owners |= dict(zip(sim.buckets.queue.tolist(), ports, strict=True))
     owners.pop(NOTHING, None)
     return [f"{owners[number]} {QUEUE_KINDS[queue.kind]}" for number, queue in enumerate(sim.queues)]
