@@ -14,7 +14,7 @@ import typer
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, sensitivity, sweep, validate
-from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, say
+from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, put_titles, say
 from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
@@ -239,9 +239,7 @@ def models(
         if as_json:
             put(json.dumps({"models": titles}))
         else:
-            from btqueue.cli.tables import models_table
-
-            models_table(titles)
+            put_titles(titles)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TextIO
@@ -64,6 +64,13 @@ def say(message: object) -> None:
 def put(text: object, *, end: str = "\n") -> None:
     """Print a text to standard output; tables go there by `btqueue.cli.tables.Screen`."""
     typer.echo(printable(f"{text}{end}"), nl=False)
+
+
+def put_titles(titles: Mapping[str, str]) -> None:
+    """Print names and titles in two columns; a table of rich would take as long as all the rest."""
+    width = max(map(len, titles), default=0)
+    for name, title in titles.items():
+        put(f"{name:<{width}}  {' '.join(title.split())}")
 
 
 class OutputLost(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
+from btqueue.cli.exits import NO_ANSWER, BadInput, put, put_titles, say
 
 if TYPE_CHECKING:
     from btqueue.reproduction.figures.catalogue import Drawn, Entry
@@ -34,12 +34,11 @@ def run_script(path: str) -> None:
 
 def list_figures(paper: str | None, drawn_in: Path | None) -> None:
     """Print names and titles, and which are drawn in a folder."""
-    from btqueue.cli.tables import models_table
     from btqueue.reproduction.figures.catalogue import catalogue, drawn_figures
 
     entries = catalogue(paper)
     drawn = {one.name for one in drawn_figures(drawn_in)} if drawn_in is not None else set()
-    models_table({entry.name: f"{'✓ ' if entry.name in drawn else ''}{entry.title}" for entry in entries})
+    put_titles({entry.name: f"{'✓ ' if entry.name in drawn else ''}{entry.title}" for entry in entries})
 
 
 def draw_one(name: str, out: Path, settings: Settings, store: Store, *, force: bool, quiet: bool) -> None:

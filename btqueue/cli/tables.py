@@ -124,16 +124,6 @@ def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) 
     _print(heading, table, [])
 
 
-def models_table(titles: Mapping[str, str]) -> None:
-    """Print names and titles."""
-    table = _table("name", "what it is")
-    for column in table.columns:
-        column.justify = "left"
-    for name, title in titles.items():
-        table.add_row(Text(name), Text(title))
-    _print("", table, [])
-
-
 def number(value: float) -> str:
     """Return *value* with four significant digits; a dash for NaN."""
     if math.isnan(value):

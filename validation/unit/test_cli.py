@@ -55,7 +55,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "allowed", "shown"),
     [
         (["--help"], ["rich"], ("solve", "simulate", "compare", "models", "figures")),
-        (["models"], ["pydantic", "rich"], ("venugopal-2006/piconet",)),
+        (["models"], ["pydantic"], ("venugopal-2006/piconet",)),
         (["models", "--json"], ["pydantic"], ('{"models"',)),
         (["solve", LINK, "--json"], ["numpy", "pydantic", "scenarios", "scipy"], ('"solve"',)),
         (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput",)),
