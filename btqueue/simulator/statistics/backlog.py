@@ -40,8 +40,7 @@ def waiting(sim: State) -> np.ndarray:
     kind of queue the packets in those that have no limit.
     """
     found = np.zeros(len(sim.connections) + len(QUEUE_KINDS), np.int64)
-    count_waiting(sim, found)
-    if np.any(sim.connections.protocol == NO_TRANSPORT):
+    if not count_waiting(sim, found):
         inside = (take_census(sim).segments > 0) & (sim.segments.kind == DATAGRAM)
         found += np.bincount(sim.segments.flow[inside], minlength=len(found))
     return found
@@ -49,10 +48,15 @@ def waiting(sim: State) -> np.ndarray:
 
 @entry_point
 def count_waiting(sim, found):
-    """Add the unsent full segments of each flow, and the packets in queues without a limit, to `found`."""
+    """Add the unsent full segments of each flow, and the packets in queues without a limit, to `found`.
+
+    Returns whether every flow has a transport protocol, so that this is all.
+    """
     flows = len(sim.connections)
+    complete = True
     for flow in range(flows):
         conn = sim.connections[flow]
+        complete = complete and conn.protocol != NO_TRANSPORT
         if conn.application != GREEDY and conn.session == NOTHING:
             unsent = conn.written - position(conn, sim.starts[flow], conn.snd_max)
             found[flow] += (unsent + conn.unit - 1) // conn.unit
@@ -60,6 +64,7 @@ def count_waiting(sim, found):
         queue = sim.queues[index]
         if queue.limit >= UNLIMITED:
             found[flows + queue.kind] += queue.length
+    return complete
 
 
 def is_growing(backlogs: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     those named in `LINK_METRICS`, and (replications, kinds) for `queue_packets`: the mean length of the
     queues of each kind in `queue_kinds(network)`.
     """
-    counts = Counts(*(np.stack(arrays) for arrays in zip(*counted, strict=True)))
+    counts = Counts(*(stacked(arrays) for arrays in zip(*counted, strict=True)))
     flow, seconds = counts.flows.view(np.recarray), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
     goodput = counts.goodput_kbps()
@@ -86,6 +86,11 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
         **polling_metrics(network, counts),
         "fairness": jain_index(goodput),
     }
+
+
+def stacked(arrays: Sequence[Any]) -> np.ndarray:
+    """Return equal arrays in one, whose first axis counts them; NumPy would compare their records' fields."""
+    return np.stack(arrays, dtype=np.asarray(arrays[0]).dtype)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:
@@ -255,8 +260,8 @@ def queue_kinds(network: State) -> list[int]:
 
 def mean_queue_lengths(network: State, counts: Counts) -> np.ndarray:
     """Return the mean length of a queue of each kind in `queue_kinds`, shape (replications, kinds)."""
-    kinds = network.queues.kind
-    return np.array([[own[kinds == kind].mean() for kind in queue_kinds(network)] for own in counts.lengths])
+    found = [network.queues.kind == kind for kind in queue_kinds(network)]
+    return np.array([[own[those].mean() for those in found] for own in counts.lengths])
 
 
 def jain_index(rates: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from btqueue.simulator.statistics.measurement import (
     halves,
     measure,
     queue_kinds,
+    stacked,
     take_counts,
 )
 
@@ -139,8 +140,8 @@ def means_of_halves(complete: list[Replication]) -> dict[str, np.ndarray]:
     halfway = [one.halfway for one in complete if one.halfway is not None]
     if not halfway:
         return {}
-    ends = np.stack([one.counts.flows for one in complete])
-    return halves(np.stack(halfway), ends, np.array([[one.counts.seconds] for one in complete]))
+    ends = stacked([one.counts.flows for one in complete])
+    return halves(stacked(halfway), ends, np.array([[one.counts.seconds] for one in complete]))
 
 
 def growing(measured: list[Replication], scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
