@@ -8,7 +8,10 @@ digest of the sources that it is made from. numba is imported when a program is 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from importlib import import_module
 from importlib.metadata import version
@@ -67,17 +70,47 @@ def kept(make: Callable[[bool], Function], folder: Path) -> Function:
     Args:
         make: compiles, or loads; its argument says whether the code is to be kept.
         folder: where.
+
+    Raises:
+        KeyboardInterrupt: by Ctrl-C, once the code is made.
     """
+    with _interrupt_held():
+        try:
+            return _in_folder(make, str(folder))
+        except OSError as error:
+            not_kept(folder, error)
+        except Exception as error:  # a damaged pickle may raise anything
+            if not folder.is_dir() or not any(folder.iterdir()):
+                raise
+            say_once(f"the compiled code in {folder} is damaged and is made again: {error!r}")
+            shutil.rmtree(folder)
+        return _in_folder(make, "")
+
+
+@contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Hold Ctrl-C back until the block has ended, and then do what it would have done.
+
+    LLVM calls back into Python while it compiles, and an exception in such a call is lost: without this, the
+    work would go on as if nobody had interrupted it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list[tuple[int, Any]] = []
+
+    def hold(number: int, frame: Any) -> None:
+        held.append((number, frame))
+        say_once("stopping as soon as the compilation is done")
+
+    signal.signal(signal.SIGINT, hold)
     try:
-        return _in_folder(make, str(folder))
-    except OSError as error:
-        not_kept(folder, error)
-    except Exception as error:  # a damaged pickle may raise anything
-        if not folder.is_dir() or not any(folder.iterdir()):
-            raise
-        say_once(f"the compiled code in {folder} is damaged and is made again: {error!r}")
-        shutil.rmtree(folder)
-    return _in_folder(make, "")
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(*held[0])
 
 
 def _in_folder(make: Callable[[bool], Function], folder: str) -> Function:

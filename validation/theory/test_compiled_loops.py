@@ -1,11 +1,13 @@
 """Compiled loops are what Python computes, and are kept on disk."""
 
+import ctypes
 import importlib.util
+import signal
 
 import numpy as np
 import pytest
 
-from btqueue.network.compilation import code_folder, compiled
+from btqueue.network.compilation import code_folder, compiled, kept
 
 SOURCE = """
 from math import log
@@ -92,3 +94,19 @@ def test_without_a_compiler_it_is_plain_python(module, monkeypatch):
     result, pair = arguments(module)
     compiled()(module.fill.function)(result, pair, 2, True)
     np.testing.assert_allclose(result[0], np.log([2.0, 3.0, 5.0]) * 0.5)
+
+
+def test_ctrl_c_while_the_compiler_calls_back_is_heard_when_the_code_is_made(tmp_path):
+    made = []
+
+    def make(keep: bool):
+        # as LLVM does: what is raised in such a call is lost
+        ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        made.append(keep)
+        return make
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        kept(make, tmp_path)
+    assert made == [True]
+    assert signal.getsignal(signal.SIGINT) is before

@@ -36,6 +36,7 @@ from btqueue.network.followed.world import (
     records,
 )
 from btqueue.scenario import Scenario
+from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traffic import Traffic
@@ -107,6 +108,8 @@ class Plan:
         self._radios: list[Radio] = [scenario.radio]
         self._radio_of = self._own_radios()
         self.port_of: dict[tuple[int, int], int] = {}
+        self._channel_keys: dict[tuple, int] = {}
+        self._media_keys: dict[tuple, int] = {}
         self.ports = self._ports()
         self.routes, self._starts = self._routes()
         self.kind_of = self._kinds()
@@ -317,7 +320,6 @@ class Plan:
         arq = scenario.link.arq
         most = {"none": 0, "unlimited": UNLIMITED}.get(arq, 0) if isinstance(arq, str) else arq
         flush = scenario.link.flush_timeout_s
-        self._channel_keys: list[tuple] = []
         for index, piconet in enumerate(plan.piconets):
             ordinary = max(1, sum(member not in bridge_nodes for member in piconet.members))
             bridge_room = polling.bridge_buffer_packets or ordinary * polling.limit
@@ -368,30 +370,29 @@ class Plan:
 
     def _medium_key(self, index: int, back: bool) -> int:
         link = self.topology.outside[index].link
-        if not hasattr(self, "_media_keys"):
-            self._media_keys: dict[tuple, int] = {}
         alone = (index,) if link.half_duplex else (index, back)
         key = alone if link.medium is None else ("shared", link.medium)
         return self._media_keys.setdefault(key, len(self._media_keys))
 
     def _media(self) -> tuple[np.recarray, np.ndarray]:
         """Return the media, and their ports side by side."""
-        outside = [p for p in range(len(self.ports)) if self.ports["outside"][p]]
-        media, ports = [], []
-        for medium in range(len(getattr(self, "_media_keys", {}))):
-            own = [p for p in outside if self.ports["medium"][p] == medium]
-            first = next(
-                o.link for o in self.topology.outside
-                if own[0] in (self.port_of[o.source, o.target], self.port_of[o.target, o.source])
-            )  # fmt: skip
-            media.append((first, len(ports), len(own)))
-            ports += own
-        rows = records(len(media), MEDIUM)
-        for row, (link, place, count) in zip(rows, media, strict=True):
+        ports_of: dict[int, list[int]] = {}
+        link_of: dict[int, OutsideLink] = {}
+        for outside in self.topology.outside:
+            for ends in ((outside.source, outside.target), (outside.target, outside.source)):
+                port = self.port_of[ends]
+                medium = int(self.ports["medium"][port])
+                ports_of.setdefault(medium, []).append(port)
+                link_of.setdefault(medium, outside.link)
+        rows = records(len(ports_of), MEDIUM)
+        place = 0
+        for row, medium in zip(rows, sorted(ports_of), strict=True):
+            link, count = link_of[medium], len(ports_of[medium])
             row["rate"] = link.rate_kbps * 125.0 * SLOT_S
             row["header"], row["first_port"], row["ports"] = link.header_bytes, place, count
             row["serving"], row["up_mean"], row["down_mean"] = NONE, slots(link.up_s), slots(link.down_s)
-        return rows, np.array(ports, np.int64)
+            place += count
+        return rows, np.array([port for medium in sorted(ports_of) for port in ports_of[medium]], np.int64)
 
     # ------------------------------------------------------------------------------------ piconets, bridges
 
@@ -454,15 +455,14 @@ class Plan:
 
     def _own_radios(self) -> dict[tuple[int, bool], int]:
         """Return which radio a direction of a member's links has, where it is one of its own."""
-        own = {}
+        own, number = {}, {name: place for place, name in enumerate(self.topology.nodes)}
         for link in self.scenario.radio.links:
             of_link = link.applied_to(self.scenario.radio)
             if of_link not in self._radios:
                 self._radios.append(of_link)
             for down in (True, False):
                 if link.direction in ("both", "down" if down else "up"):
-                    member = self.topology.nodes.index(link.node)
-                    own[member, down] = self._radios.index(of_link)
+                    own[number[link.node], down] = self._radios.index(of_link)
         return own
 
     def _channel(self, piconet: int, member: int, down: bool) -> int:
@@ -470,9 +470,7 @@ class Plan:
         number = self._radio_of.get((member, down), 0)
         shared = number == 0 and self.scenario.radio.fading == "per-piconet"
         key = (number, piconet) if shared else (number, piconet, member)
-        if key not in self._channel_keys:
-            self._channel_keys.append(key)
-        return self._channel_keys.index(key)
+        return self._channel_keys.setdefault(key, len(self._channel_keys))
 
     def _channels(self) -> np.recarray:
         rows = records(len(self._channel_keys), CHANNEL)
@@ -537,7 +535,6 @@ class Plan:
         """Return what the hops of a way have in common with those of flows alike."""
         key = []
         for hop in route:
-            port = self.ports[self.port_of[hop.source, hop.target]]
             if hop.kind == "outside":
                 key.append(("outside", hop.index, hop.source))
                 continue
@@ -545,7 +542,7 @@ class Plan:
             down = hop.source == central
             member = hop.target if down else hop.source
             shared = member if member in self.topology.bridge_nodes else NONE
-            key.append((hop.index, down, shared, self._channel_keys[port["channel"]][0]))
+            key.append((hop.index, down, shared, self._radio_of.get((member, down), 0)))
         return tuple(key)
 
     def _chance(self) -> tuple[bool, bool]:

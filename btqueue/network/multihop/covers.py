@@ -122,7 +122,8 @@ def _bridges(network: Network, piconets: tuple[PiconetNames, ...]) -> Iterator[L
             yield Limit("network.flows", f"{flow.source}>{flow.target}", available)
             return
     # where a central goes while it is away
-    goes = {p.central: other.central for p in piconets for other in piconets if p.central in other.members}
+    centrals = {p.central for p in piconets}
+    goes = {name: other.central for other in piconets for name in other.members if name in centrals}
     for start in goes:
         seen, now = {start}, goes[start]
         while now in goes and now not in seen:

@@ -304,7 +304,8 @@ def _room(s: Scenario) -> Iterator[Limit]:
     buffers = [("flow_control.buffer_packets", s.flow_control.buffer_packets)]
     for key, places in [*(buffers if s.flow_control.enabled and least == 1 else ()), *_queues(s)]:
         if places < packets * least:
-            yield Limit(key, places, f"at least {packets * least}, the packets of {least} segments")
+            each = f"a segment has {packets}" if least == 1 else f"{least} segments have {packets} each"
+            yield Limit(key, places, f"at least {packets * least}: {each}")
     if s.transport.protocol == "tcp":
         yield from _senders(s)
 
