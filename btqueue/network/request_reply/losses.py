@@ -26,6 +26,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 from scipy.special import comb
 
+from btqueue.network.answers import NoConvergence
 from btqueue.network.request_reply.law import Mixture
 from btqueue.network.request_reply.stretches import (
     AFTER_EXPIRY,
@@ -90,6 +91,7 @@ class Sent(NamedTuple):
         timeouts, fast_retransmits, resent: counts for each round of all its messages.
         round_trips: those measured (s), and how often in proportion.
         unfollowed: share of the visits that go to states replaced by others like them.
+        against_ends: that share, of the share of the visits that end a message.
     """
 
     laws: list[Mixture]
@@ -98,6 +100,7 @@ class Sent(NamedTuple):
     resent: float
     round_trips: tuple[np.ndarray, np.ndarray]
     unfollowed: float
+    against_ends: float
 
 
 @lru_cache(maxsize=256)
@@ -383,7 +386,11 @@ class Sender:
     # --------------------------------------------------------------------------------------- the long run
 
     def solve(self) -> Sent:
-        """Return the long run."""
+        """Return the long run.
+
+        Raises:
+            NoConvergence: messages end so rarely that what the chain leaves out matters more.
+        """
         futures, count = self.futures, len(self.states)
         message = self.states[futures["source"], MESSAGE]
         visits = visits_of(
@@ -391,6 +398,11 @@ class Sender:
         )
         often = visits[futures["source"]] * self.odds
         cycles = often[futures["whole"] & (message == len(self.course.messages) - 1)].sum()
+        if not (ending := cycles / visits.sum()) > UNFOLLOWED:
+            raise NoConvergence(
+                f"sessions hardly ever end: of the stretches between losses {ending:.2g} end a message, and "
+                f"the model leaves out {UNFOLLOWED:g}; let more segments get through"
+            )
         timeout, samples = self._timeouts(visits, often)
         time = futures["time_s"] + np.where(futures["whole"], 0.0, futures["timeouts"] * timeout)
         laws = [self._law(place, time, often) for place in range(len(self.course.messages))]
@@ -398,7 +410,7 @@ class Sender:
             float((often * futures[name]).sum() / cycles)
             for name in ("timeouts", "fast_retransmits", "resent")
         )
-        return Sent(laws, timeouts, fast, resent, samples, self.unfollowed)
+        return Sent(laws, timeouts, fast, resent, samples, self.unfollowed, self.unfollowed / ending)
 
     def _timeouts(
         self, visits: np.ndarray, often: np.ndarray

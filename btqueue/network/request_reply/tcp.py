@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from btqueue.network.request_reply.connection import (
     plan_of,
 )
 from btqueue.network.request_reply.law import QUANTILES, Law, add_at, one_way, session_metrics, with_chance
-from btqueue.network.request_reply.losses import long_run
+from btqueue.network.request_reply.losses import Sent, long_run
 from btqueue.network.request_reply.stretches import Course, lay_out
 from btqueue.network.request_reply.timetable import NS, Chance
 from btqueue.scenario import Scenario
@@ -31,6 +31,8 @@ LONGEST = {True: 20.0, False: 4.0}
 """Multiples of the mean to which that law goes, with losses and without."""
 MEASURED_LOSS = 0.03
 """Loss of segments to which errors were measured on fast links."""
+RARELY = 0.1
+"""Weight of what a chain leaves out, of the chance that a message gets through, that is warned of."""
 RARE = ROUNDED = 1e-9
 SPREAD = 20
 LONG_PAUSE_S = 1e4
@@ -248,8 +250,17 @@ def _with_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
     return metrics, {
         "method": "request-reply sessions over TCP: absorbing chain of the stretches between losses",
         "converged": True, "residual": unfollowed, "iterations": 1,
-        "warnings": list(_doubts(scenario, courses)),
+        "warnings": [*_rarely(both), *_doubts(scenario, courses)],
     }  # fmt: skip
+
+
+def _rarely(both: Sequence[Sent]) -> Iterator[str]:
+    """Yield a warning if messages end so rarely that what a chain leaves out matters."""
+    if (share := max(sent.against_ends for sent in both)) > RARELY:
+        yield (
+            f"messages seldom get through: what the model leaves out is {share:.0%} of the chance that one "
+            "does; sessions may be that much off"
+        )
 
 
 def _doubts(scenario: Scenario, courses: tuple[Course, Course]) -> Iterator[str]:
