@@ -57,6 +57,16 @@ def test_states_that_hardly_differ_are_a_constant_radio(fading):
 
 
 @pytest.mark.parametrize("fading", FADING)
+def test_datagrams_over_states_that_hardly_differ_are_those_of_a_constant_radio(fading):
+    """They have no acknowledgements, of whose transmissions there are none."""
+    datagrams = {"transport__protocol": "none"}
+    almost = star(**datagrams, radio__fading=fading, radio__ber_good=1e-4, radio__ber_bad=1.0001e-4)
+    constant = star(**datagrams, radio__model="constant", radio__ber=1e-4)
+    delays = (float(solved(scenario)["delay_s"][0]) for scenario in (almost, constant))
+    assert next(delays) == pytest.approx(next(delays), rel=1e-3)
+
+
+@pytest.mark.parametrize("fading", FADING)
 @pytest.mark.parametrize("ber_bad", [2e-4, 0.05])
 def test_longer_fades_of_the_same_share_make_round_trips_longer(fading, ber_bad):
     stays = (1e-4, 0.01, 0.1, 0.5)

@@ -171,8 +171,10 @@ def _mixed(trains: Trains, fast: tuple[Sent, Sent], served: Array, kept: Array) 
             return at_once + kept * (by_state - at_once)
 
         def for_each(name: str, slow: Sent = slow, fast_sent: Sent = fast_sent, mean: Array = mean) -> Array:
-            """What grows with the number of transmissions."""
-            at_once, by_state = (getattr(sent, name) / sent.mean for sent in (fast_sent, slow))
+            """What grows with the number of transmissions, of which datagrams' answers have none."""
+            at_once, by_state = (
+                getattr(sent, name) / jnp.where(sent.mean > 0.0, sent.mean, 1.0) for sent in (fast_sent, slow)
+            )
             return mean * between(at_once, by_state)
 
         spread = kept * jnp.maximum(slow.squares - fast_sent.squares, 0.0)

@@ -114,7 +114,8 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
         raise NoConvergence("no segment gets through: the flows never move")
     if not findings.residual <= CONVERGED:
         raise NoConvergence(
-            f"the queues of this piconet: rates still changed by {float(findings.residual):.1g}"
+            "no rates of this piconet's flows were found that fit the delays they cause (relative residual "
+            f"{float(findings.residual):.1g})"
         )
     if (cycle := cycle_in(plan, findings)) is not None:
         return _of_cycle(plan, cycle)

@@ -60,6 +60,9 @@ def not_request_reply(s: Scenario) -> Iterator[Limit]:
     if s.traffic.source != "request-reply":
         return
     plan = topology(s)
+    if len(plan.flows) > 2 and s.transport.protocol == "centaurus":
+        yield Limit("transport.protocol", "centaurus", '"tcp", or one connection between two nodes')
+        return
     if len(plan.flows) != 2 or plan.flows[0].source == plan.flows[0].target:
         yield Limit("network.flows", s.network.flows, "one connection between two nodes")
         return
