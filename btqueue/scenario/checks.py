@@ -215,6 +215,8 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         why = "the handshake opens the TCP connections of sessions"
         allowed = 'with traffic.source = "request-reply"'
         yield conflict(named("transport.handshake"), True, why, allowed=allowed)
+    if t.source == "ibp":
+        yield from _ibp(s, named)
     for key, value in (
         ("traffic.application_timeout_s", t.application_timeout_s),
         ("transport.connection_per_session", s.transport.connection_per_session or None),
@@ -223,6 +225,26 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         if value is not None and t.source != "request-reply" and (not sessions or named(key) != key):
             why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
             yield conflict(named(key), value, why)
+
+
+def _ibp(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
+    """Refuse interrupted Bernoulli sources of which no probabilities make one.
+
+    With r messages a slot, both states are left with probabilities if scv is at least (1 - r) |1 - 2 r|.
+    """
+    t = s.traffic
+    loads = [t.load_kbps, *(step.load_kbps for step in t.load_schedule)]
+    rates = [load * 1000 * SLOT_S / (8 * t.message_bytes) for load in loads]
+    if max(rates) >= 1.0:
+        why = f"an ibp source writes less than a message a slot, not {max(rates):.3g}"
+        allowed = "less than a message a slot: a smaller load_kbps or a greater message_bytes"
+        yield conflict(named("traffic.load_kbps"), t.load_kbps, why, allowed=allowed)
+        return
+    least = max((1.0 - rate) * abs(1.0 - 2.0 * rate) for rate in rates)
+    if t.scv < least * (1.0 - 1e-12):
+        allowed = f"at least {least:.6g}"
+        why = f"an ibp source at this load has gaps that vary more; {allowed}"
+        yield conflict(named("traffic.scv"), t.scv, why, allowed=allowed)
 
 
 def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:

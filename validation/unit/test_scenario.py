@@ -304,12 +304,38 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
             "of sessions",
             "transport.variant",
         ),
+        (
+            "avancha-2002/bluetooth-centaurus",
+            {"network.flows": [{"from": "client", "to": "server"}] * 2},
+            "of sessions",
+            "transport.protocol",
+        ),
+        (
+            "venugopal-2006/piconet",
+            {"traffic.source": "ibp", "traffic.message_bytes": 20_000, "run.solver": "analytic"}
+            | {"flow_control.buffer_packets": 2, "network.flows": "uplink", "transport.mss_bytes": 20_000},
+            "of a piconet of queues",
+            "flow_control.buffer_packets",
+        ),
     ],
 )
 def test_the_message_is_about_the_model_of_that_kind_of_scenario(name, changes, model, key):
     with pytest.raises(NotBuiltYet, match=f"in the model {model}(, which has no .*)?; ") as caught:
         require_built(load(name).changed(changes))
     assert key in {problem.key for problem in caught.value.problems}
+
+
+def test_an_ibp_source_that_does_not_exist_is_refused_by_both_engines():
+    bursty = Scenario().changed({"traffic.source": "ibp"})
+    rate = bursty.traffic.load_kbps * 1000 * 625e-6 / (8 * bursty.traffic.message_bytes)
+    least = (1 - rate) * (1 - 2 * rate)
+    assert bursty.changed({"traffic.scv": least}).traffic.scv == least
+    with pytest.raises(ScenarioError, match=r"\[traffic\] scv = .* at least") as caught:
+        bursty.changed({"traffic.scv": 0.999 * least})
+    assert caught.value.key == "traffic.scv"
+    with pytest.raises(ScenarioError, match="less than a message a slot") as caught:
+        bursty.changed({"traffic.message_bytes": 10})
+    assert caught.value.key == "traffic.load_kbps"
 
 
 def test_a_simulated_device_is_in_at_most_eight_piconets():

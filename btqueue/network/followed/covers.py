@@ -69,7 +69,7 @@ def not_followed(s: Scenario) -> Iterator[Limit]:
 
 
 def _messages(s: Scenario) -> Iterator[Limit]:
-    """Yield messages of very many segments, and interrupted Bernoulli sources that do not exist."""
+    """Yield messages of very many segments."""
     own = [s.of_flow(flow).traffic for flow in flows_of(s.network)]
     sessions = [traffic for traffic in own if traffic.source == "request-reply"]
     others = [traffic for traffic in own if traffic.source != "request-reply"]
@@ -83,12 +83,3 @@ def _messages(s: Scenario) -> Iterator[Limit]:
     for key, found in sizes.items():
         if (size := max(found, default=0)) > MOST_SEGMENTS * s.transport.mss_bytes:
             yield Limit(f"traffic.{key}", size, f"at most {MOST_SEGMENTS:,} segments of transport.mss_bytes")
-    for traffic in others:
-        if traffic.source != "ibp":
-            continue
-        rate = traffic.load_kbps * 0.625 / (traffic.message_bytes * 8)
-        if rate >= 1.0:
-            yield Limit("traffic.load_kbps", traffic.load_kbps, "less than a message a slot of an ibp source")
-        elif traffic.scv < (1.0 - rate) * abs(1.0 - 2.0 * rate) * (1.0 - 1e-12):
-            least = (1.0 - rate) * abs(1.0 - 2.0 * rate)
-            yield Limit("traffic.scv", traffic.scv, f"at least {least:g} of an ibp source at this load")
