@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import floor, inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.paths.loss import LossyRates, lossy_rates, window_rates
 from btqueue.network.paths.recovery import LossyPath
-from btqueue.network.paths.routes import AIR, Way, Ways, ways_of
+from btqueue.network.paths.routes import AIR, Way, Ways, segments_held, ways_of
 from btqueue.network.paths.shares import NotSettled, waits
 from btqueue.scenario import Scenario
 
@@ -41,6 +42,8 @@ FULL_WIRE, FULL_AIR = 1.1, 2.0
 """Windows over a resource's share of the empty round trip, from which on its queues do not run empty."""
 FREE_WIRE, FREE_AIR = 0.7, 0.3
 """The same, up to which bursts of several flows rarely meet."""
+PART_OF_ROOM = 0.1
+"""Of a node's room, that holds no whole segment."""
 SWEEPS, SETTLED = 30, 1e-6
 
 
@@ -205,6 +208,14 @@ def _doubts_of_a_way(scenario: Scenario, way: Way, path: LossyPath) -> Iterator[
         yield (
             "the queue that overflows counts packets: of segments that find no place in part, the rest is "
             "carried in vain, which is not in the model"
+        )
+    fit = segments_held(scenario, way.kilobits * 125.0)
+    overflows = path.window > path.room and fit < inf and way.places[way.bottleneck] == floor(fit) - 0.5
+    if overflows and fit % 1.0 > PART_OF_ROOM * fit:
+        given = f"link.node_buffer_bytes = {scenario.link.node_buffer_bytes}"
+        yield (
+            f"{given} has room for {fit:.2f} segments, whose part is of use while another one is sent: that "
+            "is not in the model; round trips were 24 % short with room for 3.95 segments, 15 % with 7.90"
         )
     # slow start lets out two segments at each acknowledgement until the window is half of the largest
     half = min(path.window, path.room) / 2.0

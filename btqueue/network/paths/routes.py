@@ -7,8 +7,9 @@ own pace. What is between the two follows from windows (`shares`, `loss`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import floor, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -220,7 +221,7 @@ def _way(
         shares @ [_lone_s(scenario, plan, route, size, air, at_once=window >= every) for size in sizes]
     )
     loss = float(shares @ [loss_of(scenario, plan, route, size) for size in sizes])
-    places, packets = (_places(scenario, plan, route, sizes[0], resources, cut) for cut in (False, True))
+    places, packets = (_places(scenario, plan, route, sizes, shares, resources, cut) for cut in (False, True))
     slowest = int(np.argmax(service))
     way = Way(
         kilobits=sent.kilobits / sent.number,
@@ -396,16 +397,18 @@ def _places(
     scenario: Scenario,
     plan: Topology,
     route: tuple[Hop, ...],
-    size: int,
+    sizes: Sequence[int],
+    shares: Vector,
     resources: tuple[str, ...],
     cut: bool,
 ) -> Vector:
     """Return the segments that find place before each resource, beside one on a wire.
 
-    Of buffers that count whole segments, or the packets into which they are cut.
+    Of buffers that count whole segments, or the packets into which they are cut. The segment that is being
+    sent over the air holds half of its places on average.
     """
     places = np.full(len(resources), inf)
-    control, link = scenario.flow_control, scenario.link
+    control = scenario.flow_control
     for hop in route:
         number = resources.index(medium_of(plan, hop, False))
         if hop.kind == "outside":
@@ -413,14 +416,21 @@ def _places(
         elif cut:
             up = hop.target == plan.piconets[hop.index].central
             packets = control.baseband_packets if up else control.central_buffer_packets
-            held = len(train(scenario, plan, hop, size).slots)
-            # the segment that is being sent holds half of its places on average
+            held = float(shares @ [len(train(scenario, plan, hop, size).slots) for size in sizes])
             room = inf if packets is None else packets / held - 0.5
         else:
-            frame = size + scenario.transport.header_bytes + link.l2cap_header_bytes
-            room = inf if link.node_buffer_bytes is None else link.node_buffer_bytes // frame - 0.5
+            fit = segments_held(scenario, float(shares @ sizes))
+            room = fit if fit == inf else floor(fit) - 0.5
         places[number] = min(places[number], room)
     return places
+
+
+def segments_held(scenario: Scenario, size: float) -> float:
+    """Return the segments with so many user bytes that a node has room for, with a part of one."""
+    link = scenario.link
+    if link.node_buffer_bytes is None:
+        return inf
+    return link.node_buffer_bytes / (size + scenario.transport.header_bytes + link.l2cap_header_bytes)
 
 
 def _ports(
