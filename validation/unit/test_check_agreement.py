@@ -11,7 +11,7 @@ from scipy import stats
 
 from btqueue.network import solve
 from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
-from btqueue.scenario import Scenario, load
+from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
     UNMEASURED,
@@ -21,7 +21,7 @@ from btqueue.study.check.agreement import (
     p_value,
     prediction_p_value,
 )
-from btqueue.study.check.causes import neighbours
+from btqueue.study.check.causes import neighbours, value_of, with_changes
 from btqueue.study.check.spread import check_spread
 
 OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
@@ -70,10 +70,18 @@ def test_a_single_skewed_run_is_judged_on_the_scale_that_accuses_least():
     assert sum(prediction_p_value(each[0], each[1:]) < 0.01 for each in samples) <= 8
 
 
-def test_without_any_variance_only_equal_values_agree():
+def test_without_any_variance_a_tolerance_takes_the_place_of_chance():
     constant = np.full(5, 100.0)
-    assert p_value(Quantity("rtt_s", 100.0), constant, 10) == 1.0
-    assert p_value(Quantity("rtt_s", 101.0), constant, 10) == 0.0
+    for value, verdict, words in (
+        (100.0, "agrees", "the same as the simulation, within the tolerance of 1"),
+        (100.9, "agrees", "0.9% above the simulation, within the tolerance of 1"),
+        (102.0, "differs", "2.0% above the simulation, beyond the tolerance of 1"),
+    ):
+        for quantity in (Quantity("rtt_s", value), Quantity("rtt_s", value, (value,) * 4)):
+            one = compared(quantity, constant)
+            assert math.isnan(one.p_value)
+            assert (one.verdict, words in one.sentence) == (verdict, True), one.sentence
+            assert "p =" not in one.sentence
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.2))
@@ -172,15 +180,41 @@ def test_replications_that_vary_too_little_are_doubted():
     assert check_spread(fair, ours, 0.01, runs=10, seconds=480.0) == ()
 
 
-def test_the_neighbours_of_a_scenario_differ_from_it_in_one_key():
-    scenario = Scenario()
-    results = ForeignResults("t", "CSV", {})
-    found = list(neighbours(scenario, results))
-    tables = scenario.to_dict()
+@pytest.mark.parametrize(
+    "name", ["venugopal-2006/piconet", "suliman-2005/round-trips", "avancha-2002/ethernet"]
+)
+def test_the_neighbours_of_a_scenario_differ_from_it_in_one_key(name):
+    scenario = load(name)
+    found = list(neighbours(scenario, ForeignResults("t", "CSV", {})))
     for one in found:
         ((key, value),) = one.changes.items()
-        table, _, name = key.partition(".")
-        assert tables[table][name] != value
-    keys = {key for one in found for key in one.changes}
-    assert {"flow_control.buffer_packets", "flow_control.baseband_packets", "polling.limit"} <= keys
-    assert {"transport.rto_backoff", "run.warmup_s"} <= keys
+        assert value_of(scenario, key) != value
+        try:
+            changed = with_changes(scenario, one.changes)
+        except ScenarioError:  # a limit of 0
+            continue
+        assert value_of(changed, key) == value
+        assert changed != scenario
+    assert len({str(one.changes) for one in found}) == len(found)
+
+
+def test_what_usual_mistakes_change_is_tried():
+    everything = {
+        "network.outside_links": [
+            {"name": "wire", "from": "p1.0", "to": "host", "delay_s": 0.1, "loss": 0.1}
+        ],
+        "transport.delayed_ack": True,
+        "transport.tcp_delay_s": 0.01,
+        "radio.model": "constant",
+        "radio.ber": 1e-5,
+    }
+    scenario = Scenario().changed(everything)
+    found = neighbours(scenario, ForeignResults("t", "CSV", {}))
+    of_transport = "rto_backoff min_rto_s initial_rto_s delayed_ack ack_delay_s receive_window_segments"
+    of_transport += " initial_window_segments mss_bytes variant tcp_delay_s"
+    assert {key for one in found for key in one.changes} == {
+        *(f"transport.{name}" for name in of_transport.split()),
+        *(f"network.outside_links[1].{name}" for name in ("buffer_packets", "rate_kbps", "delay_s", "loss")),
+        *(f"flow_control.{name}" for name in ("buffer_packets", "baseband_packets", "token_rate_kbps")),
+        *("polling.limit", "radio.ber", "radio.model", "traffic.load_kbps", "run.warmup_s"),
+    }

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,8 @@ def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(app, wrong):
     text = " ".join(result.stdout.split())
     assert "✗ differs" in text
     assert "goodput: 40.0% above the simulation, more than chance explains" in text
-    assert "none of 12 neighbours of the scenario fits" in text
+    tried = re.search(r"none of (\d+) neighbours of the scenario fits", text)
+    assert tried is not None and int(tried[1]) > 40
     assert "does not agree" in text
     assert "simulating neighbours" in result.stderr
     assert run(app, wrong, "--strict", "--quiet", code=3).stderr == ""
@@ -86,7 +88,7 @@ def test_json_holds_the_whole_report(app, wrong):
     assert metric["verdict"] == "differs"
     assert metric["p_value"] < 1e-6
     assert {one["status"] for one in found["consistency"]} == {"passed"}
-    assert found["neighbours_tried"] == 12
+    assert found["neighbours_tried"] > 40
 
 
 def test_without_simulation_the_model_is_asked(app, theirs, engines):

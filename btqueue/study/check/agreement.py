@@ -4,7 +4,8 @@ Metric by metric the means are compared by Welch's test (Biometrika 34, 1947); a
 interval by the prediction interval of one more replication. The p-values are judged together by Holm's
 procedure (Scand. J. Statistics 6, 1979): the probability that any metric of a correct simulator is called
 different is at most the stated one. A difference that is significant and too small to matter is called
-negligible.
+negligible. Where neither side varies from run to run, as in a scenario with nothing random, there is no
+chance to judge by: a difference that matters is one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Agreement:
         simulation: our mean over replications, and `simulation_ci95`; NaN if it was not simulated.
         model: the model's answer, NaN if it gives none; `model_error` is its relative error, that 95 % of the
             points of its grid keep, or `UNMEASURED`.
-        p_value: of the comparison with the simulation, NaN if there was none.
+        p_value: of the comparison with the simulation, NaN if there was none, or if neither side varies.
+        limit: absolute difference from the simulation, or the model, that does not matter.
         verdict: against the simulation, or, without one, against the model.
         sentence: why.
     """
@@ -65,6 +67,7 @@ class Agreement:
     model: float
     model_error: float
     p_value: float
+    limit: float
     verdict: Verdict
     sentence: str
 
@@ -120,10 +123,8 @@ def compare_all(
     metrics = {name: q for name, q in results.quantities.items() if name.partition("[")[0] not in HELPERS}
     order = list(METRICS)
     names = sorted(metrics, key=lambda name: (order.index(name.partition("[")[0]), name))
-    p_values = {
-        name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated
-    }  # fmt: skip
-    different = holm(p_values, 1 - confidence)
+    p_values = {name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated}
+    different = holm({name: p for name, p in p_values.items() if not math.isnan(p)}, 1 - confidence)
     return tuple(
         _judged(metrics[name], simulated.get(name), model.get(name, math.nan), errors.get(name),
                 p_values.get(name, math.nan), name in different, seconds)
@@ -132,7 +133,7 @@ def compare_all(
 
 
 def p_value(theirs: Quantity, ours: np.ndarray, runs: int) -> float:
-    """Return the p-value of the hypothesis that both have the same mean.
+    """Return the p-value of the hypothesis that both have the same mean; NaN if neither side varies.
 
     Args:
         theirs: with replications, an interval or neither (then it is one run like one of ours).
@@ -161,9 +162,12 @@ def prediction_p_value(value: float, ours: np.ndarray) -> float:
 
     By the prediction interval of normal samples, on the scale of the values, of their square roots and of
     their logarithms, whichever accuses least: counts and times of single runs are skewed, and one run gives
-    no mean over which that would even out. Among the values of *ours* it is never below 2 / (n + 1).
+    no mean over which that would even out. Among the values of *ours* it is never below 2 / (n + 1). NaN if
+    *ours* do not vary.
     """
     n = len(ours)
+    if n > 1 and np.ptp(ours) == 0:
+        return math.nan
     scales = [np.positive, np.sqrt]
     if value > 0 and np.all(ours > 0):
         scales.append(np.log)
@@ -181,9 +185,9 @@ def prediction_p_value(value: float, ours: np.ndarray) -> float:
 
 
 def _tail(difference: float, variance: float, freedom: float) -> float:
-    """Return Student's two-sided tail; without any variance only equal numbers agree."""
+    """Return Student's two-sided tail, NaN without any variance."""
     if variance <= 1e-24 * difference**2:
-        return 1.0 if difference == 0 else 0.0
+        return math.nan
     return float(2 * stats.t.sf(difference / math.sqrt(variance), max(1.0, freedom)))
 
 
@@ -232,12 +236,14 @@ def _judged(
         verdict = "not compared"
     elif ours is None:
         verdict = "agrees" if near else "differs"
+    elif math.isnan(p):
+        verdict = "agrees" if abs(theirs.value - reference) <= limit else "differs"
     elif not different:
         verdict = "agrees"
     else:
         verdict = "negligible" if abs(theirs.value - reference) <= limit else "differs"
-    sentence = _sentence(name, theirs.value, mean, model, measured, p, verdict, near)
-    return Agreement(name, theirs.value, width, mean, own_width, model, error, p, verdict, sentence)
+    sentence = _sentence(name, theirs.value, mean, model, measured, p, limit, verdict, near)
+    return Agreement(name, theirs.value, width, mean, own_width, model, error, p, limit, verdict, sentence)
 
 
 def _half_width(samples: np.ndarray) -> float:
@@ -253,6 +259,7 @@ def _sentence(
     model: float,
     measured: MeasuredError | None,
     p: float,
+    limit: float,
     verdict: Verdict,
     near: bool,
 ) -> str:
@@ -275,6 +282,12 @@ def _sentence(
             f"; the model, which is approximate, is {'near' if near else 'far from'} theirs ({model:.4g})"
         )
     gap = _gap(theirs, mean)
+    if math.isnan(p):
+        side = "within" if verdict == "agrees" else "beyond"
+        return (
+            f"{what}: {gap} the simulation, {side} the tolerance of {limit:.2g} (neither varies from "
+            f"run to run, so that chance explains nothing){witness}"
+        )
     if verdict == "agrees":
         return f"{what}: {gap} the simulation, which chance explains (p = {p:.2g}){witness}"
     if verdict == "negligible":

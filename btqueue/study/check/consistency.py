@@ -76,6 +76,11 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
             if bad
             else ""
         )
+    arrived = value("arrived_kbps")
+    if not math.isnan(arrived + value("throughput_kbps")):
+        bad = arrived > value("throughput_kbps") * (1 + EDGES)
+        sent_kbps = value("throughput_kbps")
+        yield f"{arrived:.4g} kbit/s arrived, and only {sent_kbps:.4g} were sent" if bad else ""
     throughput, goodput = value("throughput_kbps"), value("goodput_kbps")
     slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
     if not math.isnan(throughput + goodput):
@@ -174,6 +179,13 @@ def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
 
 
 def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
+    arrived = results.value("arrived_kbps")
+    place = None if results.flow is None else results.flow - 1
+    most = capacity(scenario).most_kbps(place)
+    types = ", ".join(scenario.link.packets)
+    beyond = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
+    if not math.isnan(arrived) and math.isfinite(most):
+        yield f"what arrived, {arrived:.4g}, {beyond}" if arrived > most * (1 + EDGES) else ""
     goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")
     if math.isnan(goodput):
         return
@@ -188,13 +200,8 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
             if bad
             else ""
         )
-    place = None if results.flow is None else results.flow - 1
-    most = capacity(scenario).most_kbps(place)
     if math.isfinite(most):
-        bad = goodput > most * (1 + EDGES)
-        types = ", ".join(scenario.link.packets)
-        what = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
-        yield f"goodput {goodput:.4g} {what}" if bad else ""
+        yield f"goodput {goodput:.4g} {beyond}" if goodput > most * (1 + EDGES) else ""
     windows = window_kbps(scenario)
     allowed = float(windows.mean() if place is None else windows[place])
     if math.isfinite(allowed):

@@ -2,8 +2,8 @@
 
 FlowMonitor sees IP packets. What follows from them:
 
-- throughput is what was sent less the headers; arrived bytes less the headers bound the goodput from above,
-  for a copy that arrives twice counts twice;
+- throughput is what was sent less the headers; what arrived less the headers is no goodput under a transport
+  that repeats, for a copy that arrives twice counts twice: it bounds the goodput from above;
 - the mean round trip is the mean delay of the data plus that of the acknowledgements, where there are both;
 - losses, conservation and the order of delays are counted.
 """
@@ -60,12 +60,15 @@ class MonitoredFlow:
         return self.last_s - self.first_sent_s
 
 
-def read_flow_monitor(path: Path, header_bytes: int = IP_TCP_BYTES) -> ForeignResults:
+def read_flow_monitor(
+    path: Path, header_bytes: int = IP_TCP_BYTES, *, repeats: bool = True
+) -> ForeignResults:
     """Read a FlowMonitor file; metrics are means over the flows of data.
 
     Args:
         path: the XML file.
         header_bytes: IP and transport headers of a packet, which FlowMonitor counts.
+        repeats: whether the transport sends copies; if not, what arrived is the goodput.
 
     Raises:
         BadResults: it is no FlowMonitor file, or no flow carries data.
@@ -79,7 +82,10 @@ def read_flow_monitor(path: Path, header_bytes: int = IP_TCP_BYTES) -> ForeignRe
     count = len(data)
     values = {
         "throughput_kbps": sum(_kbps(f.sent_bytes - header_bytes * f.sent, f) for f in data) / count,
-        "goodput_kbps": sum(_kbps(f.arrived_bytes - header_bytes * f.arrived, f) for f in data) / count,
+        "arrived_kbps" if repeats else "goodput_kbps": sum(
+            _kbps(f.arrived_bytes - header_bytes * f.arrived, f) for f in data
+        )
+        / count,
         "segment_loss": sum(f.lost / max(1, f.lost + f.arrived) for f in data) / count,
         "packets_sent": sum(f.sent for f in data),
         "packets_delivered": sum(f.arrived for f in data),
@@ -100,8 +106,12 @@ def read_flow_monitor(path: Path, header_bytes: int = IP_TCP_BYTES) -> ForeignRe
         flow=1 if count == 1 else None,
         notes=(
             f"FlowMonitor counts IP packets: {header_bytes} bytes of headers were taken off each",
-            "goodput is what arrived, copies included; the round trip is delay of data plus delay of "
-            "acknowledgements",
+            "the round trip is delay of data plus delay of acknowledgements",
+            *(
+                ["there is no goodput in the file: what arrived counts copies that were sent again"]
+                if repeats
+                else []
+            ),
         ),
     )
 

@@ -89,7 +89,8 @@ def _read(
     if format == "pcap":
         return read_capture(path, scenario, flow=flow)
     if format == "flowmonitor":
-        return read_flow_monitor(path, scenario.transport.header_bytes)
+        transport = scenario.transport
+        return read_flow_monitor(path, transport.header_bytes, repeats=transport.protocol != "none")
     if format == "omnet":
         return read_omnet(path, scenario, renamed)
     return read_csv(path, renamed)

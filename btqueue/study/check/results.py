@@ -28,6 +28,7 @@ HELPERS: Final = MappingProxyType(
         "packets_sent": "packets that entered the network",
         "packets_delivered": "packets that came out of it",
         "packets_lost": "packets that were lost in it",
+        "arrived_kbps": "application bytes that arrived, those that arrive again included",
         "packets_in_flight": "packets that were inside it at the end",
         "arrivals_per_s": "packets per second that entered a queue, as arrivals_per_s[uplink]",
         "queue_delay_s": "mean time of a packet in a queue, as queue_delay_s[uplink]",

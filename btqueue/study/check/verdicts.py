@@ -95,10 +95,12 @@ class Report:
     def summary(self) -> str:
         """Return the result in a sentence."""
         compared = sum(one.verdict != "not compared" for one in self.agreements)
-        simulated = any(not math.isnan(one.p_value) for one in self.agreements)
-        alarm = (
-            f"chance of any false alarm {1 - self.confidence:.2g}" if simulated else "against the model alone"
-        )
+        if any(not math.isnan(one.p_value) for one in self.agreements):
+            alarm = f"chance of any false alarm {1 - self.confidence:.2g}"
+        elif any(not math.isnan(one.simulation) for one in self.agreements):
+            alarm = "nothing varies from run to run: differences below 1 % do not matter"
+        else:
+            alarm = "against the model alone"
         if self.agrees:
             doubts = sum(one.status == "doubtful" for one in self.findings)
             rest = f", {doubts} doubtful" if doubts else ""
