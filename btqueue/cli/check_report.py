@@ -99,9 +99,8 @@ def print_report(report: Report, name: str) -> None:
     for cause in report.causes[:MOST_CAUSES]:
         line(f"  likely cause: {cause.sentence}")
     if report.tried and not report.causes:
-        line(
-            f"  none of {report.tried} neighbours of the scenario fits (buffers, limits, timers, windows, rates, delays, errors, warm-up)"
-        )
+        kinds = "buffers, limits, timers, windows, rates, delays, errors, warm-up"
+        line(f"  none of {report.tried} neighbours of the scenario fits ({kinds})")
     if unknown := sum(one.verdict == "not compared" for one in report.agreements):
         line(f"{unknown} metrics were not compared: neither simulation nor model gives them here", "dim")
     for note in report.notes:

@@ -169,7 +169,7 @@ def _one_off(value: int) -> tuple[int, ...]:
 def _times(value: Any) -> tuple[Any, ...]:
     """Return multiples of a number, whole ones of a whole number."""
     found = (value * factor for factor in SEVERAL)
-    return tuple(dict.fromkeys(round(x) if isinstance(value, int) else x for x in found))
+    return tuple(dict.fromkeys(round(x) if isinstance(value, int) else float(f"{x:.6g}") for x in found))
 
 
 def value_of(scenario: Scenario, key: str) -> Any:
