@@ -27,10 +27,10 @@ INTRODUCTION = """\
 # Scenario keys and metrics
 
 Every key of every table of a scenario file. Units stand in the names: `_s` seconds, `_kbps` kilobits (1,000
-bits) a second, `_bytes` bytes; windows count segments and buffers packets. A dash as default means that the
-key is not set. The last column says what the model (`solve`) can run today, where that is less than what a
-scenario may say; the rest is refused by name. The simulator runs everything, but a device in at most 8
-piconets. The same definitions as JSON Schema: `btqueue models --schema`.
+bits) a second, `_bytes` bytes; windows are in segments of `transport.mss_bytes`, buffers in packets. A dash
+as default means that the key is not set. The last column says what the model (`solve`) can run today, where
+that is less than what a scenario may say; the rest is refused by name. The simulator runs everything, but a
+device in at most 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
 
 Above all tables stands `title`, one line that says what the scenario is.
 """

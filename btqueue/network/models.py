@@ -42,14 +42,33 @@ SESSIONS = 1000
 """How far off sessions are from everything else."""
 
 
+HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "transport.variant": ("tahoe", "reno", "newreno", "sack", "vegas"),
+        "transport.sack": (False,),
+        "transport.retransmit_only_lost": (False,),
+        "transport.ssthresh_rule": ("flight",),
+        "transport.byte_counting": (False,),
+        "transport.recovery_exit_grows": (False,),
+        "transport.timeout_exit_holds": (False,),
+        "transport.inflate_by_one": (False,),
+        "transport.ack_ends_backoff": (False,),
+        "transport.impatient_timer": (False,),
+        "transport.vegas_on_srtt": (False,),
+        "transport.quick_acks": (0,),
+    }
+)
+"""What hosts and simulators do beyond the RFCs that models know: for each key the values that are covered."""
+
+
 def _in_whole_segments(scope: Scope) -> Scope:
-    """Return what a model covers, less messages that share segments."""
+    """Return what a model covers, less messages that share segments, and TCP that no model knows."""
 
     def further(scenario: Scenario) -> Iterator[Limit]:
         yield from scope.further(scenario)
         yield from not_whole_segments(scenario)
 
-    return scope._replace(further=further)
+    return scope._replace(values=MappingProxyType({**HOSTS, **scope.values}), further=further)
 
 
 _SCOPES = {

@@ -266,6 +266,11 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
                 yield conflict(named(f"transport.{most}"), limit, why)
             else:
                 yield conflict(key, value, f"must not exceed {most} = {limit:g}")
+    per_ack = t.variant == "vegas" and t.vegas_adjustment == "per-ack"
+    if t.protocol == "tcp" and t.sack and (t.variant in ("tahoe", "reno") or per_ack):
+        why = f"{t.variant} as it is here does not know selective acknowledgements"
+        allowed = 'with "newreno", "sack", "cubic" and per-rtt "vegas"'
+        yield conflict(named("transport.sack"), True, why, allowed=allowed)
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield conflict(named("transport.connection_per_session"), True, why)

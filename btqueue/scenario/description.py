@@ -331,17 +331,28 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
         *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timestamps"),
         *("limited_transmit", "rate_reduction", "window_limited_growth", "hold_ssthresh"),
         *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
+        *("ssthresh_rule", "byte_counting", "timeout_exit_holds", "ack_ends_backoff"),
     )
     yield from given(s, *(f"transport.{name}" for name in always))
     if shares_segments(s):
         yield from given(s, "transport.windows", "transport.nagle")
-    if s.transport.variant == "sack":
-        yield from given(s, "transport.sack_blocks")
-    if s.transport.variant == "vegas":
-        names = ("alpha", "beta", "gamma", "vegas_adjustment")
+    variant = s.transport.variant
+    if variant in ("newreno", "cubic", "vegas"):
+        yield from given(s, "transport.sack")
+    if variant == "sack" or s.transport.sack:
+        yield from given(s, "transport.sack_blocks", "transport.retransmit_only_lost")
+    elif variant in ("reno", "newreno", "cubic", "vegas"):
+        yield from given(s, "transport.inflate_by_one")
+    if variant != "tahoe":
+        yield from given(s, "transport.recovery_exit_grows")
+    if variant in ("newreno", "sack", "cubic", "vegas"):
+        yield from given(s, "transport.impatient_timer")
+    if variant == "vegas":
+        names = ("alpha", "beta", "gamma", "vegas_adjustment", "vegas_on_srtt")
         yield from given(s, *(f"transport.{name}" for name in names))
     if s.transport.delayed_ack:
         yield from given(s, "transport.ack_every_segments", "transport.ack_clock", "transport.ack_delay_s")
+        yield from given(s, "transport.quick_acks")
     if flow.reverse is not None:
         yield from given(s, "transport.piggyback")
     if s.traffic.source == "request-reply":

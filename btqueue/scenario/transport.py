@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, Window
 
-Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas"]
+Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
+
+RFC: Mapping[str, object] = MappingProxyType(
+    {
+        "variant": "sack", "limited_transmit": True, "hold_ssthresh": True, "window_limited_growth": True,
+        "delayed_ack": True, "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
+        "initial_rto_s": 1.0, "receive_window_segments": 64,
+    }
+)  # fmt: skip
+"""RFC 5681, 6675, 3042, 6298 and 6928, with all that they recommend; a window of 64 segments."""
+NS3: Mapping[str, object] = MappingProxyType(
+    {
+        "variant": "newreno", "sack": True, "nagle": False, "rate_reduction": True, "limited_transmit": True,
+        "delayed_ack": True, "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
+        "initial_rto_s": 1.0, "max_rto_s": 60.0, "clock_granularity_s": 0.001,
+        "receive_window_segments": 90, "ack_ends_backoff": True, "impatient_timer": True,
+        "recovery_exit_grows": True, "timeout_exit_holds": True, "inflate_by_one": True,
+        "ssthresh_rule": "pipe", "retransmit_only_lost": True,
+    }
+)  # fmt: skip
+"""NewReno of ns-3.44 with the settings that it has without being told: receive buffers of 128 KiB."""
+LINUX: Mapping[str, object] = MappingProxyType(
+    {
+        "variant": "cubic", "sack": True, "rate_reduction": True, "limited_transmit": True,
+        "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
+        "retransmit_only_lost": True,
+        "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
+        "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
+        "initial_rto_s": 1.0, "min_rto_s": 0.2, "max_rto_s": 120.0, "receive_window_segments": 2048,
+    }
+)  # fmt: skip
+"""Linux's settings, of which CUBIC is that of RFC 9438; receive buffers have grown to 6 MB."""
+PRESETS: Mapping[str, Mapping[str, object]] = MappingProxyType(
+    {"thesis": MappingProxyType({}), "rfc": RFC, "linux": LINUX, "ns3": NS3}
+)
+"""For each preset the keys whose defaults it changes."""
 
 
 class Transport(Table):
     """TCP (RFC 793, 2988, 3782, 7323 and their variants), CentaurusComm, or bare messages."""
 
+    preset: Literal["thesis", "rfc", "linux", "ns3"] = Field(
+        default="thesis",
+        description="TCP: the defaults of the other keys; those of this page, or as the RFCs recommend, as "
+        "Linux has them, or as ns-3's NewReno does",
+    )
     protocol: Literal["tcp", "centaurus", "none"] = Field(default="tcp", description="transport protocol")
     variant: Variant = Field(default="newreno", description="kind of TCP sender")
     mss_bytes: int = Field(default=1460, ge=1, le=65_495, description="application bytes of a full segment")
@@ -66,6 +108,46 @@ class Transport(Table):
         default=False,
         description="a second timeout of the same segment leaves ssthresh as it is (RFC 5681)",
     )
+    sack: bool = Field(
+        default=False,
+        description="selective acknowledgements (RFC 2018, RFC 6675) also of NewReno, CUBIC, per-rtt Vegas",
+    )
+    retransmit_only_lost: bool = Field(
+        default=False,
+        description="SACK: a recovery sends again only what counts as lost (ns-3, Linux), and not by rules 3 "
+        "and 4 of RFC 6675 what may be",
+    )
+    ssthresh_rule: Literal["flight", "window", "pipe", "one-less"] = Field(
+        default="flight",
+        description="what a loss reduces to ssthresh: the data in flight (RFC 5681), cwnd (Linux), what is "
+        "estimated to be in the network (ns-3), or cwnd less one segment (ns-3's Vegas)",
+    )
+    byte_counting: bool = Field(
+        default=False, description="the window opens by what has arrived, in whole segments, as in Linux"
+    )
+    recovery_exit_grows: bool = Field(
+        default=False, description="the acknowledgement that ends a recovery opens the window, too (ns-3)"
+    )
+    timeout_exit_holds: bool = Field(
+        default=False,
+        description="the acknowledgement that ends the slow start after a timeout opens the window only for "
+        "what was sent after the timeout (ns-3)",
+    )
+    inflate_by_one: bool = Field(
+        default=False,
+        description="without SACK the third duplicate ACK inflates cwnd by one segment, not three (ns-3)",
+    )
+    ack_ends_backoff: bool = Field(
+        default=False,
+        description="every new ACK ends the timer's back-off, also one without an RTT (ns-3, Linux)",
+    )
+    impatient_timer: bool = Field(
+        default=False,
+        description="in a recovery the timer restarts at the first partial ACK only (RFC 6582, section 4)",
+    )
+    vegas_on_srtt: bool = Field(
+        default=False, description="Vegas is given the smoothed round-trip time (ns-3)"
+    )
     sack_blocks: int = Field(
         default=3, ge=1, le=4, description="SACK: most blocks that an acknowledgement reports"
     )
@@ -87,6 +169,12 @@ class Transport(Table):
     )
     ack_delay_s: PositiveSeconds = Field(
         default=0.2, description="longest wait of a delayed ACK, or period of the tick"
+    )
+    quick_acks: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="delayed ACK: segments acknowledged at once at the start and after disorder (Linux: 16)",
     )
     piggyback: bool = Field(
         default=False, description="data segments of the opposite flow carry acknowledgements"
@@ -138,3 +226,10 @@ class Transport(Table):
     send_buffer_segments: Count | None = Field(
         default=None, description="segments the sender may hold; unset: no limit"
     )
+
+    @model_validator(mode="after")
+    def _take_preset(self) -> Self:
+        for name, value in PRESETS[self.preset].items():
+            if name not in self.model_fields_set:
+                vars(self)[name] = value  # still a default: it follows the preset
+        return self

@@ -105,3 +105,14 @@ def test_a_free_running_clock_ticks_whatever_arrives(receiver, now, tick):
     # Johansson 2000, section 4.1: the next tick of a 500 ms clock; here it ticks at 120 ms, 620 ms, ...
     tcp = receiver(ack_tick=True, tick_phase=120 * MS)
     assert tcp.delayed_ack.deadline(tcp.conn, now * MS) == tick * MS
+
+
+def test_the_first_segments_are_acknowledged_at_once(receiver):
+    # Linux: 16 quick acknowledgements at the start; here 3
+    tcp = receiver(quick_acks=3, quick_left=3)
+    assert [tcp.receive(n) for n in range(6)] == [1, 2, 3, None, 5, None]
+
+
+def test_after_a_disorder_acknowledgements_are_quick_again(receiver):
+    tcp = receiver(quick_acks=2)
+    assert [tcp.receive(n) for n in (0, 2, 1, 3, 4, 5, 6)] == [None, 1, 3, 4, None, 6, None]

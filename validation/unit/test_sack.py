@@ -244,6 +244,19 @@ def test_next_segment_follows_the_four_rules(sender):
     assert conn.high_rxt == 14, "a rescue does not move it"
 
 
+def test_only_what_is_lost_is_sent_again_if_so_set(sender):
+    tcp = sender(in_flight=8, rwnd=8, only_lost=True)
+    conn = tcp.conn
+    conn.in_recovery, conn.recover, conn.high_rxt, conn.rescue_rxt = True, 17, 10, 9
+    for number in (12, 14, 17):
+        tcp.board[number] |= 1
+    conn.high_sacked = 17
+    rules = [int(tcp.sack.next_segment(conn, tcp.board, tcp.starts)) for _ in range(3)]
+    assert rules == [11, tcp.records.NOTHING, tcp.records.NOTHING], (
+        "13 has two above it, and no window is left"
+    )
+
+
 def test_rule_2_respects_the_receive_window(sender):
     tcp = sender(in_flight=8, rwnd=8)
     conn = tcp.conn

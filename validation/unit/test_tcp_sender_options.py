@@ -94,3 +94,26 @@ def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh
     tcp = sender(cwnd=10.0, rwnd=8, snd_una=10, in_flight=8, reduction=reduction)
     tcp.acks(10, 10, 10)
     assert tcp.conn.ssthresh == ssthresh
+
+
+@pytest.mark.parametrize(("holds", "windows"), [(False, (2.0, 3.0)), (True, (1.0, 2.0))])
+def test_the_end_of_the_slow_start_after_a_timeout_may_open_nothing(sender, holds, windows):
+    # ns-3: the acknowledgement of all that was outstanding at the timeout does not count; later ones do
+    tcp = sender(cwnd=4.0, ssthresh=64.0, snd_una=10, in_flight=1, timeout_exit_holds=holds)
+    tcp.timeout(at=3000)
+    tcp.conn.ssthresh = 64.0
+    found = []
+    for number in (11, 12):
+        tcp.ack(number, at=3100)
+        found.append(float(tcp.conn.cwnd))
+    assert tuple(found) == windows
+
+
+def test_what_was_sent_after_the_timeout_counts(sender):
+    tcp = sender(cwnd=4.0, ssthresh=64.0, snd_una=10, in_flight=2, timeout_exit_holds=True)
+    tcp.timeout(at=3000)
+    tcp.conn.ssthresh = 64.0
+    tcp.ack(11, at=3100)
+    assert tcp.conn.cwnd == 2.0, "within the slow start every acknowledgement counts"
+    tcp.ack(13, at=3200)
+    assert tcp.conn.cwnd == 3.0, "12 was sent after the timeout"

@@ -5,14 +5,15 @@ import numpy as np
 from btqueue.simulator.records.conventions import record_type
 
 TCP, CENTAURUS, NO_TRANSPORT = 0, 1, 2
-TAHOE, RENO, NEWRENO, SACK, VEGAS = range(5)
+TAHOE, RENO, NEWRENO, SACK, VEGAS, CUBIC = range(6)
 POISSON, IBP, GREEDY, PERIODIC, FROM_FILE, REQUESTER, RESPONDER = range(7)
 PER_ACK, PER_RTT = 0, 1
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
 HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
 """What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what
-is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas)."""
+is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more
+than half."""
 
 # Bits of a segment's entry in the sender's scoreboard (RFC 6675).
 SACKED, RETRANSMITTED = 1, 2
@@ -77,10 +78,12 @@ connection_dtype = record_type(
         ("byte_counting", np.bool_),
         ("window_count", np.float64),
         ("exit_grows", np.bool_),
+        ("timeout_exit_holds", np.bool_),
         ("inflate_by_one", np.bool_),
         # selective acknowledgements (RFC 2018, RFC 6675) and proportional rate reduction (RFC 6937)
         ("sack", np.bool_),
         ("sack_blocks", np.int64),
+        ("only_lost", np.bool_),
         ("high_sacked", np.int64),
         ("high_rxt", np.int64),
         ("rescue_rxt", np.int64),
@@ -89,6 +92,12 @@ connection_dtype = record_type(
         ("recover_fs", np.float64),
         ("prr_delivered", np.float64),
         ("prr_out", np.float64),
+        # CUBIC (RFC 9438)
+        ("cubic_max", np.float64),
+        ("cubic_prior", np.float64),
+        ("cubic_estimate", np.float64),
+        ("cubic_k", np.float64),
+        ("cubic_epoch", np.int64),
         # Vegas
         ("alpha", np.float64),
         ("beta", np.float64),
@@ -129,6 +138,8 @@ connection_dtype = record_type(
         ("ack_delay", np.int64),
         ("ack_tick", np.bool_),
         ("tick_phase", np.int64),
+        ("quick_acks", np.int64),
+        ("quick_left", np.int64),
         ("piggyback", np.bool_),
         ("unacknowledged", np.float64),
         ("ack_now", np.bool_),
@@ -141,7 +152,8 @@ counted in segments; `written`, `message_size` and `send_buffer` count the same.
 order. `session`: index of the CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often
 the connection has been opened anew; segments of another incarnation are ignored. `listed`: messages that have
 a record, `unlisted`: younger ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source
-without a phase of its own."""
+without a phase of its own. `cubic_max`: W_max, `cubic_estimate`: W_est of RFC 9438; `cubic_epoch`: when the
+epoch began (ns), or NOTHING."""
 
 backlog_dtype = record_type(
     [

@@ -1,4 +1,8 @@
-"""Delayed acknowledgements (RFC 5681, section 4.2), also by a free-running clock (Johansson 2000, 4.1)."""
+"""Delayed acknowledgements (RFC 5681, section 4.2), also by a free-running clock (Johansson 2000, 4.1).
+
+As Linux does, a receiver may acknowledge the first `quick_acks` segments of a connection at once, and as many
+after one that came out of order or twice, so that a sender in slow start or recovery does not wait.
+"""
 
 from btqueue.simulator.machinery.compilation import compiled
 
@@ -7,6 +11,9 @@ from btqueue.simulator.machinery.compilation import compiled
 def on_segment_in_order(conn, size):
     """Count a segment that waits for its acknowledgement; `ack_every` full ones send it at once."""
     conn.unacknowledged += size
+    if conn.quick_left > 0:
+        conn.quick_left -= 1
+        conn.ack_now = True
     if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every:
         conn.ack_now = True
 

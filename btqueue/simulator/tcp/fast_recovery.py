@@ -6,6 +6,7 @@ began or the timer expired; it starts as -1.
 
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.connections import (
+    CUBIC,
     HALF_PIPE,
     HALF_WINDOW,
     ONE_LESS,
@@ -14,7 +15,7 @@ from btqueue.simulator.records.connections import (
     TAHOE,
     VEGAS,
 )
-from btqueue.simulator.tcp import rate_reduction, sack, vegas
+from btqueue.simulator.tcp import cubic, rate_reduction, sack, vegas
 from btqueue.simulator.tcp.stream import amount
 
 DUPLICATE_THRESHOLD = 3
@@ -79,11 +80,12 @@ def reduced_threshold(conn, starts):
     flight = flight_size(conn, starts)
     if conn.limited_transmit:
         flight = min(flight, float(int(conn.cwnd)))
-    reduced = flight / 2.0
+    share = cubic.BETA if conn.variant == CUBIC else 0.5
+    reduced = flight * share
     if conn.reduction == HALF_WINDOW or (conn.variant == VEGAS and conn.adjustment == PER_ACK):
-        reduced = conn.cwnd / 2.0
+        reduced = conn.cwnd * share
     elif conn.reduction == HALF_PIPE:
-        reduced = (conn.pipe if conn.sack else pipe_without_sack(conn, starts)) / 2.0
+        reduced = (conn.pipe if conn.sack else pipe_without_sack(conn, starts)) * share
     elif conn.reduction == ONE_LESS:
         reduced = min(conn.ssthresh, conn.cwnd - 1.0)
     return max(reduced, MINIMUM_SSTHRESH)
@@ -97,6 +99,8 @@ def start_recovery(conn, starts, statistics):
     a timeout. Reno does not look at `recover` again before the next timeout.
     """
     statistics.fast_retransmits += 1
+    if conn.variant == CUBIC:
+        cubic.on_loss(conn)
     conn.ssthresh = reduced_threshold(conn, starts)
     if not recovers_once(conn):
         conn.recover = conn.snd_max - 1
@@ -117,6 +121,8 @@ def start_selective_recovery(conn, board, starts, statistics, news):
     conn.recover = conn.snd_max - 1
     conn.high_rxt = conn.snd_una - 1
     conn.pipe = sack.pipe(conn, board, starts)
+    if conn.variant == CUBIC:
+        cubic.on_loss(conn)
     conn.ssthresh = reduced_threshold(conn, starts)
     conn.cwnd = conn.ssthresh
     conn.retransmit = True

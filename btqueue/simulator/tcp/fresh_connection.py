@@ -57,6 +57,12 @@ def set_initial_values(conn):
     conn.recover_fs = 0.0
     conn.prr_delivered = 0.0
     conn.prr_out = 0.0
+    # CUBIC (RFC 9438)
+    conn.cubic_max = 0.0
+    conn.cubic_prior = 0.0
+    conn.cubic_estimate = 0.0
+    conn.cubic_k = 0.0
+    conn.cubic_epoch = NOTHING
     # Vegas
     conn.base_rtt = 0
     conn.round_rtt = 0
@@ -80,4 +86,5 @@ def set_initial_values(conn):
     for place in range(len(conn.recent_blocks)):
         conn.recent_blocks[place] = NOTHING
     conn.unacknowledged = 0.0
+    conn.quick_left = conn.quick_acks
     conn.ack_now = False

@@ -27,6 +27,7 @@ def on_segment(conn, out_of_order, starts, statistics, segment, now):
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
+    conn.quick_left = conn.quick_acks
     return 0
 
 

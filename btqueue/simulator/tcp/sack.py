@@ -102,7 +102,7 @@ def next_hole(conn, board):
 
 @compiled
 def next_segment(conn, board, starts):
-    """Return the next segment to send in recovery, or NOTHING (NextSeg, rules 1 to 4)."""
+    """Return the next segment to send in recovery, or NOTHING (NextSeg, rules 1 to 4; or 1 and 2)."""
     hole = next_hole(conn, board)
     if hole == NOTHING or not is_lost(conn, board, starts, hole):
         length = next_length(conn, starts)
@@ -110,6 +110,8 @@ def next_segment(conn, board, starts):
         if length > 0 and room and not has_to_wait(conn, length):
             conn.snd_nxt += 1
             return conn.snd_nxt - 1
+        if conn.only_lost:
+            return NOTHING
         if hole == NOTHING:
             return rescue(conn, board)
     conn.high_rxt = hole

@@ -7,11 +7,11 @@ number: the scoreboard, when a segment was sent first (ns), and where in the str
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
-from btqueue.simulator.records.connections import RETRANSMITTED, VEGAS
+from btqueue.simulator.records.connections import CUBIC, RETRANSMITTED, VEGAS
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA
 from btqueue.simulator.statistics.histograms import count
-from btqueue.simulator.tcp import sack, vegas
+from btqueue.simulator.tcp import cubic, sack, vegas
 from btqueue.simulator.tcp.fast_recovery import (
     flight_size,
     on_duplicate_ack,
@@ -113,6 +113,8 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
     if conn.sack:
         delivered += news - sack.count_reported(conn, board, starts, segment.ack)
     limited = is_window_limited(conn, starts)
+    if conn.timeout_exit_holds and is_after_timeout(conn) and segment.ack > conn.recover:
+        delivered = amount(conn, starts, conn.recover + 1, segment.ack)
     conn.snd_una = segment.ack
     conn.snd_nxt = max(conn.snd_nxt, segment.ack)
     conn.duplicate_acks = 0
@@ -124,11 +126,13 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
         conn.pipe = sack.pipe(conn, board, starts)
     if not conn.in_recovery:
         if limited or not conn.window_limited_growth:
-            grow_window(conn, delivered)
+            grow_window(conn, delivered, now)
+        if conn.variant == CUBIC and not limited:
+            cubic.on_pause(conn)
     elif segment.ack > conn.recover or recovers_once(conn):
         on_full_ack(conn, board, starts)
         if conn.exit_grows:
-            grow_window(conn, acknowledged)
+            grow_window(conn, acknowledged, now)
     else:
         on_partial_ack(conn, acknowledged, delivered)
     if news > 0 and not conn.in_recovery:
@@ -148,15 +152,18 @@ def is_window_limited(conn, starts):
 
 
 @compiled
-def grow_window(conn, arrived):
+def grow_window(conn, arrived, now):
     """Slow start below ssthresh, congestion avoidance from there on (RFC 5681, section 3.1).
 
     Each acknowledgement counts once, in slow start as at most what has `arrived`, or with `byte_counting` as
-    many times as full segments have `arrived` (RFC 3465 without its limit, as in Linux).
+    many times as full segments have `arrived` (RFC 3465 without its limit, as in Linux). Nothing counts where
+    only what a timeout found outstanding has arrived (`timeout_exit_holds`).
     """
-    if conn.variant == VEGAS and vegas.adjusts_window(conn):
+    if arrived == 0.0 or (conn.variant == VEGAS and vegas.adjusts_window(conn)):
         return
-    if conn.byte_counting:
+    if conn.variant == CUBIC and conn.cwnd >= conn.ssthresh:
+        cubic.grow(conn, arrived, now)
+    elif conn.byte_counting:
         count_arrived(conn, arrived)
     elif conn.cwnd < conn.ssthresh:
         conn.cwnd += min(arrived, 1.0)
@@ -189,6 +196,8 @@ def on_timeout(conn, board, starts, statistics, now):
     sample_window(conn, statistics)
     statistics.timeouts += 1
     if not (conn.hold_ssthresh and is_after_timeout(conn)):
+        if conn.variant == CUBIC:
+            cubic.on_timeout(conn)
         conn.ssthresh = reduced_threshold(conn, starts)
     conn.cwnd = 1.0
     conn.recover = conn.snd_max - 1

@@ -1,0 +1,72 @@
+"""CUBIC's congestion avoidance (RFC 9438): the window is a cubic function of the time since the last loss.
+
+W_cubic(t) = C (t - K)^3 + W_max, in segments and seconds, is flat near `cubic_max`, the window at which a
+segment was lost. Where Reno with the same mean window would send more, that is followed (section 4.3). An
+*epoch* begins with the first acknowledgement of congestion avoidance after a loss, or after a time in which
+the application, not the window, limited what was sent (section 5.8).
+"""
+
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.conventions import NOTHING, SECOND
+
+C = 0.4
+BETA = 0.7
+"""Share of the window that a loss leaves (section 4.6)."""
+RENO_ALPHA = 3.0 * (1.0 - BETA) / (1.0 + BETA)
+"""Segments a round trip by which Reno's window has to open to have the same mean with this share."""
+STEEPEST = 1.5
+"""Most by which the window opens in a round trip (section 4.2)."""
+
+
+@compiled
+def on_loss(conn):
+    """Remember the window at which a segment was lost; less, if that was below the last (section 4.7)."""
+    conn.cubic_prior = conn.cwnd
+    conn.cubic_max = conn.cwnd * (1.0 + BETA) / 2.0 if conn.cwnd < conn.cubic_max else conn.cwnd
+    conn.cubic_epoch = NOTHING
+
+
+@compiled
+def on_timeout(conn):
+    """The epoch after slow start will begin at the top of the curve (section 4.8)."""
+    on_loss(conn)
+    conn.cubic_max = 0.0
+
+
+@compiled
+def on_pause(conn):
+    """The window did not limit what was sent: this time does not count."""
+    conn.cubic_epoch = NOTHING
+
+
+@compiled
+def begin_epoch(conn, now):
+    """Begin at this window: K is the time (s) until the curve is back at its top (section 4.2)."""
+    conn.cubic_epoch = now
+    conn.cubic_estimate = conn.cwnd
+    conn.cubic_k = 0.0
+    if conn.cwnd < conn.cubic_max:
+        conn.cubic_k = ((conn.cubic_max - conn.cwnd) / C) ** (1.0 / 3.0)
+    else:
+        conn.cubic_max = conn.cwnd
+
+
+@compiled
+def curve(conn, time):
+    """Return W_cubic (segments) so many seconds after the epoch began."""
+    return C * (time - conn.cubic_k) ** 3 + conn.cubic_max
+
+
+@outlined
+def grow(conn, arrived, now):
+    """Open the window at an acknowledgement of `arrived` full segments in congestion avoidance."""
+    if conn.cubic_epoch == NOTHING:
+        begin_epoch(conn, now)
+    time = (now - conn.cubic_epoch) / SECOND
+    alpha = RENO_ALPHA if conn.cubic_estimate < conn.cubic_prior else 1.0
+    conn.cubic_estimate += alpha * arrived / conn.cwnd
+    if curve(conn, time) < conn.cubic_estimate:
+        conn.cwnd = max(conn.cwnd, conn.cubic_estimate)
+        return
+    target = min(max(curve(conn, time + conn.srtt / SECOND), conn.cwnd), STEEPEST * conn.cwnd)
+    conn.cwnd += (target - conn.cwnd) / conn.cwnd

@@ -1,0 +1,69 @@
+"""Presets of `[transport]`: bundles of defaults, which keys that are given go before."""
+
+import pytest
+
+import btqueue as bt
+from btqueue.scenario import NotBuiltYet, ScenarioError
+from btqueue.scenario.transport import PRESETS, Transport
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_sets_the_keys_of_its_bundle_and_no_others(preset):
+    chosen, plain = Transport.model_validate({"preset": preset}), Transport()
+    for name in Transport.model_fields:
+        if name != "preset":
+            assert getattr(chosen, name) == PRESETS[preset].get(name, getattr(plain, name)), name
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_key_of_a_bundle_is_one_and_is_valid(preset):
+    assert set(PRESETS[preset]) <= set(Transport.model_fields)
+    given = Transport.model_validate(dict(PRESETS[preset]))  # strict: of the right types, within their bounds
+    assert given.variant == Transport.model_validate({"preset": preset}).variant
+
+
+def test_a_key_that_is_given_goes_before_the_preset():
+    transport = Transport(preset="linux", min_rto_s=1.0, variant="newreno")
+    assert (transport.min_rto_s, transport.variant, transport.ack_delay_s) == (1.0, "newreno", 0.04)
+
+
+def test_another_preset_takes_the_first_ones_keys_back():
+    linux = bt.Scenario.from_dict({"transport": {"preset": "linux", "mss_bytes": 1448}})
+    assert linux.to_dict(resolved=False) == {"transport": {"preset": "linux", "mss_bytes": 1448}}
+    back = linux.with_(transport__preset="thesis")
+    assert back.transport == Transport(mss_bytes=1448)
+
+
+def test_the_result_shows_what_was_set():
+    linux = bt.Scenario.from_dict({"transport": {"preset": "linux"}})
+    shown = linux.to_dict()["transport"]
+    assert shown["preset"] == "linux"
+    assert shown["variant"] == "cubic"
+    assert shown["quick_acks"] == 16
+    assert bt.Scenario.from_dict(linux.to_dict()) == linux
+
+
+def test_a_flow_may_have_a_preset_of_its_own():
+    flows = [{"from": "p1.1", "to": "p1.2", "preset": "linux"}, {"from": "p1.2", "to": "p1.1"}]
+    scenario = bt.Scenario.from_dict({"network": {"flows": flows}})
+    assert not isinstance(scenario.network.flows, str)
+    seen = [scenario.of_flow(flow).transport for flow in scenario.network.flows]
+    assert [one.variant for one in seen] == ["cubic", "newreno"]
+    assert [one.min_rto_s for one in seen] == [0.2, 1.0]
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "vegas"])
+def test_senders_without_selective_acknowledgements_refuse_them(variant):
+    with pytest.raises(ScenarioError, match=r"sack = true.*does not know selective acknowledgements"):
+        bt.Scenario.from_dict({"transport": {"variant": variant, "sack": True}})
+
+
+@pytest.mark.parametrize("preset", ["linux", "ns3", "rfc"])
+def test_a_preset_runs_and_no_model_takes_it_for_the_thesis(preset):
+    window = {"transport__variant": None, "transport__receive_window_segments": None}
+    run = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 1}
+    scenario = bt.load("venugopal-2006/piconet").with_(transport__preset=preset, **window, **run)
+    assert float(bt.simulate(scenario).goodput_kbps.mean()) > 50
+    if preset != "rfc":
+        with pytest.raises(NotBuiltYet, match="valid, but not built yet"):
+            bt.solve(scenario)
