@@ -1,5 +1,6 @@
 """Presets of `[transport]`: bundles of defaults, which keys that are given go before."""
 
+import numpy as np
 import pytest
 
 import btqueue as bt
@@ -67,3 +68,14 @@ def test_a_preset_runs_and_no_model_takes_it_for_the_thesis(preset):
     if preset != "rfc":
         with pytest.raises(NotBuiltYet, match="valid, but not built yet"):
             bt.solve(scenario)
+
+
+def test_linux_waits_for_the_round_trip_and_200_ms(plain):
+    # a steady round trip of 300 ms: RFC 6298 with a floor of 200 ms would come to 300 ms
+    transport = Transport(preset="linux")
+    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    conn.granularity = round(transport.clock_granularity_s * 1e9)
+    conn.min_rto, conn.max_rto = round(transport.min_rto_s * 1e9), round(transport.max_rto_s * 1e9)
+    for _ in range(200):
+        plain.retransmission_timer.measure(conn, 300_000_000)
+    assert conn.rto / 1e9 == pytest.approx(0.5, abs=1e-6)
