@@ -47,6 +47,7 @@ HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.variant": ("tahoe", "reno", "newreno", "sack", "vegas"),
         "transport.sack": (False,),
         "transport.retransmit_only_lost": (False,),
+        "transport.forward_ack": (False,),
         "transport.ssthresh_rule": ("flight",),
         "transport.byte_counting": (False,),
         "transport.recovery_exit_grows": (False,),

@@ -340,7 +340,9 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
     if variant in ("newreno", "cubic", "vegas"):
         yield from given(s, "transport.sack")
     if variant == "sack" or s.transport.sack:
-        yield from given(s, "transport.sack_blocks", "transport.retransmit_only_lost")
+        yield from given(
+            s, "transport.sack_blocks", "transport.retransmit_only_lost", "transport.forward_ack"
+        )
     elif variant in ("reno", "newreno", "cubic", "vegas"):
         yield from given(s, "transport.inflate_by_one")
     if variant != "tahoe":

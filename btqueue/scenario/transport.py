@@ -35,7 +35,7 @@ LINUX: Mapping[str, object] = MappingProxyType(
     {
         "variant": "cubic", "sack": True, "rate_reduction": True, "limited_transmit": True,
         "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
-        "retransmit_only_lost": True,
+        "retransmit_only_lost": True, "forward_ack": True,
         "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
         "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
         "initial_rto_s": 1.0, "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0,
@@ -120,6 +120,11 @@ class Transport(Table):
         default=False,
         description="SACK: a recovery sends again only what counts as lost (ns-3, Linux), and not by rules 3 "
         "and 4 of RFC 6675 what may be",
+    )
+    forward_ack: bool = Field(
+        default=False,
+        description="SACK: a recovery begins also when one segment more than three above the first that is "
+        "missing has arrived (FACK; Linux)",
     )
     ssthresh_rule: Literal["flight", "window", "pipe", "one-less"] = Field(
         default="flight",

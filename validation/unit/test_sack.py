@@ -244,6 +244,17 @@ def test_next_segment_follows_the_four_rules(sender):
     assert conn.high_rxt == 14, "a rescue does not move it"
 
 
+@pytest.mark.parametrize(("arrived", "begins"), [(13, False), (14, True)])
+def test_by_forward_ack_one_segment_far_above_begins_a_recovery(sender, arrived, begins):
+    # Linux: the highest that has arrived begins more than three segments above the first that is missing
+    tcp = sender(forward_ack=True)
+    tcp.ack(10, (arrived, arrived + 1))
+    assert tcp.conn.in_recovery == begins
+    usual = sender()
+    usual.ack(10, (arrived, arrived + 1))
+    assert not usual.conn.in_recovery
+
+
 def test_only_what_is_lost_is_sent_again_if_so_set(sender):
     tcp = sender(in_flight=8, rwnd=8, only_lost=True)
     conn = tcp.conn

@@ -58,6 +58,7 @@ OPTIONS = [
     "byte_counting",
     "exit_grows",
     "only_lost",
+    "forward_ack",
     "timeout_exit_holds",
     "inflate_by_one",
     "vegas_on_srtt",

@@ -269,6 +269,7 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "sack": transport.sack or transport.variant == "sack",
         "sack_blocks": transport.sack_blocks,
         "only_lost": transport.retransmit_only_lost,
+        "forward_ack": transport.forward_ack,
         "rate_reduction": transport.rate_reduction,
         "reduction": REDUCTIONS[transport.ssthresh_rule],
         "byte_counting": transport.byte_counting,

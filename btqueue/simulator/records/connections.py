@@ -84,6 +84,7 @@ connection_dtype = record_type(
         ("sack", np.bool_),
         ("sack_blocks", np.int64),
         ("only_lost", np.bool_),
+        ("forward_ack", np.bool_),
         ("high_sacked", np.int64),
         ("high_rxt", np.int64),
         ("rescue_rxt", np.int64),
