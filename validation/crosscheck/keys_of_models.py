@@ -111,12 +111,19 @@ NEEDS: dict[str, dict[str, Any]] = {
         f"traffic.{key}": SESSIONS
         for key in ("request_bytes", "reply_bytes", "goodbye_bytes", "pause_s", "application_timeout_s")
     },
-    "transport.sack_blocks": {"transport.variant": "sack"},
+    **{
+        f"transport.{key}": {"transport.variant": "sack"}
+        for key in ("sack_blocks", "retransmit_only_lost", "forward_ack")
+    },
+    "transport.nagle": {"traffic.message_bytes": 700, "transport.windows": "bytes"},
     "transport.handshake": SESSIONS,
     "transport.connection_per_session": SESSIONS | {"transport.handshake": True},
-    **{f"transport.{key}": DELAYED for key in ("ack_every_segments", "ack_clock", "ack_delay_s")},
+    **{
+        f"transport.{key}": DELAYED
+        for key in ("ack_every_segments", "ack_clock", "ack_delay_s", "quick_acks")
+    },
     "transport.piggyback": {"traffic.two_way": True} | DELAYED,
-    **{f"transport.{key}": VEGAS for key in ("alpha", "beta", "gamma", "vegas_adjustment")},
+    **{f"transport.{key}": VEGAS for key in ("alpha", "beta", "gamma", "vegas_adjustment", "vegas_on_srtt")},
     **{
         f"transport.centaurus_{key}": CENTAURUS
         for key in (
@@ -182,6 +189,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "transport.max_rto_s": (4.0,),
     "transport.clock_granularity_s": (0.5,),
     "transport.sack_blocks": (1,),
+    "transport.quick_acks": (16,),
     "transport.ack_every_segments": (1, 4, 16),
     "transport.ack_delay_s": (0.02, 0.4),
     "transport.tcp_delay_s": (0.01,),

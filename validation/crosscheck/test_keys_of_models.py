@@ -26,6 +26,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.description import description
 
 START = "the long run forgets how a connection begins"
+WHOLE = "messages fill their segments, which either way of counting counts the same"
 EQUAL = "both ways of cutting give the same packets here"
 NO_TIMEOUT = "no timer expires twice in a row"
 
@@ -56,6 +57,7 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
     },
     "chain": TIMERS
     | {
+        "transport.windows": WHOLE,
         "link.packets": "link.adaptation_packets stand in their place",
         "link.segmentation": EQUAL,
         "link.adaptation_estimate": "the quantised rate is on the same side of every threshold",
@@ -64,6 +66,7 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.initial_ssthresh_segments": START,
     },
     "bulk": {
+        "transport.windows": WHOLE,
         "network.outside_links[].half_duplex": "the WLAN carries next to nothing back",
         "network.outside_links[].loss_block_bytes": "no losses to have a unit",
         "flow_control.baseband_packets": "the uplink holds acknowledgements, of a packet each",
