@@ -161,6 +161,7 @@ WRITING = {
     "compare --out": ["compare", NAME, "--out", "x.nc"],
     "simulate --trace": ["simulate", NAME, "--trace", "x.parquet"],
     "simulate --pcap": ["simulate", NAME, "--pcap", "x.pcap"],
+    "emulate --pcap": ["emulate", NAME, "--pcap", "x.pcap"],
     "simulate --series": ["simulate", NAME, "--series", "x.png"],
     "sweep --out": ["sweep", NAME, "--over", "polling.limit=1,2", "--out", "x.nc"],
     "sweep --out csv": ["sweep", NAME, "--over", "polling.limit=1,2", "--out", "x.csv"],

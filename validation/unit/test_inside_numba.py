@@ -4,6 +4,7 @@ import ast
 import tomllib
 from importlib import import_module
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numba
@@ -76,3 +77,13 @@ def test_numba_has_all_that_the_one_file_changes():
     passes = vars(import_module("numba.core.compiler"))
     changed |= inside.NOT_NEEDED - set(passes)
     assert not changed, f"{why}: {sorted(changed)} is not there"
+
+
+def test_records_of_the_state_are_taken_for_no_others():
+    """Else numba warns, and calls what it has compiled for an equal record of something else."""
+    from btqueue.simulator.machinery.state_type import ARRAY_TYPES
+
+    arrays = [one for one in ARRAY_TYPES.values() if isinstance(one.entry, numba.types.Record)]
+    of_state, plain = [one.entry for one in arrays], [one.array.dtype for one in arrays]
+    for one, other in [*product(of_state, of_state), *product(of_state, plain), *product(plain, of_state)]:
+        assert one is other or one.can_convert_to(None, other) is None, (one, other)

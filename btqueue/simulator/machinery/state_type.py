@@ -53,9 +53,14 @@ class RecordOfState(types.Record):
     """numba's type of an entry of an array of records: it knows the array's name."""
 
     def __init__(self, field: str, record: types.Record) -> None:
-        """Take over the record's fields."""
+        """Take over the record's fields.
+
+        Their titles say whose they are: else numba takes an equal record of another array for one of these.
+        """
         self.array = field
-        fields: Any = [(name, field._asdict()) for name, field in record.fields.items()]
+        fields: Any = [
+            (name, own._asdict() | {"title": f"{field}.{name}"}) for name, own in record.fields.items()
+        ]
         super().__init__(fields, record.size, record.aligned)
 
 
