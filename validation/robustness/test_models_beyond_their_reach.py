@@ -144,6 +144,10 @@ WARNED = {
         ACCESS_POINT.with_(**TOKENS, flow_control__bucket_bytes=750),
         "bucket_bytes = 750",
     ),
+    "a small token buffer, goodput +108 %": (
+        ACCESS_POINT.with_(**TOKENS, flow_control__buffer_packets=8),
+        "buffer_packets = 8",
+    ),
     "room for part of a segment, round trip -24 %": (
         ONE_OF_SEVEN.with_(link__node_buffer_bytes=6000),
         "node_buffer_bytes = 6000",
@@ -216,8 +220,8 @@ def test_greedy_flows_starve_under_exhaustive_polling():
 def cases(table: dict) -> list:
     """Return the cases' names; those that compile queues of a shape of their own are for the long run."""
     slow = [
-        *("a small bucket, round trip +32 %", "a full window of one"),
-        *("access point, tokens", "access point, scarce tokens"),
+        *("a small bucket, round trip +32 %", "a small token buffer, goodput +108 %"),
+        *("a full window of one", "access point, tokens", "access point, scarce tokens"),
         *("access point, short fades", "access point, shallow fades", "access point, greedy and fading"),
     ]
     return [pytest.param(name, marks=pytest.mark.long) if name in slow else name for name in table]

@@ -117,6 +117,7 @@ class Limits(NamedTuple):
         window: see `Window`.
         flows: that share what is scarce.
         by_tokens: 1 if tokens are scarcer than slots, else 0.
+        in_bucket: share of segments lost if the token buffer were always full.
     """
 
     capacity: Array
@@ -125,6 +126,7 @@ class Limits(NamedTuple):
     window: Window
     flows: Array
     by_tokens: Array
+    in_bucket: Array
 
 
 class Point(NamedTuple):
@@ -441,8 +443,12 @@ class Network(NamedTuple):
         # where tokens are scarce they are not saved
         room = jnp.where(by_tokens, inputs.buffer, queue) / structure.data.count
         flows = jnp.where(by_tokens, 1.0, shares.sum() / share)
-        room = window(self.of(inputs.window, one), room)
-        return Limits(rate, slots.cycle_s, rate, room, flows, jnp.where(by_tokens, 1.0, 0.0))
+        own_window = self.of(inputs.window, one)
+        room = window(own_window, room)
+        in_bucket = jnp.where(
+            structure.tokens, window(own_window, inputs.buffer / structure.data.count).loss, 0.0
+        )
+        return Limits(rate, slots.cycle_s, rate, room, flows, jnp.where(by_tokens, 1.0, 0.0), in_bucket)
 
     def at(self, logs: Array) -> Point:
         """Return the network where classes deliver and offer rates of these logarithms, (2C,).
@@ -468,7 +474,7 @@ class Network(NamedTuple):
             moving_s = seen.rtt_s - seen.held_s
             radio = jax.vmap(self.tcp)(moving_s, seen.spacing_s, self.success, self.ack_success).rates.goodput
             allowed, why = jnp.minimum(most, radio), jnp.where(radio < most, RADIO, why)
-        lost = lost_in_buffers(limits, seen) if structure.answered else jnp.zeros_like(most)
+        lost = lost_in_buffers(limits, seen, why) if structure.answered else jnp.zeros_like(most)
         sent = jnp.minimum(allowed / self.wanted / (1.0 - lost), AT_MOST * limits.capacity)
         return Point(seen, limits, allowed, sent, why)
 
@@ -685,9 +691,14 @@ def _search(network: Network) -> Evaluated:
     return jax.lax.while_loop(unfinished, improve, begin).last
 
 
-def lost_in_buffers(limits: Limits, seen: Seen) -> Array:
-    """Return the share of its segments that full buffers damage: not more than if they were always full."""
-    return jnp.minimum(limits.window.loss, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
+def lost_in_buffers(limits: Limits, seen: Seen, why: Array) -> Array:
+    """Return the share of its segments that full buffers damage: not more than if they were always full.
+
+    Windows that never empty are clocked by what is scarce. Loads come in bursts, which fill a bucket's buffer
+    also where tokens are not scarce.
+    """
+    always = jnp.where(why == LOAD, jnp.maximum(limits.window.loss, limits.in_bucket), limits.window.loss)
+    return jnp.minimum(always, 1.0 - (1.0 - seen.overflow) * (1.0 - seen.refused))
 
 
 def _error_rates(structure: Structure, inputs: Inputs) -> tuple[Array, Array]:

@@ -93,7 +93,9 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
         window=limits.window.mean,
         room=point.rates / (limits.rate * found.network.wanted),
         outgrown=limits.window.loss > 0.0,
-        lost=jnp.where(point.limited == WINDOW, limits.window.loss, lost_in_buffers(limits, point.seen)),
+        lost=jnp.where(
+            point.limited == WINDOW, limits.window.loss, lost_in_buffers(limits, point.seen, point.limited)
+        ),
         overload=inputs.load >= limits.capacity,
         relayed=structure.classes.route.relayed > 0.0,
         success=found.network.success,
@@ -146,7 +148,7 @@ def _metrics_of_class(
             "segment_loss": jnp.where(bounded, jnp.where(below, 1.0 - kept, 1.0 - goodput / offered), none),
             "delay_s": jnp.where(below & (seen.overflow < SELDOM), seen.delay_s, none),
         }
-    lost = jnp.where(why == WINDOW, limits.window.loss, lost_in_buffers(limits, seen))
+    lost = jnp.where(why == WINDOW, limits.window.loss, lost_in_buffers(limits, seen, why))
     loss = 1.0 - (1.0 - lost) * success
     every = structure.ack_every  # sampled is the first segment of an acknowledgement
     mean = limits.window.mean
