@@ -77,7 +77,8 @@ def assert_about_the_cause(scenario: Scenario) -> int:
     (scope, problems), looked_at = closest(scenario), 0
     for problem in problems:
         listed = scope.values.get(kind_of(problem.key))
-        changed = others(scenario, problem.key, listed or vocabulary(problem.key))
+        full_segments = (scenario.transport.mss_bytes,)
+        changed = others(scenario, problem.key, listed or (*vocabulary(problem.key), *full_segments))
         if problem.key in WHO or not changed:
             continue
         looked_at += 1
