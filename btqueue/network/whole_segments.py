@@ -57,14 +57,19 @@ def not_whole_segments(scenario: Scenario) -> Iterator[Limit]:
 
 
 def one_at_a_time(scenario: Scenario) -> bool:
-    """Whether the messages of sessions, of a segment each, are sent as if windows counted segments.
+    """Whether the messages of sessions are sent as if windows counted segments.
 
-    With Nagle's algorithm the one before has to be acknowledged by then: at once, and nothing is lost.
+    Only the last segment of a message may be short. With Nagle's algorithm all that is before it has to be
+    acknowledged by then, with Minshall's change to it the end of the message before, and without it nothing:
+    so it is, of messages of a segment, or of messages one at a time, where all is acknowledged at once and
+    nothing is lost.
     """
     traffic, transport = scenario.traffic, scenario.transport
-    longest = max(traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
+    alone = max(traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes) <= transport.mss_bytes
     loses = (scenario.radio.model != "perfect" and scenario.link.arq != "unlimited") or any(
         link.loss or link.loss_back for link in scenario.network.outside_links
     )
     held = traffic.goodbye_bytes > 0 or transport.delayed_ack or loses
-    return longest <= transport.mss_bytes and not (transport.nagle and held)
+    if transport.nagle is False:
+        return alone or not loses
+    return not held and (alone or transport.nagle == "minshall")

@@ -15,8 +15,8 @@ Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
 RFC: Mapping[str, object] = MappingProxyType(
     {
         "variant": "sack", "limited_transmit": True, "hold_ssthresh": True, "window_limited_growth": True,
-        "delayed_ack": True, "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
-        "initial_rto_s": 1.0, "receive_window_segments": 64,
+        "nagle": True, "delayed_ack": True, "initial_window_segments": 10, "initial_rto_s": 1.0,
+        "initial_ssthresh_segments": 1_000_000, "receive_window_segments": 64,
     }
 )  # fmt: skip
 """RFC 5681, 6675, 3042, 6298 and 6928, with all that they recommend; a window of 64 segments."""
@@ -74,10 +74,10 @@ class Transport(Table):
         description="TCP: windows count bytes, and messages share segments; or windows count segments, and "
         "every message has segments of its own, as in many simulators",
     )
-    nagle: bool = Field(
-        default=True,
+    nagle: bool | Literal["minshall"] = Field(
+        default="minshall",
         description="windows of bytes: a segment that is not full waits while data is unacknowledged (RFC "
-        "1122, 4.2.3.4; on, as hosts have it)",
+        '1122, 4.2.3.4), or as in Linux, "minshall", while another segment that was not full is',
     )
     receive_window_segments: Window = Field(
         default=8, description="advertised window, in segments of mss_bytes"

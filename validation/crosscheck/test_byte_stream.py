@@ -23,6 +23,9 @@ LINK = {
 }
 
 
+RUN_OF_SESSIONS = {"run__duration_s": 200}
+
+
 def on_a_link(**changes):
     return bt.Scenario.from_dict(LINK).with_(**changes)
 
@@ -31,7 +34,7 @@ def goodput(scenario):
     return float(bt.simulate(scenario).goodput_kbps.mean())
 
 
-@pytest.mark.parametrize("nagle", [True, False])
+@pytest.mark.parametrize("nagle", [True, False, "minshall"])
 def test_small_writes_are_carried_whole(nagle):
     """ns-3 carries 300.0 of 300 kbit/s in writes of 50 bytes; segments of their own need 552 of the 700."""
     assert goodput(on_a_link(transport__nagle=nagle)) == pytest.approx(300.0, rel=1e-3)
@@ -53,12 +56,26 @@ def test_a_window_of_bytes_carries_a_window_of_bytes_in_a_round_trip():
 
 def test_a_message_is_delivered_with_its_last_byte():
     # one segment of 1460 bytes, one of 540 that waits for the acknowledgement of the first
-    scenario = on_a_link(traffic__message_bytes=2000, traffic__load_kbps=16)
+    scenario = on_a_link(traffic__message_bytes=2000, traffic__load_kbps=16, transport__nagle=True)
     found = bt.simulate(scenario)
     first, second, ack = (8 * (size + 42) / 700e3 for size in (1460, 540, 0))
     assert float(found.delay_s.mean()) == pytest.approx(first + 0.02 + ack + 0.02 + second + 0.02, rel=1e-6)
-    at_once = bt.simulate(scenario.with_(transport__nagle=False))
-    assert float(at_once.delay_s.mean()) == pytest.approx(first + second + 0.02, rel=1e-6)
+    for nagle in (False, "minshall"):
+        at_once = bt.simulate(scenario.with_(transport__nagle=nagle))
+        assert float(at_once.delay_s.mean()) == pytest.approx(first + second + 0.02, rel=1e-6)
+
+
+@pytest.mark.parametrize(("request_bytes", "reply_bytes"), [(3000, 100), (50, 2000), (1, 100_000)])
+def test_the_end_of_a_lone_message_is_not_held_back(request_bytes, reply_bytes):
+    """With Minshall's change sessions take as long as with windows of segments; the model answers them."""
+    session = {"traffic.request_bytes": request_bytes, "traffic.reply_bytes": reply_bytes}
+    scenario = on_a_link(**RUN_OF_SESSIONS).changed({**session, "traffic.source": "request-reply"})
+    found = [bt.simulate(scenario.with_(transport__windows=one)) for one in ("bytes", "segments")]
+    times = [float(one.session_time_s.mean()) for one in found]
+    assert times[0] == pytest.approx(times[1], rel=1e-3)
+    assert times[0] == pytest.approx(float(bt.solve(scenario).session_time_s.mean()), rel=1e-3)
+    with pytest.raises(NotBuiltYet, match="windows"):
+        bt.solve(scenario.with_(transport__nagle=True))
 
 
 def test_a_greedy_source_cuts_no_stubs():

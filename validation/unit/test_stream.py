@@ -31,6 +31,14 @@ def test_writes_share_a_segment(plain):
     assert lengths(tcp, tcp.ack(1)) == [350]
 
 
+def test_the_end_of_a_message_waits_for_the_end_of_the_one_before_only(plain):
+    tcp = new_sender(plain, nagle=plain.records.MINSHALL, written=1050, cwnd=8.0)
+    assert lengths(tcp, tcp.send()) == [1000, 50]
+    tcp.conn.written += 1050
+    assert lengths(tcp, tcp.send()) == [1000], "50 bytes of the first message are unacknowledged"
+    assert lengths(tcp, tcp.ack(2)) == [50], "a full segment is, too, and holds nothing back"
+
+
 def test_a_full_segment_waits_for_no_acknowledgement(plain):
     tcp = new_sender(plain, written=50, cwnd=4.0)
     tcp.send()
@@ -126,7 +134,7 @@ def test_a_delayed_acknowledgement_counts_bytes(plain):
 
 @given(
     writes=st.lists(st.integers(1, 2500), min_size=1, max_size=40),
-    nagle=st.booleans(),
+    nagle=st.sampled_from(range(3)),
     lost=st.sets(st.integers(0, 60), max_size=8),
 )
 def test_every_byte_arrives_once_and_in_order(plain, writes, nagle, lost):

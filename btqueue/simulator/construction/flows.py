@@ -21,7 +21,10 @@ from btqueue.simulator.records.connections import (
     HALF_PIPE,
     HALF_WINDOW,
     IBP,
+    MINSHALL,
+    NAGLE_OF_RFC_1122,
     NEWRENO,
+    NO_NAGLE,
     NO_TRANSPORT,
     ONE_LESS,
     PER_ACK,
@@ -72,6 +75,7 @@ REDUCTIONS = {
     "pipe": HALF_PIPE,
     "one-less": ONE_LESS,
 }
+NAGLE: dict[object, int] = {False: NO_NAGLE, True: NAGLE_OF_RFC_1122, "minshall": MINSHALL}
 PROTOCOLS = {
     "tcp": TCP,
     "centaurus": CENTAURUS,
@@ -253,7 +257,8 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
     return {
         "protocol": PROTOCOLS[transport.protocol],
         "unit": unit,
-        "nagle": transport.nagle,
+        "nagle": NAGLE[transport.nagle],
+        "last_short": NOTHING,
         "variant": VARIANTS[transport.variant],
         "open": not transport.handshake,
         "cwnd": transport.initial_window_segments,

@@ -10,6 +10,9 @@ POISSON, IBP, GREEDY, PERIODIC, FROM_FILE, REQUESTER, RESPONDER = range(7)
 PER_ACK, PER_RTT = 0, 1
 """When Vegas adjusts its window: a little at every ACK, or by a segment once in a round trip."""
 
+NO_NAGLE, NAGLE_OF_RFC_1122, MINSHALL = range(3)
+"""Unacknowledged data that hold back a segment that is not full: none, all, or what is in others like it."""
+
 HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
 """What ssthresh becomes at a loss: half of the data in flight (RFC 5681), half of cwnd (Linux), half of what
 is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more
@@ -56,7 +59,8 @@ connection_dtype = record_type(
         ("incarnation", np.int64),
         # sender (RFC 5681, RFC 6582)
         ("unit", np.int64),
-        ("nagle", np.bool_),
+        ("nagle", np.int64),
+        ("last_short", np.int64),
         ("variant", np.int64),
         ("open", np.bool_),
         ("snd_una", np.int64),

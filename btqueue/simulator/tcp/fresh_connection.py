@@ -41,6 +41,7 @@ def set_initial_values(conn):
     conn.snd_una = 0
     conn.snd_nxt = 0
     conn.snd_max = 0
+    conn.last_short = NOTHING
     conn.cwnd = conn.initial_window
     conn.ssthresh = conn.initial_ssthresh
     conn.window_count = 0.0

@@ -8,6 +8,7 @@ begins at its number, and `starts` is not used.
 """
 
 from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.connections import MINSHALL, NO_NAGLE
 
 
 @compiled
@@ -48,10 +49,16 @@ def flight_with(conn, starts, length):
 def has_to_wait(conn, length):
     """Whether a new segment is too short to be sent while data is unacknowledged (Nagle; RFC 1122, 4.2.3.4).
 
-    The windows never cut a segment short: a sender waits until all that it has, or a full segment, fits
-    (silly window syndrome avoidance, same section).
+    With Minshall's change (draft-minshall-nagle-00), which Linux has, only short segments that are
+    unacknowledged hold it back: the end of a message does not wait for the segments before it. The windows
+    never cut a segment short: a sender waits until all that it has, or a full segment, fits (silly window
+    syndrome avoidance, same section).
     """
-    return conn.nagle and length < conn.unit and conn.snd_nxt == conn.snd_max > conn.snd_una
+    if conn.nagle == NO_NAGLE or length >= conn.unit or conn.snd_nxt < conn.snd_max:
+        return False
+    if conn.nagle == MINSHALL:
+        return conn.last_short >= conn.snd_una
+    return conn.snd_max > conn.snd_una
 
 
 @compiled
@@ -59,4 +66,7 @@ def lay_out(conn, starts):
     """Fix the length of the next new segment: the one after it begins where it ends."""
     if conn.unit > 1:
         here = starts[conn.snd_max & (len(starts) - 1)]
-        starts[(conn.snd_max + 1) & (len(starts) - 1)] = here + min(conn.unit, conn.written - here)
+        length = min(conn.unit, conn.written - here)
+        starts[(conn.snd_max + 1) & (len(starts) - 1)] = here + length
+        if length < conn.unit:
+            conn.last_short = conn.snd_max
