@@ -210,12 +210,14 @@ def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
     """The segments of both ends cross; each waits 0.1 s less the way for the next one, which carries the ACK.
 
     That is within the 0.2 s that an acknowledgement may wait, and only the last of ten finds no data to ride.
-    (From a window of one segment both ends would wait for each other's acknowledgement.)
+    (With Nagle's algorithm, or from a window of one segment, both ends would wait for each other's
+    acknowledgement.)
     """
     scenario = echo(
         tmp_path,
         transport__delayed_ack=True,
         transport__piggyback=True,
+        transport__nagle=False,
         transport__initial_window_segments=4,
     )
     count = play(scenario, 2.0).flow_statistics
