@@ -62,7 +62,11 @@ def drawn(number: int, random: np.random.Generator) -> tuple[str, Scenario]:
             "radio": {"model": "constant", "per": float(random.choice([0.0, 0.0, 0.05]))},
             "flow_control": {"enabled": False, "baseband_packets": 400},
             "traffic": {"source": source, "load_kbps": round(load, 1), "message_bytes": bytes_},
-            "transport": {"receive_window_segments": window, "delayed_ack": bool(random.random() < 0.15)},
+            "transport": {
+                "windows": "segments",  # messages of 500 bytes share none: no model knows those that do
+                "receive_window_segments": window,
+                "delayed_ack": bool(random.random() < 0.15),
+            },
             "run": {"duration_s": 400, "warmup_s": 20, "replications": 4},
         }
     )

@@ -86,7 +86,9 @@ def _others(flows: str, common: dict) -> list[tuple[str, Scenario]]:
         "no transport, load 0.7": {"transport.protocol": "none", "traffic.load_kbps": 145.0},
         "no transport, load 0.5, S=20": {"transport.protocol": "none", "flow_control.baseband_packets": 20},
         "3-DH5": {"link.packets": ["3-DH5", "DH1"], "traffic.load_kbps": 300.0},
-        "messages of 500 bytes": {"traffic.message_bytes": 500, "traffic.load_kbps": 60.0},
+        "messages of 500 bytes": {
+            "traffic.message_bytes": 500, "traffic.load_kbps": 60.0, "transport.windows": "segments",
+        },
         "window 2": {"transport.receive_window_segments": 2},
         "at most 2 transmissions": {"link.arq": 2} | _radio(5e-5),
         "two-state radio": {
