@@ -14,8 +14,8 @@ import typer
 
 from btqueue import __version__
 from btqueue.cli import check, dimension, emulate, sensitivity, sweep, validate
-from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, put_titles, say
-from btqueue.cli.options import AsJson, Force, Quiet, Threads
+from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
@@ -25,25 +25,22 @@ if TYPE_CHECKING:
 # The models' matrices are small: more threads of linear algebra would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+
+def _today(word: str) -> str:
+    """Return today's name of an option: scripts may still say ``--workers``."""
+    return "threads" if word == "workers" else word
+
+
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
     epilog=f"Not built yet: {', '.join(NOT_BUILT)}. "
     "Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
 )
 
-Name = Annotated[
-    str,
-    typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
-]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in polling.limit=10. Repeatable."),
-]
 Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc for netCDF, .csv)."),
@@ -70,7 +67,12 @@ def main(
     """Queueing models and simulation of Bluetooth networks that carry TCP."""
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "btqueue solve venugopal-2006/piconet --set polling.limit=10",
+        "btqueue solve five-sensors.toml --all --json",
+    )
+)
 def solve(
     scenario: Name,
     set_: Sets = None,
@@ -97,7 +99,12 @@ def solve(
             solved_table(heading(scenario, wanted), solved, every=every)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "btqueue simulate venugopal-2006/piconet --set run.replications=20 --out result.nc",
+        "btqueue simulate venugopal-2006/piconet --pcap phone.pcap --series windows.png",
+    )
+)
 def simulate(
     scenario: Name,
     set_: Sets = None,
@@ -173,7 +180,11 @@ def simulate(
         _end(simulated)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "btqueue compare venugopal-2006/piconet --set link.packets=3-DH5",
+    )
+)
 def compare(
     scenario: Name,
     set_: Sets = None,
@@ -209,7 +220,11 @@ for study in (sweep, sensitivity, dimension, check, emulate, validate):
     study.register(app)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "btqueue models venugopal-2006/piconet > mine.toml",
+    )
+)
 def models(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Print the TOML of this scenario.")
@@ -237,12 +252,17 @@ def models(
         folder = models_folder()
         titles = {known: read_title(folder / f"{known}.toml") for known in list_models()}
         if as_json:
-            put(json.dumps({"models": titles}))
+            put_json({"models": titles})
         else:
             put_titles(titles)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "btqueue figures venugopal-2006/6.10",
+        "btqueue figures --all --quick",
+    )
+)
 def figures(
     name: Annotated[
         str | None,
@@ -317,12 +337,10 @@ def _target(out: Path | None, force: bool) -> Target | None:
 
 
 def _print_json(scenario: Scenario, *, quiet: bool, **parts: Any) -> None:
-    import json
-
     from btqueue.cli.documents import document
 
     content = document(scenario, **parts)
-    put(json.dumps(content, allow_nan=False))
+    put_json(content)
     for part, who in (("solve", "the model"), ("simulate", "the simulation")):
         for warning in content.get(part, {}).get("warnings", ()):
             if not quiet:

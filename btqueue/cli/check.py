@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
-from btqueue.cli.options import AsJson, Force, Quiet, Threads
+from btqueue.cli.exits import NO_ANSWER, BadInput, put_json, say
+from btqueue.cli.options import AsJson, Force, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,9 +20,16 @@ REPORTS = {".json": "JSON", ".csv": "CSV"}
 """Formats of `--out`, by suffix."""
 
 
+EXAMPLES = (
+    "btqueue check results.csv --scenario five-sensors.toml",
+    "btqueue check capture.pcap --scenario venugopal-2006/piconet --set run.duration_s=60",
+)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(check)
+    app.command(epilog=examples(*EXAMPLES))(check)
 
 
 def check(
@@ -36,10 +43,7 @@ def check(
         str,
         typer.Option("--scenario", metavar="SCENARIO", help="What they simulated: a TOML file or a name."),
     ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario. Repeatable."),
-    ] = None,
+    set_: Sets = None,
     confidence: Annotated[
         float,
         typer.Option(metavar="P", help="1 - the chance that a correct simulator fails in any metric."),
@@ -76,8 +80,6 @@ def check(
 
     The verdict is in the output, the exit code is 0 either way unless --strict is given.
     """
-    import json
-
     from btqueue.cli.check_report import document, print_report, write_report
     from btqueue.cli.files import AnswerFirst, Target
     from btqueue.plots import FORMATS
@@ -107,7 +109,7 @@ def check(
 
             files.write(picture.draw, check_figure(report))
         if as_json:
-            put(json.dumps(document(report), allow_nan=False))
+            put_json(document(report))
         else:
             print_report(report, scenario)
     if strict and not report.agrees:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Force, Quiet
+from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.cli.files import Target
@@ -23,16 +23,20 @@ RESULTS = {".nc": "netCDF", ".csv": "CSV"}
 """Formats of --out."""
 
 
+EXAMPLES = (
+    "btqueue dimension venugopal-2006/piconet --choose polling.limit=1..25 --maximize goodput_kbps "
+    "--subject-to 'rtt_s <= 400 ms'",
+)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(dimension)
+    app.command(epilog=examples(*EXAMPLES))(dimension)
 
 
 def dimension(
-    scenario: Annotated[
-        str,
-        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
-    ],
+    scenario: Name,
     choose: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,6 +60,10 @@ def dimension(
             help="A bound on metrics or keys: 'rtt_s <= 400 ms', 'min(goodput_kbps) >= 80'. Repeatable.",
         ),
     ] = None,
+    engine: Annotated[
+        Literal["auto", "solve", "simulate"],
+        typer.Option("--engine", help="What answers each point; auto: the model, or else the simulator."),
+    ] = "auto",
     confirm: Annotated[
         bool, typer.Option("--confirm/--no-confirm", help="Simulate the winner and its neighbours.")
     ] = True,
@@ -69,28 +77,22 @@ def dimension(
             help="Points to solve at most. More combinations than that are searched, not enumerated.",
         ),
     ] = 2000,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key that is not chosen. Repeatable."),
-    ] = None,
+    set_: Sets = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write all solved points (.nc, .csv).")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the points (.png, .svg, .pdf).")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
-    ] = None,
+    threads: Threads = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Choose keys so that a metric is as good as it can be within bounds on others.
 
-    The model looks at all combinations, or searches where they are too many; the simulator then confirms the
-    winner against its neighbours. Exit code 3 if nothing meets the bounds.
+    All combinations are solved, or searched where they are too many; the simulator then confirms the winner
+    against its neighbours. Exit code 3 if nothing meets the bounds.
     """
     from btqueue.cli.dimension_report import print_json, print_report
     from btqueue.cli.engines import keep_compiled_models
@@ -106,7 +108,7 @@ def dimension(
     began = time.perf_counter()
     wanted = {
         "maximize": maximize, "minimize": minimize, "subject_to": subject_to or (), "choose": choose or (),
-        "top": top, "budget": budget, "confirm": confirm, "workers": workers,
+        "top": top, "budget": budget, "confirm": confirm, "engine": engine, "workers": threads,
     }  # fmt: skip
     try:
         found = _run(base, wanted, quiet=quiet)
@@ -135,19 +137,27 @@ def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning
     from btqueue.cli.engines import prepare_simulator
     from btqueue.study.dimensioning import dimension
 
-    prepared: list[bool] = []
-
     def simulator(scenario: Scenario) -> Any:
         from btqueue.simulator import simulate
 
-        if not prepared:
-            prepare_simulator(scenario, quiet=quiet)
-            prepared.append(True)
-        return simulate(scenario, threads=None)
+        prepare_simulator(scenario, quiet=quiet)
+        return simulate(scenario, threads=wanted["workers"])
 
+    def note(text: str) -> None:
+        if not quiet:
+            say(text)
+        prepare_simulator(base, quiet=quiet)
+
+    if wanted["engine"] == "simulate":
+        prepare_simulator(base, quiet=quiet)
     with bars(quiet=quiet) as bar:
         return dimension(
-            base, simulator=simulator, progress=bar("solving"), simulating=bar("simulating"), **wanted
+            base,
+            simulator=simulator,
+            progress=bar("points"),
+            simulating=bar("confirming"),
+            notes=note,
+            **wanted,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.exits import put
+from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, heading, number, with_interval
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
@@ -21,8 +20,11 @@ from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.paired import CONFIDENCE
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.results import as_values
-from btqueue.study.dimensioning.table import Candidate
+from btqueue.study.dimensioning.table import NAMES, Candidate
 from btqueue.study.value_ranges import label
+
+ANSWERED = {"solve": "solved", "simulate": "simulated"}
+"""What each engine does with a point."""
 
 MOST_REASONS = 5
 """Reasons for failures that are shown."""
@@ -36,7 +38,7 @@ def print_json(base: Scenario, found: Dimensioning, files: Mapping[str, Path | N
         "files": {name: str(path) for name, path in files.items() if path is not None},
         "provenance": provenance(base),
     }
-    put(json.dumps(content, allow_nan=False))
+    put_json(content)
 
 
 def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
@@ -92,12 +94,12 @@ def _shown(value: Any) -> str:
 def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     """Return how sure the answer is, in sentences."""
     outcome, solved = found.outcome, len(found.candidates)
-    counts = f"{solved:,} points solved in {wall_s:.1f} s all told; {found.feasible:,} meet all bounds"
-    lines = [counts]
+    points = f"{solved:,} points {ANSWERED[found.engine]} in {wall_s:.1f} s all told"
+    lines = [f"{points}; {found.feasible:,} meet all bounds"]
     if found.interrupted:
         lines.append("interrupted: the best of what was solved by then")
     elif outcome.proved:
-        lines.append("all combinations were looked at: by the model, nothing is better")
+        lines.append(f"all combinations were looked at: by {NAMES[found.engine]}, nothing is better")
     else:
         total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
         why = "; the budget is spent" if outcome.spent else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put, say
-from btqueue.cli.options import AsJson, Force, Quiet
+from btqueue.cli.exits import NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, examples
 
 if TYPE_CHECKING:
     from btqueue.emulation.real_time import Account, Emulation
@@ -25,20 +24,18 @@ LATE_MS = 0.625
 """A slot: a radio would have been on time."""
 
 
+EXAMPLES = ("btqueue emulate phone.toml --serve 'iperf3 -s -1' --exec 'iperf3 -c 10.77.0.2'",)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(emulate)
+    app.command(epilog=examples(*EXAMPLES))(emulate)
 
 
 def emulate(
-    scenario: Annotated[
-        str,
-        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key, as in polling.limit=10. Repeatable."),
-    ] = None,
+    scenario: Name,
+    set_: Sets = None,
     flow: Annotated[
         int, typer.Option("--flow", min=1, metavar="N", help="The flow whose two ends are real; 1 the first.")
     ] = 1,
@@ -113,7 +110,7 @@ def emulate(
             interrupted = True
     account = emulation.account
     if as_json:
-        put(json.dumps(document(wanted, account, interrupted), allow_nan=False))
+        put_json(document(wanted, account, interrupted))
     else:
         put(summary(account))
     late = account.lateness_ms(0.99)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import sys
@@ -23,6 +24,9 @@ OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 
 NOT_BUILT = ("explore",)
 """Commands that are promised and do not exist yet."""
+
+SCHEMA = 1
+"""Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
 
 EXIT_CODES = (
     ("btqueue.cli.exits", "BadInput", BAD_INPUT),
@@ -64,6 +68,11 @@ def say(message: object) -> None:
 def put(text: object, *, end: str = "\n") -> None:
     """Print a text to standard output; tables go there by `btqueue.cli.tables.Screen`."""
     typer.echo(printable(f"{text}{end}"), nl=False)
+
+
+def put_json(content: Mapping[str, Any]) -> None:
+    """Print one JSON object to standard output, the version of its form first."""
+    put(json.dumps({"schema": SCHEMA, **content}, allow_nan=False))
 
 
 def put_titles(titles: Mapping[str, str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from btqueue.cli.exits import put
+from btqueue.cli.exits import put_json
 from btqueue.cli.sensitivity_report import plain_table, plain_value
 from btqueue.cli.tables import Screen, number
 from btqueue.scenario import Scenario
@@ -81,7 +80,7 @@ def print_formulas_json(base: Scenario | None, found: Sequence[Evaluated]) -> No
     content: dict[str, Any] = {"formulas": {entry.form.name: _formula(entry) for entry in found}}
     if base is not None:
         content = {"scenario": base.to_dict(), **content, "provenance": provenance(base)}
-    put(json.dumps(content, allow_nan=False))
+    put_json(content)
 
 
 def _formula(entry: Evaluated) -> dict[str, Any]:

@@ -1,9 +1,60 @@
 """Options that several commands have."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def examples(*commands: str) -> str:
+    """Return the last paragraphs of a command's help: what one may type."""
+    return "\n\n".join(["Examples:", *commands])
+
+
+def _names(incomplete: str) -> list[str]:
+    """Complete the name of a scenario that comes with btqueue, or of a file here."""
+    from btqueue.scenario.library import list_models
+
+    files = [str(path) for path in Path().glob(f"{incomplete}*.toml")]
+    return files + [name for name in list_models() if name.startswith(incomplete)]
+
+
+def _keys(incomplete: str) -> list[str]:
+    """Complete ``table.key=``."""
+    from btqueue.scenario.problems import all_keys
+    from btqueue.scenario.scenario import Scenario
+
+    return [f"{key}=" for key in all_keys(Scenario) if key.startswith(incomplete)]
+
+
+def _metrics(incomplete: str) -> list[str]:
+    """Complete the name of a metric."""
+    from btqueue.scenario.metrics import METRICS
+
+    return [name for name in METRICS if name.startswith(incomplete)]
+
+
+SCENARIO = "A TOML file, or a name that [b]btqueue models[/b] lists."
+
+Name = Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO, autocompletion=_names)]
+MaybeName = Annotated[str | None, typer.Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key, as in polling.limit=10 or link.packets=DH5,3-DH5. Repeatable.",
+        autocompletion=_keys,
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", metavar="NAME", help="Show and draw this metric. Repeatable.", autocompletion=_metrics
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Force = Annotated[
     bool,
@@ -11,6 +62,5 @@ Force = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
 Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, metavar="N", help="Replications at once; default: all cores."),
+    int | None, typer.Option("--threads", min=1, metavar="N", help="Cores to use at once; default: all.")
 ]

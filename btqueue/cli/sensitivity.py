@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, Quiet
+from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,16 +23,21 @@ if TYPE_CHECKING:
 Method = Literal["local", "gradient", "sobol", "morris", "simulate", "closed"]
 
 
+EXAMPLES = (
+    "btqueue sensitivity venugopal-2006/piconet",
+    "btqueue sensitivity venugopal-2006/piconet --method sobol --metric goodput_kbps "
+    "--spread radio.ber=1e-6..1e-4",
+)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(sensitivity)
+    app.command(epilog=examples(*EXAMPLES))(sensitivity)
 
 
 def sensitivity(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(metavar="[SCENARIO]", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
-    ] = None,
+    scenario: MaybeName = None,
     method: Annotated[
         Method,
         typer.Option(
@@ -42,9 +47,7 @@ def sensitivity(
             "solver's; or formulas.",
         ),
     ] = "local",
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", metavar="NAME", help="Of this metric. Repeatable.")
-    ] = None,
+    metric: Metrics = None,
     key: Annotated[
         list[str] | None,
         typer.Option("--key", metavar="KEY", help="By this key; default: all that matter. Repeatable."),
@@ -73,19 +76,14 @@ def sensitivity(
         list[str] | None,
         typer.Option("--at", metavar="SYMBOL=NUMBER", help="Number for --formula. Repeatable."),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key. Repeatable.")
-    ] = None,
+    set_: Sets = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write the result to FILE (.nc, .csv).")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw it (.png, .svg, .pdf).")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, metavar="N", help="Processes (simulate: threads) at once."),
-    ] = None,
+    threads: Threads = None,
     force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -123,7 +121,7 @@ def sensitivity(
     ranges, share = _spreads(spread or ())
     wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share}
     found = _run(
-        base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, workers, quiet=quiet
+        base, method, wanted, {"samples": samples, "pairs": pairs, "seed": seed}, threads, quiet=quiet
     )
     with AnswerFirst() as files:
         if target is not None:
@@ -141,7 +139,7 @@ def _run(
     method: Method,
     wanted: dict[str, Any],
     sampling: dict[str, Any],
-    workers: int | None,
+    threads: int | None,
     *,
     quiet: bool,
 ) -> xr.Dataset:
@@ -156,16 +154,16 @@ def _run(
         prepare_simulator(base, quiet=quiet)
     with points_bar(quiet=quiet) as progress:
         if method == "local":
-            return study.local_sensitivity(base, **wanted, workers=workers, progress=progress).dataset()
+            return study.local_sensitivity(base, **wanted, workers=threads, progress=progress).dataset()
         if method == "gradient":
             metrics, keys = wanted["metrics"], wanted["keys"]
-            return study.gradient(base, metrics, keys, workers=workers, progress=progress).dataset()
+            return study.gradient(base, metrics, keys, workers=threads, progress=progress).dataset()
         if method == "simulate":
-            return study.simulated_slopes(base, **wanted, threads=workers, progress=progress)
+            return study.simulated_slopes(base, **wanted, threads=threads, progress=progress)
         assert method in ("sobol", "morris")
         try:
             return study.global_sensitivity(
-                base, method, **wanted, **sampling, workers=workers, progress=progress
+                base, method, **wanted, **sampling, workers=threads, progress=progress
             )
         except TooFewPoints as error:
             say(error)

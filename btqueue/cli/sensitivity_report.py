@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from btqueue.cli.exits import put
+from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, number, with_interval
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
@@ -249,7 +248,7 @@ def print_json(base: Scenario, found: xr.Dataset) -> None:
         "sensitivity": {"method": found.attrs["study"], **about, "metrics": metrics},
         "provenance": provenance(base),
     }
-    put(json.dumps(content, allow_nan=False))
+    put_json(content)
 
 
 def _json_value(value: xr.DataArray) -> Any:

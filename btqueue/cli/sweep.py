@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, Quiet
+from btqueue.cli.options import AsJson, Force, Metrics, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,16 +27,21 @@ MOST_KEYS_DRAWN = 3
 """Keys of a grid that a figure has room for."""
 
 
+EXAMPLES = (
+    "btqueue sweep venugopal-2006/piconet --over polling.limit=1..25 --plot limit.png",
+    "btqueue sweep venugopal-2006/piconet --over radio.ber=log(1e-6,1e-3,7) "
+    "--over link.packets=DH5,3-DH5 --engine both --out grid.nc",
+)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(sweep)
+    app.command(epilog=examples(*EXAMPLES))(sweep)
 
 
 def sweep(
-    scenario: Annotated[
-        str,
-        typer.Argument(metavar="SCENARIO", help="A TOML file, or a name that [b]btqueue models[/b] lists."),
-    ],
+    scenario: Name,
     over: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,22 +77,13 @@ def sweep(
     surface: Annotated[
         bool, typer.Option("--surface", help="Draw surfaces over the first two keys (with --plot).")
     ] = False,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="Show and draw this metric. Repeatable."),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of all points. Repeatable."),
-    ] = None,
+    metric: Metrics = None,
+    set_: Sets = None,
     independent: Annotated[
         bool,
         typer.Option("--independent", help="Random numbers of its own for each point, not common ones."),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, metavar="N", help="Processes at once; default: all cores."),
-    ] = None,
+    threads: Threads = None,
     cluster: Annotated[
         str | None,
         typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler (tcp://HOST:PORT), or local."),
@@ -120,16 +116,17 @@ def sweep(
         raise BadInput("--surface: goes with --plot FILE")
     if surface and (len(over or ()) < 2 or sample is not None or points is not None):
         raise BadInput("--surface: give two keys and their values, as in --over KEY=1..25 --over KEY=5..60")
-    if cluster is not None and workers is not None and cluster != "local":
-        raise BadInput(f"--workers: the cluster {cluster} has its own")
+    if cluster is not None and threads is not None and cluster != "local":
+        raise BadInput(f"--threads: the cluster {cluster} has its own")
     keep_compiled_models()
     began = time.perf_counter()
     wanted = {
         "over": over, "points": points, "sample": sample, "engine": engine, "out": out, "force": force,
-        "independent": independent, "workers": workers, "cluster": cluster,
+        "independent": independent, "workers": threads, "cluster": cluster,
     }  # fmt: skip
     with AnswerFirst() as files:
         found = _run(base, wanted, files, quiet=quiet)
+        _require(metric or (), found)
         written = {"out": None if files.failures else out, "plot": None}
         wall_s = time.perf_counter() - began
         if picture is not None and found.attrs["answered"]:
@@ -172,6 +169,16 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
             kept = journal_folder(wanted["out"])
             say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _require(metrics: Sequence[str], found: xr.Dataset) -> None:
+    """Refuse to show nothing in place of a metric that was asked for and that no answered point has."""
+    from btqueue.scenario import METRICS
+
+    given = [name for name in METRICS if name in found and found[name].notnull().any()]
+    missing = [name for name in metrics if name not in given]
+    if missing and found.attrs["answered"]:
+        raise BadInput(f"--metric {missing[0]}: no point has this metric; there are {', '.join(given)}")
 
 
 def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import xarray as xr
 from rich import box
 from rich.table import Table
 
-from btqueue.cli.exits import put
+from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, heading, number, with_interval
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
@@ -51,7 +51,7 @@ def print_json(
         "files": {name: str(path) for name, path in files.items() if path is not None},
         "provenance": provenance(base),
     }
-    put(json.dumps(content, allow_nan=False))
+    put_json(content)
 
 
 def _finite(values: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, put, say
-from btqueue.cli.options import AsJson, Force, Quiet, Threads
+from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
+from btqueue.cli.options import AsJson, Force, Quiet, Threads, examples
 
 if TYPE_CHECKING:
     from btqueue.reproduction.claims.record import Claim
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 Wanted = list[tuple[str, "Claim"]]
 
 
+EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
+"""That the help shows."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to *app*."""
-    app.command()(validate)
+    app.command(epilog=examples(*EXAMPLES))(validate)
 
 
 def validate(
@@ -64,8 +68,6 @@ def validate(
     Finished claims are kept: after Ctrl-C the same command goes on. A claim that is not reproduced is a
     finding, not a failure: the exit code is 0. It is 3 if a figure cannot be drawn.
     """
-    import json
-
     from btqueue.cli.files import AnswerFirst
     from btqueue.cli.validate_report import print_summary, report_of, report_targets, write_report
     from btqueue.reproduction.report.document import summary
@@ -87,7 +89,7 @@ def validate(
     with AnswerFirst() as files:
         written = [str(folder / t.path.name) for t in targets if files.write(write_report, report, t)]
         if as_json:
-            put(json.dumps({"files": written, **summary(report)}, allow_nan=False))
+            put_json({"files": written, **summary(report)})
         else:
             print_summary(report)
             for file in written:

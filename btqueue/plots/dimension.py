@@ -19,7 +19,7 @@ from btqueue.scenario import METRICS
 from btqueue.study.dimensioning.choices import Choice
 from btqueue.study.dimensioning.confirmation import Simulated
 from btqueue.study.dimensioning.optimum import Dimensioning
-from btqueue.study.dimensioning.table import Candidate
+from btqueue.study.dimensioning.table import NAMES, Candidate
 from btqueue.study.summary import Estimate
 from btqueue.study.value_ranges import label
 
@@ -184,10 +184,11 @@ def _map(figure: Figure, axes: Axes, found: Dimensioning, across: int, up: int) 
 
 def _key(found: Dimensioning) -> list[Line2D]:
     """Return legend entries for what is drawn."""
-    entries = [Line2D([], [], marker="o", color=FEASIBLE, linestyle="", label="meets all bounds (model)")]
+    by = NAMES[found.engine].removeprefix("the ")
+    entries = [Line2D([], [], marker="o", color=FEASIBLE, linestyle="", label=f"meets all bounds ({by})")]
     if any(c.failure is None and not c.feasible(found.task) for c in found.candidates):
         entries.append(
-            Line2D([], [], marker="x", color=INFEASIBLE, linestyle="", label="violates a bound (model)")
+            Line2D([], [], marker="x", color=INFEASIBLE, linestyle="", label=f"violates a bound ({by})")
         )
     if found.confirmation is not None:
         entries.append(

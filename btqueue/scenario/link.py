@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario.fields import (
     BitErrorRate,
     Bytes,
@@ -23,7 +24,10 @@ class Link(Table):
     """Packet types, segmentation, link-level repair and per-layer delays."""
 
     packets: tuple[Name, ...] = listed(
-        ("DH5", "DH3"), "packet types that segments may be cut into", least=1, most=32
+        ("DH5", "DH3"),
+        f"packet types that segments may be cut into: some of {', '.join(PACKET_TYPES)}",
+        least=1,
+        most=32,
     )
     segmentation: Literal["osu", "best-fit"] = Field(
         default="osu", description="optimum slot utilisation (fewest packets), or best fit (least padding)"

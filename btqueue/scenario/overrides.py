@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.problems import key_names, unknown_key
@@ -49,8 +50,8 @@ def merged(root: type[BaseModel], data: Mapping[str, Any], changes: Mapping[str,
 def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
     """Read settings of the form ``table.key=value``.
 
-    Values are TOML (``10``, ``0.5``, ``true``, ``["DH5", "DH3"]``); a text needs no quotes, and ``none``
-    unsets a key that may be unset.
+    Values are TOML (``10``, ``0.5``, ``true``, ``["DH5", "DH3"]``); a text needs no quotes, a list no
+    brackets (``DH5,3-DH3``), and ``none`` unsets a key that may be unset.
 
     Raises:
         ScenarioError: if a setting has no ``=``, or its key is unknown.
@@ -72,16 +73,24 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
         elif not _known(root, key):
             problems.append(unknown_key(root, key, text))
         else:
-            changes[key] = None if _unsets(root, key, text) else _value(text.strip())
+            changes[key] = _read(_field(root, key), text.strip())
     if problems:
         raise ScenarioError(problems)
     return changes
 
 
-def _unsets(root: type[BaseModel], key: str, text: str) -> bool:
+def _field(root: type[BaseModel], key: str) -> FieldInfo:
     table, dot, name = key.partition(".")
     fields = _tables(root)[table].model_fields if dot else root.model_fields
-    return text.strip().lower() == "none" and fields[name or key].default is None
+    return fields[name or key]
+
+
+def _read(field: FieldInfo, text: str) -> Any:
+    """Return what *text* sets a key to; None if it unsets the key."""
+    if text.lower() == "none" and field.default is None:
+        return None
+    is_list = get_origin(field.annotation) is tuple
+    return _value(f"[{text}]" if is_list and text and not text.startswith("[") else text)
 
 
 def _value(text: str) -> Any:

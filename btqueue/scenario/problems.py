@@ -127,7 +127,8 @@ def _field(table: type[BaseModel] | None, key: object) -> FieldInfo | None:
     return None
 
 
-def _all_keys(root: type[BaseModel]) -> list[str]:
+def all_keys(root: type[BaseModel]) -> list[str]:
+    """Return all keys of tables, as ``table.key``."""
     tables = {name: _table_inside(field.annotation) for name, field in root.model_fields.items()}
     return [
         f"{name}.{key}" for name, table in tables.items() if table is not None for key in key_names(table)
@@ -153,7 +154,7 @@ def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Proble
         said = f"did you mean '{table}.{meant}'?" if meant else f"an entry is {allowed_values(entry)}"
         text = f"unknown key {shown(key).replace(chr(34), chr(39))}: {said}"
         return Problem(text, key=key, value=value, allowed="a known key", guess=meant and f"{table}.{meant}")
-    keys = _all_keys(root)
+    keys = all_keys(root)
     same_name = [k for k in keys if k.rpartition(".")[2] == last]
     guess = (
         SYNONYMS.get(last)

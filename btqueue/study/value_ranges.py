@@ -177,9 +177,10 @@ def _parse_lists(key: str, text: str) -> list[Any]:
     inside = match[1] if (match := ARRAY_OF_LISTS.fullmatch(text)) else text
     values = [parse_one(key, part) for part in _split(inside) if part.strip()]
     ranges = RANGE.fullmatch(text) or CALL.fullmatch(text)
-    if ranges or any(isinstance(value, str) and re.search(r"[][]", value) for value in values):
+    entries = [entry for value in values for entry in value]
+    if ranges or any(isinstance(entry, str) and re.search(r"[][]", entry) for entry in entries):
         raise ScenarioError(Problem(f"{key}: {shown(text)} cannot be read; {HOW_LISTS}", key, text))
-    return [value if isinstance(value, list) else [value] for value in values]
+    return values
 
 
 def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Interval:

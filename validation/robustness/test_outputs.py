@@ -440,7 +440,7 @@ def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
 
 def test_sigterm_ends_a_sweep_and_its_workers(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..2000", "--workers", "2",
+        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..2000", "--threads", "2",
          "--out", str(tmp_path / "x.nc")],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
     )  # fmt: skip

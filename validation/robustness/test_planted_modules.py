@@ -51,17 +51,17 @@ def run(folder: Path, *words: str, **environment: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("sweep", "scenario.toml", "--over", OVER, "--workers", "2"),
+        ("sweep", "scenario.toml", "--over", OVER, "--threads", "2"),
         pytest.param(
-            ("sweep", "scenario.toml", "--over", OVER, "--workers", "2", "--cluster", "local"),
+            ("sweep", "scenario.toml", "--over", OVER, "--threads", "2", "--cluster", "local"),
             marks=pytest.mark.long,
         ),
         pytest.param(
-            ("dimension", "scenario.toml", "--choose", OVER, *GOAL, "--workers", "2"),
+            ("dimension", "scenario.toml", "--choose", OVER, *GOAL, "--threads", "2"),
             marks=pytest.mark.long,
         ),
         pytest.param(
-            ("sensitivity", "scenario.toml", "--key", "radio.ber", "--workers", "2"), marks=pytest.mark.long
+            ("sensitivity", "scenario.toml", "--key", "radio.ber", "--threads", "2"), marks=pytest.mark.long
         ),
         pytest.param(("figures", "venugopal-2006/2.1", "--out", "pictures"), marks=pytest.mark.long),
         pytest.param(("validate", "--claims", "III.A-bdp", *SHORT), marks=pytest.mark.long),
@@ -77,7 +77,7 @@ def test_the_command_runs_no_module_of_the_working_directory(planted, words):
 def test_nor_does_it_if_python_was_told_to_look_there(planted):
     # `-m` puts the working directory first on the search path, and so does the empty entry
     path = os.pathsep.join(["", str(Path(search_path.__file__).parents[1])])
-    run(planted, *MODULE, "sweep", "scenario.toml", "--over", OVER, "--workers", "2", PYTHONPATH=path)
+    run(planted, *MODULE, "sweep", "scenario.toml", "--over", OVER, "--threads", "2", PYTHONPATH=path)
 
 
 def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ DEADLINE_S = 300.0
 
 def swept(target: Path, workers: int) -> subprocess.Popen[bytes]:
     """Start the sweep as a user does."""
-    command = [sys.executable, "-m", "btqueue", *SWEPT, "--workers", str(workers), "--out", str(target)]
+    command = [sys.executable, "-m", "btqueue", *SWEPT, "--threads", str(workers), "--out", str(target)]
     return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

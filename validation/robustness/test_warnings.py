@@ -22,8 +22,8 @@ COMMANDS = {
     "solve": ["--json", "--out", "solved.nc"],
     "simulate": [*SETS, "--out", "simulated.csv"],
     "compare": [*SETS, "--all", "--out", "compared.nc"],
-    "sweep": [*SETS, "--over", "traffic.message_bytes=900,1000", "--engine", "both", "--workers", "1"],
-    "sensitivity": ["--key", "transport.mss_bytes", "--workers", "1"],
+    "sweep": [*SETS, "--over", "traffic.message_bytes=900,1000", "--engine", "both", "--threads", "1"],
+    "sensitivity": ["--key", "transport.mss_bytes", "--threads", "1"],
     "dimension": ["--choose", "transport.mss_bytes=900,1000", "--maximize", "goodput_kbps", "--no-confirm"],
     "check": ["simulated.csv", *SETS, "--scenario"],
 }

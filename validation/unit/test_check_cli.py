@@ -80,7 +80,7 @@ def theirs_of(wrong: Path) -> Path:
 
 def test_json_holds_the_whole_report(app, wrong):
     document = json.loads(run(app, wrong, "--json", "--confidence", "0.95").stdout)
-    assert list(document) == ["scenario", "check", "provenance"]
+    assert list(document) == ["schema", "scenario", "check", "provenance"]
     found = document["check"]
     assert (found["agrees"], found["confidence"], found["format"]) == (False, 0.95, "CSV")
     metric = found["metrics"]["goodput_kbps"]

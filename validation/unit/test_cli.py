@@ -3,21 +3,24 @@
 import csv
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 import xarray as xr
 from typer.testing import CliRunner
 
 import btqueue
 from btqueue.cli import app
 from btqueue.cli.engines import how_far
-from btqueue.cli.tables import DETAILS, GROUPS, number, with_interval
+from btqueue.cli.tables import DETAILS, GROUPS, _verdict, number, with_interval
 from btqueue.plotting import PALETTE, series_figure
 from btqueue.scenario import METRICS, Scenario, describe, list_models
 from btqueue.scenario.metrics import Results, Variable
@@ -56,7 +59,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["--help"], ["rich"], ("solve", "simulate", "compare", "models", "figures")),
         (["models"], ["pydantic"], ("venugopal-2006/piconet",)),
-        (["models", "--json"], ["pydantic"], ('{"models"',)),
+        (["models", "--json"], ["pydantic"], ('"models"',)),
         (["solve", LINK, "--json"], ["numpy", "pydantic", "scenarios", "scipy"], ('"solve"',)),
         (["solve", LINK], ["numpy", "pydantic", "rich", "scenarios", "scipy"], ("goodput",)),
         (
@@ -83,6 +86,51 @@ def test_commands_import_only_modules_that_they_use(arguments, allowed, shown):
         assert text in done.stdout
 
 
+def commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+@pytest.mark.parametrize("name", list(commands()))
+def test_every_command_shows_examples_that_can_be_typed(name):
+    command = commands()[name]
+    heading, *examples = (command.epilog or "").split("\n\n")
+    assert heading == "Examples:" and examples
+    for example in examples:
+        program, typed, *arguments = shlex.split(example.partition(" > ")[0])
+        assert (program, typed) == ("btqueue", name)
+        with command.make_context(name, arguments, resilient_parsing=False) as context:
+            for setting in context.params.get("set_") or ():
+                Scenario().with_sets([setting])
+
+
+def test_one_name_for_the_number_of_cores_and_the_older_one_still_goes(engines):
+    assert not any("--workers" in o.opts for c in commands().values() for o in c.params)
+    sweep = ["sweep", NAME, "--over", "polling.limit=1,2"]
+    old, new = (json_of(*sweep, option, "1") for option in ("--workers", "--threads"))
+    assert old["sweep"] == new["sweep"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("btqueue sol", "solve"),
+        ("btqueue solve venugopal-2006/pico", NAME),
+        ("btqueue solve x --set polling.li", "polling.limit="),
+        ("btqueue sweep x --metric goodp", "goodput_kbps"),
+    ],
+)
+def test_the_shell_completes_commands_scenarios_keys_and_metrics(typed, offered):
+    env = os.environ | {
+        "_BTQUEUE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    code = "from btqueue.cli import app; app(prog_name='btqueue')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
+    assert offered in done.stdout.split(), done.stderr
+
+
 def test_version_and_the_module_as_a_command():
     done = python("-m", "btqueue", "--version")
     assert done.stdout == f"btqueue {btqueue.__version__}\n"
@@ -91,7 +139,7 @@ def test_version_and_the_module_as_a_command():
 
 def test_compare_as_json_has_every_part(engines):
     result = json_of("compare", NAME, "--set", "run.replications=3", "--set", "run.seed=5")
-    assert list(result) == ["scenario", "solve", "simulate", "provenance"]
+    assert list(result) == ["schema", "scenario", "solve", "simulate", "provenance"]
     assert Scenario.from_dict(result["scenario"]).run.replications == 3
     assert result["solve"]["converged"] is True
     assert result["solve"]["residual"] == 1e-10
@@ -111,9 +159,9 @@ def test_compare_as_json_has_every_part(engines):
 
 
 def test_json_holds_only_what_was_run_and_null_where_there_is_no_interval(engines):
-    assert list(json_of("solve", NAME)) == ["scenario", "solve", "provenance"]
+    assert list(json_of("solve", NAME)) == ["schema", "scenario", "solve", "provenance"]
     result = json_of("simulate", NAME, "--set", "run.replications=1")
-    assert list(result) == ["scenario", "simulate", "provenance"]
+    assert list(result) == ["schema", "scenario", "simulate", "provenance"]
     assert result["simulate"]["metrics"]["goodput_kbps"]["ci95"] is None
 
 
@@ -160,6 +208,19 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
 )
 def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
     assert with_interval(Estimate(mean, ci95)) == text
+
+
+@pytest.mark.parametrize(
+    ("model", "mean", "ci95", "word"),
+    [
+        (1.0, 0.99975, 0.0001, "within 1%"),  # fairness: no user would call this outside
+        (1.0, 0.98, 0.001, "outside"),
+        (1.0, 0.98, 0.05, "✓ inside"),
+        (0.0, 0.01, 0.001, "outside"),
+    ],
+)
+def test_an_answer_is_outside_only_where_the_difference_matters(model, mean, ci95, word):
+    assert str(_verdict(model, mean, ci95, abs(model - mean) <= ci95)) == word
 
 
 def test_large_and_zero_numbers():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import btqueue as bt
 from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.problem import task_of
@@ -83,10 +84,24 @@ def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
     assert len(solver.asked) == 3
 
 
+WITHOUT_MODEL = BASE.with_(transport__send_buffer_segments=8, run__duration_s=2.0, run__warmup_s=0.0)
+QUESTION = {"maximize": "goodput_kbps", "choose": "polling.limit=1,2", "workers": 1}
+
+
 def test_a_scenario_without_a_model_is_refused():
     with pytest.raises(ScenarioError, match="none of 2 points"):
-        dimension(BASE.with_(transport__send_buffer_segments=8),
-                  maximize="goodput_kbps", choose="polling.limit=1,2", workers=1)  # fmt: skip
+        dimension(WITHOUT_MODEL, engine="solve", **QUESTION)
+
+
+def test_where_the_model_has_no_answer_points_are_simulated_and_this_is_said():
+    said = []
+    found = dimension(WITHOUT_MODEL, notes=said.append, confirm=False, **QUESTION)
+    assert found.engine == "simulate" and len(said) == 1 and "simulated instead" in said[0]
+    means = {c.changes["polling.limit"]: c.objective for c in found.candidates}
+    for limit, mean in means.items():
+        simulated = bt.simulate(WITHOUT_MODEL.with_(polling__limit=limit))
+        assert mean == pytest.approx(float(simulated["goodput_kbps"].mean()))
+    assert found.best is not None and found.best.objective == max(means.values())
 
 
 def test_an_objective_and_bounds_may_be_about_keys():

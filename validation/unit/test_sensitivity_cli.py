@@ -44,7 +44,7 @@ def test_json_is_one_object(run, method):
     result = run(CHAIN, *keys, "--method", method, *samples, "--json", "--metric", "rtt_s")
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
-    assert set(content) == {"scenario", "sensitivity", "provenance"}
+    assert set(content) == {"schema", "scenario", "sensitivity", "provenance"}
     found = content["sensitivity"]
     assert found["method"] == method
     assert set(found["metrics"]["rtt_s"]["keys"]) == set(keys[1::2])

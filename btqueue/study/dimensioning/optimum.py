@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.dimensioning.choices import Choices
@@ -26,7 +27,8 @@ from btqueue.study.dimensioning.confirmation import Confirmation, Simulator, con
 from btqueue.study.dimensioning.prices import Price, prices
 from btqueue.study.dimensioning.problem import Task, task_of
 from btqueue.study.dimensioning.search import Outcome, find_best
-from btqueue.study.dimensioning.table import Candidate, Progress, Solver, Table, solve_points
+from btqueue.study.dimensioning.table import Candidate, NoAnswers, Progress, Solver, Table
+from btqueue.study.evaluate import Engine
 
 BUDGET = 2000
 """Points that are solved at most, if nothing else is said."""
@@ -41,6 +43,7 @@ class Dimensioning:
 
     Attributes:
         task: what was asked.
+        engine: whose answers were searched.
         outcome: how the search ended.
         candidates: all points that were solved, the best first.
         best: the winner; None if no point meets all bounds.
@@ -56,6 +59,7 @@ class Dimensioning:
     """
 
     task: Task
+    engine: Engine
     outcome: Outcome
     candidates: tuple[Candidate, ...]
     best: Candidate | None
@@ -104,15 +108,17 @@ def dimension(
     top: int = 5,
     budget: int = BUDGET,
     confirm: bool = True,
+    engine: Literal["auto", "solve", "simulate"] = "auto",
     workers: int | None = None,
-    solver: Solver = solve_points,
+    solver: Solver | None = None,
     simulator: Simulator | None = None,
     progress: Progress | None = None,
     simulating: Callable[[int, int], None] | None = None,
+    notes: Callable[[str], None] | None = None,
 ) -> Dimensioning:
     """Choose keys so that an objective is best within bounds.
 
-    All combinations are solved if they are no more than *budget*; by the model, the best one is then proved
+    All combinations are solved if they are no more than *budget*; by the engine, the best one is then proved
     to be best. Otherwise a search looks for it, and nothing is proved (`btqueue.study.dimensioning.search`).
 
     Args:
@@ -125,11 +131,14 @@ def dimension(
         top: most runners-up.
         budget: most points to solve. Prices may take some more.
         confirm: simulate the winner, its neighbours and the runner-up with common random numbers.
+        engine: "solve" or "simulate" all points; "auto" solves, and simulates where the model has no answer
+            at all.
         workers: processes at once, all cores by default.
-        solver: of points; btqueue's own by default.
+        solver: of points, in place of the engine's own.
         simulator: of one scenario; btqueue's own by default, with replications on all cores.
         progress: called with the number of points solved and of those that will be at most.
         simulating: called likewise for the points that are simulated.
+        notes: called with a sentence if "auto" simulates.
 
     Raises:
         ScenarioError: something of it cannot be read or is unknown, or no point can be solved at all.
@@ -140,10 +149,19 @@ def dimension(
         raise ScenarioError(Problem(f"a budget of {budget} points: give at least 1"))
     if top < 0:
         raise ScenarioError(Problem(f"{top} runners-up: give 0 or more"))
-    table = Table(task, budget, solver=solver, workers=workers, progress=progress)
+    ask = partial(Table, task, budget, solver=solver, workers=workers, progress=progress)
+    table = ask(engine="simulate" if engine == "simulate" else "solve")
     found: Dimensioning | None = None
     try:
-        outcome = find_best(table)
+        try:
+            outcome = find_best(table)
+        except NoAnswers as refusal:
+            if engine != "auto" or solver is not None:
+                raise
+            if notes is not None:
+                notes(f"the model: {refusal}; all points are simulated instead")
+            table = ask(engine="simulate")
+            outcome = find_best(table)
         found = _report(table, outcome, top)
         if found.best is None:
             return found
@@ -153,8 +171,9 @@ def dimension(
         found = replace(found, prices=costs)
         if not confirm:
             return found
+        models = table.known if table.engine == "solve" else {}
         simulated = confirm_winner(
-            task, winner, found.runners_up, table.known, simulator or _simulator(), simulating
+            task, winner, found.runners_up, models, simulator or _simulator(), simulating
         )
         return replace(found, confirmation=simulated)
     except KeyboardInterrupt:
@@ -178,7 +197,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
     failures = Counter(str(candidate.failure) for candidate in ranked if candidate.failure is not None)
     ties = [c for c in feasible[1:] if _loss(task, c) == _loss(task, feasible[0])]
     return Dimensioning(
-        task, outcome, ranked, best, len(ties), _distinct(task, feasible, top), len(feasible),
+        task, table.engine, outcome, ranked, best, len(ties), _distinct(task, feasible, top), len(feasible),
         dict(failures.most_common()), None if best or not answered else answered[0],
         _at_end(task, best) if best else (),
     )  # fmt: skip

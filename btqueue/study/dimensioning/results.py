@@ -82,6 +82,7 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
             else {"low": choice.interval.low, "high": choice.interval.high, "scale": choice.interval.scale}
             for choice in task.choices
         },
+        "engine": found.engine,
         "method": outcome.method,
         "proved": outcome.proved,
         "budget_spent": outcome.spent,

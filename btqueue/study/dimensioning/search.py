@@ -59,7 +59,7 @@ def find_best(table: Table) -> Outcome:
     """Fill *table* with what it takes to know, or to believe, what is best.
 
     Raises:
-        ScenarioError: no point is a scenario that the model can solve, or the model gives no such metric.
+        NoAnswers: no point is a scenario that the engine can answer, or it gives no such metric.
     """
     task = table.task
     places = _all_places(table)

@@ -10,7 +10,7 @@ from typing import Any
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.dimensioning.choices import Place
 from btqueue.study.dimensioning.problem import Task
-from btqueue.study.evaluate import Answer, Failure, PointResult
+from btqueue.study.evaluate import Answer, Engine, Failure, PointResult
 from btqueue.study.many_points import map_points
 from btqueue.study.value_ranges import label
 
@@ -29,6 +29,24 @@ def solve_points(
 ) -> Iterator[PointResult]:
     """Solve points; small batches stay in this process, where models are compiled already."""
     return map_points(base, points, workers=1 if len(points) < SMALL_BATCH else workers)
+
+
+def simulate_points(
+    base: Scenario, points: Sequence[Mapping[str, Any]], workers: int | None
+) -> Iterator[PointResult]:
+    """Simulate points, all with the scenario's seed: the difference of two is less noisy than each."""
+    return map_points(base, points, engines=("simulate",), workers=workers)
+
+
+SOLVERS: Mapping[Engine, Solver] = {"solve": solve_points, "simulate": simulate_points}
+"""How points are answered by each engine."""
+
+NAMES: Mapping[Engine, str] = {"solve": "the model", "simulate": "the simulation"}
+"""Of each engine, in messages."""
+
+
+class NoAnswers(ScenarioError):
+    """No point has an answer, for a reason that has nothing to do with the values of the keys."""
 
 
 class BudgetSpent(Exception):
@@ -85,7 +103,8 @@ class Table:
         task: Task,
         budget: int,
         *,
-        solver: Solver = solve_points,
+        engine: Engine = "solve",
+        solver: Solver | None = None,
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -94,13 +113,15 @@ class Table:
         Args:
             task: what is asked.
             budget: most points to solve.
-            solver: of points.
+            engine: whose answers are looked at.
+            solver: of points; the engine's own by default.
             workers: processes at once.
             progress: called after each point.
         """
         self.task, self.budget, self.known = task, budget, dict[Place, Candidate]()
         self.expected = budget if task.size is None else min(budget, task.size)
-        self._solver, self._workers, self._progress = solver, workers, progress
+        self.engine: Engine = engine
+        self._solver, self._workers, self._progress = solver or SOLVERS[engine], workers, progress
 
     def look_up(self, places: Iterable[Place], task: Task | None = None) -> list[Candidate]:
         """Return the candidates at places, solving those that are not known yet.
@@ -131,7 +152,7 @@ class Table:
         try:
             for result in results:
                 place = places[result.number]
-                self.known[place] = self._candidate(place, points[result.number], result.answers["solve"])
+                self.known[place] = self._candidate(place, points[result.number], result.answers[self.engine])
                 if self._progress is not None:
                     self._progress(len(self.known), max(self.expected, len(self.known)))
         finally:
@@ -144,7 +165,7 @@ class Table:
         objective = task.objective.expression.value(answer.metrics, keys)
         failure = answer.failure
         if failure is None and (missing := self._missing(answer)):
-            failure = Failure("no value", f"the model gives no {', '.join(missing)} here")
+            failure = Failure("no value", f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
         return Candidate(place, changes, objective, sides, failure)
 
     def _missing(self, answer: Answer) -> list[str]:
@@ -173,8 +194,8 @@ def require_answers(table: Table) -> None:
     """Make sure that the points solved so far do not all fail for what was asked rather than for a value.
 
     Raises:
-        ScenarioError: none of them is a scenario that the model can solve, or the model never gives a metric
-            that was asked for.
+        NoAnswers: none of them is a scenario that the engine can answer, or it never gives a metric that was
+            asked for.
     """
     failures = [c.failure for c in table.known.values() if c.failure is not None]
     if not failures or len(failures) < len(table.known):
@@ -183,6 +204,6 @@ def require_answers(table: Table) -> None:
     if kinds <= {"scenario", "not built", "no value"}:
         first = next(iter(table.known.values()))
         where = ", ".join(f"{key} = {label(value)}" for key, value in first.changes.items())
-        raise ScenarioError(
+        raise NoAnswers(
             Problem(f"none of {len(failures)} points has an answer; at {where}: {failures[0].message}")
         )
