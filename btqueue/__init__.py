@@ -11,21 +11,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from btqueue.network import solve
+    from btqueue.progress_bars import progress
     from btqueue.scenario import Scenario, ScenarioError, load
     from btqueue.simulator import simulate
     from btqueue.study import compare
+    from btqueue.study.tables import table
 
 __version__ = "0.1.0"
 
-__all__ = ["Scenario", "ScenarioError", "__version__", "compare", "load", "simulate", "solve"]
+__all__ = [
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "compare",
+    "load",
+    "progress",
+    "simulate",
+    "solve",
+    "table",
+]
 
 _HOME = {
     "Scenario": "btqueue.scenario",
     "ScenarioError": "btqueue.scenario",
     "compare": "btqueue.study",
     "load": "btqueue.scenario",
+    "progress": "btqueue.progress_bars",
     "simulate": "btqueue.simulator",
     "solve": "btqueue.network",
+    "table": "btqueue.study.tables",
 }
 
 

@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.files import Target
-from btqueue.cli.tables import Screen, number, with_interval
+from btqueue.cli.tables import Screen
 from btqueue.scenario import METRICS
 from btqueue.study import Estimate, provenance
 from btqueue.study.check import Agreement, Report
 from btqueue.study.comparison import long_name
+from btqueue.study.tables import number, with_interval
 
 SIGNS = {"passed": ("✓", "green"), "doubtful": ("?", "yellow"), "failed": ("✗", "red")}
 VERDICTS = {

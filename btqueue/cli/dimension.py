@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -135,6 +132,7 @@ def dimension(
 
 def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning:
     from btqueue.cli.engines import prepare_simulator
+    from btqueue.progress_bars import bars
     from btqueue.study.dimensioning import dimension
 
     def simulator(scenario: Scenario) -> Any:
@@ -159,28 +157,6 @@ def _run(base: Scenario, wanted: dict[str, Any], *, quiet: bool) -> Dimensioning
             notes=note,
             **wanted,
         )
-
-
-Bar = Callable[[int, int], None]
-
-
-@contextmanager
-def bars(*, quiet: bool) -> Iterator[Callable[[str], Bar | None]]:
-    """Yield a function that makes progress bars on standard error; they are None if nobody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda title: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-
-        def make(title: str) -> Bar:
-            task = progress.add_task(title, total=None, visible=False)
-            return lambda done, total: progress.update(task, completed=done, total=total, visible=True)
-
-        yield make
 
 
 def _write_points(found: Dimensioning, table: Target) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen, heading, number, with_interval
+from btqueue.cli.tables import Screen, heading
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
@@ -21,6 +21,7 @@ from btqueue.study.dimensioning.paired import CONFIDENCE
 from btqueue.study.dimensioning.prices import Price
 from btqueue.study.dimensioning.results import as_values
 from btqueue.study.dimensioning.table import NAMES, Candidate
+from btqueue.study.tables import number, with_interval
 from btqueue.study.value_ranges import label
 
 ANSWERED = {"solve": "solved", "simulate": "simulated"}

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +17,7 @@ from btqueue.caches import cache_folder
 from btqueue.cli.exits import OTHER_INTERRUPTS, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.engines import require_built
+from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
 
@@ -77,7 +78,8 @@ def run_simulator(
         say("the first use of a version on a GPU compiles it for a few minutes")
     begin = time.perf_counter()
     try:
-        with second_interrupt_ends_all(), progress_bar(scenario, quiet=quiet) as progress:
+        with second_interrupt_ends_all(), bars(quiet=quiet) as bar:
+            progress = bar("simulating", total=replications_of(scenario))
             results = simulation(scenario, threads=threads, progress=progress, device=device)
     except KeyboardInterrupt as interruption:
         partial = getattr(interruption, "results", None)
@@ -186,26 +188,10 @@ def interrupt_held() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-@contextmanager
-def progress_bar(
-    scenario: Scenario, *, quiet: bool, runs: int | None = None
-) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function that advances a bar on standard error; None if it is no terminal or *quiet*.
-
-    Its end is that of *runs* replications, by default as many as the scenario asks for; how many a wanted
-    precision takes is not known beforehand, so the bar then has no end.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
+def replications_of(scenario: Scenario) -> int | None:
+    """Return how many a scenario asks for, None if their number depends on the precision that it wants."""
     from btqueue.simulator.statistics.results import uses_batch_means
 
-    if runs is None and scenario.run.precision is None:
-        runs = 1 if uses_batch_means(scenario) else scenario.run.replications
-    columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=runs)
-        yield lambda share: bar.advance(task, share)
+    if scenario.run.precision is not None:
+        return None
+    return 1 if uses_batch_means(scenario) else scenario.run.replications

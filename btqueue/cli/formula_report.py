@@ -8,10 +8,11 @@ from typing import Any
 
 from btqueue.cli.exits import put_json
 from btqueue.cli.sensitivity_report import plain_table, plain_value
-from btqueue.cli.tables import Screen, number
+from btqueue.cli.tables import Screen
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.sensitivity.formulas import Evaluated
+from btqueue.study.tables import number
 
 LONGEST_LATEX = 600
 """Characters of an expression, or of its LaTeX, that are printed for people."""

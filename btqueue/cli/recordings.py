@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from btqueue.cli.engines import prepare_simulator, progress_bar
+from btqueue.cli.engines import prepare_simulator
 from btqueue.cli.exits import BadInput, say
 from btqueue.cli.files import SERIES, AnswerFirst, Target
 from btqueue.engines import require_built
+from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.problems import closest
 from btqueue.scenario.topology import topology
@@ -100,7 +101,8 @@ class Recordings:
         with ExitStack() as stack:
             parts = [t and stack.enter_context(t.replaced()) for t in (self.trace, self.pcap)]
             try:
-                with progress_bar(self.scenario, quiet=quiet, runs=1) as progress:
+                with bars(quiet=quiet) as bar:
+                    progress = bar("simulating", total=1)
                     events = record(
                         self.scenario, parquet=parts[0], pcap=parts[1], at=host, progress=progress
                     )

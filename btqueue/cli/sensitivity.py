@@ -145,14 +145,15 @@ def _run(
 ) -> xr.Dataset:
     """Run a study with progress."""
     from btqueue.cli.engines import keep_compiled_models, prepare_simulator
-    from btqueue.cli.sweep import points_bar
+    from btqueue.progress_bars import bars
     from btqueue.study import sensitivity as study
     from btqueue.study.sensitivity.variance import TooFewPoints
 
     keep_compiled_models()
     if method == "simulate":
         prepare_simulator(base, quiet=quiet)
-    with points_bar(quiet=quiet) as progress:
+    with bars(quiet=quiet) as bar:
+        progress = bar("points")
         if method == "local":
             return study.local_sensitivity(base, **wanted, workers=threads, progress=progress).dataset()
         if method == "gradient":

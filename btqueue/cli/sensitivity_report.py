@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen, number, with_interval
+from btqueue.cli.tables import Screen
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
+from btqueue.study.tables import number, with_interval
 
 LEAST_SHARE = 5e-4
 """Share of the variance below which a key is left out of the table."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -145,6 +143,7 @@ def sweep(
 def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: bool) -> xr.Dataset:
     """Run the sweep with progress; turn what can go wrong into messages."""
     from btqueue.cli.engines import prepare_simulator
+    from btqueue.progress_bars import bars
     from btqueue.study.cluster import ClusterError
     from btqueue.study.sweep import SweepInterrupted, sweep
     from btqueue.study.sweep_store import StoreError, Unwritten, journal_folder
@@ -152,8 +151,8 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
     if wanted["engine"] != "solve":
         prepare_simulator(base, quiet=quiet)
     try:
-        with points_bar(quiet=quiet) as progress:
-            return sweep(base, progress=progress, notes=None if quiet else say, **wanted)
+        with bars(quiet=quiet) as bar:
+            return sweep(base, progress=bar("points"), notes=None if quiet else say, **wanted)
     except Unwritten as error:
         files.failures.append(BadInput(f"--out {error}"))
         return error.dataset
@@ -196,21 +195,6 @@ def checked_metrics(metrics: Sequence[str] | None) -> tuple[str, ...]:
             hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
             raise BadInput(f"--metric {name}: there is no such metric; {hint}")
     return tuple(dict.fromkeys(metrics)) if metrics else DEFAULT_METRICS
-
-
-@contextmanager
-def points_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a function that shows how many points are finished, and the time left; None if nobody looks."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("points", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _draw(

@@ -13,11 +13,12 @@ from rich import box
 from rich.table import Table
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen, heading, number, with_interval
+from btqueue.cli.tables import Screen, heading
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
 from btqueue.study.sweep import failures
 from btqueue.study.sweep_files import table
+from btqueue.study.tables import number, with_interval
 
 MOST_ROWS = 40
 """Points that the table shows."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -15,39 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from btqueue.files import printable
-from btqueue.scenario.metrics import METRICS
+from btqueue.study.tables import CLOSE_BY, COMPARED, INSIDE, OUTSIDE, comparison_rows, metric_rows
 
 if TYPE_CHECKING:
     from btqueue.cli.engines import Answer
     from btqueue.scenario import Scenario
     from btqueue.scenario.metrics import Results
-    from btqueue.study import Estimate
 
-GROUPS = ("goodput_kbps", "session_time_s", "cwnd_segments", "segment_loss", "queue_packets")
-"""First metric of each group of rows: flows, their sessions, TCP, losses, links and queues."""
-
-DETAILS = frozenset(
-    {
-        "rtt_min_s",
-        "rtt_max_s",
-        "rtt_sd_s",
-        *(metric for metric in METRICS if re.search(r"_p\d+_s$", metric)),
-        "delay_scv",
-        "acknowledged_delay_scv",
-        "session_time_sd_s",
-        "retransmissions_per_s",
-        "piggybacked_acks",
-        "polls_per_s",
-        "slot_share",
-    }
-)
-"""Metrics that tables show with `--all` only."""
-
-ROUNDING = 1e-12
-"""Relative half-width of an interval that is nothing but rounding."""
-
-CLOSE = 0.01
-"""Relative difference that matters to nobody, however narrow the interval is."""
+STYLES = {INSIDE: "green", CLOSE_BY: "green", OUTSIDE: "yellow"}
+"""Of verdicts; others are dim."""
 
 PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
@@ -95,23 +69,12 @@ def comparison_table(
     heading: str, scenario: Scenario, solved: Answer, simulated: Answer, *, every: bool = False
 ) -> None:
     """Print model and simulation side by side."""
-    from btqueue.study import Estimate, side_by_side
+    from btqueue.study import side_by_side
 
     comparison = side_by_side(scenario, solved.results, simulated.results)
-    table = _table("metric", "unit", "model", "simulation ± 95 %", "difference", "interval")
-    for name in _shown(list(comparison["metric"].values), every, table):
-        row = comparison.sel(metric=name)
-        model, mean, ci95, difference = (
-            float(row[key]) for key in ("model", "simulation", "ci95", "relative_difference")
-        )
-        table.add_row(
-            str(row["long_name"].item()),
-            str(row["units"].item()),
-            number(model),
-            with_interval(Estimate(mean, ci95)),
-            "–" if math.isnan(difference) else f"{difference:+.1%}",
-            _verdict(model, mean, ci95, bool(row["inside"])),
-        )
+    table = _table(*COMPARED)
+    for *cells, verdict in (row or ("",) for row in comparison_rows(comparison, every=every)):
+        table.add_row(*cells, Text(verdict, STYLES.get(verdict, "dim")))
     lines = [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)]
     _print(heading, table, [*lines, _model_line(solved), *_warnings("model", solved)])
 
@@ -127,71 +90,11 @@ def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) 
     _print(heading, table, [])
 
 
-def number(value: float) -> str:
-    """Return *value* with four significant digits; a dash for NaN."""
-    if math.isnan(value):
-        return "–"
-    return "0" if value == 0 else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-
-
-def with_interval(estimate: Estimate) -> str:
-    """Return mean ± half-width, the latter with two significant digits, the mean to match.
-
-    Values that are all equal have no interval: a half-width of zero would claim a precision.
-    """
-    mean, ci95 = estimate.mean, estimate.ci95
-    if not (math.isfinite(mean) and math.isfinite(ci95)):
-        return number(mean)
-    if ci95 <= ROUNDING * abs(mean):
-        return f"{number(mean)} (no spread)"
-    decimals = max(0, 1 - math.floor(math.log10(ci95)))
-    if decimals > 6:
-        return f"{number(mean)} ± {ci95:.1e}"
-    return f"{mean:.{decimals}f} ± {ci95:.{decimals}f}"
-
-
-def _verdict(model: float, mean: float, ci95: float, inside: bool) -> Text:
-    if math.isnan(model):
-        return Text("no model", style="dim")
-    if math.isnan(mean):
-        return Text("not simulated", style="dim")
-    if math.isnan(ci95):
-        return Text("no interval", style="dim")
-    if not inside and ci95 <= ROUNDING * abs(mean):
-        return Text("no spread", style="dim")
-    if inside:
-        return Text("✓ inside", style="green")
-    if abs(model - mean) <= CLOSE * abs(mean):
-        return Text(f"within {CLOSE:.0%}", style="green")
-    return Text("outside", style="yellow")
-
-
 def _metric_table(results: Results, column: str, every: bool) -> Table:
-    from btqueue.study.comparison import long_name, rows_of
-
     table = _table("metric", "unit", column)
-    rows = rows_of(results)
-    for name in _shown(list(rows), every, table):
-        table.add_row(long_name(name), METRICS[name.partition("[")[0]].unit, with_interval(rows[name]))
+    for row in metric_rows(results, every=every):
+        table.add_row(*row)
     return table
-
-
-def _shown(rows: list[str], every: bool, table: Table) -> Iterator[str]:
-    """Yield the rows to be shown, and put a gap into the table before each group but the first."""
-    group = ""
-    for row in rows:
-        metric = row.partition("[")[0]
-        if not every and metric in DETAILS:
-            continue
-        begun = next((first for first in reversed(GROUPS) if _order(first) <= _order(metric)), "")
-        if group and begun != group:
-            table.add_row()
-        group = begun
-        yield row
-
-
-def _order(metric: str) -> int:
-    return list(METRICS).index(metric)
 
 
 def _model_line(solved: Answer) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from btqueue.scenario.radio import Radio
 from btqueue.scenario.run import Run
 from btqueue.scenario.traffic import Traffic
 from btqueue.scenario.transport import Transport
+from btqueue.text_table import TextTable
 
 
 class Scenario(Table):
@@ -136,6 +138,23 @@ class Scenario(Table):
     def to_toml(self, *, resolved: bool = True) -> str:
         """Return the scenario as TOML text that loads back to an equal scenario."""
         return tomli_w.dumps(self.to_dict(resolved=resolved))
+
+    def table(self) -> TextTable:
+        """Return the keys that are given, as a table."""
+        given = self.to_dict(resolved=False)
+        rows = [
+            (f"{table}.{key}", json.dumps(value))
+            for table, keys in given.items()
+            if isinstance(keys, dict)
+            for key, value in keys.items()
+        ]
+        return TextTable(
+            self.title or "Scenario", ("key", "value"), tuple(rows), ("Other keys have defaults.",)
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the scenario in a notebook."""
+        return self.table()._repr_html_()
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:

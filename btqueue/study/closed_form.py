@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from btqueue.channel import closed_forms as channel
 from btqueue.study.notation import Notation
+from btqueue.text_table import TextTable
 
 if TYPE_CHECKING:
     import sympy
@@ -58,6 +59,15 @@ class ClosedForm:
         import sympy
 
         return sympy.latex(self.expression)
+
+    def table(self) -> TextTable:
+        """Return the symbols with their units and meanings, as a table."""
+        rows = tuple((name, *about) for name, about in self.symbols.items())
+        return TextTable(f"{self.name} ({self.unit})", ("symbol", "unit", "meaning"), rows)
+
+    def _repr_latex_(self) -> str:
+        """Show the formula in a notebook."""
+        return f"$\\displaystyle {self.latex()}$"
 
     def derivative(self, name: str) -> "sympy.Expr":
         """Derivative with respect to the symbol of that name.

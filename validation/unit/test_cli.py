@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 import btqueue
 from btqueue.cli import app
 from btqueue.cli.engines import how_far
-from btqueue.cli.tables import DETAILS, GROUPS, _verdict, number, with_interval
 from btqueue.plotting import PALETTE, series_figure
 from btqueue.scenario import METRICS, Scenario, describe, list_models
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.study import Estimate
+from btqueue.study.tables import DETAILS, GROUPS, number, verdict, with_interval
 
 NAME = "venugopal-2006/piconet"
 LINK = "chen-2004/adaptive-1"
@@ -220,7 +220,7 @@ def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
     ],
 )
 def test_an_answer_is_outside_only_where_the_difference_matters(model, mean, ci95, word):
-    assert str(_verdict(model, mean, ci95, abs(model - mean) <= ci95)) == word
+    assert verdict(model, mean, ci95, inside=abs(model - mean) <= ci95) == word
 
 
 def test_large_and_zero_numbers():

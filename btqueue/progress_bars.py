@@ -1,0 +1,59 @@
+"""How far long work is: bars on standard error of a terminal, or in a notebook.
+
+>>> import btqueue as bt
+>>> scenario = bt.load("chen-2004/adaptive-1", {"run.duration_s": 1.0, "run.warmup_s": 0.0})
+>>> with bt.progress("simulating", total=scenario.run.replications) as bar:
+...     results = bt.simulate(scenario, progress=bar)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """What advances a bar; it may be handed to everything of btqueue that has an argument `progress`."""
+
+    def __call__(self, done: float, total: float | None = None, /) -> None:
+        """Set how much of a total is done; without one, add *done*, as the share of a replication."""
+
+
+@contextmanager
+def progress(title: str = "points", total: float | None = None) -> Iterator[Bar | None]:
+    """Yield a bar; None where nobody would see it.
+
+    Args:
+        title: what is going on.
+        total: how much there is to do, if that is known beforehand.
+    """
+    with bars() as make:
+        yield make(title, total=total, hidden=False)
+
+
+@contextmanager
+def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
+    """Yield a function that makes bars; a hidden one is shown when it first advances."""
+    if quiet or not (sys.stderr.isatty() or "IPython" in sys.modules):
+        yield lambda title, **_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+
+        def make(title: str, *, total: float | None = None, hidden: bool = True) -> Bar:
+            task = shown.add_task(title, total=total, visible=not hidden)
+
+            def advance(done: float, total: float | None = None, /) -> None:
+                if total is None:
+                    shown.update(task, advance=done, visible=True)
+                else:
+                    shown.update(task, completed=done, total=total, visible=True)
+
+            return advance
+
+        yield make
