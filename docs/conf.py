@@ -1,5 +1,10 @@
 """Sphinx settings: `sphinx-build -W docs docs/_build`."""
 
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
 import btqueue
 
 project = "btqueue"
@@ -11,7 +16,6 @@ extensions = [
     "sphinx_design",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
@@ -27,4 +31,31 @@ napoleon_numpy_docstring = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "btqueue"
-html_theme_options = {"show_prev_next": False, "secondary_sidebar_items": ["page-toc"]}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_theme_options = {
+    "show_prev_next": False,
+    "header_links_before_dropdown": 6,
+    "show_nav_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"index": []}
+
+
+def formula_in_text(writer: HTML5Translator, node: nodes.math) -> None:
+    """Write a formula of a sentence as MathML, which browsers draw without a script and without a network."""
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def formula_on_its_own(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """Write a formula that stands on lines of its own."""
+    writer.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Make the formulas' renderer known."""
+    app.add_html_math_renderer("mathml", (formula_in_text, None), (formula_on_its_own, None))
