@@ -262,23 +262,25 @@ def by_kind(rows: list[Row]) -> list[str]:
     return lines
 
 
-def page(rows: list[Row]) -> str:
-    """Return the documentation page: errors by kind, then grid by grid, in groups of its points."""
-    parts = ["# Model against simulation\n\n" + INTRODUCTION, "\n".join(by_kind(rows)) + "\n"]
+def pages(rows: list[Row]) -> dict[Path, str]:
+    """Return the documentation pages: errors by kind, and for each grid a page with groups of its points."""
+    found, contents = {}, []
     for grid, module in modules().items():
         own = [row for row in rows if row.grid == grid and row.chosen == "yes"]
         if not own:
             continue
-        lines = [f"\n## Grid: {grid.replace('_', ' ')}", "", solvers(own), "", *table(own)]
-        parts.append("\n".join(lines) + "\n")
+        name = grid.replace("_", " ")
+        contents.append(f"* [{name}](errors-{grid}.md): {solvers(own)}")
+        parts = [f"# Errors of models: {name}\n", FURTHER, "\n".join([solvers(own), "", *table(own)]) + "\n"]
         groups: dict[str, list[Row]] = {}
         for row in own if hasattr(module, "group") else []:
             groups.setdefault(module.group(row.point), []).append(row)
         for heading, members in groups.items():
-            lines = table(members)
-            parts.append(f"\n### {heading[0].upper() + heading[1:]}\n\n" + "\n".join(lines) + "\n")
-        parts.append("\n**Where it is worse, and why.**\n\n" + module.REASONS.strip() + "\n")
-    return "\n".join(parts)
+            parts.append(f"## {heading[0].upper() + heading[1:]}\n\n" + "\n".join(table(members)) + "\n")
+        parts.append("## Where it is worse, and why\n\n" + module.REASONS.strip() + "\n")
+        found[PAGE.with_name(f"errors-{grid}.md")] = "\n".join(parts)
+    summary = [INTRODUCTION, "\n".join(by_kind(rows)) + "\n", "## Grid by grid\n", "\n".join(contents) + "\n"]
+    return {PAGE: "# Model against simulation\n\n" + "\n".join(summary), **found}
 
 
 def solvers(rows: list[Row]) -> str:
@@ -292,13 +294,18 @@ def solvers(rows: list[Row]) -> str:
 
 
 INTRODUCTION = """\
-Points around every scenario of `models/` were solved and simulated. The tables give the relative error of
-`solve`; they are written by `python validation/crosscheck/model_against_simulation.py`, and the values at
-each point stand in [a file of their own](model-against-simulation.csv).
+Points around every scenario of `models/` were solved and simulated. This page and the pages of the grids are
+written by `python validation/crosscheck/model_against_simulation.py`. The values at each point stand in
+[a file of their own](model-against-simulation.csv).
 
-First by system, by regime (errors of the radio or of links, and whether every flow's load is carried) and by
-solver: median and 95th percentile. Answers quote these numbers. Then grid by grid, by the solver that answers
-unless another one is asked for.
+The table gives the relative error of `solve`: median and 95th percentile over the points, by system, by
+regime (errors of the radio or of links, and whether every flow's load is carried) and by solver. Answers
+quote these numbers.
+"""
+
+FURTHER = """\
+Relative errors of `solve` on one grid of points, by the solver that answers unless another one is asked for.
+[All grids and how they were measured](model-against-simulation.md).
 """
 
 
@@ -312,7 +319,8 @@ def main(arguments: list[str]) -> None:
         rows = [row for row in rows if row.grid not in names]
     rows = run(tasks, rows, solve_again=solve_again)
     keep(rows)
-    PAGE.write_text(page(rows), encoding="utf-8")
+    for path, text in pages(rows).items():
+        path.write_text(text, encoding="utf-8")
     keep_errors(rows)
 
 

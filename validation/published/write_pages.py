@@ -3,12 +3,12 @@
     btqueue validate --out FOLDER
     python validation/published/write_pages.py FOLDER
 
-The first command judges all claims (a quarter of an hour on two cores) and writes FOLDER/report.md, which is
-copied to docs/explanation/reproduction.md; what it found is known to this script, which writes
+The first command judges all claims (a quarter of an hour on two cores) and writes FOLDER/report.md. Its summary
+goes to docs/explanation/reproduction.md. The verdicts are kept, so that this script writes
 docs/explanation/claims-<paper>.md in a minute or two.
 """
 
-import shutil
+import re
 import sys
 from pathlib import Path
 
@@ -130,9 +130,19 @@ def johansson_readings(engine: Engine) -> list[str]:
 READINGS = {"chen-2004": chen_readings, "johansson-2000": johansson_readings}
 
 
+def summary(report: str) -> str:
+    """Return a report with links to the pages of the publications in place of their sections."""
+    for paper in PAPERS:
+        own = re.compile(rf"^## {re.escape(citation(paper))}$.*?^(?=## )", re.MULTILINE | re.DOTALL)
+        report = own.sub("", report)
+    links = [f"* [Claims of {citation(paper)}](claims-{paper}.md)" for paper in PAPERS]
+    return report.replace("## Made with", "\n".join(["## Claim by claim", "", *links, "", "## Made with"]))
+
+
 def main(folder: Path) -> None:
     """Write all pages."""
-    shutil.copyfile(folder / "report.md", PAGES / "reproduction.md")
+    report_of_all = (folder / "report.md").read_text("utf-8")
+    (PAGES / "reproduction.md").write_text(summary(report_of_all), "utf-8")
     keep_compiled_models()
     simulator = Simulator()
     store = Store(quick=False)

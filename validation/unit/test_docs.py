@@ -119,6 +119,12 @@ def test_every_page_can_be_reached_from_the_index():
     assert reached == {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.parents}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_pages_can_be_read_in_one_sitting(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert sum(len(line.split()) for line in text.splitlines() if not line.startswith("|")) <= 3000
+
+
 def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
     commands = [
         line
