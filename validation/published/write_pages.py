@@ -3,9 +3,9 @@
     btqueue validate --out FOLDER
     python validation/published/write_pages.py FOLDER
 
-The first command judges all claims (a quarter of an hour on two cores) and writes FOLDER/report.md. Its summary
-goes to docs/explanation/reproduction.md. The verdicts are kept, so that this script writes
-docs/explanation/claims-<paper>.md in a minute or two.
+The first command judges all claims (a quarter of an hour on two cores) and writes FOLDER/report.md.
+Its summary goes to docs/explanation/reproduction.md. The verdicts are kept, so that this
+script writes docs/explanation/claims-<paper>.md in a minute or two.
 """
 
 import re
