@@ -1,7 +1,7 @@
-"""Write the reference of all scenario keys and metrics, from the definitions themselves.
+"""Write the pages of the reference that follow from the definitions themselves.
 
-python docs/generate_reference.py            writes docs/reference/scenario-keys.md
-python docs/generate_reference.py --check    exits with 1 if the page is not up to date
+python docs/generate_reference.py            writes scenario-keys.md and coverage.md of docs/reference
+python docs/generate_reference.py --check    exits with 1 if a page is not up to date
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from btqueue.network.models import MODELS
-from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario
+from btqueue.engines import not_built
+from btqueue.network.measured_errors import IN_DOUBT, Kind, measured_errors
+from btqueue.network.models import MODELS, candidates
+from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario, ScenarioError
 from btqueue.scenario.problems import allowed_values
 
-PAGE = Path(__file__).parent / "reference" / "scenario-keys.md"
+FOLDER = Path(__file__).parent / "reference"
 
 INTRODUCTION = """\
 <!-- Written by docs/generate_reference.py: change the definitions in btqueue/scenario, not this page. -->
@@ -56,8 +58,13 @@ LIST_ENTRIES: dict[str, type[BaseModel]] = {
 """Lists whose entries are tables."""
 
 
-def page() -> str:
-    """Return the reference page as Markdown."""
+def pages() -> dict[Path, str]:
+    """Return the generated pages as Markdown."""
+    return {FOLDER / "scenario-keys.md": keys(), FOLDER / "coverage.md": coverage()}
+
+
+def keys() -> str:
+    """Return the page of all keys and metrics."""
     parts = [INTRODUCTION]
     for name, field in Scenario.model_fields.items():
         table = field.annotation
@@ -137,8 +144,7 @@ def today(key: str, available: Mapping[str, tuple[object, ...]]) -> str:
     """Return what an engine can run of a key, where that is not everything."""
     if key not in available:
         return ""
-    values = (as_toml(value) if value not in (None, ()) else "unset" for value in available[key])
-    return "only " + ", ".join(values)
+    return f"only {values_in_words(available[key])}"
 
 
 def metrics() -> str:
@@ -159,14 +165,175 @@ def markdown_table(columns: list[str], rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
+NETWORKS: dict[str, dict[str, Any]] = {
+    "piconet, ring": {},
+    "piconet, downlink": {"network": {"flows": "downlink"}},
+    "piconet, uplink": {"network": {"flows": "uplink"}},
+    "two piconets, SS bridge": {"network": {"topology": "scatternet", "bridge": "SS"}},
+    "two piconets, MS bridge": {"network": {"topology": "scatternet", "bridge": "MS"}},
+    "chain of two hops": {"network": {"topology": "chain", "hops": 2}},
+    "gateway, outside link": {
+        "network": {
+            "topology": "custom",
+            "piconet_list": [{"name": "p", "central": "gateway", "peripherals": ["a", "b"]}],
+            "outside_links": [{"name": "lan", "from": "host", "to": "gateway", "kind": "wired"}],
+            "flows": [{"from": "host", "to": "a"}, {"from": "host", "to": "b"}],
+        }
+    },
+}
+"""Small networks, one of each kind."""
+
+LAWS: dict[str, dict[str, Any]] = {
+    "Poisson, NewReno": {},
+    "bursts, NewReno": {"traffic": {"source": "ibp"}},
+    "greedy, Reno": {"traffic": {"source": "greedy"}, "transport": {"variant": "reno"}},
+    "greedy, NewReno": {"traffic": {"source": "greedy"}},
+    "greedy, SACK": {"traffic": {"source": "greedy"}, "transport": {"variant": "sack"}},
+    "greedy, Vegas": {"traffic": {"source": "greedy"}, "transport": {"variant": "vegas"}},
+    "greedy, CUBIC": {"traffic": {"source": "greedy"}, "transport": {"variant": "cubic"}},
+    "datagrams": {"transport": {"protocol": "none"}},
+    "request-reply": {"traffic": {"source": "request-reply"}},
+}
+"""Sources and transports."""
+
+RADIOS: dict[str, dict[str, Any]] = {
+    "perfect radio": {},
+    "bit errors, repetition": {"radio": {"model": "constant", "ber": 1e-4}, "link": {"arq": "unlimited"}},
+    "bit errors, no repetition": {"radio": {"model": "constant", "ber": 1e-4}},
+}
+"""Radios, each with the repetition of its link."""
+
+OPEN_LINK: dict[str, Any] = {"flow_control": {"enabled": False, "baseband_packets": 50}}
+"""No token bucket, so that links of all kinds may be asked about."""
+
+COVERAGE = """\
+<!-- Written by docs/generate_reference.py: change the definitions and the measured errors, not this page. -->
+
+# Coverage
+
+Which engine answers which networks, and how far the models' answers have been from the simulator's. For any
+scenario, `btqueue solve` says which model answers, or which key no model answers.
+
+## Networks, sources and transports
+
+Each cell is one small scenario without a token bucket, and with default keys otherwise. **q** stands for an
+answer by queues and chains, **f** for an answer by following connections (`run.solver = "followed"`), a dash
+for a scenario that only the simulator runs. Whether an answer by queues and chains stands depends on the
+load, too ([how](../explanation/how-solve-works.md#which-solver-answers)). The simulator runs every cell.
+"""
+
+
+def coverage() -> str:
+    """Return the page of what each engine answers, with measured errors.
+
+    Raises:
+        ScenarioError: a scenario of the tables is none, or the simulator refuses it.
+    """
+    parts = [COVERAGE]
+    for radio, keys_of_radio in RADIOS.items():
+        rows = [
+            [f"**{name}**", *(who_answers(network, law, keys_of_radio) for law in LAWS.values())]
+            for name, network in NETWORKS.items()
+        ]
+        parts += [f"### {radio[0].upper()}{radio[1:]}", "", *markdown_table(["", *LAWS], rows), ""]
+    parts += [*values_by_model(), *errors_by_metric()]
+    return "\n".join(parts)
+
+
+def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the marks of the solvers that answer a scenario of these tables; the simulator has to run it."""
+    tables: dict[str, dict[str, Any]] = {}
+    for change in (OPEN_LINK, *changes):
+        for name, entries in change.items():
+            tables.setdefault(name, {}).update(entries)
+    scenario = Scenario.from_dict(tables)
+    if refused := not_built(scenario, "simulate"):
+        raise ScenarioError(refused)
+    return " ".join(solver[0].replace("a", "q") for solver in candidates(scenario)) or "–"
+
+
+def values_by_model() -> list[str]:
+    """Return the section of the values of keys that each model covers."""
+    rows, alike = [], []
+    for key in keys_of_tables():
+        cells = [
+            values_in_words(scope.values[key]) if key in scope.values else "all" for scope in MODELS.values()
+        ]
+        if len(set(cells)) > 1:
+            rows.append([f"`{key}`", *cells])
+        elif cells[0] != "all":
+            alike.append(f"`{key}` = {cells[0]}")
+    text = (
+        "Values that each model covers, for keys of which some model does not cover all. A model may refuse "
+        "combinations of covered values. The refusal names the key."
+    )
+    return [
+        *("## Values of keys, model by model", "", text, ""),
+        *markdown_table(["key", *map(model_page, MODELS)], rows),
+        *("", f"All models ask for {'; '.join(alike)}. The simulator runs all values of these keys.", ""),
+    ]
+
+
+def values_in_words(values: tuple[object, ...]) -> str:
+    """Return the values of a key that a model covers."""
+    return ", ".join("not set" if value in (None, ()) else as_toml(value) for value in values)
+
+
+def model_page(model: str) -> str:
+    """Return the name of a model with a link to its page."""
+    page = "paths" if model == "open_paths" else model
+    return f"[{model.replace('_', ' ')}](../explanation/model-{page}.md)"
+
+
+def keys_of_tables() -> dict[str, FieldInfo]:
+    """Return the keys of all tables of a scenario, in their order."""
+    return {
+        f"{name}.{key}": entry
+        for name, field in Scenario.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        for key, entry in field.annotation.model_fields.items()
+    }
+
+
+def errors_by_metric() -> list[str]:
+    """Return the section of measured errors, by metric, kind of network and solver."""
+    systems = ("one piconet", "several piconets", "outside links", "sessions")
+    parts = [
+        "## Errors, metric by metric",
+        "",
+        "Relative error of models against simulation over all measured points of a kind of network: median "
+        "and 95th percentile. *q, in doubt* are answers by queues and chains that say of themselves that they "
+        "may not stand. A dash means: never measured, or not given by models. The simulator gives all metrics. "
+        "[By regime and point](../explanation/model-against-simulation.md).",
+        "",
+    ]
+    columns = {"q": "analytic", "q, in doubt": IN_DOUBT, "f": "followed"}
+    known = {
+        (system, mark): measured_errors(solver, Kind(system, ""))
+        for system in systems
+        for mark, solver in columns.items()
+    }
+    rows = []
+    for name, metric in METRICS.items():
+        cells = [
+            f"{errors[name].median:.1%}, {errors[name].high:.0%}" if name in errors else "–"
+            for errors in known.values()
+        ]
+        if set(cells) != {"–"}:
+            rows.append([f"{metric.long_name} (`{name}`)", *cells])
+    return [*parts, *markdown_table(["metric", *(f"{system}: {mark}" for system, mark in known)], rows), ""]
+
+
 def main() -> int:
-    """Write the page, or with `--check` compare it; return the exit code."""
-    if "--check" in sys.argv[1:]:
-        if PAGE.read_text("utf-8") == page():
-            return 0
-        print(f"{PAGE} is not up to date: run python docs/generate_reference.py", file=sys.stderr)
+    """Write the pages, or with `--check` compare them; return the exit code."""
+    stale = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
+    if "--check" not in sys.argv[1:]:
+        for path in stale:
+            path.write_text(pages()[path], "utf-8")
+    elif stale:
+        names = ", ".join(map(str, stale))
+        print(f"{names}: not up to date, run python docs/generate_reference.py", file=sys.stderr)
         return 1
-    PAGE.write_text(page(), "utf-8")
     return 0
 
 
