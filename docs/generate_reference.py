@@ -302,8 +302,8 @@ def errors_by_metric() -> list[str]:
         "## Errors, metric by metric",
         "",
         "Relative error of models against simulation over all measured points of a kind of network: median "
-        "and 95th percentile. *q, in doubt* are answers by queues and chains that say of themselves that they "
-        "may not stand. A dash means: never measured, or not given by models. The simulator gives all metrics. "
+        "and 95th percentile. *q, in doubt* are answers by queues and chains that say of themselves that "
+        "they may not stand. A dash means: never measured, or not given by models. The simulator gives all. "
         "[By regime and point](../explanation/model-against-simulation.md).",
         "",
     ]
