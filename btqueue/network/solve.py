@@ -16,9 +16,9 @@ from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking,
 from btqueue.network.overload import mark_overload
 from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.regime import doubts
-from btqueue.network.whole_segments import in_segments
+from btqueue.network.whole_segments import in_rounds, in_rounds_at_all, in_segments, of_full_segments
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.errors import Problem, bracketed, shown
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.scope import problems_of
 
@@ -77,7 +77,6 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
-    scenario = in_segments(scenario)
     models = candidates(scenario)
     if not models:
         raise NotBuiltYet(problems(scenario))
@@ -85,7 +84,8 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         (chosen,) = models.items()
         return _solved(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
-        lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
+        plain = in_segments(scenario)
+        lacks = lacking(plain, models_of(plain, "analytic"))[0]
         uncovered = f"no analytic model covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
@@ -110,13 +110,18 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
     model = import_module(f"btqueue.network.{name}.model")
     found: list[str] = []
 
-    def answer(of: Scenario) -> Answer:
+    def ask(of: Scenario) -> Answer:
         known: Any = ahead.get(of)
         if isinstance(known, NoConvergence):
             raise known
         metrics, notes = model.answer(of) if known is None else known
         if solver == "analytic":
             notes = {**notes, "warnings": doubts(name, of, metrics, notes)}
+        return metrics, notes
+
+    def answer(of: Scenario) -> Answer:
+        metrics, notes = in_rounds(of, ask)
+        if solver == "analytic":
             found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
 
@@ -124,15 +129,16 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    kind = kind_of(scenario, metrics)
+    plain = in_segments(scenario)
+    kind = kind_of(plain, metrics)
     about = {
         "solver": solver, "solver_reason": "", "model": name, "sampled": name in SAMPLED,
         "system": kind.system, "regime": kind.regime,
         "errors_of": (errors_of := IN_DOUBT if solver == "analytic" and found else solver),
         "measured_errors": in_words(errors_of, kind),
     }  # fmt: skip
-    solved = label(scenario, metrics, {**about, **notes})
-    certify(scenario, solved)
+    solved = label(plain, metrics, {**about, **notes})
+    certify(of_full_segments(scenario), solved)
     return Solved(solved, tuple(dict.fromkeys(found)))
 
 
@@ -145,6 +151,13 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
     Raises:
         NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
     """
+    if in_rounds_at_all(scenario):
+        size, mss = scenario.traffic.message_bytes, scenario.transport.mss_bytes
+        full = f"a multiple of transport.mss_bytes = {mss}"
+        message = (
+            f"[traffic] message_bytes = {size}: no derivatives of messages that wait for each other; {full}"
+        )
+        raise NotBuiltYet([Problem(message, key="traffic.message_bytes", value=size, allowed=full)])
     scenario = in_segments(scenario)
     if scenario.traffic.source == "poisson" and not problems_of(MODELS["multihop"], scenario):
         from btqueue.network.multihop.model import Plan as PlanOfSeveral
@@ -161,12 +174,12 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
 def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
 
-    Empty where another model than those of piconets answers, or a load that changes, or connections overflow
-    their buffers in cycles, which have no derivatives.
+    Empty where another model than those of piconets answers, or a load that changes, or messages wait for
+    each other's acknowledgement, or connections overflow their buffers in cycles, which have no derivatives.
     """
-    scenario = in_segments(scenario)
+    waiting, scenario = in_rounds_at_all(scenario), in_segments(scenario)
     model = candidates(scenario).get("analytic")
-    if model not in SMOOTH or scenario.traffic.load_schedule:
+    if model not in SMOOTH or scenario.traffic.load_schedule or waiting:
         return {}
     if model == "multihop":
         if scenario.traffic.source == "greedy":

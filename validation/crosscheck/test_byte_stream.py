@@ -1,12 +1,16 @@
 """Windows of bytes in whole networks: small writes, greedy sources, messages, captures, and the models."""
 
+import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import btqueue as bt
+from btqueue.network.whole_segments import round_of
 from btqueue.scenario import NotBuiltYet
 from btqueue.simulator.traces.trace_files import record
+from btqueue.study import summarise
 
 LINK = {
     "network": {
@@ -108,11 +112,58 @@ def test_the_change_is_told_unless_windows_are_chosen():
         assert not any(told in one for one in bt.simulate(scenario).attrs["warnings"])
 
 
-def test_models_refuse_messages_that_share_segments():
-    piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700)
-    bt.solve(piconet)
-    with pytest.raises(NotBuiltYet, match=r"message_bytes = 700.*a multiple of transport.mss_bytes = 1460"):
-        bt.solve(piconet.with_(transport__windows="bytes"))
+def test_models_refuse_what_nagle_holds_back_and_they_do_not_know():
+    piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700, transport__windows="bytes")
+    available = "message_bytes = {}.*1460"
+    with pytest.raises(NotBuiltYet, match=available.format(700)):
+        bt.solve(piconet.with_(traffic__source="ibp"))
+    with pytest.raises(NotBuiltYet, match=available.format(2000)):  # its end waits for its own beginning
+        bt.solve(on_a_link(traffic__message_bytes=2000, transport__nagle=True))
+    with pytest.raises(NotBuiltYet, match=available.format(700)):
+        bt.network.plan(piconet)
+    bt.solve(piconet.with_(traffic__source="ibp", transport__windows="segments"))
+
+
+@pytest.mark.parametrize("per_round_trip", [0.1, 1.0, 4.0])
+def test_messages_that_go_together_and_that_wait(per_round_trip):
+    """Against the rounds themselves, event by event: off by more than 4.5 deviations in 1 of 100,000 runs."""
+    rtt_s, load_kbps, count = 0.2, 0.4 * per_round_trip / 0.2, 200_000
+    flow = on_a_link(traffic__source="poisson", traffic__message_bytes=50, traffic__load_kbps=load_kbps)
+    arrivals = np.random.default_rng(7).exponential(rtt_s / per_round_trip, count).cumsum()
+    rounds, waited, sent, free_s = 0, [], 0, 0.0
+    while sent < count:
+        if arrivals[sent] >= free_s:  # nothing is under way: at once
+            together, begin_s = 1, arrivals[sent]
+        else:
+            together, begin_s = int(np.searchsorted(arrivals, free_s)) - sent, free_s
+            waited += [free_s - one for one in arrivals[sent : sent + together]]
+        rounds, sent, free_s = rounds + 1, sent + together, begin_s + rtt_s
+    known = round_of(flow.with_(transport__mss_bytes=10**4), rtt_s)
+    error = 4.5 * max(1.0, per_round_trip) / rounds**0.5
+    assert known.messages == pytest.approx(count / rounds, rel=error)
+    assert known.waiting == pytest.approx(len(waited) / count, rel=error, abs=error)
+    assert known.mean_s == pytest.approx(np.mean(waited), rel=4.5 / len(waited) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubted"),
+    [
+        ({}, True),  # 300 kbit/s of 50 bytes, as ns-3 carries them
+        ({"traffic__source": "poisson", "traffic__load_kbps": 13}, True),
+        ({"traffic__source": "poisson", "traffic__load_kbps": 0.5, "transport__delayed_ack": True}, False),
+        ({"traffic__source": "poisson", "traffic__message_bytes": 2000, "traffic__load_kbps": 20}, False),
+    ],
+)
+def test_the_model_of_messages_that_share_segments_against_simulation(changes, doubted):
+    """Within the half-width of 95 % of a run in batches and 5 %, or 10 % where the answer is in doubt."""
+    scenario = on_a_link(run__duration_s=600, run__intervals="batch-means", **changes)
+    solved, simulated = bt.solve(scenario), summarise(bt.simulate(scenario))
+    assert bool(solved.attrs["warnings"]) == doubted
+    for name in ("goodput_kbps", "rtt_s", "delay_s"):
+        found = simulated[name]
+        width = (0.0 if math.isnan(found.ci95) else found.ci95) + (0.1 if doubted else 0.05) * found.mean
+        if name in solved:
+            assert float(solved[name].mean()) == pytest.approx(found.mean, abs=width), name
 
 
 def test_models_take_a_greedy_source_for_one_of_full_segments():
