@@ -28,6 +28,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # fields are said once, in the docstring of their class
 
 html_theme = "pydata_sphinx_theme"
 html_title = "btqueue"
@@ -56,6 +57,12 @@ def formula_on_its_own(writer: HTML5Translator, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def is_field(app: Sphinx, kind: str, name: str, member: object, skip: bool, options: object) -> bool | None:
+    """Leave the fields of named tuples to the docstring of their class."""
+    return True if type(member).__name__ == "_tuplegetter" else None
+
+
 def setup(app: Sphinx) -> None:
-    """Make the formulas' renderer known."""
+    """Make the formulas' renderer and the choice of members known."""
+    app.connect("autodoc-skip-member", is_field)
     app.add_html_math_renderer("mathml", (formula_in_text, None), (formula_on_its_own, None))
