@@ -95,8 +95,8 @@ class Recoveries(NamedTuple):
 class Moves(NamedTuple):
     """Transitions from round to round, columns of M rows.
 
-    They are, by state: all went well, the last acknowledgement was lost, all were; by event of `Losses`: timeout;
-    by recovery: the first retransmission failed, a later one did, none did.
+    They are, by state: all went well, the last acknowledgement was lost, all were; by event of `Losses`:
+    timeout; by recovery: the first retransmission failed, a later one did, none did.
 
     Attributes:
         source, target: states.
