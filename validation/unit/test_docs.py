@@ -5,6 +5,7 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,8 @@ WITH_EXAMPLES = [page for page in PAGES if {"python", "console"} & {language for
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for linked in re.findall(r"\]\(([^)\s]+/data/[^)\s]+)\)", page.read_text("utf-8")):
+        shutil.copy(page.parent / linked, tmp_path)
     namespace: dict = {}
     for language, text in blocks(page):
         if language == "python":
@@ -57,9 +60,11 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
             for line in text.splitlines():
                 run_command(line)
         elif language == "toml":
-            (tmp_path / "example.toml").write_text(text, "utf-8")
+            named_in_it = re.match(r"# (\S+\.toml)\n", text)
+            file = named_in_it[1] if named_in_it else "example.toml"
+            (tmp_path / file).write_text(text, "utf-8")
             sets = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
-            run_command(shlex.join(["btqueue", "simulate", "example.toml", *sets]))
+            run_command(shlex.join(["btqueue", "simulate", file, *sets]))
 
 
 SHOWING_ANSWERS = [page for page in PAGES if "pycon" in {language for language, _ in blocks(page)}]
