@@ -24,14 +24,15 @@ from btqueue.simulator.records.run import (
     TOKENS,
     TURN,
 )
+from btqueue.simulator.statistics.backlog import take_looks
 from btqueue.simulator.tcp import delayed_ack
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
 """Why `advance` returned: it came to the time asked for; a pool or the log is nearly full; or there were
 `EVENTS_A_PAUSE` events. Called again it goes on."""
-EVENTS_A_PAUSE = 1 << 18
-"""Events between two pauses (about 20 ms): a moment of simulated time may hold any number of them."""
+EVENTS_A_PAUSE = 1 << 16
+"""Events between two pauses (about 3 ms): a moment of simulated time may hold any number of them."""
 LOG_RESERVE = 1024
 """More log entries than one event or piece of work writes."""
 
@@ -123,17 +124,35 @@ def advance(sim, until):
     """Play all events up to and including time `until` (ns); return REACHED, NEEDS_SPACE or PAUSED.
 
     Islands, which nothing connects, one after the other: what is in the processor's cache stays there, and an
-    event costs the same in a network of any size.
+    event costs the same in a network of any size. At the time of each look all of them have come to it.
     """
     clock = sim.clock[0]
+    if clock.pause_at == 0:
+        take_looks(sim)
     clock.pause_at = clock.events + EVENTS_A_PAUSE
+    while True:
+        stop = min(until, sim.looks[clock.look])
+        reason = play_islands(sim, stop)
+        if reason != REACHED:
+            return reason
+        take_looks(sim)
+        if stop == until:
+            break
+    forget_earliest(sim, 0)
+    clock.pause_at = 0  # the state is the same, however often it was stopped on the way
+    return REACHED
+
+
+@outlined
+def play_islands(sim, until):
+    """Play all events up to `until`, of one island after the other."""
+    clock = sim.clock[0]
     while clock.island < len(sim.islands):
         reason = play(sim, sim.islands[clock.island], until)
         if reason != REACHED:
             return reason
         clock.island += 1
-    forget_earliest(sim, 0)
-    clock.island, clock.pause_at = 0, 0  # the state is the same, however often it was stopped on the way
+    clock.island = 0
     return REACHED
 
 

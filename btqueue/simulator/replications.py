@@ -16,14 +16,14 @@ import numpy as np
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, bad_value, conflict
 from btqueue.scenario.metrics import Results
-from btqueue.simulator.construction.state import empty_network, forget_statistics, grow, new_state
+from btqueue.simulator.construction.state import empty_network, grow, new_state
 from btqueue.simulator.covers import require_simulated
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.machinery.threads import Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.statistics.backlog import LOOKS, waiting
+from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.results import Replication, finish, label, uses_batch_means
 from btqueue.simulator.statistics.warmup import find_warm_up
@@ -193,12 +193,11 @@ def replicate(
 ) -> Generator[None, bool | None, Replication | None]:
     """Run one replication, piece by piece, and return what it measured; None if stopped in its warm-up."""
     total_s = warmup_s + scenario.run.duration_s
-    sim, complete = yield from advance_to(new_state(scenario, number), warmup_s, total_s, progress)
-    if not complete:
-        return None
-    sim, measured = yield from observe(sim, total_s, total_s, progress, looks=LOOKS)
+    sim = new_state(scenario, number)
+    plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
+    sim, complete = yield from advance_to(sim, total_s, total_s, progress)
     empty_network(scenario).keep_pools(sim)
-    return measured
+    return finish(sim, complete)
 
 
 class LongRun:
@@ -229,14 +228,13 @@ class LongRun:
         duration_s = self.scenario.run.duration_s
         total_s = self.warmup_s + duration_s
         found: list[Replication] = []
-        if not self.measured:
-            self.sim, complete = yield from advance_to(self.sim, self.warmup_s, total_s, progress)
-            if not complete:
-                return found
         for _ in range(count):
+            begin = int(self.sim.clock[0].now) if self.measured else round(self.warmup_s * SECOND)
             self.measured += 1
             end_s = self.warmup_s + duration_s * self.measured / BATCHES
-            self.sim, batch = yield from observe(self.sim, end_s, total_s, progress)
+            plan_looks(self.sim, begin, end_s, looks=1)
+            self.sim, complete = yield from advance_to(self.sim, end_s, total_s, progress)
+            batch = finish(self.sim, complete)
             if batch is not None:
                 found.append(batch._replace(random=self.is_random()))
             if batch is None or not batch.complete:
@@ -246,23 +244,6 @@ class LongRun:
     def is_random(self) -> bool:
         """Whether anything random has happened in the run by now."""
         return bool(self.sim.connections.ack_tick.any() or np.any(self.sim.streams != self.untouched))
-
-
-def observe(
-    sim: State, end_s: float, total_s: float, progress: Progress | None, *, looks: int = 1
-) -> Generator[None, bool | None, tuple[State, Replication | None]]:
-    """Measure from now until `end_s`, and look so often what waits; None if nothing was measured."""
-    forget_statistics(sim)
-    backlogs = [waiting(sim)]
-    complete, halfway = True, None
-    for look, look_s in enumerate(np.linspace(float(sim.clock[0].now) / SECOND, end_s, looks + 1)[1:], 1):
-        sim, complete = yield from advance_to(sim, float(look_s), total_s, progress)
-        if not complete:
-            break
-        backlogs.append(waiting(sim))
-        if 2 * look == looks:
-            halfway = sim.flow_statistics.copy()
-    return sim, finish(sim, complete, backlogs, halfway)
 
 
 def run_until(sim: State, end_s: float) -> State:

@@ -51,7 +51,7 @@ def test_mm1_against_ciw(measured):
 
 @pytest.mark.parametrize("errors", [False, True], ids=["perfect radio", "two-state radio"])
 def test_piconet_against_cpp(measured, errors):
-    assert measured(measurements.piconet_against_cpp, errors=errors)["ratio"] >= 0.7
+    assert measured(measurements.piconet_against_cpp, errors=errors)["ratio"] >= (0.8 if errors else 0.95)
 
 
 def test_link_against_ns3(measured):
@@ -64,7 +64,7 @@ def test_cost_of_options_that_are_off(measured):
 
 def test_compiling(measured):
     seconds = measured(compile_times)
-    assert seconds["empty_cache_s"] < 30
+    assert seconds["empty_cache_s"] < 20
     assert seconds["warm_cache_s"] < 1
 
 
@@ -75,8 +75,10 @@ def test_cost_of_a_device_does_not_grow_with_their_number(benchmark):
     assert max(costs.values()) <= 2 * costs[8]
 
 
-def test_two_threads_against_one(measured):
-    assert measured(measurements.two_threads_against_one)["ratio"] >= 1.9
+# 1.9 of 2 cores and 3.4 of 4; where a machine's cores are not whole ones, as much of what it gives.
+@pytest.mark.parametrize(("threads", "share"), [(2, 1.9 / 2), (4, 3.4 / 4)])
+def test_threads_against_one(measured, threads, share):
+    assert measured(measurements.threads_against_one, threads=threads)["share"] >= share
 
 
 def test_memory_is_flat(measured):

@@ -6,6 +6,7 @@ seconds, which others' programs disturb least, and of several runs the median co
 in turns, so that both sides meet the same disturbances.
 """
 
+import functools
 import importlib
 import statistics
 import subprocess
@@ -18,6 +19,7 @@ from networks import many_piconets, tcp_over_a_link
 from peer_models import ciw_mm1, simpy_polling
 
 import btqueue as bt
+from btqueue.scenario.library import list_models
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.queueing_only.polling_system import PollingSystem, advance_to, new_polling_state
 from btqueue.simulator.queueing_only.random_times import ConstantTime, ExponentialTime
@@ -210,19 +212,38 @@ def cost_by_devices(*, device_seconds=200_000, repeats=3, devices=(8, 80, 800, 8
     }
 
 
-def two_threads_against_one(*, seconds=4800, replications=20, repeats=5):
-    """Return how much faster two threads finish the same replications than one (wall clock)."""
-    scenario = bt.load("venugopal-2006/piconet").with_(
-        run__duration_s=seconds, run__replications=replications
-    )
-    bt.simulate(scenario.with_(run__duration_s=1, run__warmup_s=0, run__replications=1))
-    one, two = in_turns(
-        repeats,
-        lambda: bt.simulate(scenario, threads=1),
-        lambda: bt.simulate(scenario, threads=2),
-        clock=time.perf_counter,
-    )
-    return {"one_thread_s": one, "two_threads_s": two, "ratio": one / two}
+def long_scenarios(least_s=0.2):
+    """Return the shipped scenarios that take at least so long (s) on one thread, by name."""
+    found = {}
+    for name in list_models():
+        scenario = bt.load(name)
+        bt.simulate(scenario, threads=1)
+        if timed(bt.simulate, scenario, threads=1)[0] >= least_s:
+            found[name] = scenario
+    return found
+
+
+def threads_against_one(*, threads, repeats=9):
+    """Return how much faster several threads finish than one, and what the machine can give (wall clock).
+
+    `by_scenario`: medians, of the shipped scenarios that run long enough; `ratio`: the least of them.
+    `bound`: the same for as many processes of the C++ loop, which share nothing, against one of them; below
+    `threads` on a machine whose cores share a physical one, or do other work. `share`: `ratio` over `bound`.
+    """
+    by_scenario, bounds = {}, []
+    for name, scenario in long_scenarios().items():
+        one_process, processes, one, several = in_turns(
+            repeats,
+            functools.partial(other_programs.cpp_piconets_at_once, 1),
+            functools.partial(other_programs.cpp_piconets_at_once, threads),
+            functools.partial(bt.simulate, scenario, threads=1),
+            functools.partial(bt.simulate, scenario, threads=threads),
+            clock=time.perf_counter,
+        )
+        by_scenario[name] = one / several
+        bounds.append(threads * one_process / processes)
+    ratio, bound = min(by_scenario.values()), statistics.median(bounds)
+    return {"ratio": ratio, "bound": bound, "share": ratio / bound, "by_scenario": by_scenario}
 
 
 def memory_growth(*, short=100, long=10_000):

@@ -78,6 +78,16 @@ def cpp_piconet(*, seconds, replications=1, seed=1, load_kbps=160, errors=False)
     return answer_of(program, seconds, replications, seed, load_kbps, int(errors))
 
 
+def cpp_piconets_at_once(count, *, seconds=20_000):
+    """Play the C++ loop in several processes at once, each its own replication."""
+    _, program = compiled_piconet()
+    commands = [[program, str(seconds), "1", str(seed), "160", "0"] for seed in range(1, count + 1)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+    for process in processes:
+        if process.wait():
+            raise subprocess.CalledProcessError(process.returncode, process.args)
+
+
 @functools.cache
 def earlier_sources():
     """Return a folder with the sources of the commit `BEFORE_FULL_STACK`."""

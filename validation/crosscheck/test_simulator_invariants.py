@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_strategy import scenarios
-from whole_network import digest, go_on, play, sane
+from whole_network import digest, go_on, measure_from_now, play, sane
 
 import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator import InvariantViolated
 from btqueue.simulator.construction import state as state_module
-from btqueue.simulator.construction.state import forget_statistics, network_of, new_state
+from btqueue.simulator.construction.state import network_of, new_state
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.records.run import ARRIVAL
 from btqueue.simulator.replications import run_replication, simulate
+from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import measure
 
@@ -277,7 +278,8 @@ from btqueue.simulator.engine import advance
 from whole_network import digest, play
 assert not hasattr(advance, "py_func"), "compiled"
 variants = {name: Scenario().with_(**changes) for name, changes in json.load(sys.stdin).items()}
-print(json.dumps({name: digest(play(scenario, 1.0)) for name, scenario in variants.items()}))
+digests = {name: digest(play(scenario, 1, measured_from_s=0.3)) for name, scenario in variants.items()}
+print(json.dumps(digests))
 """
 
 
@@ -292,14 +294,19 @@ def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit():
         check=True,
     )
     plain = json.loads(answer.stdout)
-    compiled = {name: digest(play(Scenario().with_(**changes), 1.0)) for name, changes in VARIANTS.items()}
+    compiled = {
+        name: digest(play(Scenario().with_(**changes), 1, measured_from_s=0.3))
+        for name, changes in VARIANTS.items()
+    }
     assert [name for name in VARIANTS if plain[name] != compiled[name]] == []
 
 
 @variants
 def test_stopping_on_the_way_changes_nothing(changes):
     scenario = Scenario().with_(**changes)
-    assert digest(play(scenario, 8)) == digest(play(scenario, 8, pieces=300))
+    whole = play(scenario, 8, measured_from_s=2)
+    assert whole.clock[0].look == LOOKS + 1
+    assert digest(whole) == digest(play(scenario, 8, pieces=300, measured_from_s=2))
 
 
 def test_pools_that_grow_on_the_way_change_nothing(monkeypatch):
@@ -419,7 +426,7 @@ def test_conservation_holds_at_any_time(changes):
         sim = go_on(sim, millisecond * 1_000_000)
         sane(sim)
         if millisecond % 5 == 0:
-            forget_statistics(sim)
+            sim = measure_from_now(sim)
             sane(sim)
 
 
@@ -439,7 +446,7 @@ def keeps_its_counts(scenario, until_s):
     sim = play(scenario, until_s)
     sane(sim)
     assert sim.clock[0].events < MOST_EVENTS_A_SECOND * (1 + until_s)
-    forget_statistics(sim)
+    sim = measure_from_now(sim)
     sane(sim)
     sane(go_on(sim, round((until_s + 1) * SECOND)))
 

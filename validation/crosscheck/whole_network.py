@@ -5,24 +5,28 @@ import itertools
 
 import numpy as np
 
-from btqueue.simulator.bluetooth.polling import visits_until_now
+from btqueue.simulator.bluetooth.sleep import visits_until_now
 from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import REACHED, advance
-from btqueue.simulator.records.connections import TCP
+from btqueue.simulator.records.connections import NO_TRANSPORT, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
 from btqueue.simulator.records.nodes import OUTSIDE
 from btqueue.simulator.records.packets import DATA, DATAGRAM
+from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
+from btqueue.simulator.statistics.census import take_census
 from btqueue.simulator.statistics.invariants import check_invariants
 
 LONGEST = 5
 """Slots of the longest packet."""
 
 
-def play(scenario, until_s, *, pieces=1, replication=0):
-    """Advance to a time in this many pieces of random length; return the state."""
+def play(scenario, until_s, *, pieces=1, replication=0, measured_from_s=None):
+    """Advance to a time in this many pieces of random length, measure from another on; return the state."""
     ends = np.sort(np.random.default_rng(1).integers(0, round(until_s * SECOND), pieces - 1))
     with np.errstate(over="ignore"):
         sim = new_state(scenario, replication)
+        if measured_from_s is not None:
+            plan_looks(sim, round(measured_from_s * SECOND), until_s, LOOKS)
         for end in [*ends, round(until_s * SECOND)]:
             sim = go_on(sim, end)
     return sim
@@ -32,6 +36,20 @@ def go_on(sim, until):
     """Advance to a time (ns); return the state."""
     while advance(sim, int(until)) != REACHED:
         sim = grow(sim)
+    return sim
+
+
+def measure_from_now(sim):
+    """Let a measurement begin now, and check what has been seen to wait of flows without a transport."""
+    now = int(sim.clock[0].now)
+    plan_looks(sim, now, now / SECOND + 1, looks=1)
+    sim = go_on(sim, now)
+    assert sim.clock[0].look == 1
+    inside = (take_census(sim).segments > 0) & (sim.segments.kind == DATAGRAM)
+    datagrams = np.bincount(sim.segments.flow[inside], minlength=len(sim.connections))
+    for flow, conn in enumerate(sim.connections):
+        if conn.protocol == NO_TRANSPORT:
+            assert sim.seen[0, flow] == conn.written - conn.snd_max + datagrams[flow]
     return sim
 
 

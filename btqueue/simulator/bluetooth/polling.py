@@ -5,18 +5,15 @@ answers it. Which peripheral is next and when a visit ends is said in `disciplin
 in `bridges.py`. A packet stays in its queue until its transmission ends.
 """
 
-import numpy as np
-
 from btqueue.simulator.bluetooth import adaptation, arq, bridges, collisions, voice
 from btqueue.simulator.bluetooth.baseband_queue import take_from_port
 from btqueue.simulator.bluetooth.disciplines import begin_visit, next_station, visit_is_over
 from btqueue.simulator.bluetooth.radio import is_hit, reception_fails
-from btqueue.simulator.bluetooth.sleep import fall_asleep, settle_all
+from btqueue.simulator.bluetooth.sleep import fall_asleep
 from btqueue.simulator.hosts.forwarding import arrive
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.packet_queue import serve
 from btqueue.simulator.machinery.timers import schedule
-from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SLOT
 from btqueue.simulator.records.piconets import (
     BEFORE_VISIT,
@@ -289,9 +286,3 @@ def room_on_air(sim, index, place, now):
     central = sim.piconets[index]
     room = min(voice.room(central, now), bridges.room(sim, place, now))
     return room - SLOT if central.phase == DOWNLINK_HALF else room
-
-
-def visits_until_now(sim: State) -> np.ndarray:
-    """Return the visits of each piconet since the statistics began, idle ones of sleepers included."""
-    settle_all(sim, sim.clock[0].now)
-    return sim.piconets.visits.copy()

@@ -38,12 +38,18 @@ def settle(sim, index, now):
     central.idle_since = start
 
 
-@entry_point
+@outlined
 def settle_all(sim, now):
     """Count the idle visits of all sleeping piconets that are over by now."""
     for index in range(len(sim.piconets)):
         if sim.piconets[index].asleep:
             settle(sim, index, now)
+
+
+@entry_point
+def visits_until_now(sim):
+    """Bring the counts of visits up to now: the idle ones of sleepers are in them."""
+    settle_all(sim, sim.clock[0].now)
 
 
 @outlined

@@ -9,7 +9,6 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Topology, topology
-from btqueue.simulator.bluetooth.polling import visits_until_now
 from btqueue.simulator.construction.flows import add_flow_timers, build_flows, tables
 from btqueue.simulator.construction.network import build_network
 from btqueue.simulator.construction.numbering import Streams, Timers, heaps
@@ -18,12 +17,12 @@ from btqueue.simulator.engine import start
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
-from btqueue.simulator.records.conventions import NOTHING
-from btqueue.simulator.records.nodes import queue_statistics_dtype
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.nodes import QUEUE_KINDS, queue_statistics_dtype
 from btqueue.simulator.records.packed_state import pack, unpack
 from btqueue.simulator.records.packets import message_dtype, packet_dtype, segment_dtype
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype
-from btqueue.simulator.statistics.census import take_census
+from btqueue.simulator.statistics.backlog import LOOKS
 from btqueue.simulator.statistics.histograms import BINS
 
 POOLS = ("packet", "segment", "message")
@@ -181,6 +180,9 @@ def build(scenario: Scenario) -> State:
         flow_statistics=_array(flow_statistics_dtype, count),
         rtt_histogram=np.zeros((count, BINS), np.int64),
         delay_histogram=np.zeros((count, BINS), np.int64),
+        looks=np.full(LOOKS + 2, NEVER),
+        seen=np.zeros((LOOKS + 1, count + len(QUEUE_KINDS)), np.int64),
+        halfway=_array(flow_statistics_dtype, count),
         log=_array(log_dtype, 1),
     )
 
@@ -227,24 +229,6 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
         clock[f"free_{name}"] = len(pool)
         pools[name + "s"] = larger
     return sim._replace(**pools)
-
-
-def forget_statistics(sim: State) -> None:
-    """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
-    clock = sim.clock[0]
-    visits_until_now(sim)
-    clock.statistics_since = clock.now
-    clock.events = 0
-    sim.flow_statistics[:] = np.zeros((), flow_statistics_dtype)
-    sim.flow_statistics.inside_at_start = take_census(sim).packets
-    sim.queue_statistics[:] = np.zeros((), queue_statistics_dtype)
-    sim.queue_statistics.inside_at_start = sim.queues.length
-    sim.queue_statistics.changed_at = clock.now
-    sim.piconets.visits = 0
-    sim.links.visits = sim.links.data_slots = 0
-    sim.bridges.switches = 0
-    sim.rtt_histogram[:] = 0
-    sim.delay_histogram[:] = 0
 
 
 def _array(dtype: np.dtype, length: int) -> np.recarray:

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.simulator.construction.state import forget_statistics, grow, new_state
+from btqueue.simulator.construction.state import grow, new_state
 from btqueue.simulator.engine import NEEDS_SPACE, REACHED
 from btqueue.simulator.machinery.threads import Progress, Stopped
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.records.packed_state import Packed, pack, unpack
-from btqueue.simulator.statistics.backlog import LOOKS, waiting
+from btqueue.simulator.statistics.backlog import LOOKS, plan_looks
 from btqueue.simulator.statistics.results import Replication, finish, uses_batch_means
 
 CHUNK_S = 20.0
@@ -48,26 +48,13 @@ def run_replications(
     """
     target = open_gpu()
     with np.errstate(over="ignore"):
-        on_gpu = StatesOnGpu(target, [new_state(scenario, number) for number in numbers])
         total_s = warmup_s + scenario.run.duration_s
-        if not run_until(on_gpu, warmup_s, total_s, progress):
-            raise Stopped([None] * len(numbers))
-        on_gpu.forget_statistics()
-        backlogs = [[waiting(sim)] for sim in on_gpu.fetch_all()]
-        complete, states, halfway = True, [], [None] * len(numbers)
-        for look, look_s in enumerate(np.linspace(warmup_s, total_s, LOOKS + 1)[1:], 1):
-            complete = run_until(on_gpu, float(look_s), total_s, progress)
-            states = on_gpu.fetch_all()
-            if not complete:
-                break
-            for seen, sim in zip(backlogs, states, strict=True):
-                seen.append(waiting(sim))
-            if 2 * look == LOOKS:
-                halfway = [sim.flow_statistics.copy() for sim in states]
-        measured = [
-            finish(sim, complete, seen, before)
-            for sim, seen, before in zip(states, backlogs, halfway, strict=True)
-        ]
+        begun = [new_state(scenario, number) for number in numbers]
+        for sim in begun:
+            plan_looks(sim, round(warmup_s * SECOND), total_s, LOOKS)
+        on_gpu = StatesOnGpu(target, begun)
+        complete = run_until(on_gpu, total_s, progress)
+        measured = [finish(sim, complete) for sim in on_gpu.fetch_all()]
     if not complete:
         raise Stopped(measured)
     return [one for one in measured if one is not None]
@@ -106,7 +93,7 @@ def require_replications(scenario: Scenario) -> None:
         )
 
 
-def run_until(on_gpu: "StatesOnGpu", end_s: float, total_s: float, progress: Progress | None) -> bool:
+def run_until(on_gpu: "StatesOnGpu", end_s: float, progress: Progress | None) -> bool:
     """Advance all replications to `end_s`, chunk by chunk; return False if Ctrl-C stopped them before."""
     for until_s in chunks(on_gpu.now / SECOND, end_s, CHUNK_S):
         before = on_gpu.now
@@ -117,7 +104,7 @@ def run_until(on_gpu: "StatesOnGpu", end_s: float, total_s: float, progress: Pro
             on_gpu.advance(until)  # nothing can be measured in the middle of an event
             return False
         if progress is not None:
-            progress(len(on_gpu.tables) * (until - before) / SECOND / total_s)
+            progress(len(on_gpu.tables) * (until - before) / SECOND / end_s)
     return True
 
 
@@ -156,9 +143,3 @@ class StatesOnGpu:
             for index in map(int, np.flatnonzero(reasons == NEEDS_SPACE)):
                 self.replace(index, grow(self.fetch(index)))
         self.now = until
-
-    def forget_statistics(self) -> None:
-        """Start measuring now, in all replications."""
-        for index, sim in enumerate(self.fetch_all()):
-            forget_statistics(sim)
-            self.replace(index, sim)

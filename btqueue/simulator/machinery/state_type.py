@@ -281,18 +281,45 @@ def _lower_getitem_of_row(context, builder, sig, args):
 
 @infer_global(operator.setitem)
 class SetEntryOfArray(AbstractTemplate):
-    """The type of `sim.heap[i] = timer`."""
+    """The type of `sim.heap[i] = timer`, and of `sim.a[:] = 0` and `sim.a[:] = sim.b`, of one shape."""
 
     def generic(self, args, kws):
         """Return the signature."""
-        array = args[0]
-        if isinstance(array, ArrayOfState) and array.dimensions == 1:
-            return signature(types.none, array, types.intp, array.entry)
-        return None
+        array, index, value = args
+        if not isinstance(array, ArrayOfState):
+            return None
+        if isinstance(index, types.SliceType):
+            same = isinstance(value, ArrayOfState) and value.array == array.array
+            nothing = isinstance(value, types.IntegerLiteral) and value.literal_value == 0
+            return signature(types.none, array, index, value) if same or nothing else None
+        return signature(types.none, array, types.intp, array.entry) if array.dimensions == 1 else None
 
 
 @lower_builtin(operator.setitem, ArrayOfState, types.intp, types.Any)
 def _lower_setitem(context, builder, sig, args):
     address = _address(context, builder, sig.args[0], args[0], args[1])
     context.pack_value(builder, sig.args[0].entry, args[2], address)
+    return context.get_dummy_value()
+
+
+def _begin_and_size(context, builder, array_type: ArrayOfState, table):
+    """Return a pointer to the first byte of an array, and its number of bytes; indices have to be `[:]`."""
+    size = ir.Constant(WORD, array_type.size)
+    for axis in range(array_type.dimensions):
+        size = builder.mul(size, _word(builder, array_type, table, 1 + axis))
+    return builder.inttoptr(_word(builder, array_type, table, 0), ir.IntType(8).as_pointer()), size
+
+
+@lower_builtin(operator.setitem, ArrayOfState, types.SliceType, types.IntegerLiteral)
+def _lower_clear(context, builder, sig, args):
+    begin, size = _begin_and_size(context, builder, sig.args[0], args[0])
+    cgutils.memset(builder, begin, size, 0)
+    return context.get_dummy_value()
+
+
+@lower_builtin(operator.setitem, ArrayOfState, types.SliceType, ArrayOfState)
+def _lower_copy(context, builder, sig, args):
+    begin, size = _begin_and_size(context, builder, sig.args[0], args[0])
+    source, _ = _begin_and_size(context, builder, sig.args[2], args[2])
+    cgutils.raw_memcpy(builder, begin, source, size, 1)
     return context.get_dummy_value()

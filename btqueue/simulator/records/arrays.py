@@ -40,7 +40,9 @@ class Arrays(NamedTuple):
     connects to the rest. `error_rates` [level, type]: packet error rates, the last column for POLL and NULL.
     `type_for_level`, `type_for_quality`: the packet type that adaptation chooses. `out_of_order`,
     `scoreboard`, `sent_at`, `starts` [flow, segment number modulo their length]: what receiver and sender
-    remember of segments. Histograms are [flow, bin].
+    remember of segments. Histograms are [flow, bin]. `looks`: when a measurement begins and what waits is
+    looked at (ns), NEVER behind the last; `seen` [look, flow or kind of queue]: what waited; `halfway`: the
+    statistics of the flows in the middle.
     """
 
     clock: np.recarray
@@ -83,6 +85,9 @@ class Arrays(NamedTuple):
     flow_statistics: np.recarray
     rtt_histogram: np.ndarray
     delay_histogram: np.ndarray
+    looks: np.ndarray
+    seen: np.ndarray
+    halfway: np.recarray
     log: np.recarray
 
 
@@ -127,6 +132,9 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "flow_statistics": (flow_statistics_dtype, 1),
     "rtt_histogram": (np.dtype(np.int64), 2),
     "delay_histogram": (np.dtype(np.int64), 2),
+    "looks": (np.dtype(np.int64), 1),
+    "seen": (np.dtype(np.int64), 2),
+    "halfway": (flow_statistics_dtype, 1),
     "log": (log_dtype, 1),
 }
 """Type of the entries and number of dimensions of each array of a `State`."""

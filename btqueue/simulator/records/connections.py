@@ -301,8 +301,10 @@ flow_statistics_dtype = record_type(
         ("given_up", np.int64),
         ("lost_outside", np.int64),
         ("inside_at_start", np.int64),
+        ("finished_before", np.int64),
     ]
 )
 """Packets are those of the flow's data and of its acknowledgements, counted anew on each hop where segments
 are relayed whole. `refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
-outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link."""
+outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link. `finished_before`: segments that
+had finished when the statistics began."""

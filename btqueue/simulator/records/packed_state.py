@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.records.arrays import FIELDS, State
+from btqueue.simulator.records.arrays import FIELDS, WORDS, State
 
 ALIGNMENT = 16
 """Every array begins at a multiple of this many bytes, more than any of its fields needs."""
@@ -45,4 +45,8 @@ def unpack(packed: Packed) -> State:
         np.ndarray.__new__(kind, shape, dtype, packed.block, offset)
         for (kind, dtype), offset, shape in zip(ENTRIES, packed.offsets, packed.shapes, strict=True)
     )
-    return State(*arrays)
+    sim = State(*arrays)
+    begin = packed.block.ctypes.data
+    table = [(begin + at, *shape, 0)[:WORDS] for at, shape in zip(packed.offsets, packed.shapes, strict=True)]
+    sim.addresses = np.array(table, np.int64).ravel()
+    return sim

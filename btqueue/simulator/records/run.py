@@ -46,6 +46,7 @@ clock_dtype = record_type(
         ("sending", np.int64),
         ("acknowledging", np.int64),
         ("island", np.int64),
+        ("look", np.int64),
         ("first", np.int64),
         ("second", np.int64),
         ("others_due", np.int64),
@@ -56,9 +57,9 @@ clock_dtype = record_type(
 )
 """`arrived`: segment that has just come whole to its last node; `entering`: segment that has to enter the
 next port of its route; `sending`: flow whose sender may have something to send; `acknowledging`: flow whose
-receiver may have an acknowledgement to send. One event leaves at most one of each. `island`: the one that is
-being played; if it has few timers, `first` and `second` are the two that fired last, and none of the others
-is due before `others_due`."""
+receiver may have an acknowledgement to send. One event leaves at most one of each. `look`: how many of
+`State.looks` are over; `island`: the one that is being played; if it has few timers, `first` and `second` are
+the two that fired last, and none of the others is due before `others_due`."""
 
 settings_dtype = record_type(
     [

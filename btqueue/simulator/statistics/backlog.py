@@ -12,14 +12,12 @@ import math
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import entry_point
+from btqueue.simulator.machinery.compilation import outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
-from btqueue.simulator.records.conventions import NOTHING, UNLIMITED
-from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.records.packets import DATAGRAM
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED
 from btqueue.simulator.statistics.batch_means import student_quantile
-from btqueue.simulator.statistics.census import take_census
+from btqueue.simulator.statistics.census import forget_statistics
 from btqueue.simulator.tcp.stream import position
 
 LOOKS = 16
@@ -32,39 +30,56 @@ LEAST_GROWTH = 10.0
 """Segments, or packets, below which a mean growth in the later half of a run is none: too few to tell."""
 
 
-def waiting(sim: State) -> np.ndarray:
-    """Return what waits now, without bound: shape (flows + kinds,), in segments and in packets.
+def plan_looks(sim: State, begin: int, end_s: float, looks: int) -> None:
+    """Let a measurement begin at time `begin` (ns), with so many looks until `end_s`, at equal steps.
+
+    `advance` takes them, the first one when it begins, which may be now.
+    """
+    sim.clock[0].look = 0
+    sim.looks[:] = NEVER
+    sim.looks[0] = begin
+    sim.looks[1 : looks + 1] = [
+        round(time * SECOND) for time in np.linspace(begin / SECOND, end_s, looks + 1)[1:]
+    ]
+
+
+@outlined
+def take_looks(sim):
+    """Take the looks that are due now: begin to measure, count what waits, remember the middle."""
+    clock = sim.clock[0]
+    while sim.looks[clock.look] == clock.now:
+        if clock.look == 0:
+            forget_statistics(sim)
+        elif 2 * clock.look == LOOKS:
+            sim.halfway[:] = sim.flow_statistics
+        count_waiting(sim, sim.seen[clock.look])
+        clock.look += 1
+
+
+@outlined
+def count_waiting(sim, found):
+    """Write what waits now, without bound, to `found`, shape (flows + kinds,), in segments and in packets.
 
     For each flow the segments in its send buffer that have never been sent and, without a transport protocol
     that waits for answers, those inside the network; 0 for a source that waits for what it sent. For each
     kind of queue the packets in those that have no limit.
     """
-    found = np.zeros(len(sim.connections) + len(QUEUE_KINDS), np.int64)
-    if not count_waiting(sim, found):
-        inside = (take_census(sim).segments > 0) & (sim.segments.kind == DATAGRAM)
-        found += np.bincount(sim.segments.flow[inside], minlength=len(found))
-    return found
-
-
-@entry_point
-def count_waiting(sim, found):
-    """Add the unsent full segments of each flow, and the packets in queues without a limit, to `found`.
-
-    Returns whether every flow has a transport protocol, so that this is all.
-    """
     flows = len(sim.connections)
-    complete = True
     for flow in range(flows):
         conn = sim.connections[flow]
-        complete = complete and conn.protocol != NO_TRANSPORT
+        found[flow] = 0
         if conn.application != GREEDY and conn.session == NOTHING:
             unsent = conn.written - position(conn, sim.starts[flow], conn.snd_max)
-            found[flow] += (unsent + conn.unit - 1) // conn.unit
+            found[flow] = (unsent + conn.unit - 1) // conn.unit
+        if conn.protocol == NO_TRANSPORT:
+            statistics = sim.flow_statistics[flow]
+            found[flow] += conn.snd_max - statistics.finished_before - statistics.segments_finished
+    for kind in range(flows, len(found)):
+        found[kind] = 0
     for index in range(len(sim.queues)):
         queue = sim.queues[index]
         if queue.limit >= UNLIMITED:
             found[flows + queue.kind] += queue.length
-    return complete
 
 
 def is_growing(backlogs: np.ndarray) -> np.ndarray:

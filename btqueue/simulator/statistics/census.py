@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.machinery.compilation import entry_point
+from btqueue.simulator.bluetooth.sleep import settle_all
+from btqueue.simulator.machinery.compilation import entry_point, outlined
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING
 
@@ -67,3 +68,37 @@ def walk(sim, packets, sojourn, segments, messages):
         while message != NOTHING:
             messages[flow] += 1
             message = sim.messages[message].next
+
+
+@outlined
+def forget_statistics(sim):
+    """Start measuring now (end of the warm-up): clear every count, keep all that is inside the network."""
+    clock = sim.clock[0]
+    settle_all(sim, clock.now)
+    clock.statistics_since = clock.now
+    clock.pause_at -= clock.events
+    clock.events = 0
+    sim.halfway[:] = sim.flow_statistics
+    sim.flow_statistics[:] = 0
+    for flow in range(len(sim.connections)):
+        before = sim.halfway[flow]
+        sim.flow_statistics[flow].finished_before = before.finished_before + before.segments_finished
+    sim.queue_statistics[:] = 0
+    for index in range(len(sim.queues)):
+        queue = sim.queues[index]
+        sim.queue_statistics[index].inside_at_start = queue.length
+        sim.queue_statistics[index].changed_at = clock.now
+        packet = queue.head
+        for _ in range(queue.length):
+            if not sim.packets[packet].ghost:
+                sim.flow_statistics[sim.segments[sim.packets[packet].segment].flow].inside_at_start += 1
+            packet = sim.packets[packet].next
+    for index in range(len(sim.piconets)):
+        sim.piconets[index].visits = 0
+    for index in range(len(sim.links)):
+        sim.links[index].visits = 0
+        sim.links[index].data_slots = 0
+    for index in range(len(sim.bridges)):
+        sim.bridges[index].switches = 0
+    sim.rtt_histogram[:] = 0
+    sim.delay_histogram[:] = 0

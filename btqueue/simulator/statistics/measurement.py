@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.simulator.bluetooth.polling import visits_until_now
+from btqueue.simulator.bluetooth.sleep import visits_until_now
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
@@ -49,7 +49,7 @@ class Counts(NamedTuple):
 def take_counts(sim: State) -> Counts:
     """Copy what a replication has counted since its statistics began."""
     clock, count = sim.clock[0], sim.queue_statistics
-    visits = visits_until_now(sim)  # brings the links' counts up to now, too
+    visits_until_now(sim)
     shares = np.array(PERCENTILES) / 100
     area = count.area + sim.queues.length * (clock.now - count.changed_at)
     return Counts(
@@ -59,7 +59,7 @@ def take_counts(sim: State) -> Counts:
         delay=quantiles(sim.delay_histogram, shares),
         lengths=area / (clock.now - clock.statistics_since),
         served=count.served.copy(),
-        visits=visits,
+        visits=sim.piconets.visits.copy(),
         link_visits=sim.links.visits.copy(),
         data_slots=sim.links.data_slots.copy(),
     )

@@ -13,7 +13,7 @@ from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.state import network_of
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.nodes import QUEUE_KINDS
-from btqueue.simulator.statistics.backlog import is_growing
+from btqueue.simulator.statistics.backlog import LOOKS, is_growing
 from btqueue.simulator.statistics.doubts import doubts, look_at_batches
 from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
@@ -30,9 +30,9 @@ from btqueue.simulator.statistics.measurement import (
 class Replication(NamedTuple):
     """What one replication (or batch) counted, and whether it came to its end.
 
-    `backlogs`: what waited at its beginning and at its looks (`statistics.backlog.waiting`), shape
-    (looks + 1, backlogs); `halfway`: the statistics of the flows in the middle of a replication; `random`:
-    whether anything random can have happened in it.
+    `backlogs`: what waited at its beginning and at its looks, shape (looks + 1, backlogs); `halfway`: the
+    statistics of the flows in the middle of a replication; `random`: whether anything random can have
+    happened in it.
     """
 
     counts: Counts
@@ -49,32 +49,20 @@ def uses_batch_means(scenario: Scenario) -> bool:
     return run.intervals == "batch-means" or (run.intervals == "auto" and run.replications == 1)
 
 
-def finish(
-    sim: State, complete: bool, backlogs: list[np.ndarray], halfway: np.ndarray | None = None
-) -> Replication | None:
+def finish(sim: State, complete: bool) -> Replication | None:
     """Check a state and return what was counted there; None if that is nothing.
 
     In the middle of a chunk the parts of a network, which are played one after the other, have come to
     different times, and nothing can be measured.
-
-    Args:
-        sim: the state.
-        complete: whether the run has come to its end.
-        backlogs: what waited at the beginning and at the looks.
-        halfway: the statistics of the flows in the middle of the run.
     """
     clock = sim.clock[0]
-    if not complete and len(sim.islands) > 1 and is_paused(sim):
+    if clock.look == 0 or (clock.pause_at > 0 and len(sim.islands) > 1):
         return None
     check_invariants(sim)
     if clock.now == clock.statistics_since:
         return None
-    return Replication(take_counts(sim), int(clock.events), complete, np.array(backlogs), halfway)
-
-
-def is_paused(sim: State) -> bool:
-    """Whether `advance` has stopped on the way, because there were many events."""
-    return bool(sim.clock[0].events >= sim.clock[0].pause_at)
+    halfway = sim.halfway.copy() if clock.look > LOOKS // 2 else None
+    return Replication(take_counts(sim), int(clock.events), complete, sim.seen[: clock.look].copy(), halfway)
 
 
 def label(measured: list[Replication], scenario: Scenario, warmup_s: float, wanted: int) -> Results:
