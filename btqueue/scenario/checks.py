@@ -211,10 +211,9 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         why = "CentaurusComm carries the messages of sessions"
         allowed = 'with traffic.source = "request-reply"'
         yield conflict(named("transport.protocol"), protocol, why, allowed=allowed)
-    if s.transport.handshake and (protocol != "tcp" or t.source != "request-reply"):
-        why = "the handshake opens the TCP connections of sessions"
-        allowed = 'with traffic.source = "request-reply"'
-        yield conflict(named("transport.handshake"), True, why, allowed=allowed)
+    if s.transport.handshake and protocol != "tcp" and "handshake" in s.transport.model_fields_set:
+        why = "the handshake opens connections of TCP"
+        yield conflict(named("transport.handshake"), True, why, allowed='with transport.protocol = "tcp"')
     if t.source == "ibp":
         yield from _ibp(s, named)
     for key, value in (

@@ -25,7 +25,7 @@ NS3: Mapping[str, object] = MappingProxyType(
         "variant": "newreno", "sack": True, "nagle": False, "rate_reduction": True, "limited_transmit": True,
         "delayed_ack": True, "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
         "initial_rto_s": 1.0, "max_rto_s": 60.0, "clock_granularity_s": 0.001,
-        "receive_window_segments": 90, "ack_ends_backoff": True, "impatient_timer": True,
+        "receive_window_segments": 90, "handshake": True, "ack_ends_backoff": True, "impatient_timer": True,
         "recovery_exit_grows": True, "timeout_exit_holds": True, "inflate_by_one": True,
         "ssthresh_rule": "pipe", "retransmit_only_lost": True,
     }
@@ -33,7 +33,7 @@ NS3: Mapping[str, object] = MappingProxyType(
 """NewReno of ns-3.44 with the settings that it has without being told: receive buffers of 128 KiB."""
 LINUX: Mapping[str, object] = MappingProxyType(
     {
-        "variant": "cubic", "sack": True, "rate_reduction": True, "limited_transmit": True,
+        "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "limited_transmit": True,
         "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
         "retransmit_only_lost": True, "forward_ack": True,
         "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
@@ -161,7 +161,9 @@ class Transport(Table):
         default=3, ge=1, le=4, description="SACK: most blocks that an acknowledgement reports"
     )
     handshake: bool = Field(
-        default=False, description="a connection opens with SYN and SYN-ACK; false: it is open from the start"
+        default=False,
+        description="a connection opens with SYN and SYN-ACK when its source first writes, and their round "
+        "trip is the first that is measured; false: it is open from the start",
     )
     connection_per_session: bool = Field(
         default=False, description="every request-reply session opens a connection of its own"

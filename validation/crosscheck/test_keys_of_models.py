@@ -33,9 +33,11 @@ NO_TIMEOUT = "no timer expires twice in a row"
 TIMERS = dict.fromkeys(
     (f"transport.{key}" for key in ("initial_rto_s", "max_rto_s", "rto_backoff")), NO_TIMEOUT
 )
+OPENS_ONCE = {"transport.handshake": "a connection that stays opens once"}
 
 CANNOT_MATTER: dict[str, dict[str, str]] = {
-    "ring": {
+    "ring": OPENS_ONCE
+    | {
         "link.segmentation": EQUAL,
         "transport.max_rto_s": NO_TIMEOUT,
         "transport.hold_ssthresh": NO_TIMEOUT,
@@ -49,7 +51,8 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.initial_ssthresh_segments": START,
         "transport.initial_rto_s": START,
     },
-    "scatternet": {
+    "scatternet": OPENS_ONCE
+    | {
         "link.segmentation": EQUAL,
         "flow_control.central_buffer_packets": "the windows of both flows leave room at the centrals",
         "transport.max_rto_s": NO_TIMEOUT,
@@ -65,7 +68,8 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
     },
-    "bulk": {
+    "bulk": OPENS_ONCE
+    | {
         "transport.windows": WHOLE,
         "network.outside_links[].half_duplex": "the WLAN carries next to nothing back",
         "network.outside_links[].loss_block_bytes": "no losses to have a unit",
@@ -80,6 +84,7 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.window_limited_growth": "a greedy sender uses all of its window",
     },
     "sessions in a piconet": TIMERS
+    | OPENS_ONCE
     | {
         "network.flows[].receive_window_segments": "a message is smaller than any window",
         "network.flows[].start_s": START,
@@ -90,7 +95,6 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.initial_ssthresh_segments": START,
         "transport.min_rto_s": NO_TIMEOUT,
         "transport.sack_blocks": "nothing is lost",
-        "transport.handshake": "a connection that stays opens once",
         "transport.timestamps": "nothing is sent twice",
         "transport.centaurus_header_bytes": EQUAL,
         "transport.centaurus_control_bytes": EQUAL,

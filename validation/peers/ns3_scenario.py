@@ -15,6 +15,7 @@ NETWORK = {
 }
 NS3 = {
     "windows": "segments",
+    "handshake": True,
     "initial_window_segments": 2,
     "initial_ssthresh_segments": 1_000_000,
     "initial_rto_s": 1.0,

@@ -36,11 +36,11 @@ EXPLAINED = {
         " has 318 kbit/s (standard error 3), 2 % more than here."
     ),
     ("Vegas", 700000, 5, 25, 0.05, 0, 1): (
-        "3.2 % instead of 3 %. In ns-3 the acknowledgement that ends slow start after a timeout does not open"
-        " the window; with that rule here the row agrees."
+        "Not explained: 3.2 % instead of 3 %, also where the acknowledgement that ends slow start after"
+        " a timeout does not open the window, as in ns-3 (`transport.timeout_exit_holds`)."
     ),
 }
-"""Rows that disagree, and why."""
+"""Rows that disagree, and why, as far as that is known."""
 
 
 def name_of(row: dict) -> tuple:

@@ -62,9 +62,6 @@ def new_state(plain, protocol, request, reply, goodbye):
     connections.retransmission_timer = 1, 2
     connections.initial_window, connections.initial_ssthresh = 2, 64
     connections.initial_rto, connections.max_rto, connections.min_rto = 100 * DELAY, 800 * DELAY, DELAY
-    connections.open = True
-    for flow in (REQUESTER, RESPONDER):
-        plain.fresh_connection.set_initial_values(connections[flow])
     session = sim.sessions[0]
     session.requester, session.responder, session.timer = REQUESTER, RESPONDER, 0
     session.request_segments, session.reply_segments, session.goodbye_segments = request, reply, goodbye
@@ -82,8 +79,11 @@ class Network:
         self.sim.connections.start_at = start_at
         self.session = self.sim.sessions[0]
         for name, value in options.items():
-            assert name in self.session.dtype.names
-            setattr(self.session, name, value)
+            owner = self.session if name in self.session.dtype.names else self.sim.connections
+            assert name in owner.dtype.names
+            setattr(owner, name, value)
+        for flow in (REQUESTER, RESPONDER):
+            plain.fresh_connection.set_initial_values(self.sim.connections[flow])
         self.tcp = protocol == plain.records.TCP
         self.lose = lambda segment: False
         self.travelling = []
@@ -104,11 +104,21 @@ class Network:
             if arrival <= timer_due:
                 self.receive(heapq.heappop(self.travelling))
             else:
-                assert timer == 0, "only the session's timer runs"
-                self.plain.timers.cancel(self.sim, 0)
-                self.plain.sessions.on_timer(self.sim, 0, self.now)
+                self.on_timer(timer)
             self.send()
         return self
+
+    def on_timer(self, timer):
+        """The session's timer, or the one of a SYN: no other runs, for a handshake alone may wait."""
+        self.plain.timers.cancel(self.sim, timer)
+        if timer == 0:
+            self.plain.sessions.on_timer(self.sim, 0, self.now)
+            return
+        conn = self.sim.connections[timer - 1]
+        if conn.rto_deadline <= self.now:
+            assert not conn.open
+            self.plain.connection_setup.on_syn_timeout(self.sim, timer - 1, self.now)
+        self.plain.timers.schedule(self.sim, timer, conn.rto_deadline)
 
     def send(self):
         """Let the flow that may send now send all that it has."""
@@ -128,6 +138,8 @@ class Network:
         """In place of TCP: a handshake segment, or one segment for all that is written and not yet sent."""
         index = self.plain.connection_setup.next_output(sim, flow, now)
         conn = sim.connections[flow]
+        if conn.rto_deadline < sim.timers[conn.retransmission_timer].due:
+            self.plain.timers.schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         if index == NOTHING and conn.open and conn.snd_nxt < conn.written:
             conn.snd_nxt = conn.written
             index = self.plain.l2cap.new_segment(
@@ -145,6 +157,9 @@ class Network:
         elif segment.kind in (records.SYN, records.SYN_ACK):
             self.plain.connection_setup.on_segment(sim, flow, segment, self.now)
         else:
-            sim.connections[flow].rcv_nxt = segment.number + 1
+            conn = sim.connections[flow]
+            conn.rcv_nxt = segment.number + 1
+            if not sim.connections[conn.reverse].open:
+                self.plain.connection_setup.on_first_data(sim, conn.reverse)
             self.plain.application.on_delivered(sim, flow, self.now)
             self.plain.sessions.on_message_delivered(sim, flow, self.now)

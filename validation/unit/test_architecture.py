@@ -18,23 +18,26 @@ PACKAGE = ROOT / "btqueue"
 GROUND = {"baseband", "caches", "channel", "files", "queueing", "search_path", "transport", "scenario"}
 MAY_IMPORT = {
     "files": set(),
+    "text_table": set(),
+    "progress_bars": set(),
     "baseband": set(),
     "caches": set(),
     "search_path": set(),
     "channel": {"baseband"},
     "queueing": set(),
     "transport": {"caches"},
-    "scenario": {"baseband", "files"},
+    "scenario": {"baseband", "files", "text_table"},
     "network": GROUND,
     "simulator": {"baseband", "caches", "channel", "scenario"},
     "emulation": {"scenario", "simulator"},
     "engines": {"network", "scenario", "simulator"},
-    "study": GROUND | {"engines", "network", "simulator"},
+    "study": GROUND | {"engines", "network", "simulator", "text_table"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
     "reproduction": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots"},
     "cli": GROUND
-    | {"emulation", "engines", "network", "simulator", "study", "plotting", "plots", "reproduction"},
+    | {"emulation", "engines", "network", "simulator", "study", "plotting", "plots", "reproduction"}
+    | {"progress_bars"},
     "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""

@@ -91,7 +91,7 @@ def test_defaults_follow_the_flows_own_keys():
         ({"max_rto_s": 0.5}, "network.flows[1].max_rto_s", "transport.min_rto_s = 1"),
         ({"protocol": "centaurus"}, "network.flows[1].protocol", "sessions"),
         ({"protocol": "none", "law": "greedy"}, "network.flows[1].law", "answers"),
-        ({"handshake": True}, "network.flows[1].handshake", "sessions"),
+        ({"protocol": "none", "handshake": True}, "network.flows[1].handshake", "TCP"),
         ({"application_timeout_s": 1.0}, "network.flows[1].application_timeout_s", "sessions"),
     ],
 )

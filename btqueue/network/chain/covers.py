@@ -44,7 +44,6 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.rate_reduction": (False,),
         "transport.window_limited_growth": (False,),
         "transport.hold_ssthresh": (False,),
-        "transport.handshake": (False,),
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),
         "transport.ack_path": ("queued",),

@@ -26,7 +26,6 @@ FOLLOWED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.application_timeout_s": (None,),
         "transport.protocol": ("tcp",),
         "transport.rate_reduction": (False,),
-        "transport.handshake": (False,),
         "transport.connection_per_session": (False,),
         "transport.piggyback": (False,),
         "transport.ack_path": ("queued",),

@@ -44,7 +44,6 @@ MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.window_limited_growth": (False,),
         "transport.hold_ssthresh": (False,),
         "transport.sack_blocks": (3,),
-        "transport.handshake": (False,),
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),
         "transport.gamma": (1,),

@@ -26,7 +26,6 @@ OPEN_PATHS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.application_timeout_s": (None,),
         "transport.protocol": ("tcp", "none"),
         "transport.variant": ("tahoe", "reno", "newreno", "sack"),
-        "transport.handshake": (False,),
         "transport.connection_per_session": (False,),
         "transport.piggyback": (False,),
         "transport.ack_path": ("queued",),

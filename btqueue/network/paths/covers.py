@@ -53,7 +53,6 @@ PATHS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.rate_reduction": (False,),
         "transport.window_limited_growth": (False,),
         "transport.hold_ssthresh": (False,),
-        "transport.handshake": (False,),
         "transport.ack_clock": ("timer",),
         "transport.ack_path": ("queued",),
         "transport.tcp_delay_s": (0,),

@@ -34,7 +34,6 @@ TWO_WAY_LINK: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.protocol": ("tcp",),
         "transport.vegas_adjustment": ("per-ack",),
         "transport.window_limited_growth": (False,),
-        "transport.handshake": (False,),
         "transport.ack_path": ("queued",),
         "transport.send_buffer_segments": (None,),
         "run.jitter_s": (0,),

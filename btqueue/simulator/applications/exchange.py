@@ -134,9 +134,7 @@ def abandon(sim, index, now):
 
 @outlined
 def restart(sim, index):
-    """Begin both directions of the session's connection anew, closed if a handshake has to open it."""
+    """Begin both directions of the session's connection anew."""
     session = sim.sessions[index]
     for end in (CLIENT, SERVER):
-        flow = flow_from(session, end)
-        restart_connection(sim, flow)
-        sim.connections[flow].open = not session.handshake
+        restart_connection(sim, flow_from(session, end))

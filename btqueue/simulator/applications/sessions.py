@@ -19,11 +19,10 @@ from btqueue.simulator.records.connections import (
     NEXT_SESSION,
     REPLY,
     REQUEST,
-    SYN_TIMEOUT,
     WATCHDOG,
     WORKER,
 )
-from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.records.conventions import NEVER
 from btqueue.simulator.tcp import connection_setup
 from btqueue.simulator.tcp.stream import position
 
@@ -34,11 +33,7 @@ def start(sim, index):
     session = sim.sessions[index]
     for place in range(DEADLINES):
         session.deadlines[place] = NEVER
-    session.handshake_output = NOTHING
     start_at = sim.connections[session.requester].start_at
-    if session.handshake:
-        sim.connections[session.requester].open = False
-        sim.connections[session.responder].open = False
     if sim.connections[session.requester].protocol == CENTAURUS:
         ends.start(sim, index)
         if session.polled:
@@ -56,8 +51,6 @@ def on_timer(sim, index, now):
         exchange.abandon(sim, index, now)
         if sim.connections[sim.sessions[index].requester].protocol == CENTAURUS:
             ends.close(sim, index, CLIENT, now)
-    elif place == SYN_TIMEOUT:
-        connection_setup.on_syn_timeout(sim, index, now)
     elif place == NEXT_POLL:
         centaurus.on_poll(sim, index, now)
     elif place >= WORKER:
@@ -69,9 +62,9 @@ def on_timer(sim, index, now):
 @outlined
 def begin(sim, index, now):
     """Begin an exchange, or first open the connection if it is not open."""
-    session = sim.sessions[index]
-    if session.handshake and not sim.connections[session.requester].open:
-        connection_setup.connect(sim, index, now)
+    flow = sim.sessions[index].requester
+    if not sim.connections[flow].open:
+        connection_setup.connect(sim, flow, now)
     else:
         exchange.send_request(sim, index, now)
 

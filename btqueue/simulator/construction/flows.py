@@ -254,13 +254,18 @@ def unit_of(scenario: Scenario) -> int:
 def sender_fields(scenario: Scenario) -> dict[str, object]:
     """Return the fields of the sender's half of a connection."""
     transport, unit = scenario.transport, unit_of(scenario)
+    handshake = transport.handshake and transport.protocol == "tcp"
     return {
         "protocol": PROTOCOLS[transport.protocol],
         "unit": unit,
         "nagle": NAGLE[transport.nagle],
         "last_short": NOTHING,
         "variant": VARIANTS[transport.variant],
-        "open": not transport.handshake,
+        "open": not handshake,
+        "handshake": handshake,
+        "opening": NOTHING,
+        "connecting_since": NOTHING,
+        "syn_timeout": nanoseconds(transport.initial_rto_s),
         "cwnd": transport.initial_window_segments,
         "initial_window": transport.initial_window_segments,
         "ssthresh": transport.initial_ssthresh_segments,
@@ -452,7 +457,6 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
             reply_segments=size_of(scenario, traffic.reply_bytes),
             goodbye_segments=size_of(scenario, traffic.goodbye_bytes),
             application_timeout=nanoseconds(traffic.application_timeout_s or 0),
-            handshake=transport.handshake,
             per_session_connection=transport.connection_per_session,
             watchdog=nanoseconds(transport.centaurus_watchdog_s),
             early_data=transport.centaurus_early_data,

@@ -85,6 +85,8 @@ def take_data(sim, flow, segment, now):
     statistics = sim.flow_statistics[flow]
     in_order = receiver.on_segment(conn, sim.out_of_order[flow], sim.starts[flow], statistics, segment, now)
     sim.clock[0].acknowledging = flow
+    if conn.reverse != NOTHING and not sim.connections[conn.reverse].open:
+        connection_setup.on_first_data(sim, conn.reverse)
     if in_order > 0:
         count_delivered(sim, flow, in_order)
         if conn.message_undelivered != NOTHING:
@@ -151,7 +153,7 @@ def next_output(sim, now):
 def next_tcp_data(sim, flow, now):
     """Make the next data segment of the flow, if its sender may send one; else keep its timer up to date."""
     conn = sim.connections[flow]
-    if conn.session != NOTHING:
+    if not conn.open or conn.opening != NOTHING:
         opening = connection_setup.next_output(sim, flow, now)
         if opening != NOTHING:
             return opening
@@ -237,6 +239,10 @@ def on_retransmission_timer(sim, flow, now):
     if conn.rto_deadline > now:
         schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         return False
+    if not conn.open:
+        connection_setup.on_syn_timeout(sim, flow, now)
+        schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+        return True
     sender.on_timeout(conn, sim.scoreboard[flow], sim.starts[flow], sim.flow_statistics[flow], now)
     schedule(sim, conn.retransmission_timer, conn.rto_deadline)
     flow_event(sim, TIMEOUT, flow, now)

@@ -63,6 +63,10 @@ connection_dtype = record_type(
         ("last_short", np.int64),
         ("variant", np.int64),
         ("open", np.bool_),
+        ("handshake", np.bool_),
+        ("opening", np.int64),
+        ("connecting_since", np.int64),
+        ("syn_timeout", np.int64),
         ("snd_una", np.int64),
         ("snd_nxt", np.int64),
         ("snd_max", np.int64),
@@ -154,8 +158,11 @@ connection_dtype = record_type(
 """One direction of data. A two-way connection is two flows, each the `reverse` of the other. Segments are
 counted from 0; windows are in full segments. `unit`: bytes of a full segment, or 1 where the stream is
 counted in segments; `written`, `message_size` and `send_buffer` count the same. `held`: segments kept out of
-order. `session`: index of the CentaurusComm or request-reply session, or NOTHING; `incarnation`: how often
-the connection has been opened anew; segments of another incarnation are ignored. `listed`: messages that have
+order. `session`: index of the CentaurusComm or request-reply session, or NOTHING; `open`: whether this
+direction may send data; until then a `handshake` opens it (`connection_setup`): `opening` is the kind of the
+segment that waits to be sent, or NOTHING, `connecting_since` when it began, `syn_timeout` how long the answer
+is waited for. `incarnation`: how often the connection has been opened anew;
+segments of another incarnation are ignored. `listed`: messages that have
 a record, `unlisted`: younger ones that have none (`backlog_dtype`). `aligned_phase`: a periodic source
 without a phase of its own. `cubic_max`: W_max, `cubic_estimate`: W_est of RFC 9438; `cubic_epoch`: when the
 epoch began (ns), or NOTHING."""
@@ -176,11 +183,11 @@ backlog_dtype = record_type(
 """A flow's source as it was when it wrote the oldest message without a record, at `due`, and its stream."""
 
 # Phases of a request-reply-goodbye session, as its client sees it.
-PAUSING, CONNECTING, REQUEST, REPLY, GOODBYE = range(5)
+PAUSING, REQUEST, REPLY, GOODBYE = range(4)
 
 # What a session's timer may be waiting for: places in `deadlines`; each end has its own watchdog and worker.
-NEXT_SESSION, APPLICATION_TIMEOUT, SYN_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 4, 6
-DEADLINES = 8
+NEXT_SESSION, APPLICATION_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 5
+DEADLINES = 7
 
 # Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
 POLL, OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(7)
@@ -202,11 +209,7 @@ session_dtype = record_type(
         ("started_at", np.int64),
         ("expected", np.int64),
         # connection set-up (TCP)
-        ("handshake", np.bool_),
         ("per_session_connection", np.bool_),
-        ("connecting_since", np.int64),
-        ("syn_timeout", np.int64),
-        ("handshake_output", np.int64),
         # CentaurusComm: options
         ("polled", np.bool_),
         ("poll_interval", np.int64),
@@ -237,9 +240,8 @@ session_dtype = record_type(
 CentaurusComm. Messages are counted in segments, or over TCP in bytes where the stream of their flow is;
 `goodbye_segments` is 0 without a good-bye.
 `application_timeout`: ns in which the reply must have come, or 0. `exchange` counts the exchanges begun;
-`expected`: length of the stream at which the message under way is whole (TCP). `handshake`: a connection is
-opened by SYN and SYN-ACK, for every exchange if `per_session_connection`; `handshake_output`: kind of the
-segment that waits to be sent, or NOTHING.
+`expected`: length of the stream at which the message under way is whole (TCP). With `per_session_connection`
+every exchange has a connection of its own.
 
 An end of CentaurusComm takes part in the session `number` while `in_session`, and is `busy` while that
 session cannot be left: the watchdog then runs. `outgoing`: its object (message) not yet acknowledged, or

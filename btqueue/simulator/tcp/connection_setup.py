@@ -1,15 +1,15 @@
 """Opening of a TCP connection: SYN, SYN-ACK (RFC 9293, section 3.5).
 
-The third segment of the handshake is the request itself, which acknowledges the SYN-ACK. A SYN that is not
-answered in time is repeated, with the timeout doubled each time (RFC 6298, section 5).
+A session opens its connection before an exchange, any other source when it first writes. The third segment of
+the handshake is the first one with data, which acknowledges the SYN-ACK and lets the other direction send. A
+SYN that is not answered in time is repeated, with the timeout doubled each time (RFC 6298, section 5): the
+retransmission timer runs for it, as for data.
 """
 
 from btqueue.simulator.applications.exchange import send_request
-from btqueue.simulator.applications.session_timer import clear_deadline, set_deadline
 from btqueue.simulator.bluetooth.l2cap import new_segment
-from btqueue.simulator.machinery.compilation import compiled, outlined
-from btqueue.simulator.records.connections import CONNECTING, SYN_TIMEOUT
-from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.machinery.compilation import outlined
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
 from btqueue.simulator.records.packets import SYN, SYN_ACK
 from btqueue.simulator.tcp.retransmission_timer import measure
 
@@ -18,75 +18,87 @@ RTO_AFTER_LOST_SYN = 3 * SECOND
 
 
 @outlined
-def connect(sim, index, now):
-    """The client begins to open the session's connection."""
-    session = sim.sessions[index]
-    session.phase = CONNECTING
-    session.connecting_since = now
-    session.syn_timeout = sim.connections[session.requester].initial_rto
-    send_syn(sim, index, now)
-
-
-@compiled
-def send_syn(sim, index, now):
-    """Let a SYN be sent, and repeated after the timeout."""
-    session = sim.sessions[index]
-    session.handshake_output = SYN
-    set_deadline(sim, index, SYN_TIMEOUT, now + session.syn_timeout)
-    sim.clock[0].sending = session.requester
+def connect(sim, flow, now):
+    """The flow's source begins to open the connection."""
+    sim.connections[flow].connecting_since = now
+    send_syn(sim, flow, now)
 
 
 @outlined
-def on_syn_timeout(sim, index, now):
+def send_syn(sim, flow, now):
+    """Let a SYN be sent, and repeated after the timeout."""
+    conn = sim.connections[flow]
+    conn.opening = SYN
+    conn.rto_deadline = now + conn.syn_timeout
+    sim.clock[0].sending = flow
+
+
+@outlined
+def on_syn_timeout(sim, flow, now):
     """No SYN-ACK has come: send the SYN again and wait twice as long."""
-    session = sim.sessions[index]
-    session.syn_timeout = min(2 * session.syn_timeout, sim.connections[session.requester].max_rto)
-    send_syn(sim, index, now)
+    conn = sim.connections[flow]
+    conn.syn_timeout = min(2 * conn.syn_timeout, conn.max_rto)
+    send_syn(sim, flow, now)
 
 
 @outlined
 def on_segment(sim, flow, segment, now):
-    """The server answers a SYN; a SYN-ACK opens the connection, and the client sends its request."""
-    index = sim.connections[flow].session
-    session = sim.sessions[index]
+    """The target answers a SYN; a SYN-ACK opens the connection for the source."""
+    conn = sim.connections[flow]
     if segment.kind == SYN:
-        sim.connections[session.responder].open = True
-        session.handshake_output = SYN_ACK
-        sim.clock[0].sending = session.requester
-    elif segment.kind == SYN_ACK and session.phase == CONNECTING:
-        on_connected(sim, index, now)
+        conn.opening = SYN_ACK
+        sim.clock[0].sending = flow
+    elif not conn.open:
+        on_connected(sim, flow, now)
 
 
-@compiled
-def on_connected(sim, index, now):
-    """The client has the SYN-ACK: count the time that it took, and take it as a round-trip time."""
-    session = sim.sessions[index]
-    conn = sim.connections[session.requester]
-    conn.open = True
-    clear_deadline(sim, index, SYN_TIMEOUT)
-    time = now - session.connecting_since
-    statistics = sim.flow_statistics[session.requester]
+@outlined
+def on_connected(sim, flow, now):
+    """The source has the SYN-ACK: count the time that it took, and take it as a round-trip time."""
+    conn = sim.connections[flow]
+    open_direction(conn)
+    time = now - conn.connecting_since
+    statistics = sim.flow_statistics[flow]
     statistics.connects += 1
     statistics.connect_time_sum += time
-    if session.syn_timeout == conn.initial_rto:
+    if conn.syn_timeout == conn.initial_rto:
         measure(conn, time)
     else:
         # After a lost SYN the time is ambiguous (Karn), so the timer starts from a cautious value.
         conn.rto = max(conn.rto, RTO_AFTER_LOST_SYN)
-    send_request(sim, index, now)
+    sim.clock[0].sending = flow
+    if conn.session != NOTHING:
+        send_request(sim, conn.session, now)
+
+
+@outlined
+def on_first_data(sim, flow):
+    """Data have come over a connection whose other direction `flow` was not open: now it is."""
+    open_direction(sim.connections[flow])
+    sim.clock[0].sending = flow
+
+
+@outlined
+def open_direction(conn):
+    """Let one direction of a connection send data."""
+    conn.open = True
+    conn.opening = NOTHING
+    conn.rto_deadline = NEVER
 
 
 @outlined
 def next_output(sim, flow, now):
-    """Make the handshake segment that an end of the session has to send and return its index, or NOTHING."""
-    index = sim.connections[flow].session
-    if index == NOTHING or sim.sessions[index].handshake_output == NOTHING:
+    """Make the handshake segment that an end of the connection has to send and return its index, or NOTHING.
+
+    A source that has written something, and no session, begins to open its connection.
+    """
+    conn = sim.connections[flow]
+    if not conn.open and conn.connecting_since == NOTHING and conn.session == NOTHING and conn.written > 0:
+        connect(sim, flow, now)
+    kind = conn.opening
+    if kind == NOTHING:
         return NOTHING
-    session = sim.sessions[index]
-    kind = session.handshake_output
-    session.handshake_output = NOTHING
-    requester = session.requester
-    layout = sim.connections[requester].control_layout
-    segment = new_segment(sim, requester, kind, kind == SYN_ACK, layout, 0)
+    conn.opening = NOTHING
+    segment = new_segment(sim, flow, kind, kind == SYN_ACK, conn.control_layout, 0)
     sim.segments[segment].timestamp = now
     return segment

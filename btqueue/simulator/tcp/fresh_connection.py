@@ -37,6 +37,11 @@ def set_initial_values(conn):
     conn.message_undelivered = NOTHING
     conn.listed = 0
     conn.unlisted = 0
+    # handshake (RFC 9293, section 3.5)
+    conn.open = not conn.handshake
+    conn.opening = NOTHING
+    conn.connecting_since = NOTHING
+    conn.syn_timeout = conn.initial_rto
     # sender (RFC 5681, section 3.1)
     conn.snd_una = 0
     conn.snd_nxt = 0
