@@ -15,7 +15,7 @@ def require_built(scenario: Scenario, engine: Engine = "solve") -> None:
     """Make sure that *engine* can run *scenario*.
 
     Raises:
-        NotBuiltYet: naming each key, its value, and what is available today.
+        NotBuiltYet: naming each key, its value, and the values that are covered.
     """
     if problems := not_built(scenario, engine):
         raise NotBuiltYet(problems)

@@ -207,8 +207,11 @@ def _footer(found: xr.Dataset) -> list[str]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         failed = attrs["failed"]
         if len(failed) > MOST_REASONS:
-            return [*lines, f"no other value has an answer (--json says why): {', '.join(failed)}"]
-        return lines + [f"no other value has an answer: {key}: {why}" for key, why in failed.items()]
+            return [
+                *lines,
+                f"other values of these keys cannot be solved (--json has the reasons): {', '.join(failed)}",
+            ]
+        return lines + [f"another value of {key} cannot be solved: {why}" for key, why in failed.items()]
     if attrs["study"] == "simulate":
         compared = int(np.isfinite(found["inside"].values).sum())
         return [

@@ -27,6 +27,10 @@ PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
 
 
+SOLVERS = {"analytic": "queues and chains", "followed": "connections followed from event to event"}
+"""How each solver answers, for people."""
+
+
 class Screen(Console):
     """Standard output for tables: as wide as the terminal, or wide enough where there is none.
 
@@ -98,13 +102,13 @@ def _metric_table(results: Results, column: str, every: bool) -> Table:
 
 
 def _model_line(solved: Answer) -> str:
+    """Return how the model answered, and how far off it usually is; `--json` has the reasons in full."""
     attrs = solved.results.attrs
-    state = "converged" if attrs["converged"] else "NOT converged"
-    count = f" in {attrs['iterations']} iterations" if "iterations" in attrs else ""
-    steps = f"{state}{count}, residual {attrs['residual']:.1g}"
-    line = f"model: {attrs['method']}; {steps}; {_seconds(solved.wall_s)}"
-    line += f"\nsolver: {attrs['solver']}, {attrs['solver_reason']}"
-    return f"{line}\nmeasured errors {attrs['measured_errors']}" if "measured_errors" in attrs else line
+    state = "converged" if attrs["converged"] else f"NOT converged, residual {attrs['residual']:.1g}"
+    line = f"model: {SOLVERS[attrs['solver']]}, {state} in {_seconds(solved.wall_s)}"
+    reason = ": ".join(attrs["solver_reason"].partition("; ")[0].split(": ")[:2])
+    line = f"{line}; {reason}"
+    return f"{line}\nusual error: {attrs['measured_errors']}" if "measured_errors" in attrs else line
 
 
 def _simulation_line(scenario: Scenario, simulated: Answer) -> str:

@@ -107,14 +107,16 @@ def measured_errors(solver: str, kind: Kind) -> Mapping[str, MeasuredError]:
 
 
 def in_words(solver: str, kind: Kind) -> str:
-    """Say how large the errors of goodput, round trip or session time, and timeouts are."""
-    known = measured_errors(solver, kind)
-    parts = [
-        f"{name} {known[key].median:.1%} and {known[key].high:.0%} of {known[key].points}"
+    """Say how large the errors of goodput, round trip or session time, and timeouts are: median and 95 %."""
+    known = {name: error for name, error in measured_errors(solver, kind).items() if name in IN_WORDS}
+    where = f"{kind.system}, {kind.regime}"
+    if not known:
+        return f"never measured: {where}"
+    errors = [
+        f"{name} {known[key].median:.1%} and {known[key].high:.0%}"
         for key, name in IN_WORDS.items()
         if key in known
     ]
-    where = f"{kind.system}, {kind.regime}"
-    if not parts:
-        return f"never measured: {where}"
-    return f"against simulation, median and 95th percentile of points, {where}: {', '.join(parts)}"
+    counts = sorted({error.points for error in known.values()})
+    points = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    return f"{', '.join(errors)} (median and 95th percentile of {points} points: {where})"

@@ -103,7 +103,9 @@ def problems(scenario: Scenario) -> list[Problem]:
     other = "followed" if wanted == "analytic" else "analytic"
     if found and covering(scenario, other):
         available = f'"auto" or "{other}"'
-        message = f"[run] solver = {shown(wanted)}: does not cover this; available today: {available}"
+        message = (
+            f"[run] solver = {shown(wanted)}: this solver does not cover the scenario; possible: {available}"
+        )
         return [Problem(message, key="run.solver", value=wanted, allowed=available), *found]
     return found
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 NOTHING_AHEAD: Ahead = MappingProxyType({})
 SMOOTH = ("piconet", "multihop")
 """Models that give derivatives."""
-STANDS = "the analytic answer stands"
-DOUBTED = "the analytic answer is in doubt (see its warnings)"
+STANDS = "no doubt about the answer by queues and chains"
+DOUBTED = "the answer by queues and chains is in doubt (see its warnings)"
 
 
 class Solved(NamedTuple):
@@ -86,19 +86,21 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     if "analytic" not in models:
         plain = in_segments(scenario)
         lacks = lacking(plain, models_of(plain, "analytic"))[0]
-        uncovered = f"no analytic model covers {bracketed(lacks.key)} = {shown(lacks.value)}"
+        uncovered = f"no model by queues and chains covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
         found = _solved(scenario, "analytic", models["analytic"], ahead)
-        return found.because(f"{DOUBTED}, but nothing follows such connections" if found.doubts else STANDS)
+        return found.because(
+            f"{DOUBTED}, but such connections cannot be followed" if found.doubts else STANDS
+        )
     try:
         found = _solved(scenario, "analytic", models["analytic"], ahead)
     except (NoConvergence, ImpossibleAnswer) as error:
-        failed = f"the analytic model has no answer: {error}"
+        failed = f"queues and chains give no answer: {error}"
         return _solved(scenario, "followed", models["followed"]).because(failed)
     if not found.doubts:
         return found.because(STANDS)
-    in_doubt = f"the analytic answer is in doubt: {'; '.join(found.doubts)}"
+    in_doubt = f"the answer by queues and chains is in doubt: {'; '.join(found.doubts)}"
     try:
         return _solved(scenario, "followed", models["followed"]).because(in_doubt)
     except (NoConvergence, ImpossibleAnswer) as error:

@@ -94,6 +94,5 @@ def _listed(values: tuple[object, ...]) -> str:
 def _problem(scope: Scope, limit: Limit) -> Problem:
     key, value, available, lacks = limit
     shown_value = f"a list of {len(value)}" if isinstance(value, tuple) else shown(value)
-    such = f", which has no {lacks} of this kind" if lacks else ""
-    message = f"{bracketed(key)} = {shown_value}: valid, but not built yet in {scope.name}{such}; "
-    return Problem(f"{message}available today: {available}", key=key, value=value, allowed=available)
+    message = f"{bracketed(key)} = {shown_value}: {scope.name} does not cover this {lacks or 'value'}; "
+    return Problem(f"{message}it covers {available}", key=key, value=value, allowed=available)

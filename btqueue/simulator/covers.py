@@ -29,7 +29,7 @@ def require_simulated(scenario: Scenario) -> None:
     """Make sure that the simulator can run *scenario*.
 
     Raises:
-        NotBuiltYet: naming each key, its value, and what is available today.
+        NotBuiltYet: naming each key, its value, and the values that are covered.
     """
     if problems := problems_of(SIMULATOR, scenario):
         raise NotBuiltYet(problems)

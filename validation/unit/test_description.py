@@ -138,11 +138,11 @@ def test_a_refusal_names_the_cause_and_nothing_else(wish):
 
 
 def test_a_refusal_names_the_station_or_law_that_is_missing():
-    with pytest.raises(NotBuiltYet, match=r"arq_feedback = .*no radio link of this kind; available"):
+    with pytest.raises(NotBuiltYet, match=r"arq_feedback = .*does not cover this radio link; it covers"):
         lossy = {"radio.model": "constant", "radio.ber": 1e-4, "link.arq": "unlimited"}
         require_built(Scenario().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
     wish = {**STAR, "network.flows": own(law="file"), "traffic.arrival_file": "arrivals.txt"}
-    with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.law = "file".* no law of arrivals of this kind'):
+    with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.law = "file".* does not cover this law of arrivals'):
         require_built(Scenario().changed(wish))
 
 

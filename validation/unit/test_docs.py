@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import btqueue
 from btqueue.cli import app
 from btqueue.reproduction.figures.catalogue import catalogue
 from btqueue.scenario import METRICS, Scenario
@@ -20,7 +21,7 @@ DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts),
+    *(page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "paper"} & set(page.parts)),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 """A fenced block with its language."""
@@ -142,6 +143,22 @@ def test_the_two_commands_of_the_readme_are_those_that_the_build_server_runs():
     assert len(commands) == 2
     build = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
     assert set(commands) <= set(build)
+
+
+def test_the_paper_cites_what_is_listed_and_says_the_numbers_of_the_report():
+    paper, listed = ((DOCS / "paper" / name).read_text("utf-8") for name in ("paper.md", "paper.bib"))
+    cited = set(re.findall(r"@(\w+)[;\]]", paper))
+    assert cited == set(re.findall(r"^@\w+{(\w+),", listed, re.MULTILINE))
+    report = (DOCS / "explanation" / "reproduction.md").read_text("utf-8")
+    counts = re.search(r"Of (\d+) claims, (\d+) can be checked without the testbed; (\d+) of them", report)
+    assert counts is not None
+    for number in counts.groups():
+        assert re.search(rf"\b{number}\b", paper), number
+
+
+def test_the_citation_names_this_version():
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {btqueue.__version__}\n" in text and "\nlicense: Apache-2.0\n" in text
 
 
 def test_the_gallery_shows_every_figure():

@@ -1,6 +1,7 @@
 """The errors that answers quote are those of the page in the documentation."""
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,9 @@ def test_the_errors_of_every_kind_are_those_of_its_points():
         assert known.median == pytest.approx(np.median(np.abs(errors)), rel=1e-3, abs=2e-6)
         assert known.high == pytest.approx(np.quantile(np.abs(errors), 0.95), rel=1e-3, abs=2e-6)
         assert abs(known.worst) == pytest.approx(np.abs(errors).max(), rel=1e-3, abs=2e-6)
-        assert f"of {known.points}" in in_words(solver, kind)
+        words = in_words(solver, kind)
+        assert f"goodput {known.median:.1%} and {known.high:.0%}" in words
+        assert re.search(rf"percentile of .*\b{known.points}\b.* points: {kind.system}, {kind.regime}", words)
 
 
 def test_a_regime_of_few_points_is_judged_by_its_system():

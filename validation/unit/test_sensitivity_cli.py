@@ -145,7 +145,7 @@ def test_simulated_slopes_stand_beside_the_solvers(run):
         ([CHAIN, "--method", "closed", "--out", "a.csv"], "formulas are printed"),
         (["--formula", "attemps"], "did you mean"),
         ([CHAIN, "--key", "link.l2cap_delay_s", "--method", "sobol"], "give its spread"),
-        ([CHAIN, "--set", "traffic.source=poisson"], "not built yet"),
+        ([CHAIN, "--set", "traffic.source=poisson"], "does not cover this"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(run, arguments, words, tmp_path):

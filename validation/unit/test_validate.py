@@ -126,8 +126,8 @@ def test_a_quick_simulator_plays_a_quarter_but_a_minute_at_least():
 
 
 def test_errors_of_the_scenario_fit_into_one_line():
-    text = "2 problems:\n  - [a] b = 1: valid, but not built yet in the model; x\n  - [c] d = 2: no"
-    assert in_one_line(text) == "[a] b = 1 is not in the model; x; [c] d = 2: no"
+    text = "2 problems:\n  - [a] b = 1: the model does not cover this value; x\n  - [c] d = 2: no"
+    assert in_one_line(text) == "[a] b = 1: the model does not cover this value; x; [c] d = 2: no"
 
 
 # ---------------------------------------------------------------- what is kept

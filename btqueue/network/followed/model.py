@@ -36,7 +36,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """
     found = follow(Plan(scenario))
     notes = {
-        "method": "followed: all connections from event to event; messages, delays and errors by chance",
+        "method": "connections followed from event to event, with random messages, delays and errors",
         "converged": True,
         "residual": max(found.goodput_error, found.trip_error, found.ends),
         "warnings": warnings(found),

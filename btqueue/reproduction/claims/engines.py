@@ -171,11 +171,11 @@ class Model(Engine):
 
 
 def in_one_line(message: str) -> str:
-    """Return an error of the scenario's checks as one line, without what is said in each of them."""
+    """Return an error of the scenario's checks as one line, without the count of its problems."""
     lines = [line.strip().removeprefix("- ") for line in message.splitlines()]
     if len(lines) > 1 and lines[0].endswith("problems:"):
         lines = lines[1:]
-    return "; ".join(line.replace(": valid, but not built yet in", " is not in") for line in lines)
+    return "; ".join(lines)
 
 
 def label_of(scenario: Scenario) -> str:

@@ -138,5 +138,5 @@ def mark_key() -> Line2D:
         marker="*",
         markersize=10,
         linestyle="",
-        label="published, and what it leaves open",
+        label="published value, and its tolerance",
     )
