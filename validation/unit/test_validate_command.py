@@ -99,7 +99,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path, monkeypatch):
 def test_a_model_answers_with_one_replication_or_says_why_not():
     model = Model()
     assert model.sample(load("venugopal-2006/piconet-capacity"), "goodput_kbps").shape == (1,)
-    with pytest.raises(NoAnswer, match="is not in the model"):
+    with pytest.raises(NoAnswer, match="does not cover this"):
         model(load("venugopal-2006/piconet", ["transport.ack_path=direct"]))
     with pytest.raises(NoAnswer, match="no operating point"):
         model(load("venugopal-2006/piconet", ["transport.variant=reno", "run.solver=analytic"]))
