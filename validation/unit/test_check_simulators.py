@@ -17,6 +17,7 @@ from btqueue.cli.files import Target
 from btqueue.scenario import Scenario
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study.check import Report, check
+from btqueue.study.check.randomness import is_random
 
 DATA = Path(__file__).parent / "data"
 NS3 = bt.load(str(DATA / "ns3.toml"))
@@ -125,6 +126,10 @@ SHORT = bt.load("avancha-2002/ethernet").with_(
 """Sessions of a few round trips, over which the initial window matters."""
 
 
+WRITES = LINK.with_(traffic__source="poisson", traffic__message_bytes=100, traffic__load_kbps=20)
+"""Messages that share segments."""
+
+
 def slow_link(**keys: float) -> dict[str, list[dict]]:
     fast, slow = LINK.to_dict(resolved=False)["network"]["outside_links"]
     return {"network__outside_links": [fast, slow | keys]}
@@ -140,6 +145,8 @@ PLANTED = {
     "MSS": (LINK, {"transport__mss_bytes": 1400}, "mss_bytes"),
     "window": (LINK, {"transport__receive_window_segments": 6}, "receive_window_segments"),
     "delay": (LINK, slow_link(delay_s=0.08), "network.outside_links[2].delay_s"),
+    "Nagle's algorithm": (WRITES, {"transport__nagle": False}, "transport.nagle"),
+    "windows in segments": (WRITES, {"transport__windows": "segments"}, "transport.windows"),
 }
 """Beside `BROKEN`, and the shared streams below: scenario, fault, and the key that must be named first."""
 RIGHT = {
@@ -228,6 +235,37 @@ def test_what_nobody_can_compare_is_said(tmp_path):
     assert verdicts == {"session_time_s": "not compared", "goodput_kbps": "agrees"}
     assert all(np.isnan(one.simulation) for one in report.agreements)
     assert report.summary.startswith("agrees: 1 of 1 metrics")
+
+
+@pytest.mark.parametrize(
+    ("changes", "random"),
+    [
+        ({}, False),
+        ({"run__jitter_s": 0.001}, True),
+        ({"radio__interferers": 3}, True),
+        ({"radio__model": "constant", "radio__ber": 1e-5}, True),
+        ({"traffic__source": "poisson"}, True),
+        (
+            {
+                "network__flows": [
+                    {"from": "p1.1", "to": "p1.2"},
+                    {"from": "p1.2", "to": "p1.1", "law": "poisson"},
+                ]
+            },
+            True,
+        ),
+    ],
+)
+def test_two_runs_differ_only_where_something_is_random(changes, random):
+    greedy = bt.load("venugopal-2006/piconet").with_(traffic__source="greedy", run__jitter_s=0.0)
+    assert is_random(greedy.with_(**changes)) == random
+
+
+def test_losses_of_acknowledgements_are_random():
+    links = [{**link, "loss": 0.0, "loss_back": 0.0} for link in slow_link()["network__outside_links"]]
+    quiet = LINK.with_(run__jitter_s=0.0).changed({"network.outside_links": links})
+    assert not is_random(quiet)
+    assert is_random(quiet.changed({"network.outside_links": [links[0], links[1] | {"loss_back": 0.01}]}))
 
 
 def test_the_confidence_is_a_probability():

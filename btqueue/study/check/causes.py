@@ -19,6 +19,8 @@ import xarray as xr
 from scipy.optimize import minimize_scalar
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.bounds import shares_segments
+from btqueue.scenario.topology import topology
 from btqueue.study.check.agreement import Agreement, compare_all, reference_samples
 from btqueue.study.check.results import ForeignResults
 
@@ -142,7 +144,15 @@ def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     initial = "another initial window: 1 in RFC 5681, 2 to 4 in RFC 3390, 10 in RFC 6928"
     yield "transport.initial_window_segments", (1, 2, 3, 4, 10), initial
     yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
-    yield "transport.variant", ("tahoe", "reno", "newreno", "sack"), "another kind of TCP sender"
+    senders = ("tahoe", "reno", "newreno", "sack", "cubic")
+    yield "transport.variant", senders, "another kind of TCP sender"
+    yield "transport.preset", ("rfc", "linux", "ns3"), "another TCP: all that these leave to it is different"
+    yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
+    yield "transport.handshake", (not transport.handshake,), "connections that open with a SYN in one alone"
+    if any(shares_segments(scenario.of_flow(flow.spec)) for flow in topology(scenario).flows):
+        nagle = tuple({True, False, "minshall"} - {transport.nagle})
+        yield "transport.nagle", nagle, "another rule for segments that are not full (Nagle's algorithm)"
+        yield "transport.windows", ("segments",), "windows that count segments, not bytes"
     for name in ("tcp_delay_s", "ip_delay_s"):
         if delay := getattr(transport, name):
             yield f"transport.{name}", (0.0, *_times(delay)), "another processing time"

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from btqueue.scenario import Scenario
+from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import interval
 from btqueue.simulator.statistics.doubts import autocorrelation
 from btqueue.simulator.statistics.warmup import BATCH, FEWEST_BATCHES, find_warm_up
@@ -172,12 +173,15 @@ def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
 
 def is_random(scenario: Scenario) -> bool:
     """Whether two runs with different seeds can differ at all."""
-    fixed = scenario.traffic.source in ("greedy", "file") or (
-        scenario.traffic.source == "periodic" and scenario.traffic.phase == "aligned"
+    sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
+    fixed = all(
+        own.source in ("greedy", "file") or (own.source == "periodic" and own.phase == "aligned")
+        for own in sources
     )
-    links = scenario.network.outside_links
-    quiet = all(x.loss == 0 and x.jitter_s == 0 and x.up_s == 0 for x in links)
-    return not (fixed and quiet and scenario.radio.model == "perfect" and scenario.run.jitter_s == 0)
+    links, radio = scenario.network.outside_links, scenario.radio
+    quiet = not any(x.loss or x.loss_back or x.jitter_s or x.up_s for x in links) and not radio.interferers
+    perfect = all(one.model in (None, "perfect") for one in (radio, *radio.links))
+    return not (fixed and quiet and perfect and scenario.run.jitter_s == 0)
 
 
 def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding]:
