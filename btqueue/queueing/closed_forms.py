@@ -24,6 +24,11 @@ def single_wait(arrival_rate: Any, service_mean: Any, service_second: Any, batch
     """Mean wait of M/G/1, or of M^X/G/1 with batches (Pollaczek and Khinchine).
 
     Half of ``batch_size - 1`` packets go first in the batch of a random packet.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import single_wait
+        >>> round(single_wait(0.1, 6, 36), 4)
+        4.5
     """
     load = arrival_rate * service_mean
     work = arrival_rate * service_second + service_mean * (batch_size - 1)
@@ -31,13 +36,25 @@ def single_wait(arrival_rate: Any, service_mean: Any, service_second: Any, batch
 
 
 def slotted_wait(arrival_probability: Any, service_mean: Any, service_second: Any) -> Any:
-    """Mean wait of Geo/G/1: a packet with the given probability at the end of each slot (Hunter 1983)."""
+    """Mean wait of Geo/G/1: a packet with the given probability at the end of each slot (Hunter 1983).
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import slotted_wait
+        >>> round(slotted_wait(0.1, 6, 36), 4)
+        3.75
+    """
     load = arrival_probability * service_mean
     return arrival_probability * (service_second - service_mean) / (2 * (1 - load))
 
 
 def lost_share(load: Any, capacity: Any) -> Any:
-    """Share of the packets that M/M/1/K loses, for a load other than 1 (there it is ``1 / (K + 1)``)."""
+    """Share of the packets that M/M/1/K loses, for a load other than 1 (there it is ``1 / (K + 1)``).
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import lost_share
+        >>> round(lost_share(0.5, 3), 4)
+        0.0667
+    """
     return (1 - load) * load**capacity / (1 - load ** (capacity + 1))
 
 
@@ -49,7 +66,13 @@ def exhaustive_wait(
     vacation_second: Any,
     batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M^X/G/1 with vacations, served until empty."""
+    """Mean wait of M^X/G/1 with vacations, served until empty.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import exhaustive_wait
+        >>> exhaustive_wait(0.1, 6, 36, 12, 276)
+        16.0
+    """
     single = single_wait(arrival_rate, service_mean, service_second, batch_size)
     return single + vacation_second / (2 * vacation_mean)
 
@@ -62,7 +85,13 @@ def gated_wait(
     vacation_second: Any,
     batch_size: Any = 1,
 ) -> Any:
-    """Mean wait of M^X/G/1 with vacations where a visit serves those present at its start."""
+    """Mean wait of M^X/G/1 with vacations where a visit serves those present at its start.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import gated_wait
+        >>> round(gated_wait(0.1, 6, 36, 12, 276), 4)
+        34.0
+    """
     load = arrival_rate * service_mean
     exhaustive = exhaustive_wait(
         arrival_rate, service_mean, service_second, vacation_mean, vacation_second, batch_size
@@ -82,6 +111,11 @@ def one_limited_wait(
 
     Work decomposition: at the start of a vacation there stand, if a packet was served (``served`` a visit),
     those that came during its wait and service and those behind it in its batch.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import one_limited_wait
+        >>> round(one_limited_wait(0.02, 6, 36, 12, 276), 4)
+        18.625
     """
     served = arrival_rate * vacation_mean / (1 - arrival_rate * service_mean)
     exhaustive = exhaustive_wait(
@@ -92,12 +126,24 @@ def one_limited_wait(
 
 
 def cycle_time(load: Any, tour_mean: Any) -> Any:
-    """Mean cycle of any polling system without loss whose walks, ``tour_mean`` a cycle, are always made."""
+    """Mean cycle of any polling system without loss whose walks, ``tour_mean`` a cycle, are always made.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import cycle_time
+        >>> cycle_time(0.5, 14)
+        28.0
+    """
     return tour_mean / (1 - load)
 
 
 def saturated_throughput(queues: Any, limit: Any, service_mean: Any, walk_mean: Any) -> Any:
-    """Packets a slot that a cycle of equal queues serves when each always has ``limit`` packets."""
+    """Packets a slot that a cycle of equal queues serves when each always has ``limit`` packets.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import saturated_throughput
+        >>> round(saturated_throughput(7, 5, 6, 2), 4)
+        0.1562
+    """
     return queues * limit / (queues * (walk_mean + limit * service_mean))
 
 
@@ -116,6 +162,11 @@ def weighted_waits(
 
     Raises:
         ValueError: an unknown discipline.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import weighted_waits
+        >>> round(weighted_waits([0.05, 0.02], [6, 4], [36, 16], 4, 20), 4)
+        1.7545
     """
     if discipline not in ("exhaustive", "gated", "one-limited"):
         raise ValueError(f'discipline must be "exhaustive", "gated" or "one-limited", got {discipline!r}')
@@ -154,7 +205,13 @@ def _cyclic_wait(
 def exhaustive_cyclic_wait(
     arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
 ) -> Any:
-    """Exact mean wait in a symmetric cycle of exhaustively served queues; ``walk_`` as below."""
+    """Exact mean wait in a symmetric cycle of exhaustively served queues; ``walk_`` as below.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import exhaustive_cyclic_wait
+        >>> round(exhaustive_cyclic_wait(0.01, 7, 6, 36, 2, 4), 4)
+        13.5172
+    """
     return _cyclic_wait(
         "exhaustive", arrival_rate, queues, service_mean, service_second, walk_mean, walk_second
     )
@@ -163,7 +220,13 @@ def exhaustive_cyclic_wait(
 def gated_cyclic_wait(
     arrival_rate: Any, queues: Any, service_mean: Any, service_second: Any, walk_mean: Any, walk_second: Any
 ) -> Any:
-    """Exact mean wait in a symmetric cycle of gated queues; ``walk_`` as below."""
+    """Exact mean wait in a symmetric cycle of gated queues; ``walk_`` as below.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import gated_cyclic_wait
+        >>> round(gated_cyclic_wait(0.01, 7, 6, 36, 2, 4), 4)
+        14.9655
+    """
     return _cyclic_wait("gated", arrival_rate, queues, service_mean, service_second, walk_mean, walk_second)
 
 
@@ -173,6 +236,11 @@ def one_limited_cyclic_wait(
     """Exact mean wait in a symmetric cycle of ``queues`` one-limited queues, single Poisson packets.
 
     ``walk_`` moments are of one step between queues. From the pseudo-conservation law of Boxma & Groenendijk.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import one_limited_cyclic_wait
+        >>> round(one_limited_cyclic_wait(0.01, 7, 6, 36, 2, 4), 4)
+        19.7273
     """
     load = queues * arrival_rate * service_mean
     tour = queues * walk_mean
@@ -188,6 +256,11 @@ def alternating_round_robin_wait(
     Every turn spends one slot whether or not a packet is sent: a walk of one slot, and service of the
     packet's other slots. ``length_mean`` and ``length_second`` are moments of a packet's slots,
     ``arrival_rate`` is per queue and slot, and single Poisson packets are assumed.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import alternating_round_robin_wait
+        >>> round(alternating_round_robin_wait(0.01, 7, 3, 11), 4)
+        13.0345
     """
     return one_limited_cyclic_wait(
         arrival_rate, 2 * stations, length_mean - 1, length_second - 2 * length_mean + 1, 1, 1
@@ -195,7 +268,13 @@ def alternating_round_robin_wait(
 
 
 def alternating_round_robin_cycle(arrival_rate: Any, stations: Any, length_mean: Any) -> Any:
-    """Mean cycle, in slots, of the system of `alternating_round_robin_wait` (no losses)."""
+    """Mean cycle, in slots, of the system of `alternating_round_robin_wait` (no losses).
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import alternating_round_robin_cycle
+        >>> round(alternating_round_robin_cycle(0.01, 7, 3), 4)
+        19.4444
+    """
     return cycle_time(2 * stations * arrival_rate * (length_mean - 1), 2 * stations)
 
 
@@ -205,6 +284,11 @@ def formula(closed_form: Callable[..., Any], **known: Any) -> "sympy.Expr":
     Args:
         closed_form: a function of this module or of `traffic_forms`.
         **known: parameters given a value (a number, another symbol, a list of symbols) instead.
+
+    Example:
+        >>> from btqueue.queueing.closed_forms import cycle_time, formula
+        >>> print(formula(cycle_time))
+        tour_mean/(1 - load)
     """
     import sympy
 

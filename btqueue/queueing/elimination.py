@@ -20,6 +20,12 @@ def stationary_law(transition: Array) -> Array:
     Source: Grassmann, Taksar & Heyman, Operations Research 33 (1985). ``transition`` is ``(n, n)``; its rows
     sum to one, which the caller answers for, and its diagonal is not read. States that never lead to a lower
     one are allowed, if the chain ends up among them.
+
+    Example:
+        >>> from btqueue.queueing.elimination import stationary_law
+        >>> import jax.numpy as jnp
+        >>> stationary_law(jnp.array([[0.75, 0.25], [0.25, 0.75]])).round(4).tolist()
+        [0.5, 0.5]
     """
     states = transition.shape[0]
     index = jnp.arange(states)

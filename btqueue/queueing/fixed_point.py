@@ -24,7 +24,14 @@ class Acceleration(NamedTuple):
 
 
 def start_acceleration(start: Any) -> Acceleration:
-    """The beginning of an accelerated iteration."""
+    """The beginning of an accelerated iteration.
+
+    Example:
+        >>> from btqueue.queueing.fixed_point import start_acceleration
+        >>> now = start_acceleration([1.0])
+        >>> float(now.vector[0])
+        1.0
+    """
     vector, _ = ravel_pytree(start)
     none = jnp.zeros((HISTORY, vector.shape[0]), vector.dtype)
     return Acceleration(vector, none, none, jnp.asarray(jnp.inf, vector.dtype), jnp.asarray(0))
@@ -36,6 +43,17 @@ def accelerated_step(step: Callable[[Array], Array], now: Acceleration) -> Accel
     The next point combines the last steps so that their changes cancel in the sense of least squares. Where a
     combination made the change larger than twice the last one, the history is dropped and the plain step
     taken: far from the solution the map is not close to linear.
+
+    Example:
+        >>> from btqueue.queueing.fixed_point import accelerated_step, start_acceleration
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> with jax.enable_x64(True):
+        ...     now = start_acceleration([1.0, 0.5])
+        ...     for _ in range(12):
+        ...         now = accelerated_step(lambda x: jnp.cos(x * jnp.array([1.0, 0.9])), now)
+        >>> [round(float(value), 3) for value in now.vector]
+        [0.739, 0.77]
     """
     image = step(now.vector)
     change = image - now.vector

@@ -39,6 +39,18 @@ def at_root(
 
     Returns:
         Outcome and residual.
+
+    Example:
+        >>> from btqueue.queueing.implicit import at_root
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> def square(root, number):
+        ...     return root, root**2 - number
+        >>> def search(number):
+        ...     root = jnp.sqrt(number)
+        ...     return root, square(root, number)
+        >>> round(float(jax.grad(lambda number: at_root(square, search, number)[0])(4.0)), 4)
+        0.25
     """
     return search(parameters)[1]
 

@@ -8,7 +8,13 @@ from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 
 def probability(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
-    """Return the probability of exactly `count` successes; 0 outside 0..`trials`. Arguments broadcast."""
+    """Return the probability of exactly `count` successes; 0 outside 0..`trials`. Arguments broadcast.
+
+    Example:
+        >>> from btqueue.transport.binomial import probability
+        >>> round(float(probability(1, 3, 0.5)), 4)
+        0.375
+    """
     k, n = np.asarray(count, float), np.asarray(trials, float)
     inside = (k >= 0.0) & (k <= n)
     k = np.where(inside, k, 0.0)
@@ -17,7 +23,13 @@ def probability(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArr
 
 
 def at_most(count: ArrayLike, trials: int, chance: float) -> NDArray[np.float64]:
-    """Return the probability of at most `count` successes, a whole number; 0 below 0, 1 from `trials` on."""
+    """Return the probability of at most `count` successes, a whole number; 0 below 0, 1 from `trials` on.
+
+    Example:
+        >>> from btqueue.transport.binomial import at_most
+        >>> round(float(at_most(1, 3, 0.5)), 4)
+        0.5
+    """
     k = np.asarray(count, float)
     inside = np.clip(k, 0.0, trials)
     return np.where(k < 0.0, 0.0, bdtr(inside, trials, chance))

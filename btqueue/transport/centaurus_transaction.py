@@ -91,13 +91,29 @@ class Transaction:
 
 
 def mean_time(transaction: Transaction) -> float:
-    """Mean duration (s) of the transfer."""
+    """Mean duration (s) of the transfer.
+
+    Example:
+        >>> from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
+        >>> offer = (Branch(0.9, 0.1, True), Branch(0.1, 1.0, False))
+        >>> object_of_one = Transaction(offer, [0.01, 0.02], 0.01, [0.5, 0.5], 0.0, 0.0, 0.0)
+        >>> round(mean_time(object_of_one), 4)
+        0.2411
+    """
     value = _generating_function(transaction, lambda duration: np.array([1.0 + 1j * SMALL * duration]))
     return float(np.imag(value)[0] / SMALL)
 
 
 def variance(transaction: Transaction) -> float:
-    """Variance (s2) of the duration: of its moment generating function, by Cauchy's integral about 0."""
+    """Variance (s2) of the duration: of its moment generating function, by Cauchy's integral about 0.
+
+    Example:
+        >>> from btqueue.transport.centaurus_transaction import Branch, Transaction, variance
+        >>> offer = (Branch(0.9, 0.1, True), Branch(0.1, 1.0, False))
+        >>> object_of_one = Transaction(offer, [0.01, 0.02], 0.01, [0.5, 0.5], 0.0, 0.0, 0.0)
+        >>> round(variance(object_of_one), 4)
+        0.1235
+    """
     mean, turns = mean_time(transaction), np.exp(2j * np.pi * np.arange(CIRCLE) / CIRCLE)
     exponents = NEAR / mean * turns
     about_mean = np.exp(-exponents * mean)
@@ -113,6 +129,14 @@ def transaction_law(
     What takes longer is cut off. A duration between two points of the lattice of `step_s` is shared between
     them so that its mean stays. The generating function is inverted on a circle inside the unit circle, so
     that what lies beyond the lattice does not fold back.
+
+    Example:
+        >>> from btqueue.transport.centaurus_transaction import Branch, Transaction, transaction_law
+        >>> offer = (Branch(0.9, 0.1, True), Branch(0.1, 1.0, False))
+        >>> object_of_one = Transaction(offer, [0.01, 0.02], 0.01, [0.5, 0.5], 0.0, 0.0, 0.0)
+        >>> law = transaction_law([object_of_one], 0.01, 400)
+        >>> round(float(law.sum()), 4)
+        0.9999
     """
     radius = FOLDED ** (1.0 / length)
     place = np.arange(length // 2 + 1)

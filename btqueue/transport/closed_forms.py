@@ -22,12 +22,26 @@ SEGMENTS_PER_ACK = sp.Symbol("b", positive=True)
 
 
 def square_root_law() -> sp.Expr:
-    """Square-root law."""
+    """Square-root law.
+
+    Example:
+        >>> from btqueue.transport.closed_forms import square_root_law
+        >>> print(square_root_law())
+        sqrt(6)/(2*RTT*sqrt(b)*sqrt(p))
+    """
     return sp.sqrt(sp.Rational(3, 2) / (SEGMENTS_PER_ACK * LOSS)) / RTT
 
 
 def pftk_short_law() -> sp.Expr:
-    """Short form of PFTK."""
+    """Short form of PFTK.
+
+    Example:
+        >>> from btqueue.transport.closed_forms import LOSS, RTO, RTT, SEGMENTS_PER_ACK, WINDOW
+        >>> from btqueue.transport.closed_forms import pftk_short_law
+        >>> values = {LOSS: 0.01, RTT: 0.1, RTO: 1.0, WINDOW: 20, SEGMENTS_PER_ACK: 1}
+        >>> round(float(pftk_short_law().subs(values)), 3)
+        99.92
+    """
     b, p = SEGMENTS_PER_ACK, LOSS
     recovery = RTT * sp.sqrt(2 * b * p / 3)
     timeouts = RTO * sp.Min(1, 3 * sp.sqrt(3 * b * p / 8)) * p * (1 + 32 * p**2)
@@ -35,7 +49,14 @@ def pftk_short_law() -> sp.Expr:
 
 
 def pftk_law() -> sp.Expr:
-    """Full PFTK model, piecewise in whether losses or the receive window limit the sender."""
+    """Full PFTK model, piecewise in whether losses or the receive window limit the sender.
+
+    Example:
+        >>> from btqueue.transport.closed_forms import LOSS, RTO, RTT, SEGMENTS_PER_ACK, WINDOW, pftk_law
+        >>> values = {LOSS: 0.01, RTT: 0.1, RTO: 1.0, WINDOW: 20, SEGMENTS_PER_ACK: 1}
+        >>> round(float(pftk_law().subs(values)), 3)
+        98.829
+    """
     b, p = SEGMENTS_PER_ACK, LOSS
     unlimited = unlimited_window()
     by_losses = _pftk_branch(unlimited, b * unlimited / 2 + 1)
@@ -44,14 +65,26 @@ def pftk_law() -> sp.Expr:
 
 
 def unlimited_window() -> sp.Expr:
-    """E[W_u]: mean window at a loss indication where only losses limit it."""
+    """E[W_u]: mean window at a loss indication where only losses limit it.
+
+    Example:
+        >>> from btqueue.transport.closed_forms import LOSS, SEGMENTS_PER_ACK, unlimited_window
+        >>> round(float(unlimited_window().subs({LOSS: 0.01, SEGMENTS_PER_ACK: 1})), 3)
+        17.279
+    """
     b, p = SEGMENTS_PER_ACK, LOSS
     offset = (2 + b) / (3 * b)
     return offset + sp.sqrt(8 * (1 - p) / (3 * b * p) + offset**2)
 
 
 def timeout_probability(window: sp.Expr) -> sp.Expr:
-    """Q-hat: probability that a loss in a window ends in a timeout."""
+    """Q-hat: probability that a loss in a window ends in a timeout.
+
+    Example:
+        >>> from btqueue.transport.closed_forms import LOSS, WINDOW, timeout_probability
+        >>> round(float(timeout_probability(WINDOW).subs({LOSS: 0.01, WINDOW: 8})), 4)
+        0.4027
+    """
     through = 1 - LOSS
     return sp.Min(
         1, (1 - through**3) * (1 + through**3 * (1 - through ** (window - 3))) / (1 - through**window)

@@ -180,6 +180,14 @@ def acknowledgements(receiver: Receiver, every: int) -> Acknowledgements:
 
     Raises:
         ValueError: if ``every`` is neither 1 nor 2.
+
+    Example:
+        >>> from btqueue.transport.delayed_ack import Receiver, acknowledgements
+        >>> alone = Receiver(
+        ...     rate=10.0, gap=0.02, followed=0.0, forward=10.0, reverse=0.0, period=0.5, clock="timer"
+        ... )
+        >>> round(acknowledgements(alone, 2).wait, 4)
+        0.0598
     """
     if every not in (1, 2):
         raise ValueError(f"every must be 1 or 2, got {every}")

@@ -16,7 +16,18 @@ NO_SEGMENT = -1
 
 
 def answer(sender, number, now):
-    """Take an acknowledgement whose round trip is in `rto` already; return the segment to send again."""
+    """Take an acknowledgement whose round trip is in `rto` already; return the segment to send again.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import answer
+        >>> from types import SimpleNamespace
+        >>> sender = SimpleNamespace(
+        ...     una=4, nxt=9, highest=9, duplicates=2, recovering=False, recover=-1, cwnd=5.0, ssthresh=8.0,
+        ...     rto=1.0, deadline=1.0, backoff=True, max_rto=64.0, timeouts=0, fast_retransmits=0,
+        ... )
+        >>> (answer(sender, 5, now=0.5), sender.cwnd)
+        (-1, 6.0)
+    """
     resend = NO_SEGMENT
     if number > sender.una:
         advanced = number - sender.una
@@ -34,7 +45,18 @@ def answer(sender, number, now):
 
 
 def duplicate(sender):
-    """Count a duplicate acknowledgement; the third one sends the oldest segment again (RFC 5681)."""
+    """Count a duplicate acknowledgement; the third one sends the oldest segment again (RFC 5681).
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import duplicate
+        >>> from types import SimpleNamespace
+        >>> sender = SimpleNamespace(
+        ...     una=4, nxt=9, highest=9, duplicates=2, recovering=False, recover=-1, cwnd=5.0, ssthresh=8.0,
+        ...     rto=1.0, deadline=1.0, backoff=True, max_rto=64.0, timeouts=0, fast_retransmits=0,
+        ... )
+        >>> (duplicate(sender), sender.ssthresh)
+        (4, 2.5)
+    """
     sender.duplicates += 1
     if sender.recovering:
         sender.cwnd += 1.0
@@ -47,7 +69,18 @@ def duplicate(sender):
 
 
 def in_recovery(sender, number, advanced):
-    """Take a full acknowledgement, which ends recovery, or a partial one, which sends the next hole again."""
+    """Take a full acknowledgement, which ends recovery, or a partial one, which sends the next hole again.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import in_recovery
+        >>> from types import SimpleNamespace
+        >>> sender = SimpleNamespace(
+        ...     una=4, nxt=9, highest=9, duplicates=2, recovering=False, recover=-1, cwnd=5.0, ssthresh=8.0,
+        ...     rto=1.0, deadline=1.0, backoff=True, max_rto=64.0, timeouts=0, fast_retransmits=0,
+        ... )
+        >>> (in_recovery(sender, 6, 2), sender.cwnd)
+        (-1, 8.0)
+    """
     if number > sender.recover:
         sender.recovering, sender.cwnd = False, sender.ssthresh
         return NO_SEGMENT
@@ -56,7 +89,19 @@ def in_recovery(sender, number, advanced):
 
 
 def go_back(sender, now):
-    """The timer has expired: go back to the oldest segment."""
+    """The timer has expired: go back to the oldest segment.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import go_back
+        >>> from types import SimpleNamespace
+        >>> sender = SimpleNamespace(
+        ...     una=4, nxt=9, highest=9, duplicates=2, recovering=False, recover=-1, cwnd=5.0, ssthresh=8.0,
+        ...     rto=1.0, deadline=1.0, backoff=True, max_rto=64.0, timeouts=0, fast_retransmits=0,
+        ... )
+        >>> go_back(sender, now=1.0)
+        >>> (sender.cwnd, sender.nxt)
+        (1.0, 4)
+    """
     sender.timeouts += 1
     sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
     sender.cwnd, sender.recover = 1.0, sender.highest - 1
@@ -68,7 +113,19 @@ def go_back(sender, now):
 
 
 def sent_up_to(sender, nxt, now):
-    """Note that all segments before `nxt` have been sent, and start the timer if it is not running."""
+    """Note that all segments before `nxt` have been sent, and start the timer if it is not running.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import sent_up_to
+        >>> from types import SimpleNamespace
+        >>> sender = SimpleNamespace(
+        ...     una=4, nxt=9, highest=9, duplicates=2, recovering=False, recover=-1, cwnd=5.0, ssthresh=8.0,
+        ...     rto=1.0, deadline=1.0, backoff=True, max_rto=64.0, timeouts=0, fast_retransmits=0,
+        ... )
+        >>> sent_up_to(sender, 10, now=0.5)
+        >>> sender.highest
+        10
+    """
     if nxt > sender.nxt and sender.deadline == inf:
         sender.deadline = now + sender.rto
     sender.nxt = nxt
@@ -76,12 +133,26 @@ def sent_up_to(sender, nxt, now):
 
 
 def smooth(smoothed, variation, rtt):
-    """Return mean and mean deviation of the round-trip time (RFC 6298) after a sample; at first nan."""
+    """Return mean and mean deviation of the round-trip time (RFC 6298) after a sample; at first nan.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import smooth
+        >>> smoothed, variation = smooth(0.1, 0.02, 0.2)
+        >>> (round(smoothed, 4), round(variation, 4))
+        (0.1125, 0.04)
+    """
     if isnan(smoothed):
         return rtt, rtt / 2.0
     return smoothed + 0.125 * (rtt - smoothed), variation + 0.25 * (abs(smoothed - rtt) - variation)
 
 
 def timeout(sender, smoothed, variation):
-    """Return the retransmission timeout (RFC 6298) without backoff."""
+    """Return the retransmission timeout (RFC 6298) without backoff.
+
+    Example:
+        >>> from btqueue.transport.newreno_sender import timeout
+        >>> from types import SimpleNamespace
+        >>> timeout(SimpleNamespace(min_rto=0.2, max_rto=64.0), smoothed=0.1, variation=0.05)
+        0.30000000000000004
+    """
     return min(max(smoothed + 4.0 * variation, sender.min_rto), sender.max_rto)

@@ -338,7 +338,14 @@ def _places(
 
 
 def three_of(most: int, ack_loss: jax.Array) -> jax.Array:
-    """(most + 1,) chance that at least three of k duplicate ACKs arrive."""
+    """(most + 1,) chance that at least three of k duplicate ACKs arrive.
+
+    Example:
+        >>> from btqueue.transport.round_law import three_of
+        >>> import jax.numpy as jnp
+        >>> [round(float(chance), 4) for chance in three_of(4, jnp.array(0.1))]
+        [0.0, 0.0, 0.0, 0.729, 0.9477]
+    """
     k = np.arange(most + 1)
     missed = sum(
         np.array([comb(int(n), r) for n in k]) * (1.0 - ack_loss) ** r * ack_loss ** np.maximum(k - r, 0)

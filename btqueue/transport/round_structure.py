@@ -168,6 +168,11 @@ def round_structure(window: int) -> RoundStructure:
 
     Raises:
         ValueError: the window is out of range.
+
+    Example:
+        >>> from btqueue.transport.round_structure import round_structure
+        >>> round_structure(4).window
+        4
     """
     if not 1 <= window <= LARGEST_WINDOW:
         raise ValueError(f"window must be 1 to {LARGEST_WINDOW} segments, got {window}")

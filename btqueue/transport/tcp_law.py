@@ -142,6 +142,11 @@ def law(variant: str, window: int, *, timestamps: bool = True, delayed_ack: bool
 
     Raises:
         NoLaw: nothing is tabulated for these arguments.
+
+    Example:
+        >>> from btqueue.transport.tcp_law import law
+        >>> law("newreno", 8).window
+        array([8.])
     """
     if variant not in ("tahoe", "reno", "newreno", "sack"):
         raise NoLaw("variant", '"tahoe", "reno", "newreno", "sack"')
@@ -161,6 +166,11 @@ def longest_window(variant: str) -> int:
 
     Larger ones have the same law as long as losses keep windows small: with a mean window of up to 0.65 of
     this one, the goodput of larger ones is within 1.7 % (NewReno's tables of 10, 16, 32 and 64 segments).
+
+    Example:
+        >>> from btqueue.transport.tcp_law import longest_window
+        >>> longest_window("newreno")
+        64
     """
     return LONGEST_WINDOW if variant == "newreno" else EXACT_WINDOWS
 
@@ -178,7 +188,13 @@ def _law(variant: str, window: int, receiver: Receiver, timestamps: bool) -> Tcp
 
 
 def law_name(variant: str, window: int, receiver: Receiver) -> str:
-    """Return the name of a law's tables."""
+    """Return the name of a law's tables.
+
+    Example:
+        >>> from btqueue.transport.tcp_law import Receiver, law_name
+        >>> law_name("newreno", 8, Receiver.LONG_TIMER)
+        'newreno-8-long'
+    """
     return f"{variant}-{window}{ENDINGS[receiver]}"
 
 
@@ -216,6 +232,14 @@ def law_rates(
         max_rto_s: cap of the timeout after backoff, in seconds; at most 2^16 times the timeout.
         backoff: factor of the timeout at each expiry, 1 or more.
         ack_delay_s: longest wait of a delayed acknowledgement in seconds.
+
+    Example:
+        >>> from btqueue.transport.tcp_law import law, law_rates
+        >>> import jax
+        >>> with jax.enable_x64(True):
+        ...     rates = law_rates(law("newreno", 8), 0.01, rtt_s=0.1)
+        >>> round(float(rates.goodput), 2)
+        65.0
     """
     u, v = (-jnp.log1p(-jnp.clip(loss, 0.0, CERTAIN)) for loss in (data_loss, ack_loss))
     rto, most = jnp.maximum(min_rto_s, rtt_s), jnp.maximum(max_rto_s, rtt_s)
@@ -272,12 +296,28 @@ def _costs(law: TcpLaw, u: Any, v: Any, rto: Any, most: Any, backoff: Any) -> _C
 
 
 def silence(law: TcpLaw, v: Any) -> Any:
-    """Return the timeouts of a delivered segment where acknowledgements alone are lost, v = -log(1-q)."""
+    """Return the timeouts of a delivered segment where acknowledgements alone are lost, v = -log(1-q).
+
+    Example:
+        >>> from btqueue.transport.tcp_law import law, silence
+        >>> import jax
+        >>> with jax.enable_x64(True):
+        ...     expired = silence(law("newreno", 8), 0.1)
+        >>> round(float(expired[0]), 4)
+        0.0
+    """
     return v**law.acks * jnp.exp(chebyshev(2.0 * v / MOST - 1.0, law.silence.shape[0]) @ law.silence)
 
 
 def chebyshev(x: Any, count: int) -> jax.Array:
-    """Return the first polynomials of Chebyshev at x: T_(m+k) = 2 T_m T_k - T_(m-k) doubles their number."""
+    """Return the first polynomials of Chebyshev at x: T_(m+k) = 2 T_m T_k - T_(m-k) doubles their number.
+
+    Example:
+        >>> from btqueue.transport.tcp_law import chebyshev
+        >>> import jax.numpy as jnp
+        >>> [round(float(value), 4) for value in chebyshev(jnp.array(0.5), 4)]
+        [1.0, 0.5, -0.5, -1.0]
+    """
     known = jnp.stack([jnp.ones_like(x), x])
     while len(known) < count:
         last = len(known) - 1

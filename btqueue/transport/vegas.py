@@ -102,6 +102,12 @@ def window_walk(
         window: receive window.
         start: initial congestion window.
         every: segments acknowledged together during slow start.
+
+    Example:
+        >>> from btqueue.transport.vegas import Round, window_walk
+        >>> steady = {w: Round(0.1, 0.0, 0.1, w, w) for w in range(1, 9)}
+        >>> window_walk(steady.__getitem__, alpha=1, beta=3, gamma=1, window=8, start=2).windows
+        {8: 1.0}
     """
     rounds = {w: of_window(w) for w in range(1, window + 1)}
     # below the least window there is slow start only, for two round trips: their times are taken as the same
@@ -141,7 +147,13 @@ def window_walk(
 
 
 def after(cwnd: Numbers, acks: Numbers) -> Vector:
-    """Return cwnd after so many steps of 1/cwnd, up or (acks below 0) down: cwnd d(cwnd) = d(acks)."""
+    """Return cwnd after so many steps of 1/cwnd, up or (acks below 0) down: cwnd d(cwnd) = d(acks).
+
+    Example:
+        >>> from btqueue.transport.vegas import after
+        >>> round(float(after(4.0, 2)), 4)
+        4.4721
+    """
     return np.sqrt(np.maximum(np.square(cwnd) + 2.0 * np.asarray(acks), LEAST_WINDOW**2))
 
 

@@ -1,7 +1,9 @@
 """The documentation keeps its word: examples run, generated pages are current, links lead somewhere."""
 
 import doctest
+import importlib
 import importlib.util
+import inspect
 import json
 import re
 import shlex
@@ -68,6 +70,10 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
             run_command(shlex.join(["btqueue", "simulate", file, *sets]))
 
 
+REFERENCE = "".join(
+    (DOCS / "reference" / f"{name}.md").read_text("utf-8") for name in ("queueing", "transport")
+)
+
 SHOWING_ANSWERS = [page for page in PAGES if "pycon" in {language for language, _ in blocks(page)}]
 
 
@@ -84,6 +90,40 @@ def test_the_pages_that_should_have_examples_have_them():
     assert {named(page) for page in (DOCS / "how-to").glob("*.md") if page.stem != "index"} <= names
     theory = {f"docs/explanation/queueing-{part}.md" for part in ("single", "vacations", "polling")}
     assert theory <= {named(page) for page in SHOWING_ANSWERS}
+
+
+THEORY = [
+    importlib.import_module(f"btqueue.{package}.{'.'.join(path.relative_to(folder).with_suffix('').parts)}")
+    for package in ("queueing", "transport")
+    for folder in [ROOT / "btqueue" / package]
+    for path in sorted(folder.rglob("*.py"))
+    if not path.name.startswith("_")
+]
+STEPS_OF_SOLVERS = {
+    "btqueue.queueing.implicit.unevaluated",
+    "btqueue.queueing.polling.stations.moves",
+    "btqueue.queueing.polling.stations.covariances",
+    "btqueue.queueing.vacations.visit_epochs.intervals",
+    "btqueue.queueing.vacations.visit_epochs.visits",
+    "btqueue.queueing.vacations.visit_epochs.budgeted_cycles",
+    "btqueue.queueing.vacations.visit_epochs.exhaustive_cycles",
+    "btqueue.transport.round_law.lengths",
+    "btqueue.transport.round_law.round_law",
+}
+"""Functions that only make sense between others: the pages of theory show them at work."""
+
+
+@pytest.mark.parametrize("module", THEORY, ids=lambda module: module.__name__)
+def test_every_public_function_of_theory_has_an_example_that_runs(module):
+    functions = {
+        f"{module.__name__}.{name}": value
+        for name, value in vars(module).items()
+        if inspect.isroutine(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    without = {name for name, value in functions.items() if ">>>" not in (value.__doc__ or "")}
+    assert without <= STEPS_OF_SOLVERS
+    assert doctest.testmod(module).failed == 0
+    assert f".. automodule:: {module.__name__}\n   :members:" in REFERENCE
 
 
 def test_the_generated_reference_is_up_to_date():

@@ -27,14 +27,26 @@ class CutLaw(NamedTuple):
 
 
 def point(value: int) -> np.ndarray:
-    """The law of a constant ``value`` (slots or packets), as a vector of length ``value + 1``."""
+    """The law of a constant ``value`` (slots or packets), as a vector of length ``value + 1``.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import point
+        >>> point(2).tolist()
+        [0.0, 0.0, 1.0]
+    """
     law = np.zeros(value + 1)
     law[value] = 1.0
     return law
 
 
 def uniform(low: int, high: int) -> np.ndarray:
-    """The uniform law on ``low..high``, both included."""
+    """The uniform law on ``low..high``, both included.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import uniform
+        >>> uniform(1, 4).tolist()
+        [0.0, 0.25, 0.25, 0.25, 0.25]
+    """
     law = np.zeros(high + 1)
     law[low:] = 1.0 / (high - low + 1)
     return law
@@ -47,6 +59,11 @@ def geometric(mean: float, *, tail: float = 1e-15) -> np.ndarray:
 
     Raises:
         ValueError: if ``mean`` is not above 1.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import geometric
+        >>> geometric(2.0)[:4].round(4).tolist()
+        [0.0, 0.5, 0.25, 0.125]
     """
     if not mean > 1.0:
         raise ValueError(f"mean of a geometric law on 1, 2, ... must be above 1, got {mean}")
@@ -59,28 +76,53 @@ def geometric(mean: float, *, tail: float = 1e-15) -> np.ndarray:
 
 @in_float64
 def mean(law: ArrayLike) -> Array:
-    """Mean of a law on its last axis, ``(..., n) -> (...)``."""
+    """Mean of a law on its last axis, ``(..., n) -> (...)``.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import mean
+        >>> float(mean([0.5, 0.25, 0.25]))
+        0.75
+    """
     law = jnp.asarray(law)
     return law @ jnp.arange(law.shape[-1], dtype=law.dtype)
 
 
 @in_float64
 def second_moment(law: ArrayLike) -> Array:
-    """Mean square of a law on its last axis, ``(..., n) -> (...)``."""
+    """Mean square of a law on its last axis, ``(..., n) -> (...)``.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import second_moment
+        >>> float(second_moment([0.5, 0.25, 0.25]))
+        1.25
+    """
     law = jnp.asarray(law)
     return law @ jnp.arange(law.shape[-1], dtype=law.dtype) ** 2
 
 
 @in_float64
 def survival(law: ArrayLike) -> Array:
-    """``Pr(L > e)`` for ``e = 0..n-2``, summed from the far end so that small tails keep their digits."""
+    """``Pr(L > e)`` for ``e = 0..n-2``, summed from the far end so that small tails keep their digits.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import survival
+        >>> survival([0.5, 0.25, 0.25]).tolist()
+        [0.5, 0.25]
+    """
     law = jnp.asarray(law)
     return jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1][..., 1:]
 
 
 @in_float64
 def truncate(law: ArrayLike, length: int) -> CutLaw:
-    """The first ``length`` entries of a law (padded with zeros where it is shorter), and the mass beyond."""
+    """The first ``length`` entries of a law (padded with zeros where it is shorter), and the mass beyond.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import truncate
+        >>> law, tail = truncate([0.5, 0.25, 0.25], 2)
+        >>> (law.tolist(), float(tail))
+        ([0.5, 0.25], 0.25)
+    """
     law = jnp.asarray(law)
     head = law[..., :length]
     head = jnp.pad(head, [(0, 0)] * (law.ndim - 1) + [(0, length - head.shape[-1])])
@@ -94,6 +136,11 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
     Entries carry an absolute error of a few ``eps log2(n + m)``.
 
     Shapes ``(..., n)`` and ``(..., m)`` give ``(..., n + m - 1)``.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import convolve
+        >>> convolve([0.5, 0.5], [0.5, 0.5]).round(6).tolist()
+        [0.25, 0.5, 0.25]
     """
     first, second = jnp.asarray(first), jnp.asarray(second)
     length = first.shape[-1] + second.shape[-1] - 1
@@ -102,7 +149,14 @@ def convolve(first: ArrayLike, second: ArrayLike) -> Array:
 
 
 def rising(weights: Array) -> Array:
-    """Matrices with ``weights[j - i]`` on and above the diagonal, ``(..., n) -> (..., n, n)``."""
+    """Matrices with ``weights[j - i]`` on and above the diagonal, ``(..., n) -> (..., n, n)``.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import rising
+        >>> import jax.numpy as jnp
+        >>> rising(jnp.array([0.5, 0.25, 0.25])).tolist()
+        [[0.5, 0.25, 0.25], [0.0, 0.5, 0.25], [0.0, 0.0, 0.5]]
+    """
     shift = jnp.arange(weights.shape[-1])[None, :] - jnp.arange(weights.shape[-1])[:, None]
     return jnp.where(shift >= 0, weights[..., jnp.maximum(shift, 0)], 0.0)
 
@@ -130,6 +184,11 @@ def compound(counts: ArrayLike, summand: ArrayLike | CutLaw, length: int) -> Cut
 
     Raises:
         ValueError: if ``summand`` is a `CutLaw` known on fewer than ``length`` points.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import compound
+        >>> compound([0.5, 0.5], [0.0, 0.5, 0.5], 3).probabilities.round(6).tolist()
+        [0.5, 0.25, 0.25]
     """
     counts = jnp.asarray(counts)
     if isinstance(summand, CutLaw):
@@ -157,6 +216,12 @@ def filling_matrix(arrivals: CutLaw) -> Array:
     ``arrivals`` is known on ``0..K`` (shape ``(..., K + 1)``); the result has shape ``(..., K + 1, K + 1)``.
     Applying the capacity once to the sum is exact, because nothing leaves in between. Row sums equal the
     total mass, so the same function turns occupancy integrals into time spent at each content.
+
+    Example:
+        >>> from btqueue.queueing.laws.lattice import CutLaw, filling_matrix
+        >>> import jax.numpy as jnp
+        >>> filling_matrix(CutLaw(jnp.array([0.5, 0.25]), jnp.array(0.25))).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
     """
     law, tail = arrivals
     beyond = tail[..., None] + jnp.cumsum(law[..., ::-1], axis=-1)[..., ::-1]  # Pr(arrivals >= k)

@@ -39,6 +39,16 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
     Args:
         model: a stable system.
         served_pairs: ``E[N_i (N_i - 1)]``, ``(n,)``; read for limited queues only.
+
+    Example:
+        >>> from btqueue.queueing.polling.conservation import conservation_law
+        >>> from btqueue.queueing.polling.model import polling_model
+        >>> system = polling_model(
+        ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
+        ... )
+        >>> law = conservation_law(system, [0.0, 0.0])
+        >>> round(float(law.total), 4)
+        0.5137
     """
     loads, walk = model.loads, model.mean_walk
     load = loads.sum()
@@ -56,6 +66,17 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
 
 @in_float64
 def conservation_residual(model: PollingModel, mean_wait: ArrayLike, served_pairs: ArrayLike) -> Array:
-    """How far mean waits are from the law, ``weights @ mean_wait / total - 1``."""
+    """How far mean waits are from the law, ``weights @ mean_wait / total - 1``.
+
+    Example:
+        >>> from btqueue.queueing.polling.conservation import conservation_residual
+        >>> from btqueue.queueing.polling.model import polling_model
+        >>> system = polling_model(
+        ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
+        ... )
+        >>> from btqueue.queueing.polling.polling import solve_polling
+        >>> abs(float(conservation_residual(system, solve_polling(system).mean_wait, [0.0, 0.0]))) < 1e-9
+        True
+    """
     law = conservation_law(model, served_pairs)
     return law.weights @ jnp.asarray(mean_wait, float) / law.total - 1.0

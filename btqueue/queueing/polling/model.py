@@ -137,6 +137,14 @@ def polling_model(
 
     Raises:
         ValueError: naming the argument that is wrong.
+
+    Example:
+        >>> from btqueue.queueing.polling.model import polling_model
+        >>> system = polling_model(
+        ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
+        ... )
+        >>> round(float(system.mean_cycle), 6)
+        4.878049
     """
     rate = jnp.atleast_1d(jnp.asarray(arrival_rate, float))
     if rate.ndim != 1:

@@ -152,6 +152,15 @@ def solve_polling(model: PollingModel) -> PollingSolution:
 
     Raises:
         ValueError: if a queue is of limited service, or the load is not below 1.
+
+    Example:
+        >>> from btqueue.queueing.polling.polling import solve_polling
+        >>> from btqueue.queueing.polling.model import polling_model
+        >>> system = polling_model(
+        ...     arrival_rate=[0.02, 0.01], service_mean=6, service_second=36, switch_mean=2, switch_second=4
+        ... )
+        >>> solve_polling(system).mean_wait.round(4).tolist()
+        [2.7891, 2.9828]
     """
     if not is_traced(model.discipline) and bool(model.is_a("limited").any()):
         raise ValueError('discipline must be "exhaustive" or "gated": limited service has no exact solution')

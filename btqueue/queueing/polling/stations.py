@@ -72,7 +72,14 @@ def moves(visits: Visits) -> Moves:
 
 
 def stationary_covariance(matrix: Array, noise: Array) -> Array:
-    """Solution of ``P = M P M' + C`` for a stable ``M``, by doubling."""
+    """Solution of ``P = M P M' + C`` for a stable ``M``, by doubling.
+
+    Example:
+        >>> from btqueue.queueing.polling.stations import stationary_covariance
+        >>> import jax.numpy as jnp
+        >>> round(float(stationary_covariance(jnp.array([[0.5]]), jnp.array([[1.0]]))[0, 0]), 4)
+        1.3333
+    """
 
     def double(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
         power, total = carry

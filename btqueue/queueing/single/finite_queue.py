@@ -266,6 +266,15 @@ def finite_queue(
     Raises:
         ValueError: if an argument is out of range, Bernoulli batches are given in continuous time, or no
             batch ever fits.
+
+    Example:
+        >>> from btqueue.queueing.single.finite_queue import finite_queue
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = finite_queue(
+        ...     arrivals=PoissonBatches(0.2, [0.0, 1.0]), service=[0.0] * 6 + [1.0], capacity=3, slotted=False
+        ... )
+        >>> round(float(found.packet_loss), 6)
+        0.25488
     """
     batch_streams.require_stream(arrivals, service, slotted)
     require_count(capacity, "capacity")

@@ -189,6 +189,16 @@ def single_queue(
     Raises:
         ValueError: if an argument is out of range, Bernoulli batches are given in continuous time, or the
             load is not below 1.
+
+    Example:
+        >>> from btqueue.queueing.single.single_queue import single_queue
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = single_queue(
+        ...     arrivals=PoissonBatches(0.1, [0.0, 1.0]), service=[0.0] * 6 + [1.0],
+        ...     length=50, horizon=200, slotted=False,
+        ... )
+        >>> round(float(found.mean_wait), 6)
+        4.5
     """
     batch_streams.require_stream(arrivals, service, slotted)
     require_count(length, "length")
@@ -241,6 +251,16 @@ def wait_distribution(
 
     Raises:
         ValueError: as `single_queue`.
+
+    Example:
+        >>> from btqueue.queueing.single.single_queue import wait_distribution
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = wait_distribution(
+        ...     arrivals=PoissonBatches(0.1, [0.0, 1.0]), service=[0.0] * 6 + [1.0],
+        ...     times=[0.0, 4.0], horizon=200,
+        ... )
+        >>> found.round(4).tolist()
+        [0.4, 0.5967]
     """
     batch_streams.require_stream(arrivals, service, slotted=False)
     require_count(horizon, "horizon")

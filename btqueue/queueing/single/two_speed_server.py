@@ -110,6 +110,12 @@ def two_speed_server(rate: ArrayLike, speeds: ArrayLike, moves: ArrayLike, size:
         size: mean work theta of an exponential job with the right rate of squares: E[S^2] / (2 E[S]).
 
     Beyond a load of `FULL` the answer is that at this load.
+
+    Example:
+        >>> from btqueue.queueing.single.two_speed_server import two_speed_server
+        >>> server = two_speed_server(0.5, [1.0, 0.25], [0.1, 0.3], 1.0)
+        >>> round(float(server.mean_speed), 4)
+        0.8125
     """
     speeds, moves, size = (jnp.asarray(one, float) for one in (speeds, moves, size))
     good = speeds[0]

@@ -140,7 +140,13 @@ class BernoulliBatches(eqx.Module):
 
 
 def too_big(batch_size: ArrayLike, capacity: int) -> Array:
-    """Which batches do not fit in full, ``(K + 1, n)``: by content ``0..K`` and by size."""
+    """Which batches do not fit in full, ``(K + 1, n)``: by content ``0..K`` and by size.
+
+    Example:
+        >>> from btqueue.queueing.traffic.arrivals import too_big
+        >>> too_big([0.0, 0.5, 0.5], 2).tolist()
+        [[False, False, False], [False, False, True], [False, True, True]]
+    """
     sizes = jnp.arange(jnp.asarray(batch_size).shape[0])
     return sizes[None, :] > capacity - jnp.arange(capacity + 1)[:, None]
 
@@ -152,6 +158,11 @@ def batch_loss(occupancy: ArrayLike, batch_size: ArrayLike) -> Array:
     Args:
         occupancy: law on ``0..K`` of the content that a batch finds.
         batch_size: law of its packets X.
+
+    Example:
+        >>> from btqueue.queueing.traffic.arrivals import batch_loss
+        >>> float(batch_loss([0.5, 0.25, 0.25], [0.0, 0.5, 0.5]))
+        0.375
     """
     occupancy, sizes = jnp.asarray(occupancy), jnp.asarray(batch_size)
     return occupancy @ jnp.where(too_big(sizes, occupancy.shape[0] - 1), sizes, 0.0).sum(axis=1)
@@ -163,6 +174,11 @@ def packet_loss(occupancy: ArrayLike, batch_size: ArrayLike, *, whole: bool = Fa
 
     A batch too big for the room left is accepted in part, ``E[(X - (K - n))^+] / E[X]``, or refused as a
     ``whole``. Other arguments as in `batch_loss`.
+
+    Example:
+        >>> from btqueue.queueing.traffic.arrivals import packet_loss
+        >>> round(float(packet_loss([0.5, 0.25, 0.25], [0.0, 0.5, 0.5])), 6)
+        0.333333
     """
     occupancy, sizes = jnp.asarray(occupancy), jnp.asarray(batch_size)
     capacity = occupancy.shape[0] - 1

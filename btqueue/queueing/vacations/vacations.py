@@ -149,6 +149,19 @@ def limited_service_queue(
 
     Raises:
         ValueError: if a law is not one, allows zero slots, or a count is not positive.
+
+    Example:
+        >>> from btqueue.queueing.vacations.vacations import limited_service_queue
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = limited_service_queue(
+        ...     arrivals=PoissonBatches(0.05, [0.0, 1.0]),
+        ...     service=[0.0] * 6 + [1.0],
+        ...     vacations=[0.0] * 12 + [1.0],
+        ...     capacity=10,
+        ...     limit=2,
+        ... )
+        >>> round(float(found.mean_wait), 4)
+        13.4591
     """
     require_count(capacity, "capacity")
     require_count(limit, "limit")
@@ -176,6 +189,18 @@ def gated_service_queue(
 
     Raises:
         ValueError: as there.
+
+    Example:
+        >>> from btqueue.queueing.vacations.vacations import gated_service_queue
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = gated_service_queue(
+        ...     arrivals=PoissonBatches(0.05, [0.0, 1.0]),
+        ...     service=[0.0] * 6 + [1.0],
+        ...     vacations=[0.0] * 12 + [1.0],
+        ...     capacity=10,
+        ... )
+        >>> round(float(found.mean_wait), 4)
+        12.4284
     """
     require_count(capacity, "capacity")
     most = capacity if limit is None else limit
@@ -207,6 +232,18 @@ def exhaustive_service_queue(
 
     Raises:
         ValueError: as there.
+
+    Example:
+        >>> from btqueue.queueing.vacations.vacations import exhaustive_service_queue
+        >>> from btqueue.queueing.traffic.arrivals import PoissonBatches
+        >>> found = exhaustive_service_queue(
+        ...     arrivals=PoissonBatches(0.05, [0.0, 1.0]),
+        ...     service=[0.0] * 6 + [1.0],
+        ...     vacations=[0.0] * 12 + [1.0],
+        ...     capacity=10,
+        ... )
+        >>> round(float(found.mean_wait), 4)
+        7.2857
     """
     require_count(capacity, "capacity")
     require_count(longest_listed, "longest_listed")

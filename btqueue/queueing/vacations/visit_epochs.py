@@ -45,7 +45,15 @@ def intervals(arrivals: BatchStream, service: Array, vacations: Array, size: int
 
 
 def serve(law: Array, per_service: Array) -> Array:
-    """The queue after one more service; the last axis of ``law`` holds those that find a packet."""
+    """The queue after one more service; the last axis of ``law`` holds those that find a packet.
+
+    Example:
+        >>> from btqueue.queueing.vacations.visit_epochs import serve
+        >>> import jax.numpy as jnp
+        >>> left = serve(jnp.array([0.5, 0.5]), jnp.array([[0.8, 0.2], [0.1, 0.9]]))
+        >>> [round(float(share), 4) for share in left]
+        [0.55, 0.0]
+    """
     after = law @ per_service
     return jnp.concatenate([after[..., 1:], jnp.zeros_like(after[..., :1])], axis=-1)
 
