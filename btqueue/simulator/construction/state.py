@@ -13,7 +13,7 @@ from btqueue.simulator.construction.flows import add_flow_timers, build_flows, t
 from btqueue.simulator.construction.network import build_network
 from btqueue.simulator.construction.numbering import Streams, Timers, heaps
 from btqueue.simulator.construction.radio_tables import types_of
-from btqueue.simulator.engine import start
+from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.connections import backlog_dtype, flow_statistics_dtype
@@ -56,7 +56,7 @@ def new_state(scenario: Scenario, replication: int, *, logging: bool = False) ->
         sim.piconets.plain = False
     draw_phases(sim, scenario.run.seed, replication)
     with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
-        start(sim)
+        advance(sim, BEGIN)
     return sim
 
 
