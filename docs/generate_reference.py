@@ -1,17 +1,16 @@
 """Write the pages of the reference that follow from the definitions themselves.
 
-python docs/generate_reference.py            writes scenario-keys.md and coverage.md of docs/reference
+python docs/generate_reference.py            writes its pages of docs/reference
 python docs/generate_reference.py --check    exits with 1 if a page is not up to date
 """
 
-from __future__ import annotations
-
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -60,7 +59,11 @@ LIST_ENTRIES: dict[str, type[BaseModel]] = {
 
 def pages() -> dict[Path, str]:
     """Return the generated pages as Markdown."""
-    return {FOLDER / "scenario-keys.md": keys(), FOLDER / "coverage.md": coverage()}
+    return {
+        FOLDER / "scenario-keys.md": keys(),
+        FOLDER / "coverage.md": coverage(),
+        FOLDER / "results.md": results(),
+    }
 
 
 def keys() -> str:
@@ -322,6 +325,110 @@ def errors_by_metric() -> list[str]:
         if set(cells) != {"–"}:
             rows.append([f"{metric.long_name} (`{name}`)", *cells])
     return [*parts, *markdown_table(["metric", *(f"{system}: {mark}" for system, mark in known)], rows), ""]
+
+
+class Part(BaseModel):
+    """A part of the JSON object of results: no other keys."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class QueueMetric(Part):
+    """A metric at one queue."""
+
+    mean: float | None
+    ci95: float | None = Field(None, description="half-width of the 95 % interval; from the simulation only")
+
+
+class ResultMetric(Part):
+    """One metric; `null` stands for a value that does not exist."""
+
+    mean: float | None = Field(description="over flows, or over links or queues")
+    ci95: float | None = Field(None, description="half-width of the 95 % interval; from the simulation only")
+    per_flow: list[float | None] | None = Field(None, description="one value for each flow")
+    per_link: list[float | None] | None = Field(None, description="one value for each link")
+    per_queue: dict[str, QueueMetric] | None = Field(None, description="one entry for each queue")
+
+
+class Solution(Part):
+    """The answer of the model."""
+
+    converged: bool
+    residual: float | None = Field(description="relative, of the last step")
+    iterations: int | None = Field(None, description="steps, where they were counted")
+    method: str = Field(description="how the answer was found, in words")
+    warnings: list[str]
+    solver: str = Field(description="analytic or followed")
+    solver_reason: str = Field(description="why this solver, in words")
+    model: str = Field(description="name of the model")
+    system: str = Field(description="kind of network for which errors were measured")
+    regime: str = Field(description="kind of radio and load for which errors were measured")
+    measured_errors: str = Field(description="errors of such answers, in words")
+    metrics: dict[str, ResultMetric]
+
+
+class Simulation(Part):
+    """The answer of the simulator."""
+
+    complete: bool = Field(description="false after Ctrl-C")
+    interrupted: str | None = Field(None, description="how much was simulated, if not all")
+    replications: int
+    batches: int | None = Field(None, description="of one long run, with run.intervals = batch-means")
+    autocorrelation: dict[str, float | None] | None = Field(None, description="of neighbouring batches")
+    events: int
+    warmup_s: float | None
+    warnings: list[str]
+    flows: list[str] | None = Field(None, description="names of the flows, in the order of per_flow")
+    links: list[str] | None = Field(None, description="names of the links, in the order of per_link")
+    metrics: dict[str, ResultMetric]
+
+
+class Results(Part):
+    """The JSON object of solve, simulate and compare."""
+
+    form: int = Field(alias="schema", description="grows when a key changes its meaning or goes")
+    scenario: dict[str, Any] = Field(description="every key, defaults filled in")
+    solve: Solution | None = None
+    simulate: Simulation | None = None
+    files: dict[str, Any] | None = Field(None, description="recordings that were written, by kind")
+    provenance: dict[str, str | int] = Field(description="versions, platform, seed, date")
+
+
+RESULTS = """\
+<!-- Written by docs/generate_reference.py: change the classes in it, not this page. -->
+
+# Results as JSON
+
+`btqueue solve`, `simulate` and `compare` print one JSON object with `--json`, and nothing else on standard
+output. It holds only the parts that were run. Names of metrics are those of the
+[scenario reference](scenario-keys.md#metrics). A test holds the output of the commands to this schema.
+
+Files (`--out result.nc`) hold every replication instead of means: see
+[use your results elsewhere](../how-to/use-results.md).
+"""
+
+
+def results() -> str:
+    """Return the page of the JSON object that commands print."""
+    parts = [RESULTS]
+    for heading, part in {
+        "The object": Results,
+        "`solve`": Solution,
+        "`simulate`": Simulation,
+        "A metric": ResultMetric,
+    }.items():
+        rows = [
+            [
+                f"`{field.alias or name}`",
+                "always" if field.is_required() else "where there is one",
+                field.description or "",
+            ]
+            for name, field in part.model_fields.items()
+        ]
+        summary = (part.__doc__ or "").replace("\n", " ")
+        parts += [f"## {heading}", "", summary, "", *markdown_table(["key", "there", "meaning"], rows), ""]
+    schema = json.dumps(Results.model_json_schema(by_alias=True), indent=2)
+    return "\n".join([*parts, "## JSON Schema", "", "```json", schema, "```", ""])
 
 
 def main() -> int:

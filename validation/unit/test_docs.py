@@ -126,11 +126,38 @@ def test_every_public_function_of_theory_has_an_example_that_runs(module):
     assert f".. automodule:: {module.__name__}\n   :members:" in REFERENCE
 
 
-def test_the_generated_reference_is_up_to_date():
+@pytest.fixture(scope="module")
+def generator():
     spec = importlib.util.spec_from_file_location("generate_reference", DOCS / "generate_reference.py")
     assert spec is not None and spec.loader is not None
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SHORT = "--set run.duration_s=5 --set run.warmup_s=1 --set run.replications=2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"compare venugopal-2006/piconet {SHORT}",
+        "solve avancha-2002/cdpd-tcp",
+        f"simulate chen-2004/adaptive-1 {SHORT} --set run.intervals=batch-means --set run.replications=1",
+        f"simulate suliman-2005/round-trips {SHORT} --pcap run.pcap",
+    ],
+)
+def test_json_results_keep_to_their_schema(line, generator, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = CliRunner().invoke(app, [*shlex.split(line), "--json"])
+    assert printed.exit_code == 0, printed.output
+    found = generator.Results.model_validate_json(printed.stdout)
+    sides = [side for side in (found.solve, found.simulate) if side is not None]
+    assert sides or found.files
+    assert all(0 < len(side.metrics) and set(side.metrics) <= set(METRICS) for side in sides)
+
+
+def test_the_generated_reference_is_up_to_date(generator):
     for path, text in generator.pages().items():
         assert path.read_text("utf-8") == text, "run python docs/generate_reference.py"
     committed = (DOCS / "reference" / "scenario-keys.md").read_text("utf-8")
