@@ -154,7 +154,7 @@ def test_json_results_keep_to_their_schema(line, generator, tmp_path, monkeypatc
     found = generator.Results.model_validate_json(printed.stdout)
     sides = [side for side in (found.solve, found.simulate) if side is not None]
     assert sides or found.files
-    assert all(0 < len(side.metrics) and set(side.metrics) <= set(METRICS) for side in sides)
+    assert all(len(side.metrics) > 0 and set(side.metrics) <= set(METRICS) for side in sides)
 
 
 def test_the_generated_reference_is_up_to_date(generator):
