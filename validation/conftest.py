@@ -1,14 +1,19 @@
 """Settings of all tests."""
 
+import importlib
+import pkgutil
 import signal
 import sys
+from collections import ChainMap
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
 import xarray as xr
+from numba.core import config
 
 from btqueue.scenario import Scenario, describe
 from btqueue.scenario.metrics import Results, Variable
@@ -123,3 +128,45 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     monkeypatch.setitem(sys.modules, "btqueue.simulator", simulator)
     monkeypatch.setattr(btqueue.cli.engines, "is_compiled", lambda: True)
     return SimpleNamespace(network=network, simulator=simulator, as_results=as_results)
+
+
+PACKAGE = "btqueue.simulator"
+
+
+def take_modules() -> dict:
+    names = [name for name in sys.modules if name == PACKAGE or name.startswith(PACKAGE + ".")]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@pytest.fixture(scope="session")
+def plain():
+    """The modules of the simulator, uncompiled, by their last names: `plain.sender.on_ack(...)`.
+
+    `plain.records` has the names of all modules of that sub-package. Compiling each small function for a unit
+    test would take minutes. numba decides when a function is decorated, so importing the package afresh with
+    compilation off gives the same source as plain functions; the compiled copy that other tests use stays as
+    it is. That both copies compute the same is checked in `crosscheck`.
+    """
+    compiled_copy = take_modules()
+    settings: Any = config  # numba fills this module at run time
+    before = settings.DISABLE_JIT
+    settings.DISABLE_JIT = 1
+    try:
+        package = importlib.import_module(PACKAGE)
+        for module in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
+            importlib.import_module(module.name)
+    finally:
+        settings.DISABLE_JIT = before
+        plain_copy = take_modules()
+        sys.modules.update(compiled_copy)
+        # the package attribute of the parent package must point to the compiled copy again
+        if PACKAGE in compiled_copy:
+            vars(sys.modules["btqueue"])["simulator"] = compiled_copy[PACKAGE]
+        else:
+            vars(sys.modules["btqueue"]).pop("simulator", None)
+    assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
+    modules = {name: module for name, module in plain_copy.items() if not hasattr(module, "__path__")}
+    records = [vars(module) for name, module in modules.items() if name.startswith(PACKAGE + ".records.")]
+    by_last_name = {name.rpartition(".")[2]: module for name, module in modules.items()}
+    assert len(by_last_name) == len(modules), "two modules have the same last name"
+    return SimpleNamespace(**by_last_name, records=SimpleNamespace(**ChainMap(*records)))

@@ -48,6 +48,8 @@ HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.sack": (False,),
         "transport.retransmit_only_lost": (False,),
         "transport.forward_ack": (False,),
+        "transport.loss_detection": ("duplicates",),
+        "transport.timer_tick_s": (0.0,),
         "transport.ssthresh_rule": ("flight",),
         "transport.byte_counting": (False,),
         "transport.recovery_exit_grows": (False,),

@@ -270,6 +270,9 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
         why = f"{t.variant} as it is here does not know selective acknowledgements"
         allowed = 'with "newreno", "sack", "cubic" and per-rtt "vegas"'
         yield conflict(named("transport.sack"), True, why, allowed=allowed)
+    if t.protocol == "tcp" and t.sack and t.variant == "vegas" and t.loss_detection == "rack":
+        why = "Vegas as it is here does not find losses by time"
+        yield conflict(named("transport.loss_detection"), "rack", why, allowed='"duplicates"')
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield conflict(named("transport.connection_per_session"), True, why)

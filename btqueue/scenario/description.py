@@ -328,7 +328,8 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
     """Yield what matters of TCP beside variant and window."""
     always = (
         *("mss_bytes", "initial_window_segments", "initial_ssthresh_segments"),
-        *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timestamps"),
+        *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timer_tick_s"),
+        "timestamps",
         *("limited_transmit", "rate_reduction", "window_limited_growth", "hold_ssthresh"),
         *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
         *("ssthresh_rule", "byte_counting", "timeout_exit_holds", "ack_ends_backoff"),
@@ -343,6 +344,7 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
         yield from given(
             s, "transport.sack_blocks", "transport.retransmit_only_lost", "transport.forward_ack"
         )
+        yield from given(s, "transport.loss_detection")
     elif variant in ("reno", "newreno", "cubic", "vegas"):
         yield from given(s, "transport.inflate_by_one")
     if variant != "tahoe":

@@ -35,7 +35,7 @@ LINUX: Mapping[str, object] = MappingProxyType(
     {
         "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "limited_transmit": True,
         "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
-        "retransmit_only_lost": True, "forward_ack": True,
+        "loss_detection": "rack", "timer_tick_s": 0.004,
         "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
         "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
         "initial_rto_s": 1.0, "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0,
@@ -126,6 +126,16 @@ class Transport(Table):
         description="SACK: a recovery begins also when one segment more than three above the first that is "
         "missing has arrived (FACK; Linux)",
     )
+    loss_detection: Literal["duplicates", "rack"] = Field(
+        default="duplicates",
+        description="SACK: a segment counts as lost when enough above it has arrived (RFC 6675), or when one "
+        "sent later has arrived and it is late by a round trip and a reordering window (RFC 8985, as in "
+        "Linux; without effect are then retransmit_only_lost, forward_ack, limited_transmit, hold_ssthresh)",
+    )
+    timer_tick_s: Seconds = Field(
+        default=0.0,
+        description="the sender's timers fire at multiples of this (Linux with 250 ticks a second: 0.004)",
+    )
     ssthresh_rule: Literal["flight", "window", "pipe", "one-less"] = Field(
         default="flight",
         description="what a loss reduces to ssthresh: the data in flight (RFC 5681), cwnd (Linux), what is "
@@ -185,7 +195,8 @@ class Transport(Table):
         default=0,
         ge=0,
         le=1000,
-        description="delayed ACK: segments acknowledged at once at the start and after disorder (Linux: 16)",
+        description="delayed ACK: segments acknowledged at once at the start and after one that came twice "
+        "(Linux: 16)",
     )
     piggyback: bool = Field(
         default=False, description="data segments of the opposite flow carry acknowledgements"

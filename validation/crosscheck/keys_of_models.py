@@ -113,7 +113,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     },
     **{
         f"transport.{key}": {"transport.variant": "sack"}
-        for key in ("sack_blocks", "retransmit_only_lost", "forward_ack")
+        for key in ("sack_blocks", "retransmit_only_lost", "forward_ack", "loss_detection")
     },
     "transport.nagle": {"traffic.message_bytes": 700, "transport.windows": "bytes"},
     "transport.handshake": SESSIONS,
@@ -188,6 +188,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "transport.min_rto_s": (0.2, 2.9),
     "transport.max_rto_s": (4.0,),
     "transport.clock_granularity_s": (0.5,),
+    "transport.timer_tick_s": (0.1,),
     "transport.sack_blocks": (1,),
     "transport.quick_acks": (16,),
     "transport.ack_every_segments": (1, 4, 16),

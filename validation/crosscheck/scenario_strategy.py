@@ -190,6 +190,8 @@ def transports(draw):
         "ack_every_segments": draw(st.integers(1, 4)),
         "ack_clock": chosen(draw, "timer", "tick"),
         "ack_path": chosen(draw, "queued", "queued", "direct"),
+        "loss_detection": chosen(draw, "duplicates", "rack"),
+        "timer_tick_s": chosen(draw, 0.0, 0.004),
         "vegas_adjustment": chosen(draw, "per-ack", "per-rtt"),
         "sack_blocks": draw(st.integers(1, 4)),
         "tcp_delay_s": chosen(draw, 0.0, 0.0, 0.004),

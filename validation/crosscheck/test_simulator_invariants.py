@@ -121,6 +121,13 @@ NETWORKS = {
         "link__node_buffer_bytes": 8000,
     },
     "gateway, SACK": {**GATEWAY, "transport__variant": "sack", "transport__rate_reduction": True},
+    "gateway, RACK": {**GATEWAY, "transport__preset": "linux"},
+    "errors, RACK, two-way": {
+        **ERRORS,
+        **TWO_WAY,
+        "transport__preset": "linux",
+        "transport__variant": "sack",
+    },
     "interruptions": {
         **GATEWAY,
         "network__outside_links": [

@@ -127,6 +127,7 @@ def replay(record: dict[str, Any], transport: dict[str, Any]) -> Story:
             sim = grow(sim)
             connection = sim.connections[0]
     statistics = sim.flow_statistics[0]
+    times = [time - times[0] for time in times]  # a handshake goes before
     return Story(ranges, times, int(statistics.fast_retransmits), int(statistics.timeouts), 0)
 
 

@@ -136,7 +136,7 @@ def play(
             sender.on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now)
             send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now)
         else:
-            sender.on_timeout(conn, board, starts, statistics, now)
+            sender.on_timeout(conn, board, sent_at, starts, statistics, now)
             send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now)
 
 

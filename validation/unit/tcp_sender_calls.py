@@ -13,7 +13,7 @@ class Sender:
     def __init__(
         self, plain, *, written=1000, cwnd=1.0, ssthresh=64.0, rwnd=64, snd_una=0, in_flight=0, **options
     ):
-        self.tcp, self.sack = plain.sender, plain.sack
+        self.tcp, self.sack, self.timer = plain.sender, plain.sack, plain.retransmission_timer
         self.records = plain.records
         self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
         self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
@@ -57,5 +57,5 @@ class Sender:
         return [self.ack(number, at) for number in numbers]
 
     def timeout(self, at):
-        self.tcp.on_timeout(self.conn, self.board, self.starts, self.statistics, at * MS)
+        self.tcp.on_timeout(self.conn, self.board, self.sent_at, self.starts, self.statistics, at * MS)
         return self.send(at)

@@ -113,6 +113,8 @@ def test_the_first_segments_are_acknowledged_at_once(receiver):
     assert [tcp.receive(n) for n in range(6)] == [1, 2, 3, None, 5, None]
 
 
-def test_after_a_disorder_acknowledgements_are_quick_again(receiver):
+def test_after_a_segment_that_comes_twice_acknowledgements_are_quick_again(receiver):
+    # the records of Linux: a gap that is filled does not bring them back ("shallow", 0.23 s)
     tcp = receiver(quick_acks=2)
-    assert [tcp.receive(n) for n in (0, 2, 1, 3, 4, 5, 6)] == [None, 1, 3, 4, None, 6, None]
+    assert [tcp.receive(n) for n in (0, 2, 1, 3, 4)] == [None, 1, 3, None, 5]
+    assert [tcp.receive(n) for n in (4, 5, 6, 7, 8)] == [5, 6, 7, None, 9]

@@ -150,7 +150,7 @@ class Sender:
         return self.send()
 
     def timeout(self):
-        self.tcp.on_timeout(self.conn, self.board, self.starts, self.statistics, 3 * SECOND)
+        self.tcp.on_timeout(self.conn, self.board, self.sent_at, self.starts, self.statistics, 3 * SECOND)
         return self.send()
 
 

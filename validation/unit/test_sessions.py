@@ -59,6 +59,8 @@ OPTIONS = [
     "exit_grows",
     "only_lost",
     "forward_ack",
+    "rack",
+    "tick",
     "timeout_exit_holds",
     "inflate_by_one",
     "vegas_on_srtt",

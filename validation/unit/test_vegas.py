@@ -116,7 +116,7 @@ def test_per_ack_excess_is_expected_less_actual_times_base_rtt(path):
 def test_per_ack_a_loss_voids_the_measurement(path):
     tcp = path(adjustment=PER_ACK, cwnd=6.0, ssthresh=2.0)
     assert tcp.conn.round_end == 1
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.starts, tcp.statistics, SECOND)
+    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.sent_at, tcp.starts, tcp.statistics, SECOND)
     assert tcp.conn.round_end == 0
 
 
@@ -186,6 +186,6 @@ def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
 
 def test_per_round_grows_as_newreno_after_a_timeout(path):
     tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.starts, tcp.statistics, SECOND)
+    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.sent_at, tcp.starts, tcp.statistics, SECOND)
     assert tcp.conn.cwnd == 1.0
     assert tcp.run(1) == [2.0], "slow start"

@@ -281,6 +281,10 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "only_lost": transport.retransmit_only_lost,
         "forward_ack": transport.forward_ack,
         "rate_reduction": transport.rate_reduction,
+        "rack": transport.loss_detection == "rack" and (transport.sack or transport.variant == "sack"),
+        "rack_sent": NOTHING,
+        "rack_number": NOTHING,
+        "high_lost": NOTHING,
         "reduction": REDUCTIONS[transport.ssthresh_rule],
         "byte_counting": transport.byte_counting,
         "exit_grows": transport.recovery_exit_grows,
@@ -305,6 +309,8 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "granularity": nanoseconds(transport.clock_granularity_s),
         "backoff": transport.rto_backoff,
         "rto_deadline": NEVER,
+        "least_rtt": NEVER,
+        "tick": nanoseconds(transport.timer_tick_s),
     }
 
 

@@ -15,6 +15,7 @@ from btqueue.simulator.records.connections import TCP
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
 from btqueue.simulator.tcp import connection_setup, delayed_ack, receiver, sender
+from btqueue.simulator.tcp.retransmission_timer import fires_at
 from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
 
@@ -234,17 +235,25 @@ def acknowledgement_sent(sim, flow, now):
 
 @outlined
 def on_retransmission_timer(sim, flow, now):
-    """Time out, or set the timer anew if the deadline has moved; return whether it was a timeout."""
+    """Time out, or set the timer anew if the deadline has moved; return whether anything else happened."""
     conn = sim.connections[flow]
-    if conn.rto_deadline > now:
-        schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+    due = fires_at(conn)
+    if due > now:
+        schedule(sim, conn.retransmission_timer, due)
         return False
     if not conn.open:
         connection_setup.on_syn_timeout(sim, flow, now)
         schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         return True
-    sender.on_timeout(conn, sim.scoreboard[flow], sim.starts[flow], sim.flow_statistics[flow], now)
+    starts, statistics = sim.starts[flow], sim.flow_statistics[flow]
+    sim.clock[0].sending = flow
+    if conn.awaits_order:
+        cwnd, fast_retransmits = conn.cwnd, statistics.fast_retransmits
+        sender.on_order_timer(conn, sim.scoreboard[flow], sim.sent_at[flow], starts, statistics, now)
+        schedule(sim, conn.retransmission_timer, conn.rto_deadline)
+        window_event(sim, flow, cwnd, fast_retransmits, now)
+        return True
+    sender.on_timeout(conn, sim.scoreboard[flow], sim.sent_at[flow], starts, statistics, now)
     schedule(sim, conn.retransmission_timer, conn.rto_deadline)
     flow_event(sim, TIMEOUT, flow, now)
-    sim.clock[0].sending = flow
     return True

@@ -18,8 +18,9 @@ HALF_FLIGHT, HALF_WINDOW, HALF_PIPE, ONE_LESS = range(4)
 is estimated to be in the network (ns-3's NewReno), or cwnd less one segment (ns-3's Vegas). CUBIC keeps more
 than half."""
 
-# Bits of a segment's entry in the sender's scoreboard (RFC 6675).
-SACKED, RETRANSMITTED = 1, 2
+# Bits of a segment's entry in the sender's scoreboard (RFC 6675); of RACK: it counts as lost, and it was sent
+# again since.
+SACKED, RETRANSMITTED, LOST, RESENT = 1, 2, 4, 8
 
 connection_dtype = record_type(
     [
@@ -101,6 +102,19 @@ connection_dtype = record_type(
         ("recover_fs", np.float64),
         ("prr_delivered", np.float64),
         ("prr_out", np.float64),
+        # RACK (RFC 8985)
+        ("rack", np.bool_),
+        ("rack_sent", np.int64),
+        ("rack_number", np.int64),
+        ("rack_rtt", np.int64),
+        ("rack_advanced", np.bool_),
+        ("reordered", np.bool_),
+        ("high_lost", np.int64),
+        ("awaits_order", np.bool_),
+        ("expiries", np.int64),
+        ("was_limited", np.bool_),
+        ("most_out", np.float64),
+        ("use_end", np.int64),
         # CUBIC (RFC 9438)
         ("cubic_max", np.float64),
         ("cubic_prior", np.float64),
@@ -136,6 +150,8 @@ connection_dtype = record_type(
         ("impatient", np.bool_),
         ("partial_acks", np.int64),
         ("rto_deadline", np.int64),
+        ("least_rtt", np.int64),
+        ("tick", np.int64),
         # receiver
         ("rcv_nxt", np.int64),
         ("ts_recent", np.int64),

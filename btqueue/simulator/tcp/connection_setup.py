@@ -63,6 +63,7 @@ def on_connected(sim, flow, now):
     statistics.connect_time_sum += time
     if conn.syn_timeout == conn.initial_rto:
         measure(conn, time)
+        conn.least_rtt = time
     else:
         # After a lost SYN the time is ambiguous (Karn), so the timer starts from a cautious value.
         conn.rto = max(conn.rto, RTO_AFTER_LOST_SYN)

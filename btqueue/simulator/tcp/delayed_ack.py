@@ -1,7 +1,7 @@
 """Delayed acknowledgements (RFC 5681, section 4.2), also by a free-running clock (Johansson 2000, 4.1).
 
 As Linux does, a receiver may acknowledge the first `quick_acks` segments of a connection at once, and as many
-after one that came out of order or twice, so that a sender in slow start or recovery does not wait.
+after one that came twice, so that a sender in slow start or after a timeout does not wait.
 """
 
 from btqueue.simulator.machinery.compilation import compiled

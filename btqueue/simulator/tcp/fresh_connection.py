@@ -63,6 +63,18 @@ def set_initial_values(conn):
     conn.recover_fs = 0.0
     conn.prr_delivered = 0.0
     conn.prr_out = 0.0
+    # RACK (RFC 8985)
+    conn.rack_sent = NOTHING
+    conn.rack_number = NOTHING
+    conn.rack_rtt = 0
+    conn.rack_advanced = False
+    conn.reordered = False
+    conn.high_lost = NOTHING
+    conn.awaits_order = False
+    conn.expiries = 0
+    conn.was_limited = False
+    conn.most_out = 0.0
+    conn.use_end = 0
     # CUBIC (RFC 9438)
     conn.cubic_max = 0.0
     conn.cubic_prior = 0.0
@@ -84,6 +96,7 @@ def set_initial_values(conn):
     conn.rttvar = 0.0
     conn.rto = conn.initial_rto
     conn.rto_deadline = NEVER
+    conn.least_rtt = NEVER
     # receiver
     conn.rcv_nxt = 0
     conn.ts_recent = 0

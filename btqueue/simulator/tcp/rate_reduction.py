@@ -29,3 +29,22 @@ def on_ack(conn, delivered):
         limit = max(conn.prr_delivered - conn.prr_out, delivered) + 1
         quota = min(conn.ssthresh - conn.pipe, float(limit))
     conn.cwnd = conn.pipe + max(quota, 0.0)
+
+
+@compiled
+def on_safe_ack(conn, delivered, safe):
+    """Do so by RFC 9937, section 6.2: below ssthresh one more only if the ACK is `safe`.
+
+    Such an ACK moves on and shows no further loss. The fast retransmit is sent in any case.
+    """
+    if delivered == 0.0:
+        return
+    conn.prr_delivered += delivered
+    if conn.pipe > conn.ssthresh:
+        quota = math.ceil(conn.prr_delivered * conn.ssthresh / conn.recover_fs) - float(conn.prr_out)
+    else:
+        quota = max(conn.prr_delivered - conn.prr_out, delivered)
+        if safe:
+            quota += 1.0
+        quota = min(conn.ssthresh - conn.pipe, quota)
+    conn.cwnd = conn.pipe + max(quota, 0.0 if conn.prr_out > 0.0 else 1.0)

@@ -27,7 +27,7 @@ def on_segment(conn, out_of_order, starts, statistics, segment, now):
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
-    conn.quick_left = conn.quick_acks
+    conn.quick_left = conn.quick_acks if number < conn.rcv_nxt else max(conn.quick_left - 1, 0)
     return 0
 
 

@@ -46,6 +46,14 @@ def estimate(conn):
 
 
 @compiled
+def fires_at(conn):
+    """Return when (ns) the timer fires: when it is due, or at the next tick of the host's clock."""
+    if conn.tick > 0 and conn.rto_deadline < NEVER - conn.tick:
+        return -(-conn.rto_deadline // conn.tick) * conn.tick
+    return conn.rto_deadline
+
+
+@compiled
 def start_if_stopped(conn, now):
     """Rule 1: sending a segment starts the timer if it is not running."""
     if conn.rto_deadline == NEVER:
@@ -72,6 +80,16 @@ def on_new_ack(conn, now):
         conn.rto_deadline = NEVER
     else:
         conn.rto_deadline = now + conn.rto
+
+
+@compiled
+def restart_from_head(conn, sent_at, now):
+    """Restart with the RTO counted from when the oldest segment was sent last, or stop."""
+    if conn.snd_una >= conn.snd_max:
+        conn.rto_deadline = NEVER
+    else:
+        due = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto
+        conn.rto_deadline = max(due, now + conn.tick)
 
 
 @compiled

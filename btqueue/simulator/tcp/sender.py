@@ -7,11 +7,11 @@ number: the scoreboard, when a segment was sent first (ns), and where in the str
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
-from btqueue.simulator.records.connections import CUBIC, RETRANSMITTED, VEGAS
-from btqueue.simulator.records.conventions import NOTHING
+from btqueue.simulator.records.connections import CUBIC, RESENT, RETRANSMITTED, VEGAS
+from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import DATA
 from btqueue.simulator.statistics.histograms import count
-from btqueue.simulator.tcp import cubic, sack, vegas
+from btqueue.simulator.tcp import cubic, rack, rate_reduction, sack, vegas
 from btqueue.simulator.tcp.fast_recovery import (
     flight_size,
     on_duplicate_ack,
@@ -24,6 +24,7 @@ from btqueue.simulator.tcp.retransmission_timer import (
     back_off,
     measure,
     on_new_ack,
+    restart_from_head,
     round_trip_time,
     start_if_stopped,
 )
@@ -95,6 +96,9 @@ def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     sample_window(conn, statistics)
     news = 0.0
     if conn.sack:
+        if conn.rack:
+            on_ack_by_time(conn, board, sent_at, starts, statistics, histogram, segment, now)
+            return
         news = sack.update(conn, board, starts, segment)
     if segment.ack > conn.snd_una:
         on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram, segment, news, now)
@@ -138,6 +142,84 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
     if news > 0 and not conn.in_recovery:
         on_duplicate_ack(conn, board, starts, statistics, news)
     on_new_ack(conn, now)
+
+
+@outlined
+def on_ack_by_time(conn, board, sent_at, starts, statistics, histogram, segment, now):
+    """Handle an acknowledgement where losses are found by time (`rack`), in the order in which Linux does."""
+    before, ack = int(conn.snd_una), max(segment.ack, conn.snd_una)
+    advanced, outstanding = ack > before, conn.snd_max > before
+    repairing, after_timeout = bool(conn.in_recovery), is_after_timeout(conn)
+    news, first, last = rack.take_blocks(conn, board, sent_at, starts, segment, now)
+    delivered, sample = rack.take_cumulative(conn, board, sent_at, starts, ack, now)
+    delivered += news
+    if sample == NOTHING and first < NEVER:
+        sample = now - first
+        conn.least_rtt = min(conn.least_rtt, now - last)
+    elif sample == NOTHING and advanced and conn.timestamps:
+        sample = now - segment.echo
+    conn.snd_una = ack
+    if advanced:
+        conn.expiries = 0
+        conn.duplicate_acks = 0
+    elif outstanding:
+        conn.duplicate_acks += 1
+        statistics.duplicate_acks_received += 1
+    if sample != NOTHING:
+        sample_round_trip(conn, statistics, histogram, sample)
+    if conn.awaits_order and (advanced or news > 0.0):
+        conn.awaits_order = False
+        restart_from_head(conn, sent_at, now)
+    elif advanced or first < sent_at[ack & (len(sent_at) - 1)]:
+        on_new_ack(conn, now)
+    found = False
+    if repairing and ack > conn.recover:
+        conn.in_recovery = False
+        conn.cwnd = conn.ssthresh
+    disorder = news > 0.0 or (outstanding and not advanced) or conn.high_sacked >= before
+    if (disorder or repairing or after_timeout) and not (after_timeout and ack > conn.recover):
+        if conn.rack_advanced:
+            conn.rack_advanced = False
+            settled = conn.in_recovery or after_timeout
+            found = rack.find_late(conn, board, sent_at, settled, now)
+        if not conn.in_recovery and not after_timeout and rack.has_lost(conn, board):
+            start_timed_recovery(conn, starts, statistics)
+    conn.pipe = rack.pipe(conn, board, starts)
+    if conn.in_recovery:
+        if conn.rate_reduction:
+            rate_reduction.on_safe_ack(conn, delivered, advanced and not found)
+    elif advanced:
+        used = conn.was_limited or (conn.cwnd < conn.ssthresh and conn.cwnd < 2.0 * conn.most_out)
+        if used or not conn.window_limited_growth:
+            grow_window(conn, delivered, now)
+        elif conn.variant == CUBIC:
+            cubic.on_pause(conn)
+
+
+@compiled
+def start_timed_recovery(conn, starts, statistics):
+    """Enter recovery: a segment counts as lost. `next_segment` sends it again as cwnd allows."""
+    statistics.fast_retransmits += 1
+    conn.in_recovery = True
+    conn.recover = conn.snd_max - 1
+    conn.recover_fs = conn.cwnd
+    conn.prr_delivered = conn.prr_out = conn.window_count = 0.0
+    if conn.variant == CUBIC:
+        cubic.on_loss(conn)
+    conn.ssthresh = float(int(reduced_threshold(conn, starts)))
+    conn.cwnd = conn.ssthresh
+
+
+@outlined
+def on_order_timer(conn, board, sent_at, starts, statistics, now):
+    """The reordering window is over (RFC 8985, section 6.3): repair what is late."""
+    settled = conn.in_recovery or is_after_timeout(conn)
+    lost = rack.on_order_timer(conn, board, sent_at, settled, now)
+    conn.pipe = rack.pipe(conn, board, starts)
+    if lost and not settled:
+        start_timed_recovery(conn, starts, statistics)
+        if conn.rate_reduction:
+            rate_reduction.on_safe_ack(conn, 1.0, False)
 
 
 @compiled
@@ -187,7 +269,7 @@ def count_arrived(conn, arrived):
 
 
 @outlined
-def on_timeout(conn, board, starts, statistics, now):
+def on_timeout(conn, board, sent_at, starts, statistics, now):
     """The timer expired: back to one segment, and go back to the oldest unacknowledged one.
 
     With `hold_ssthresh` the threshold stays when a segment that the timer has sent again is lost again (RFC
@@ -195,6 +277,9 @@ def on_timeout(conn, board, starts, statistics, now):
     """
     sample_window(conn, statistics)
     statistics.timeouts += 1
+    if conn.rack:
+        on_timeout_by_time(conn, board, sent_at, starts, now)
+        return
     if not (conn.hold_ssthresh and is_after_timeout(conn)):
         if conn.variant == CUBIC:
             cubic.on_timeout(conn)
@@ -213,6 +298,29 @@ def on_timeout(conn, board, starts, statistics, now):
 
 
 @outlined
+def on_timeout_by_time(conn, board, sent_at, starts, now):
+    """The timer expired: what is old is lost, and one segment more than what is in the network may be sent.
+
+    ssthresh stays as it is in a recovery, and when the timer has expired before without any progress since.
+    """
+    settled = conn.in_recovery or is_after_timeout(conn)
+    rack.on_timeout(conn, board, sent_at, settled, now)
+    if not settled or (not conn.in_recovery and conn.expiries == 0):
+        if conn.variant == CUBIC:
+            cubic.on_timeout(conn)
+        conn.ssthresh = float(int(reduced_threshold(conn, starts)))
+    conn.expiries += 1
+    conn.pipe = rack.pipe(conn, board, starts)
+    conn.cwnd = conn.pipe + 1.0
+    conn.window_count = 0.0
+    conn.recover = conn.snd_max - 1
+    conn.in_recovery = False
+    conn.awaits_order = False
+    conn.retransmit = True
+    back_off(conn, now)
+
+
+@outlined
 def next_segment(conn, board, sent_at, starts, statistics, now):
     """Return the number of the segment to send now and count it as sent, or NOTHING.
 
@@ -224,8 +332,10 @@ def next_segment(conn, board, sent_at, starts, statistics, now):
         conn.retransmit = False
         number = conn.snd_una
         conn.snd_nxt = max(conn.snd_nxt, number + 1)
-    elif conn.sack and conn.in_recovery:
-        if conn.pipe + 1.0 <= conn.cwnd:
+    elif conn.sack and (conn.in_recovery or conn.rack):
+        if conn.rack:
+            number = next_by_time(conn, board, starts)
+        elif conn.pipe + 1.0 <= conn.cwnd:
             number = sack.next_segment(conn, board, starts)
     else:
         if conn.sack:
@@ -239,6 +349,22 @@ def next_segment(conn, board, sent_at, starts, statistics, now):
     return number
 
 
+@outlined
+def next_by_time(conn, board, starts):
+    """Return the first segment that counts as lost, else a new one; NOTHING if cwnd has no room."""
+    if conn.pipe + 1.0 <= conn.cwnd:
+        number = rack.next_lost(conn, board)
+        if number != NOTHING:
+            return number
+    length = next_length(conn, starts)
+    room = conn.pipe + length / conn.unit <= conn.cwnd and flight_with(conn, starts, length) <= conn.rwnd
+    if length > 0 and room and not has_to_wait(conn, length):
+        conn.snd_nxt += 1
+        return conn.snd_nxt - 1
+    rack.note_use(conn)
+    return NOTHING
+
+
 @compiled
 def count_sent(conn, board, sent_at, starts, statistics, number, now):
     """Enter a segment that is sent now into what the sender remembers."""
@@ -249,7 +375,13 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
         lay_out(conn, starts)
     if conn.sack or not conn.timestamps:
         place = number & (len(board) - 1)
-        if again:
+        if again and conn.rack:
+            board[place] |= RETRANSMITTED | RESENT
+            sent_at[place] = now
+            if number == conn.snd_una:
+                conn.awaits_order = False
+                conn.rto_deadline = now + conn.rto
+        elif again:
             board[place] |= RETRANSMITTED
         else:
             board[place] = 0

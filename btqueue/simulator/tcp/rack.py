@@ -1,0 +1,211 @@
+"""Losses found by time, with selective acknowledgements: RACK (RFC 8985, section 6) as Linux has it.
+
+A segment is lost once one that was sent later has arrived and, since its own last transmission, a round trip
+and the *reordering window* have passed. Retransmissions that are lost are found by the same rule. `board`
+says of each segment whether it has arrived, counts as lost, and has been sent again since; `sent_at` when it
+was sent last. `rack_sent` and `rack_number` are of the segment sent last among those that have arrived,
+`rack_rtt` is the round trip of the one that arrived last. `pipe` is what is in the network: what is
+outstanding, less what has arrived or is lost, and what was sent again.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.records.connections import LOST, RESENT, RETRANSMITTED, SACKED
+from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.tcp.retransmission_timer import restart_from_head
+from btqueue.simulator.tcp.stream import amount
+
+DUPLICATE_THRESHOLD = 3
+
+
+@compiled
+def pipe(conn, board, starts):
+    """Return what is in the network, in full segments."""
+    inside = amount(conn, starts, conn.snd_una, conn.snd_max)
+    if max(conn.high_sacked, conn.high_lost) < conn.snd_una:
+        return inside
+    for number in range(conn.snd_una, conn.snd_max):
+        bits = board[number & (len(board) - 1)]
+        if bits & (SACKED | LOST):
+            inside -= amount(conn, starts, number, number + 1)
+        if bits & RESENT:
+            inside += amount(conn, starts, number, number + 1)
+    return inside
+
+
+@compiled
+def deliver(conn, board, sent_at, number, now):
+    """Take a segment that has arrived, unless it is a first transmission that was thought to be lost."""
+    place = number & (len(board) - 1)
+    sent = sent_at[place]
+    if board[place] & RETRANSMITTED:
+        if now - sent < conn.least_rtt:
+            return
+    elif number < conn.high_sacked:
+        conn.reordered = True
+    conn.rack_rtt = now - sent
+    conn.rack_advanced = True
+    if sent > conn.rack_sent or (sent == conn.rack_sent and number > conn.rack_number):
+        conn.rack_sent = sent
+        conn.rack_number = number
+
+
+@compiled
+def take_blocks(conn, board, sent_at, starts, segment, now):
+    """Enter the blocks of an acknowledgement.
+
+    Return how much they report for the first time, and when the first and the last segment of that was sent
+    (ns) of those that were sent once; NEVER and NOTHING if there is none.
+    """
+    news, first, last = 0.0, NEVER, NOTHING
+    least = max(conn.snd_una, segment.ack)
+    for block in range(segment.blocks):
+        for number in range(
+            max(least, segment.block_start[block]), min(segment.block_end[block], conn.snd_max)
+        ):
+            place = number & (len(board) - 1)
+            if not board[place] & SACKED:
+                if not board[place] & RETRANSMITTED:
+                    first, last = min(first, sent_at[place]), max(last, sent_at[place])
+                deliver(conn, board, sent_at, number, now)
+                board[place] = board[place] & RETRANSMITTED | SACKED
+                news += amount(conn, starts, number, number + 1)
+                conn.high_sacked = max(conn.high_sacked, number)
+    return news, first, last
+
+
+@compiled
+def take_cumulative(conn, board, sent_at, starts, ack, now):
+    """Take all below `ack` as delivered; `snd_una` does not move yet.
+
+    Return how much of it had not been reported before, and the round-trip time (ns) of the oldest segment, or
+    NOTHING where a retransmission was among them (Karn).
+    """
+    delivered, first, last, again = 0.0, NEVER, NOTHING, False
+    for number in range(conn.snd_una, ack):
+        place = number & (len(board) - 1)
+        if board[place] & RETRANSMITTED:
+            again = True
+        if not board[place] & SACKED:
+            if not board[place] & RETRANSMITTED:
+                first, last = min(first, sent_at[place]), sent_at[place]
+            deliver(conn, board, sent_at, number, now)
+            delivered += amount(conn, starts, number, number + 1)
+        board[place] = 0
+    if again or first == NEVER:
+        return delivered, NOTHING
+    conn.least_rtt = min(conn.least_rtt, now - last)
+    return delivered, now - first
+
+
+@compiled
+def has_lost(conn, board):
+    """Whether a segment that is outstanding counts as lost, sent again or not."""
+    number = conn.snd_una
+    while number <= conn.high_lost and board[number & (len(board) - 1)] & LOST == 0:
+        number += 1
+    return number <= conn.high_lost
+
+
+@compiled
+def next_lost(conn, board):
+    """Return the first segment that counts as lost and was not sent again since, or NOTHING."""
+    for number in range(conn.snd_una, conn.high_lost + 1):
+        if board[number & (len(board) - 1)] & (LOST | RESENT) == LOST:
+            return number
+    return NOTHING
+
+
+@compiled
+def mark_lost(conn, board, number):
+    """Count a segment as lost, also if it was sent again: then that was lost, too."""
+    place = number & (len(board) - 1)
+    board[place] = board[place] & RETRANSMITTED | LOST
+    conn.high_lost = max(conn.high_lost, number)
+
+
+@compiled
+def reordering_window(conn, board, settled):
+    """Return how long (ns) a segment may be late (RFC 8985, section 6.2, step 4).
+
+    While the network has not been seen to reorder it is nothing once the duplicate threshold is reached or
+    the loss is being repaired (`settled`).
+    """
+    if not conn.reordered:
+        arrived = 0
+        for number in range(conn.snd_una, conn.high_sacked + 1):
+            if board[number & (len(board) - 1)] & SACKED:
+                arrived += 1
+        if settled or arrived >= DUPLICATE_THRESHOLD:
+            return 0
+    if conn.least_rtt == NEVER:
+        return 0
+    return min(conn.least_rtt // 4, int(conn.srtt))
+
+
+@compiled
+def lateness(conn, sent_at, number, window, now):
+    """Return how long ago (ns) the segment was to have arrived; negative if that is still to come."""
+    return now - sent_at[number & (len(sent_at) - 1)] - conn.rack_rtt - window
+
+
+@compiled
+def find_late(conn, board, sent_at, settled, now):
+    """Mark as lost all that is late; return whether any is, and wait for those that are not late yet."""
+    window = reordering_window(conn, board, settled)
+    found, wait = False, 0
+    for number in range(conn.snd_una, conn.snd_max):
+        place = number & (len(board) - 1)
+        if board[place] & SACKED or board[place] & (LOST | RESENT) == LOST:
+            continue
+        if sent_at[place] > conn.rack_sent or (
+            sent_at[place] == conn.rack_sent and number >= conn.rack_number
+        ):
+            continue
+        late = lateness(conn, sent_at, number, window, now)
+        if late >= 0:
+            mark_lost(conn, board, number)
+            found = True
+        else:
+            wait = max(wait, -late)
+    if wait > 0:
+        conn.awaits_order = True
+        conn.rto_deadline = now + wait + 2 * conn.tick
+    return found
+
+
+@compiled
+def on_timeout(conn, board, sent_at, settled, now):
+    """The oldest segment is lost, and what was sent more than a round trip and the window before."""
+    window = reordering_window(conn, board, settled)
+    for number in range(conn.snd_una, conn.snd_max):
+        if not board[number & (len(board) - 1)] & SACKED and (
+            number == conn.snd_una or lateness(conn, sent_at, number, window, now) >= 0
+        ):
+            mark_lost(conn, board, number)
+
+
+@compiled
+def on_order_timer(conn, board, sent_at, settled, now):
+    """The wait for segments that were not late is over: look again; without more to wait for, the RTO runs.
+
+    Return whether a segment is lost and not sent again.
+    """
+    conn.awaits_order = False
+    find_late(conn, board, sent_at, settled, now)
+    if not conn.awaits_order:
+        restart_from_head(conn, sent_at, now)
+    return next_lost(conn, board) != NOTHING
+
+
+@compiled
+def note_use(conn):
+    """Remember whether cwnd limited the flight, after all that may be sent now has been (Linux).
+
+    It holds until the segments then outstanding are acknowledged; a greater flight replaces it.
+    """
+    limited = conn.pipe + 1.0 > conn.cwnd
+    if not limited and conn.snd_max == conn.use_end:
+        return  # nothing was sent
+    out = float(conn.snd_max - conn.snd_una)
+    if conn.snd_una >= conn.use_end or limited or (not conn.was_limited and out > conn.most_out):
+        conn.was_limited, conn.most_out, conn.use_end = limited, out, conn.snd_max

@@ -1,0 +1,129 @@
+"""Losses found by time: the examples of RFC 8985 (section 8), its window, and Linux's reduction."""
+
+import pytest
+
+
+@pytest.fixture
+def rack(sender):
+    """Return a sender that finds losses by time, after a round trip of 100 ms."""
+
+    def make(**options):
+        return sender(
+            sack=True, rack=True, rate_reduction=True, byte_counting=True, high_sacked=-1, high_lost=-1,
+            rack_sent=-1, rack_number=-1, measured=True, srtt=100e6, rttvar=0.0, least_rtt=100 * 10**6,
+            **{"cwnd": 10.0, "rto": 10**9, "min_rto": 10**9, "snd_una": 0, "reduction": 1} | options,
+        )  # fmt: skip
+
+    return make
+
+
+def write(tcp, number, at):
+    """Let the application write one segment more, at this millisecond; return what is sent."""
+    tcp.conn.written = number + 1
+    return tcp.send(at)
+
+
+def order_timer(tcp):
+    """Let the reordering timer fire when it is due; return when that was (ms), and what is sent."""
+    at = int(tcp.timer.fires_at(tcp.conn)) / 1e6
+    assert tcp.conn.awaits_order
+    rings = tcp.board, tcp.sent_at, tcp.starts
+    tcp.tcp.on_order_timer(tcp.conn, *rings, tcp.statistics, round(at * 1e6))
+    return at, tcp.send(round(at))
+
+
+def test_a_lost_tail_is_found_when_the_retransmission_arrives(rack):
+    # section 8.1, first example: P1 and P3 are lost, each segment is sent a reordering window after the last
+    tcp = rack(written=0)
+    assert [write(tcp, number, 30 * number) for number in range(3)] == [[0], [1], [2]]
+    assert tcp.ack(0, at=130, blocks=[(1, 2)]) == [0]
+    assert tcp.ack(2, at=230) == [2]
+    assert (tcp.statistics.fast_retransmits, tcp.statistics.segments_retransmitted) == (1, 2)
+
+
+def test_a_lost_retransmission_is_found(rack):
+    # section 8.1, second example: P1 and P2 are lost, then the retransmission of P1
+    tcp = rack(written=0)
+    for number in range(3):
+        write(tcp, number, 30 * number)
+    assert tcp.ack(0, at=160, blocks=[(2, 3)]) == [0]
+    assert tcp.ack(0, at=161, blocks=[(2, 3)]) == []
+    tcp.conn.cwnd = 3.0
+    assert tcp.send(at=165) == [1]
+    assert tcp.ack(0, at=265, blocks=[(1, 3)]) == [0]
+
+
+def test_what_is_late_by_less_than_the_window_is_waited_for(rack):
+    # section 6.2, step 4: a quarter of the least round trip, while fewer than three have arrived
+    tcp = rack(written=3)
+    assert tcp.send(at=0) == [0, 1, 2]
+    assert tcp.ack(0, at=100, blocks=[(1, 2)]) == []
+    assert order_timer(tcp) == (125, [0])
+
+
+def test_linux_waits_two_ticks_longer_and_until_a_tick(rack):
+    tcp = rack(written=3, tick=4 * 10**6)
+    tcp.send(at=0)
+    tcp.ack(0, at=100, blocks=[(1, 2)])
+    assert order_timer(tcp) == (136, [0])
+
+
+def test_what_arrives_in_time_is_no_loss(rack):
+    tcp = rack(written=3)
+    tcp.send(at=0)
+    tcp.ack(0, at=100, blocks=[(1, 2)])
+    assert tcp.ack(2, at=110) == []
+    assert not tcp.conn.awaits_order
+    assert tcp.conn.reordered
+    assert tcp.statistics.segments_retransmitted == 0
+
+
+def test_three_that_have_arrived_close_the_window(rack):
+    tcp = rack(written=6)
+    tcp.send(at=0)
+    assert [tcp.ack(0, at=100 + n, blocks=[(1, 2 + n)]) for n in range(3)] == [[], [], [0]]
+
+
+def test_in_a_network_that_reorders_the_window_stays_open(rack):
+    tcp = rack(written=6, reordered=True)
+    tcp.send(at=0)
+    assert [tcp.ack(0, at=100 + n, blocks=[(1, 2 + n)]) for n in range(3)] == [[], [], []]
+    assert order_timer(tcp)[1] == [0]
+
+
+def test_a_recovery_halves_the_window_and_ends_there(rack):
+    tcp = rack(written=1000, cwnd=10.0)
+    assert tcp.send(at=0) == list(range(10))
+    sent = [tcp.ack(0, at=200 + n, blocks=[(1, 2 + n)]) for n in range(9)]
+    # what has arrived makes room before the recovery; in it one is sent for two, until five are out
+    assert sent == [[10], [11], [0], [], [12], [], [13], [], []]
+    assert tcp.conn.ssthresh == 5.0
+    assert tcp.ack(11, at=300) == [14, 15]
+    assert tcp.conn.in_recovery
+    assert tcp.ack(12, at=310) == [16]
+    assert not tcp.conn.in_recovery
+    assert tcp.conn.pipe == tcp.conn.cwnd == 5.0
+
+
+def test_a_timeout_loses_only_what_is_old_and_keeps_what_has_arrived(rack):
+    tcp = rack(written=4)
+    tcp.send(at=0)
+    tcp.ack(0, at=100, blocks=[(2, 3)])
+    tcp.conn.written = 5
+    tcp.send(at=1050)
+    assert tcp.timeout(at=1100) == [0]
+    lost = [n for n in range(5) if tcp.board[n] & tcp.records.LOST]
+    assert lost == [0, 1, 3]
+    assert tcp.conn.cwnd == 2.0
+    # what was sent before the retransmission that has arrived is late by now, too
+    assert tcp.ack(1, at=1200) == [1, 3, 4]
+
+
+def test_the_second_timeout_in_a_row_leaves_ssthresh(rack):
+    tcp = rack(written=20, cwnd=20.0, ssthresh=64.0)
+    tcp.send(at=0)
+    tcp.timeout(at=1000)
+    assert tcp.conn.ssthresh == 10.0
+    tcp.timeout(at=3000)
+    assert tcp.conn.ssthresh == 10.0
+    assert tcp.statistics.timeouts == 2
