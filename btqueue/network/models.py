@@ -82,7 +82,7 @@ _SCOPES = {
     "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
     "paths": Scope("the model of paths over outside links", PATHS, not_paths),
     "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
-    "followed": Scope("the follower of connections", FOLLOWED, not_followed, always),
+    "followed": Scope("the model that follows connections", FOLLOWED, not_followed, always),
 }
 MODELS: Mapping[str, Scope] = MappingProxyType(
     {name: _in_whole_segments(scope) for name, scope in _SCOPES.items()}

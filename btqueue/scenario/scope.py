@@ -88,7 +88,9 @@ def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
 
 
 def _listed(values: tuple[object, ...]) -> str:
-    return " or ".join("leaving it out" if value is None or value == () else shown(value) for value in values)
+    return " or ".join(
+        "a scenario without this key" if value is None or value == () else shown(value) for value in values
+    )
 
 
 def _problem(scope: Scope, limit: Limit) -> Problem:

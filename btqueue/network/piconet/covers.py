@@ -161,9 +161,11 @@ def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
         if flow.law not in (None, "poisson", "greedy"):
             yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
         if flow.receive_window_segments is not None:
-            yield Limit(f"{key}.receive_window_segments", flow.receive_window_segments, "leaving it out")
+            yield Limit(
+                f"{key}.receive_window_segments", flow.receive_window_segments, "a scenario without this key"
+            )
         if flow.variant is not None:
-            yield Limit(f"{key}.variant", flow.variant, "leaving it out")
+            yield Limit(f"{key}.variant", flow.variant, "a scenario without this key")
 
 
 def _unrepeated(s: Scenario) -> Iterator[Limit]:
@@ -240,7 +242,11 @@ def _flushes(s: Scenario) -> Iterator[Limit]:
     """Yield a flush timeout on a radio whose bad times are longer than what it knows of queues."""
     changing = s.radio.per is None and s.radio.model in ("gilbert-elliott", "alternating")
     if s.link.flush_timeout_s is not None and changing:
-        yield Limit("link.flush_timeout_s", s.link.flush_timeout_s, "leaving it out on a radio that changes")
+        yield Limit(
+            "link.flush_timeout_s",
+            s.link.flush_timeout_s,
+            "a scenario without this key on a radio that changes",
+        )
 
 
 def _voice(s: Scenario) -> Iterator[Limit]:
@@ -349,7 +355,9 @@ def _senders(s: Scenario) -> Iterator[Limit]:
         if one.kind == "transport.variant":
             variants.add(one.value)
         if one.kind == "transport.receive_window_segments" and one.key != one.kind:
-            yield Limit(one.key, one.value, "leaving it out on a lossy radio, the same for all flows")
+            yield Limit(
+                one.key, one.value, "a scenario without this key on a lossy radio, the same for all flows"
+            )
     if variants - {transport.variant}:
         yield Limit("transport.variant", transport.variant, "the same for all flows on a lossy radio")
 

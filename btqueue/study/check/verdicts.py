@@ -257,8 +257,8 @@ def _modelled(
         from btqueue.network.measured_errors import Kind, measured_errors
 
         errors = measured_errors(solver, Kind(solved.attrs["system"], solved.attrs["regime"]))
-    text = "the model is approximate; its answers are beside theirs for what its measured errors allow"
-    chosen = f"solver: {solved.attrs.get('solver')}, {solved.attrs.get('solver_reason')}"
+    text = "the model is approximate: a difference within its usual error is no fault of theirs"
+    chosen = f"how the model answered: {solved.attrs.get('solver')}; {solved.attrs.get('solver_reason')}"
     return model_values(solved, results.flow), errors, [text, chosen]
 
 
