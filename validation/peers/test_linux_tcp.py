@@ -68,13 +68,6 @@ SAME = (
 )
 """Records of which the simulator sends all packets in the kernel's order today."""
 
-APART = {
-    "overflow/reno-sack1-rack0": "the sender waits for its application",
-    "random-3/reno-sack1-rack0": "the sender waits for its application",
-    "shallow/reno-sack1-rack0": "cwnd opens later by one acknowledgement",
-}
-"""Records in which the simulator's sender, given the kernel's acknowledgements, sends other packets."""
-
 FOLLOWED_APART = {
     "06/reno-sack1-rack1": "cwnd opens later by one acknowledgement: the sender waited for its application",
     "burst/reno-sack1-rack1": "the sender waits for its application, then sends four at once",
@@ -84,7 +77,7 @@ FOLLOWED_APART = {
     "shallow/reno-sack1-rack0": "cwnd opens later by one acknowledgement",
     "shallow/reno-sack1-rack1": "cwnd opens later by one acknowledgement",
 }
-"""Records with SACK whose packets the rules of `linux_sender` do not give, and what differs first."""
+"""Records with SACK whose packets neither `linux_sender` nor the simulator gives, and what differs first."""
 WHOLE = [
     name
     for name in RENO
@@ -167,7 +160,7 @@ def test_the_senders_count_the_same(name):
     [
         pytest.param(name, marks=[] if name in QUICK or "04/" in name else pytest.mark.long)
         for name in WHOLE
-        if name.endswith("rack0") and name not in APART
+        if name.endswith("rack0") and name not in FOLLOWED_APART
     ],
 )
 def test_on_the_kernels_acknowledgements_the_sender_sends_the_kernels_packets(plain, name):
