@@ -237,7 +237,7 @@ def test_a_link_that_is_down_almost_always():
         {"transport__protocol": "none", "traffic__source": "greedy"},
         {"transport__protocol": "none", "traffic__source": "request-reply"},
         {"transport__protocol": "centaurus"},
-        {"transport__handshake": True},
+        {"transport__protocol": "none", "transport__handshake": True},
     ],
 )
 def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):

@@ -204,6 +204,7 @@ def test_what_usual_mistakes_change_is_tried():
             {"name": "wire", "from": "p1.0", "to": "host", "delay_s": 0.1, "loss": 0.1}
         ],
         "transport.delayed_ack": True,
+        "traffic.message_bytes": 700,
         "transport.tcp_delay_s": 0.01,
         "radio.model": "constant",
         "radio.ber": 1e-5,
@@ -211,7 +212,9 @@ def test_what_usual_mistakes_change_is_tried():
     scenario = Scenario().changed(everything)
     found = neighbours(scenario, ForeignResults("t", "CSV", {}))
     of_transport = "rto_backoff min_rto_s initial_rto_s delayed_ack ack_delay_s receive_window_segments"
-    of_transport += " initial_window_segments mss_bytes variant tcp_delay_s"
+    of_transport += (
+        " initial_window_segments mss_bytes variant tcp_delay_s preset sack handshake nagle windows"
+    )
     assert {key for one in found for key in one.changes} == {
         *(f"transport.{name}" for name in of_transport.split()),
         *(f"network.outside_links[1].{name}" for name in ("buffer_packets", "rate_kbps", "delay_s", "loss")),
