@@ -66,7 +66,8 @@ def wire(**link: object) -> dict:
 def piconet(*, token_bucket: bool = False, **tables: dict) -> dict:
     """Return a piconet whose first flow is real."""
     network = {"topology": "piconet", "peripherals": 2, "active_flows": 1} | tables.pop("network", {})
-    return {"network": network, "flow_control": {"enabled": token_bucket}, **tables}
+    queues = {"enabled": token_bucket, "baseband_packets": 100}  # a segment takes 56 packets of DH1
+    return {"network": network, "flow_control": queues, **tables}
 
 
 NETWORKS = {
@@ -95,6 +96,7 @@ def scenario_of(network: dict) -> bt.Scenario:
             "run": {
                 **{"duration_s": DURATION_S - WARMUP_S, "warmup_s": WARMUP_S},
                 **{"replications": REPLICATIONS, "intervals": "replications"},
+                "jitter_s": 0.002,  # without it nothing is random, and all replications fall into one rhythm
             },
         }
     )

@@ -35,6 +35,15 @@ def csv_of(scenario: Scenario, folder: Path) -> Path:
     return path
 
 
+def of_ns3(name: str, folder: Path) -> Path:
+    """Return a file of ns-3, unpacked if need be."""
+    path = DATA / name
+    if not path.exists():
+        path = folder / name
+        path.write_bytes(lzma.decompress((DATA / f"{name}.xz").read_bytes()))
+    return path
+
+
 def checked(path: Path, scenario: Scenario) -> Report:
     """Check against simulations with other random numbers."""
     return check(path, scenario.with_(run__seed=99), solve=None)
@@ -58,15 +67,20 @@ def test_our_own_capture_agrees(seed, tmp_path):
 
 @pytest.mark.parametrize("name", ["ns3_flowmon.xml", "ns3_sender.pcap"])
 def test_ns3_agrees(name, tmp_path):
-    path = DATA / name
-    if not path.exists():
-        path = tmp_path / name
-        path.write_bytes(lzma.decompress((DATA / f"{name}.xz").read_bytes()))
-    report = check(path, NS3)
+    report = check(of_ns3(name, tmp_path), NS3)
     assert report.agrees, report.summary
     models = {one.metric: one.model for one in report.agreements}
     assert models["throughput_kbps"] == pytest.approx(90, rel=0.1)
     assert any("the model is approximate" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("window", [2, 6, 8])
+def test_a_wrong_window_is_named_whatever_the_scenario_says(window, tmp_path):
+    """With 6 it is no window of 44 segments, either: its few timeouts scatter the round trips widely."""
+    scenario = NS3.with_(transport__receive_window_segments=window)
+    report = check(of_ns3("ns3_sender.pcap", tmp_path), scenario)
+    assert not report.agrees
+    assert dict(report.causes[0].changes) == {"transport.receive_window_segments": 4}
 
 
 def test_the_capture_counts_what_the_simulator_counts(tmp_path):

@@ -216,6 +216,7 @@ def likely_causes(
     scenario: Scenario,
     results: ForeignResults,
     simulate: Callable[[Scenario], xr.Dataset],
+    own: tuple[Agreement, ...],
     *,
     confidence: float,
     seconds: float,
@@ -228,6 +229,7 @@ def likely_causes(
         scenario: as it was simulated.
         results: what the file says.
         simulate: the simulator.
+        own: the file beside the simulation of the scenario itself.
         confidence: as for the scenario.
         seconds: simulated time of one run.
     """
@@ -247,17 +249,23 @@ def likely_causes(
 
     for neighbour in neighbours(scenario, results):
         judge(neighbour)
-    _search(scenario, list(tried), judge, keys=1 if any(one.fits for one in tried) else SEARCHED)
+    found_one = any(one.fits and misfit(one.judged, own) < misfit(own, own) for one in tried)
+    _search(scenario, list(tried), judge, own, keys=1 if found_one else SEARCHED)
     found: dict[tuple[str, ...], Cause] = {}
-    for one in sorted(tried, key=lambda one: misfit(one.judged)):
+    for one in sorted(tried, key=lambda one: misfit(one.judged, own)):
         if one.fits:
-            cause = Cause(one.neighbour.changes, _sentence(scenario, one.neighbour), misfit(one.judged))
+            cause = Cause(one.neighbour.changes, _sentence(scenario, one.neighbour), misfit(one.judged, own))
             found.setdefault(tuple(cause.changes), cause)
     return tuple(found.values()), len(tried)
 
 
 def _search(
-    scenario: Scenario, tried: list[_Tried], judge: Callable[[Neighbour], _Tried | None], *, keys: int
+    scenario: Scenario,
+    tried: list[_Tried],
+    judge: Callable[[Neighbour], _Tried | None],
+    agreements: tuple[Agreement, ...],
+    *,
+    keys: int,
 ) -> None:
     """Search the values of the *keys* keys that came nearest, between the neighbours of the best value.
 
@@ -270,7 +278,7 @@ def _search(
         ((key, value),) = one.neighbour.changes.items()
         numbers = [value, value_of(scenario, key)]
         if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers):
-            of_key[key][value] = misfit(one.judged)
+            of_key[key][value] = misfit(one.judged, agreements)
             meanings[key] = one.neighbour.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = value_of(scenario, key)
@@ -281,7 +289,7 @@ def _search(
                 return math.inf
             if value not in known:
                 one = judge(Neighbour({key: value}, meanings[key]))
-                known[value] = math.inf if one is None else misfit(one.judged)
+                known[value] = math.inf if one is None else misfit(one.judged, agreements)
             return known[value]
 
         for value in _round_values(*_around(known, own)):
@@ -315,18 +323,23 @@ def _round_values(low: float, high: float) -> list[float]:
     return every if len(every) <= MOST_ROUND else fewer
 
 
-def misfit(judged: tuple[Agreement, ...]) -> float:
+def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> float:
     """Return how far a simulation is from the file: the sum over metrics of ln(1 + z^2).
 
-    z is the difference over the half-width of the file's interval, or of ours if the file has none, and the
-    difference that does not matter. Other than p-values it tells simulations apart that are all far away, and
-    a neighbour whose replications scatter widely does not fit for that alone.
+    z is the difference over the half-width of the file's interval, or of the scenario's if the file has none,
+    and the difference that does not matter. Other than p-values it tells simulations apart that are all far
+    away, and a neighbour whose replications scatter widely does not fit for that alone.
+
+    Args:
+        judged: the file beside the simulation.
+        scenarios: the file beside the simulation of the scenario itself.
     """
+    widths = {one.metric: one.simulation_ci95 for one in scenarios}
     total = 0.0
     for one in judged:
         if math.isnan(one.simulation):
             continue
-        width = one.theirs_ci95 if math.isfinite(one.theirs_ci95) else one.simulation_ci95
+        width = one.theirs_ci95 if math.isfinite(one.theirs_ci95) else widths.get(one.metric, math.nan)
         scale = math.hypot(width if math.isfinite(width) else 0.0, one.limit)
         gap = abs(one.theirs - one.simulation)
         total += math.log1p((gap / scale) ** 2) if scale > 0 else (NO_SCALE if gap else 0.0)

@@ -168,8 +168,10 @@ def check(
     differing = [one for one in agreements if one.verdict == "differs"]
     causes, tried = (), 0
     if differing and simulator:
-        causes, tried = likely_causes(reference, found, simulator, confidence=confidence, seconds=seconds)
-        causes = tuple(cause for cause in causes if cause.misfit < misfit(agreements))
+        causes, tried = likely_causes(
+            reference, found, simulator, agreements, confidence=confidence, seconds=seconds
+        )
+        causes = tuple(cause for cause in causes if cause.misfit < misfit(agreements, agreements))
     return Report(
         found,
         reference,
