@@ -5,6 +5,7 @@ python docs/generate_reference.py --check    exits with 1 if a page is not up to
 """
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typer.testing import CliRunner
 
+from btqueue.cli import app
 from btqueue.engines import not_built
 from btqueue.network.measured_errors import IN_DOUBT, Kind, measured_errors
 from btqueue.network.models import MODELS, candidates
@@ -21,6 +24,7 @@ from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, Radi
 from btqueue.scenario.problems import allowed_values
 
 FOLDER = Path(__file__).parent / "reference"
+README = Path(__file__).parents[1] / "README.md"
 
 INTRODUCTION = """\
 <!-- Written by docs/generate_reference.py: change the definitions in btqueue/scenario, not this page. -->
@@ -431,8 +435,27 @@ def results() -> str:
     return "\n".join([*parts, "## JSON Schema", "", "```json", schema, "```", ""])
 
 
+def readme() -> str:
+    """Return README with the sample of its first command as the command prints it today.
+
+    Where nothing but the times differs, they stay as they are.
+    """
+    text = README.read_text("utf-8")
+    before, _, rest = text.partition("```text\n")
+    sample, _, after = rest.partition("```")
+    command = before.partition("btqueue compare")[2].split()[0]
+    printed = CliRunner().invoke(app, ["compare", command, "--quiet"]).stdout
+    now = "\n".join(line.rstrip() for line in printed.strip().splitlines()) + "\n"
+    times = re.compile(r"in [\d.]+ m?s")
+    same = times.sub("", now) == times.sub("", sample)
+    return text if same else f"{before}```text\n{now}```{after}"
+
+
 def main() -> int:
-    """Write the pages, or with `--check` compare them; return the exit code."""
+    """Write the pages, or with `--check` compare them; `--readme`: write README; return the exit code."""
+    if "--readme" in sys.argv[1:]:
+        README.write_text(readme(), "utf-8")
+        return 0
     stale = [path for path, text in pages().items() if not path.exists() or path.read_text("utf-8") != text]
     if "--check" not in sys.argv[1:]:
         for path in stale:

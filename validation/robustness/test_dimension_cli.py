@@ -75,7 +75,7 @@ def test_nothing_feasible_is_exit_code_3_with_the_nearest_point(run):
         ([*QUESTION[:2], *CHOICE], "name one objective"),
         ([*QUESTION, "--choose", "poling.limit=1..4"], "polling.limit"),
         ([*QUESTION, *CHOICE, "--subject-to", "rtt <= 1"], "did you mean rtt_s?"),
-        ([*QUESTION, *CHOICE, "--subject-to", "rtt_s <= 1"], "gives no rtt_s"),
+        ([*QUESTION, *CHOICE, "--subject-to", "rtt_s <= 1", "--engine", "solve"], "gives no rtt_s"),
         ([*QUESTION, *CHOICE, "--out", "points.xlsx"], ".nc (netCDF) or .csv (CSV)"),
         ([*QUESTION, *CHOICE, "--plot", "points.gif"], ".png"),
         ([*QUESTION, *CHOICE, "--set", "polling.limt=3"], "polling.limit"),

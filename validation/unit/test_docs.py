@@ -166,6 +166,13 @@ def test_the_generated_reference_is_up_to_date(generator):
     assert all(f"`{name}`" in committed for name in [*keys, *METRICS])
 
 
+@pytest.mark.long  # other processors may round the last digit of a mean otherwise
+def test_the_sample_in_readme_is_what_the_command_prints(generator):
+    assert generator.README.read_text("utf-8") == generator.readme(), (
+        "run python docs/generate_reference.py --readme"
+    )
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_relative_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
