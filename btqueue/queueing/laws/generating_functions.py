@@ -55,8 +55,10 @@ def mean_decay(x: ArrayLike) -> Array:
     By its power series, meant for ``|x|`` of a few units at most (30 terms: 1e-23 at 2, 1e-15 at 4).
 
     Example:
+        >>> import jax
         >>> from btqueue.queueing.laws.generating_functions import mean_decay
-        >>> round(float(mean_decay(1.0)), 6)
+        >>> with jax.enable_x64(True):
+        ...     round(float(mean_decay(1.0)), 6)
         0.632121
     """
     return evaluate(DECAY_SERIES, -jnp.asarray(x))
