@@ -50,6 +50,7 @@ HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.forward_ack": (False,),
         "transport.loss_detection": ("duplicates",),
         "transport.timer_tick_s": (0.0,),
+        "transport.hystart": (False,),
         "transport.ssthresh_rule": ("flight",),
         "transport.byte_counting": (False,),
         "transport.recovery_exit_grows": (False,),

@@ -35,7 +35,7 @@ LINUX: Mapping[str, object] = MappingProxyType(
     {
         "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "limited_transmit": True,
         "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
-        "loss_detection": "rack", "timer_tick_s": 0.004,
+        "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True,
         "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
         "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
         "initial_rto_s": 1.0, "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0,
@@ -131,6 +131,11 @@ class Transport(Table):
         description="SACK: a segment counts as lost when enough above it has arrived (RFC 6675), or when one "
         "sent later has arrived and it is late by a round trip and a reordering window (RFC 8985, as in "
         "Linux; without effect are then retransmit_only_lost, forward_ack, limited_transmit, hold_ssthresh)",
+    )
+    hystart: bool = Field(
+        default=False,
+        description="CUBIC leaves slow start when acknowledgements come in a row for half a round trip, or "
+        "round trips have grown by an eighth, before a loss says so (HyStart, as in Linux)",
     )
     timer_tick_s: Seconds = Field(
         default=0.0,

@@ -189,6 +189,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "transport.max_rto_s": (4.0,),
     "transport.clock_granularity_s": (0.5,),
     "transport.timer_tick_s": (0.1,),
+    "transport.hystart": (True,),
     "transport.sack_blocks": (1,),
     "transport.quick_acks": (16,),
     "transport.ack_every_segments": (1, 4, 16),

@@ -192,6 +192,7 @@ def transports(draw):
         "ack_path": chosen(draw, "queued", "queued", "direct"),
         "loss_detection": chosen(draw, "duplicates", "rack"),
         "timer_tick_s": chosen(draw, 0.0, 0.004),
+        "hystart": chosen(draw, False, True),
         "vegas_adjustment": chosen(draw, "per-ack", "per-rtt"),
         "sack_blocks": draw(st.integers(1, 4)),
         "tcp_delay_s": chosen(draw, 0.0, 0.0, 0.004),

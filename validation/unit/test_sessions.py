@@ -48,6 +48,7 @@ OPTIONS = [
     "incarnation",
     "variant",
     "handshake",
+    "hystart",
     "rwnd",
     "initial_window",
     "initial_ssthresh",

@@ -294,6 +294,7 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "impatient": transport.impatient_timer,
         "vegas_on_srtt": transport.vegas_on_srtt,
         "cubic_epoch": NOTHING,
+        "hystart": transport.hystart and transport.variant == "cubic",
         "high_sacked": NOTHING,
         "high_rxt": NOTHING,
         "rescue_rxt": NOTHING,

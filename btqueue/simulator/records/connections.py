@@ -121,6 +121,9 @@ connection_dtype = record_type(
         ("cubic_estimate", np.float64),
         ("cubic_k", np.float64),
         ("cubic_epoch", np.int64),
+        ("hystart", np.bool_),
+        ("slow_start_left", np.bool_),
+        ("train_until", np.int64),
         # Vegas
         ("alpha", np.float64),
         ("beta", np.float64),

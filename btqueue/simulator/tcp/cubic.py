@@ -4,11 +4,16 @@ W_cubic(t) = C (t - K)^3 + W_max, in segments and seconds, is flat near `cubic_m
 segment was lost. Where Reno with the same mean window would send more, that is followed (section 4.3). An
 *epoch* begins with the first acknowledgement of congestion avoidance after a loss, or after a time in which
 the application, not the window, limited what was sent (section 5.8).
+
+HyStart (Ha and Rhee, "Taming the elephants", Computer Networks 55, 2011) ends slow start before a loss does,
+as in Linux: when the acknowledgements of a round trip come without a gap for half of the least round trip, or
+when the least round trip of a round has grown by an eighth.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.conventions import NOTHING, SECOND
 
+MILLISECOND = SECOND // 1000
 C = 0.4
 BETA = 0.7
 """Share of the window that a loss leaves (section 4.6)."""
@@ -16,6 +21,45 @@ RENO_ALPHA = 3.0 * (1.0 - BETA) / (1.0 + BETA)
 """Segments a round trip by which Reno's window has to open to have the same mean with this share."""
 STEEPEST = 1.5
 """Most by which the window opens in a round trip (section 4.2)."""
+
+
+HYSTART_WINDOW = 16.0
+"""Segments from which on slow start may end (Linux: hystart_low_window)."""
+TRAIN_GAP, ACK_DELAY = 2 * MILLISECOND, MILLISECOND
+"""Most between two acknowledgements of a train, and how long they may be held together on their way (ns)."""
+ROUND_SAMPLES = 8
+"""Round-trip times that a round has before they count."""
+LEAST_GROWTH, MOST_GROWTH = 4 * MILLISECOND, 16 * MILLISECOND
+"""Bounds of the eighth (ns)."""
+
+
+@outlined
+def look_for_exit(conn, sample, now):
+    """Take the round-trip time (ns) of the youngest segment acknowledged; end slow start if it is time."""
+    if conn.cubic_epoch != NOTHING and now - conn.cubic_epoch < SECOND:  # queues are still those of the loss
+        return
+    conn.base_rtt = sample if conn.base_rtt == 0 else min(conn.base_rtt, sample)
+    if conn.slow_start_left or conn.cwnd >= conn.ssthresh:
+        return
+    if conn.snd_una > conn.round_end:
+        conn.round_end = conn.snd_nxt
+        conn.round_started_at = conn.train_until = now
+        conn.round_rtt, conn.round_samples = sample, 0
+    if conn.cwnd < HYSTART_WINDOW:
+        return
+    left = False
+    if now - conn.train_until <= TRAIN_GAP:
+        conn.train_until = now
+        left = now - conn.round_started_at > (conn.base_rtt + ACK_DELAY) // 2
+    conn.round_rtt = min(conn.round_rtt, sample)
+    if conn.round_samples < ROUND_SAMPLES:
+        conn.round_samples += 1
+    else:
+        growth = min(max(conn.base_rtt // 8, LEAST_GROWTH), MOST_GROWTH)
+        left = left or conn.round_rtt > conn.base_rtt + growth
+    if left:
+        conn.slow_start_left = True
+        conn.ssthresh = conn.cwnd
 
 
 @compiled
@@ -31,6 +75,9 @@ def on_timeout(conn):
     """The epoch after slow start will begin at the top of the curve (section 4.8)."""
     on_loss(conn)
     conn.cubic_max = 0.0
+    conn.slow_start_left = False
+    conn.base_rtt = 0
+    conn.round_end = 0
 
 
 @compiled

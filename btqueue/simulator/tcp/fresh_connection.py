@@ -81,6 +81,8 @@ def set_initial_values(conn):
     conn.cubic_estimate = 0.0
     conn.cubic_k = 0.0
     conn.cubic_epoch = NOTHING
+    conn.slow_start_left = False
+    conn.train_until = 0
     # Vegas
     conn.base_rtt = 0
     conn.round_rtt = 0

@@ -77,8 +77,8 @@ def take_blocks(conn, board, sent_at, starts, segment, now):
 def take_cumulative(conn, board, sent_at, starts, ack, now):
     """Take all below `ack` as delivered; `snd_una` does not move yet.
 
-    Return how much of it had not been reported before, and the round-trip time (ns) of the oldest segment, or
-    NOTHING where a retransmission was among them (Karn).
+    Return how much of it had not been reported before, and the round-trip times (ns) of the oldest and of the
+    youngest segment, or NOTHING where a retransmission was among them (Karn).
     """
     delivered, first, last, again = 0.0, NEVER, NOTHING, False
     for number in range(conn.snd_una, ack):
@@ -92,9 +92,9 @@ def take_cumulative(conn, board, sent_at, starts, ack, now):
             delivered += amount(conn, starts, number, number + 1)
         board[place] = 0
     if again or first == NEVER:
-        return delivered, NOTHING
+        return delivered, NOTHING, NOTHING
     conn.least_rtt = min(conn.least_rtt, now - last)
-    return delivered, now - first
+    return delivered, now - first, now - last
 
 
 @compiled

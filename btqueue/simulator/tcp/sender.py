@@ -124,6 +124,8 @@ def on_new_data_acknowledged(conn, board, sent_at, starts, statistics, histogram
     conn.duplicate_acks = 0
     if sample != NOTHING:
         sample_round_trip(conn, statistics, histogram, sample)
+        if conn.hystart:
+            cubic.look_for_exit(conn, sample, now)
     if conn.variant == VEGAS:
         vegas.observe(conn, starts, sample, now)
     if conn.sack:
@@ -151,11 +153,11 @@ def on_ack_by_time(conn, board, sent_at, starts, statistics, histogram, segment,
     advanced, outstanding = ack > before, conn.snd_max > before
     repairing, after_timeout = bool(conn.in_recovery), is_after_timeout(conn)
     news, first, last = rack.take_blocks(conn, board, sent_at, starts, segment, now)
-    delivered, sample = rack.take_cumulative(conn, board, sent_at, starts, ack, now)
+    delivered, sample, youngest = rack.take_cumulative(conn, board, sent_at, starts, ack, now)
     delivered += news
     if sample == NOTHING and first < NEVER:
-        sample = now - first
-        conn.least_rtt = min(conn.least_rtt, now - last)
+        sample, youngest = now - first, now - last
+        conn.least_rtt = min(conn.least_rtt, youngest)
     elif sample == NOTHING and advanced and conn.timestamps:
         sample = now - segment.echo
     conn.snd_una = ack
@@ -167,6 +169,8 @@ def on_ack_by_time(conn, board, sent_at, starts, statistics, histogram, segment,
         statistics.duplicate_acks_received += 1
     if sample != NOTHING:
         sample_round_trip(conn, statistics, histogram, sample)
+    if conn.hystart and youngest != NOTHING:
+        cubic.look_for_exit(conn, youngest, now)
     if conn.awaits_order and (advanced or news > 0.0):
         conn.awaits_order = False
         restart_from_head(conn, sent_at, now)
