@@ -14,14 +14,16 @@ LATE_US = 1000
 
 LINUX: dict[str, Any] = {
     "preset": "linux",
-    "variant": "newreno",
     "receive_window_segments": 2000,
     # with the kernel's first receive buffer the window grows for so long, and is acknowledged at once
     "quick_acks": 22,
 }
 """The public keys that speak as Linux does. README.md lists the rules that they lack."""
 
+VARIANTS = {"reno": "newreno", "cubic": "cubic"}
+
 QUICK = ("01/reno-sack0-rack0", "deep/reno-sack1-rack0", "single/reno-sack0-rack0", "tail/reno-sack1-rack1")
+QUICK += ("single/cubic-sack1-rack0", "deep/cubic-sack1-rack0")
 AGREEING = (
     "01/reno-sack0-rack0",
     "01/reno-sack1-rack0",
@@ -51,6 +53,42 @@ AGREEING = (
     "whole-window/reno-sack0-rack0",
     "whole-window/reno-sack1-rack0",
     "whole-window/reno-sack1-rack1",
+    "01/cubic-sack1-rack0",
+    "01/cubic-sack1-rack1",
+    "03/cubic-sack0-rack0",
+    "03/cubic-sack1-rack0",
+    "03/cubic-sack1-rack1",
+    "04/cubic-sack1-rack0",
+    "04/cubic-sack1-rack1",
+    "09/cubic-sack1-rack0",
+    "09/cubic-sack1-rack1",
+    "again/cubic-sack0-rack0",
+    "again/cubic-sack1-rack0",
+    "again/cubic-sack1-rack1",
+    "burst/cubic-sack0-rack0",
+    "burst/cubic-sack1-rack0",
+    "burst/cubic-sack1-rack1",
+    "deep/cubic-sack0-rack0",
+    "deep/cubic-sack1-rack0",
+    "deep/cubic-sack1-rack1",
+    "first/cubic-sack1-rack0",
+    "first/cubic-sack1-rack1",
+    "last-three/cubic-sack0-rack0",
+    "last-three/cubic-sack1-rack0",
+    "overflow/cubic-sack1-rack0",
+    "overflow/cubic-sack1-rack1",
+    "random-3/cubic-sack1-rack0",
+    "random-3/cubic-sack1-rack1",
+    "shallow/cubic-sack1-rack0",
+    "shallow/cubic-sack1-rack1",
+    "single/cubic-sack0-rack0",
+    "single/cubic-sack1-rack0",
+    "single/cubic-sack1-rack1",
+    "tail/cubic-sack1-rack0",
+    "tail/cubic-sack1-rack1",
+    "whole-window/cubic-sack0-rack0",
+    "whole-window/cubic-sack1-rack0",
+    "whole-window/cubic-sack1-rack1",
 )
 """Records with the kernel's counts of retransmissions, recoveries, probes and timeouts today."""
 
@@ -65,6 +103,20 @@ SAME = (
     "first/reno-sack1-rack1",
     "whole-window/reno-sack1-rack0",
     "whole-window/reno-sack1-rack1",
+    "again/cubic-sack1-rack0",
+    "again/cubic-sack1-rack1",
+    "deep/cubic-sack0-rack0",
+    "deep/cubic-sack1-rack0",
+    "deep/cubic-sack1-rack1",
+    "first/cubic-sack1-rack0",
+    "first/cubic-sack1-rack1",
+    "last-three/cubic-sack0-rack0",
+    "last-three/cubic-sack1-rack0",
+    "single/cubic-sack0-rack0",
+    "single/cubic-sack1-rack0",
+    "single/cubic-sack1-rack1",
+    "whole-window/cubic-sack1-rack0",
+    "whole-window/cubic-sack1-rack1",
 )
 """Records of which the simulator sends all packets in the kernel's order today."""
 
@@ -89,7 +141,7 @@ WHOLE = [
 
 def played(name: str) -> Story:
     record = RECORDS[name]
-    return replay(record, {**LINUX, "sack": bool(record["sack"])})
+    return replay(record, {**LINUX, "variant": VARIANTS[record["variant"]], "sack": bool(record["sack"])})
 
 
 def counts(story: Story) -> tuple[int, int, int, int]:
@@ -164,7 +216,10 @@ def test_the_senders_count_the_same(name):
     ],
 )
 def test_on_the_kernels_acknowledgements_the_sender_sends_the_kernels_packets(plain, name):
-    kernel, sent = told_by(RECORDS[name]), linux_machine.follow(plain, RECORDS[name], {**LINUX, "sack": True})
+    kernel, sent = (
+        told_by(RECORDS[name]),
+        linux_machine.follow(plain, RECORDS[name], {**LINUX, "variant": "newreno", "sack": True}),
+    )
     assert sent.ranges == kernel.ranges
     assert counts(sent) == counts(kernel)
     assert sent.last_new_byte_s == pytest.approx(kernel.last_new_byte_s, rel=0.02)

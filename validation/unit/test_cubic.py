@@ -103,3 +103,44 @@ def test_time_in_which_the_window_does_not_limit_does_not_count(plain, flow):
     tcp.ack(11, at=100_000)
     assert tcp.conn.cwnd == 20.0
     assert tcp.conn.cubic_epoch == -1
+
+
+def slow_start(plain, flow, *, cwnd, rtts_ms, gap_ms, least_ms=40, round_end=10):
+    """Give a sender in slow start an acknowledgement every so often, and return it."""
+    tcp = flow(cwnd=cwnd, ssthresh=1e6, hystart=True, base_rtt=least_ms * SECOND // 1000, round_end=round_end)
+    tcp.conn.snd_una, tcp.conn.snd_nxt = round_end, round_end + 64
+    for place, rtt_ms in enumerate(rtts_ms):
+        tcp.conn.snd_una += 1
+        plain.cubic.look_for_exit(tcp.conn, rtt_ms * SECOND // 1000, place * gap_ms * SECOND // 1000)
+    return tcp.conn
+
+
+@pytest.mark.parametrize(("count", "left"), [(21, False), (22, True)])
+def test_a_train_of_acknowledgements_for_half_a_round_trip_ends_slow_start(plain, flow, count, left):
+    # one a millisecond: over half of 40 ms and of the one that they may be held, after 21
+    conn = slow_start(plain, flow, cwnd=32.0, rtts_ms=[40] * count, gap_ms=1)
+    assert conn.slow_start_left == left
+    assert (conn.ssthresh == 32.0) == left
+
+
+def test_a_gap_ends_the_train(plain, flow):
+    assert not slow_start(plain, flow, cwnd=32.0, rtts_ms=[40] * 60, gap_ms=3).slow_start_left
+
+
+@pytest.mark.parametrize(("rtt_ms", "left"), [(45, False), (46, True)])
+def test_round_trips_that_have_grown_by_an_eighth_end_slow_start(plain, flow, rtt_ms, left):
+    # the eighth of 40 ms is 5 ms; eight samples do not count yet
+    assert not slow_start(plain, flow, cwnd=32.0, rtts_ms=[rtt_ms] * 8, gap_ms=3).slow_start_left
+    assert slow_start(plain, flow, cwnd=32.0, rtts_ms=[rtt_ms] * 9, gap_ms=3).slow_start_left == left
+
+
+def test_a_small_window_goes_on(plain, flow):
+    assert not slow_start(plain, flow, cwnd=15.0, rtts_ms=[90] * 60, gap_ms=1).slow_start_left
+
+
+def test_whole_segments_come_at_most_every_second_arrival(plain, flow):
+    # six seconds on, the curve would open by more than half of the window in a round trip
+    tcp = flow(cwnd=100.0, cubic_max=400.0, prior=400.0, byte_counting=True)
+    assert grow(plain, tcp, 0.0, arrived=0.0) == 100.0
+    for arrival in range(100):
+        assert grow(plain, tcp, 6.0 + arrival * 1e-4) == 100.0 + (arrival + 1) // 2

@@ -122,6 +122,10 @@ connection_dtype = record_type(
         ("cubic_k", np.float64),
         ("cubic_epoch", np.int64),
         ("hystart", np.bool_),
+        ("cubic_acked", np.float64),
+        ("cubic_wait", np.float64),
+        ("cubic_seen", np.float64),
+        ("cubic_seen_at", np.int64),
         ("slow_start_left", np.bool_),
         ("train_until", np.int64),
         # Vegas

@@ -7,7 +7,8 @@ the application, not the window, limited what was sent (section 5.8).
 
 HyStart (Ha and Rhee, "Taming the elephants", Computer Networks 55, 2011) ends slow start before a loss does,
 as in Linux: when the acknowledgements of a round trip come without a gap for half of the least round trip, or
-when the least round trip of a round has grown by an eighth.
+when the least round trip of a round has grown by an eighth. With `byte_counting` the window opens by whole
+segments in Linux's arithmetic.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
@@ -105,8 +106,47 @@ def curve(conn, time):
 
 
 @outlined
+def grow_by_whole_segments(conn, arrived, now):
+    """Open the window by a segment for each `cubic_wait` that arrive, as Linux does.
+
+    Linux reckons anew when the window has changed or 1/32 s has gone by, once a tick at most.
+    """
+    tick = max(conn.tick, 1)
+    now -= now % tick
+    window = float(int(conn.cwnd))
+    conn.cubic_acked += arrived
+    if conn.cubic_seen != window or now - conn.cubic_seen_at > SECOND // 32:
+        if conn.cubic_epoch == NOTHING or now != conn.cubic_seen_at:
+            conn.cubic_seen, conn.cubic_seen_at = window, now
+            if conn.cubic_epoch == NOTHING:
+                begin_epoch(conn, now)
+                conn.cubic_acked = arrived
+            time = (now - conn.cubic_epoch + conn.base_rtt) / SECOND
+            target = float(int(curve(conn, time)))
+            conn.cubic_wait = window // (target - window) if target > window else 100.0 * window
+            if conn.cubic_prior == 0.0:
+                conn.cubic_wait = min(conn.cubic_wait, 20.0)
+        reno = (15.0 * window) // 8.0
+        while conn.cubic_acked > reno:
+            conn.cubic_acked -= reno
+            conn.cubic_estimate += 1.0
+        if conn.cubic_estimate > window:
+            conn.cubic_wait = min(conn.cubic_wait, window // (conn.cubic_estimate - window))
+        conn.cubic_wait = max(conn.cubic_wait, 2.0)
+    if conn.window_count >= conn.cubic_wait:
+        conn.window_count = 0.0
+        conn.cwnd += 1.0
+    conn.window_count += arrived
+    conn.cwnd += conn.window_count // conn.cubic_wait
+    conn.window_count %= conn.cubic_wait
+
+
+@outlined
 def grow(conn, arrived, now):
     """Open the window at an acknowledgement of `arrived` full segments in congestion avoidance."""
+    if conn.byte_counting:
+        grow_by_whole_segments(conn, arrived, now)
+        return
     if conn.cubic_epoch == NOTHING:
         begin_epoch(conn, now)
     time = (now - conn.cubic_epoch) / SECOND

@@ -82,6 +82,10 @@ def set_initial_values(conn):
     conn.cubic_k = 0.0
     conn.cubic_epoch = NOTHING
     conn.slow_start_left = False
+    conn.cubic_acked = 0.0
+    conn.cubic_wait = 0.0
+    conn.cubic_seen = 0.0
+    conn.cubic_seen_at = 0
     conn.train_until = 0
     # Vegas
     conn.base_rtt = 0
