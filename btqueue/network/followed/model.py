@@ -178,11 +178,10 @@ def _sessions(found: Followed, seconds: float) -> dict[str, np.ndarray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = time / number * SLOT_S
         spread = np.maximum(squares / number * SLOT_S**2 - mean**2, 0.0)
-    return {
-        "sessions_per_s": number / seconds,
-        "session_time_s": mean,
-        "session_time_sd_s": np.sqrt(spread),
-    }
+    rate = {"sessions_per_s": number / seconds}
+    if not np.nansum(number):  # none ever begins
+        return rate
+    return rate | {"session_time_s": mean, "session_time_sd_s": np.sqrt(spread)}
 
 
 def _of_the_network(found: Followed, seconds: float) -> dict[str, Any]:
