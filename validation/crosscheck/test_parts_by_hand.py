@@ -297,3 +297,33 @@ def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
     released = 339 * 4 * 1000 + 160_000_000
     starts = -(-released // (2 * SLOT)) * 2 * SLOT
     assert delivery_times(scenario) == [starts + 5 * SLOT]
+
+
+@pytest.mark.parametrize(("handshake", "trips"), [(False, 0), (True, 1)])
+def test_a_handshake_takes_a_round_trip_and_is_the_first_that_is_measured(handshake, trips):
+    """1000 kbit/s, 50 ms each way: 1 ms a kilobit; SYN and SYN-ACK have 42 bytes, data 1002."""
+    link = {"name": "w", "from": "a", "to": "b", "kind": "wired", "rate_kbps": 1000, "delay_s": 0.05}
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "topology": "custom",
+                "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+                "outside_links": [{**link, "header_bytes": 2}],
+                "flows": [{"from": "a", "to": "b"}],
+            },
+            "traffic": {"source": "greedy"},
+            "transport": {"handshake": handshake, "mss_bytes": 960, "initial_window_segments": 2},
+            "run": {"warmup_s": 0},
+        }
+    )
+    opening_s, data_s = trips * 2 * (0.05 + 42 * 8e-6), 0.05 + 1002 * 8e-6
+    comes_s = opening_s + data_s
+    sim = play(scenario, comes_s - 1e-6)
+    assert sim.flow_statistics[0].delivered_in_order == 0
+    sim = go_on(sim, (comes_s + 1e-6) * SECOND)
+    statistics, conn = sim.flow_statistics[0], sim.connections[0]
+    assert statistics.delivered_in_order == 1
+    assert bool(conn.measured) == handshake
+    if handshake:
+        assert conn.srtt == pytest.approx(opening_s * SECOND)
+        assert (statistics.connects, statistics.connect_time_sum) == (1, round(opening_s * SECOND))
