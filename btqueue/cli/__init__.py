@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue import __version__
-from btqueue.cli import check, dimension, emulate, sensitivity, sweep, validate
-from btqueue.cli.exits import INTERRUPTED, NOT_BUILT, BadInput, Commands, put, put_json, put_titles, say
+from btqueue.cli import check, dimension, emulate, explore, sensitivity, sweep, validate
+from btqueue.cli.exits import INTERRUPTED, BadInput, Commands, put, put_json, put_titles, say
 from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads, examples
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": _today},
-    epilog=f"Not built yet: {', '.join(NOT_BUILT)}. "
-    "Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 no answer, 130 interrupted.",
 )
 
 Out = Annotated[
@@ -216,7 +215,7 @@ def compare(
         _end(simulated)
 
 
-for study in (sweep, sensitivity, dimension, check, emulate, validate):
+for study in (sweep, sensitivity, dimension, check, emulate, explore, validate):
     study.register(app)
 
 

@@ -22,9 +22,6 @@ BAD_INPUT, NO_ANSWER, INTERRUPTED = 2, 3, 130
 OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, with the exit code 128 + number that shells give them."""
 
-NOT_BUILT = ("explore",)
-"""Commands that are promised and do not exist yet."""
-
 SCHEMA = 1
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
 
@@ -36,6 +33,7 @@ EXIT_CODES = (
     ("btqueue.network", "ImpossibleAnswer", NO_ANSWER),
     ("btqueue.simulator", "InvariantViolated", NO_ANSWER),
     ("btqueue.simulator.gpu.runs", "GpuUnavailable", BAD_INPUT),
+    ("btqueue.explorer.server", "PortTaken", BAD_INPUT),
     ("btqueue.emulation.namespaces", "EmulationUnavailable", BAD_INPUT),
     ("btqueue.simulator.traces.extras", "MissingPackage", BAD_INPUT),
     ("btqueue.reproduction.figures.catalogue", "NoSuchFigure", BAD_INPUT),
@@ -177,12 +175,6 @@ def others_as_ctrl_c() -> Iterator[None]:
 
 class Commands(TyperGroup):
     """The commands, with expected errors turned into messages and exit codes."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; one of `NOT_BUILT` is refused by name."""
-        if cmd_name in NOT_BUILT:
-            raise BadInput(f"the command {cmd_name} is not built yet")
-        return super().get_command(ctx, cmd_name)
 
     def main(self, *arguments: Any, **settings: Any) -> Any:
         """Be the program, its help included, whatever the standard streams are."""

@@ -40,6 +40,7 @@ SCENARIO = "A TOML file, or a name that [b]btqueue models[/b] lists."
 
 Name = Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO, autocompletion=_names)]
 MaybeName = Annotated[str | None, typer.Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
+NameOrPiconet = Annotated[str, typer.Argument(metavar="[SCENARIO]", help=SCENARIO, autocompletion=_names)]
 Sets = Annotated[
     list[str] | None,
     typer.Option(

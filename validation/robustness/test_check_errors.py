@@ -19,9 +19,8 @@ FLOW_MONITOR, SCALARS, VECTORS = (DATA / name for name in ("ns3_flowmon.xml", "o
 NAME = "venugopal-2006/piconet"
 
 
-def failure(path: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def failure(path: Path, *arguments: str) -> str:
     """Run the command, which must end with exit code 2 before anything is simulated; return its message."""
-    monkeypatch.setattr(exits, "NOT_BUILT", ())
     app = typer.Typer(cls=exits.Commands)
     register(app)
     app.command("other")(lambda: None)
@@ -117,11 +116,11 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_refused_in_a_sentence(name, tmp_path, monkeypatch):
+def test_a_bad_file_is_refused_in_a_sentence(name, tmp_path):
     content, words = BAD_FILES[name]
     path = tmp_path / name
     path.write_bytes(content)
-    assert words in failure(path, monkeypatch=monkeypatch)
+    assert words in failure(path)
 
 
 def capture(packets: int = 20, options: bytes = b"") -> bytes:
@@ -197,22 +196,22 @@ def packet_ends(content: bytes, suffix: str) -> list[int]:
 
 
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
-def test_a_damaged_length_is_no_end_of_the_file(tmp_path, monkeypatch, suffix):
+def test_a_damaged_length_is_no_end_of_the_file(tmp_path, suffix):
     whole = capture() if suffix == ".pcap" else as_pcapng(capture())
     end = packet_ends(whole, suffix)[9]
     place = end + (11 if suffix == ".pcap" and sys.byteorder == "little" else 7)
     path = tmp_path / f"length{suffix}"
     path.write_bytes(whole[:place] + b"\x7f" + whole[place + 1 :])  # 2 GB long
-    assert "is damaged after 10 packets" in failure(path, monkeypatch=monkeypatch)
+    assert "is damaged after 10 packets" in failure(path)
 
 
-def test_a_stamp_that_goes_back_is_refused(tmp_path, monkeypatch):
+def test_a_stamp_that_goes_back_is_refused(tmp_path):
     whole = bytearray(capture())
     place = packet_ends(bytes(whole), ".pcap")[9]
     whole[place : place + 4] = (2**20).to_bytes(4, sys.byteorder)
     path = tmp_path / "stamp.pcap"
     path.write_bytes(whole)
-    told = failure(path, monkeypatch=monkeypatch)
+    told = failure(path)
     assert "packet 12 is stamped 1.04857e+06 s earlier than one before it, so a stamp is damaged" in told
 
 
@@ -226,12 +225,12 @@ def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):
     assert any("20 packets, the first of them packet 1, have damaged TCP options" in n for n in damaged.notes)
 
 
-def test_a_capture_without_data_is_refused(tmp_path, monkeypatch):
+def test_a_capture_without_data_is_refused(tmp_path):
     dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
     path = tmp_path / "udp.pcap"
     with path.open("wb") as file:
         dpkt.pcap.Writer(file)
-    assert "has no TCP packets" in failure(path, monkeypatch=monkeypatch)
+    assert "has no TCP packets" in failure(path)
 
 
 @pytest.mark.parametrize("source", [FLOW_MONITOR, SCALARS, VECTORS])
@@ -251,12 +250,12 @@ def test_damaged_text_never_ends_in_a_trace(source, tmp_path):
             assert str(error)
 
 
-def test_arguments_are_checked_first(tmp_path, monkeypatch):
+def test_arguments_are_checked_first(tmp_path):
     path = tmp_path / "theirs.csv"
     path.write_text("metric,value\nrtt_s,0.2\n", "utf-8")
 
     def told(*arguments: str) -> str:
-        return failure(path, *arguments, monkeypatch=monkeypatch)
+        return failure(path, *arguments)
 
     assert "--confidence 2: must be at least 0.5" in told("--confidence", "2")
     assert 'did you mean "goodput_kbps"' in told("--map", "x=goodput")
@@ -268,6 +267,6 @@ def test_arguments_are_checked_first(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("report*"))
 
 
-def test_a_file_that_is_not_there(tmp_path, monkeypatch):
-    assert "cannot be read (No such file" in failure(tmp_path / "none.csv", monkeypatch=monkeypatch)
-    assert "cannot be read (Is a directory" in failure(tmp_path, monkeypatch=monkeypatch)
+def test_a_file_that_is_not_there(tmp_path):
+    assert "cannot be read (No such file" in failure(tmp_path / "none.csv")
+    assert "cannot be read (Is a directory" in failure(tmp_path)

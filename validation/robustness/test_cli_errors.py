@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 import btqueue
 from btqueue.cli import app
-from btqueue.cli.exits import NOT_BUILT
 
 NAME = "venugopal-2006/piconet"
 ROOT = Path(btqueue.__file__).parents[1]
@@ -85,11 +84,6 @@ def test_bad_input_is_exit_2_with_a_message(engines, arguments, words):
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_bad_input_leaves_standard_output_empty_with_json_too(engines, as_json):
     assert "[polling] limit" in failure(2, "compare", NAME, "--set", "polling.limit=0", *as_json)
-
-
-@pytest.mark.parametrize("command", NOT_BUILT)
-def test_promised_commands_are_refused_by_name(command):
-    assert f"the command {command} is not built yet" in failure(2, command, NAME, "--json")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import btqueue.cli.exits
 from btqueue.cli.dimension import register
 from btqueue.cli.exits import Commands
 
@@ -15,9 +14,8 @@ CHOICE = ["--choose", "polling.limit=1..4"]
 
 
 @pytest.fixture
-def run(engines, monkeypatch):
+def run(engines):
     """The command with stand-ins for the engines: 101 kbit/s by the model, 100 by simulation, anywhere."""
-    monkeypatch.setattr(btqueue.cli.exits, "NOT_BUILT", ())
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
     app.callback()(lambda: None)
     register(app)

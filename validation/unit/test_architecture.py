@@ -31,13 +31,14 @@ MAY_IMPORT = {
     "simulator": {"baseband", "caches", "channel", "scenario"},
     "emulation": {"scenario", "simulator"},
     "engines": {"network", "scenario", "simulator"},
+    "explorer": {"scenario", "study"},
     "study": GROUND | {"engines", "network", "simulator", "text_table"},
     "plotting": GROUND | {"network", "simulator", "study"},
     "plots": GROUND | {"network", "simulator", "study", "plotting"},
     "reproduction": GROUND | {"engines", "network", "simulator", "study", "plotting", "plots"},
     "cli": GROUND
-    | {"emulation", "engines", "network", "simulator", "study", "plotting", "plots", "reproduction"}
-    | {"progress_bars"},
+    | {"emulation", "engines", "explorer", "network", "simulator", "study", "plotting", "plots"}
+    | {"progress_bars", "reproduction"},
     "__main__": {"cli", "search_path"},
 }
 """For each part of the package the parts below it that it may use; a part may always use itself."""

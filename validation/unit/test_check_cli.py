@@ -22,9 +22,8 @@ THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_pac
 
 
 @pytest.fixture
-def app(engines, monkeypatch):
+def app(engines):
     """A command line with `check` and, so that it is a group, one more command."""
-    monkeypatch.setattr(exits, "NOT_BUILT", ())
     found = typer.Typer(cls=exits.Commands)
     register(found)
     found.command("other")(lambda: None)

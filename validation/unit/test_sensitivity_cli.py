@@ -18,7 +18,6 @@ KEYS = ["--key", "radio.ber", "--key", "transport.receive_window_segments"]
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("btqueue.cli.exits.NOT_BUILT", ())
     app = typer.Typer(cls=Commands)
     app.callback()(lambda: None)
     register(app)

@@ -20,9 +20,8 @@ app.command("other")(lambda: None)  # with a single command its name would not b
 
 
 @pytest.fixture(autouse=True)
-def stand_ins(engines, monkeypatch):
+def stand_ins(engines):
     """Nothing waits for a compiler."""
-    monkeypatch.setattr("btqueue.cli.exits.NOT_BUILT", ())
 
 
 def run(*arguments: object, code: int = 0):

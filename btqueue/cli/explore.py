@@ -1,0 +1,82 @@
+"""`btqueue explore`: a page in the browser that redraws curves while keys are turned."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from btqueue.cli.exits import put, say
+from btqueue.cli.options import NameOrPiconet, Quiet, Sets, examples
+
+PORT = 8765
+"""Unless another is asked for: links that were copied work again with the next start."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to *app*."""
+    app.command(epilog=examples("btqueue explore", "btqueue explore venugopal-2006/piconet-errors"))(explore)
+
+
+def explore(
+    scenario: NameOrPiconet = "venugopal-2006/piconet",
+    set_: Sets = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="N", help="Of the page; 0: any that is free.")
+    ] = PORT,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    quiet: Quiet = False,
+) -> None:
+    """Turn a scenario's keys in the browser: curves of the model at once, simulated points behind them.
+
+    The page is for this machine and this user alone: it needs the address that is printed, with its token.
+    Ctrl-C ends it.
+    """
+    from btqueue.cli.engines import keep_compiled_models, prepare_simulator
+    from btqueue.engines import require_built
+    from btqueue.scenario import load
+    from btqueue.study.evaluate import evaluate
+    from btqueue.study.extras import require
+
+    wanted = load(scenario, set_ or ())
+    require_built(wanted)
+    for package in ("starlette", "uvicorn", "websockets"):
+        require(package, "pages in the browser", "explore")
+    from btqueue.explorer.server import Explorer, listen
+
+    with listen(port) as listening:
+        prepare_simulator(wanted, quiet=quiet)
+        keep_compiled_models()
+        if not quiet:
+            say("solving the scenario once; the first time of a version takes half a minute")
+        evaluate(wanted)  # the page would wait for compilers
+        explorer, taken = Explorer(wanted), listening.getsockname()[1]
+        put(explorer.address(taken))
+        if not quiet:
+            say("Ctrl-C ends the page")
+        if browser:
+            _show(explorer.address(taken), taken)
+        try:
+            explorer.serve(listening)
+        except KeyboardInterrupt:  # by which it is meant to end
+            return
+
+
+def _show(address: str, port: int) -> None:
+    """Open a browser, or say how to."""
+    if os.environ.get("SSH_CONNECTION"):
+        say(
+            "this is a remote host: on the machine with the browser, run "
+            f"ssh -N -L {port}:127.0.0.1:{port} THIS-HOST, and open the address there"
+        )
+        return
+    try:
+        opened = webbrowser.open(address)
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        say("no browser was found here: open the address in one yourself")

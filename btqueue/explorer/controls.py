@@ -1,0 +1,153 @@
+"""The keys of a scenario as sliders and choices, those that matter first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from types import NoneType
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.study.evaluate import Answer
+from btqueue.study.sensitivity.factors import factors
+
+TIMES = 4
+"""A slider goes from the value divided by this to the value times this."""
+
+FROM_NOTHING = {"_s": 0.1, "ber": 1e-4, "per": 0.1, "loss": 0.1}
+"""By the end of a key's name: how far a slider goes whose value is 0."""
+
+JUDGED_BY = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
+"""Metrics that say how much a key matters."""
+
+
+class Control(NamedTuple):
+    """A key that the page can change.
+
+    Attributes:
+        key: dotted.
+        value: in the scenario.
+        meaning: of the key, in words.
+        low: left end of a slider, None for a choice.
+        high: right end of a slider, None for a choice.
+        whole: whether a slider takes whole numbers only.
+        choices: values of a choice; empty for a slider.
+    """
+
+    key: str
+    value: Any
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    choices: tuple[Any, ...] = ()
+
+
+def controls(scenario: Scenario) -> list[Control]:
+    """Return a control for each key of the network that holds a number or has named values."""
+    return [*_sliders(scenario), *_choices(scenario)]
+
+
+def axis_of(found: list[Control]) -> dict[str, Any]:
+    """Return key and ends of the first horizontal axis: the load if it can be turned, else the first slider.
+
+    Raises:
+        ScenarioError: the scenario has no slider.
+    """
+    sliders = [control for control in found if control.low is not None]
+    first = next((one for one in sliders if one.key == "traffic.load_kbps"), next(iter(sliders), None))
+    if first is None:
+        raise ScenarioError(Problem("the scenario has no key that a slider can turn"))
+    return {"along": first.key, "low": first.low, "high": first.high}
+
+
+def changes_to_try(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
+    """Return by key the changes that say how much it matters: the ends of its spread, or its other values.
+
+    Spreads are those of `btqueue sensitivity`: a tenth of the value to both sides, whole numbers at least 1.
+    """
+    numbers = {factor.key: [{factor.key: end} for end in factor.ends] for factor in factors(scenario)}
+    named = {
+        control.key: [{control.key: other} for other in control.choices if other != control.value]
+        for control in _choices(scenario)
+    }
+    return numbers | named
+
+
+def effect(answer: Answer, others: list[Answer]) -> float:
+    """Return how much changes move the metrics in `JUDGED_BY`: 0 for nothing, 1 for all of them entirely.
+
+    Of each metric the largest change counts, as a share of the larger of its two values.
+    """
+    return sum(
+        max((_moved(answer, other, name) for other in others), default=0.0) for name in JUDGED_BY
+    ) / len(JUDGED_BY)
+
+
+def _moved(answer: Answer, other: Answer, name: str) -> float:
+    before, after = answer.means.get(name, math.nan), other.means.get(name, math.nan)
+    if not (math.isfinite(before) and math.isfinite(after)) or before == after:
+        return 0.0
+    return min(1.0, abs(after - before) / max(abs(before), abs(after)))
+
+
+def _sliders(scenario: Scenario) -> Iterator[Control]:
+    meanings = _meanings(scenario)
+    for factor in factors(scenario):
+        value = factor.value
+        far = next((most for end, most in FROM_NOTHING.items() if factor.key.endswith(end)), 10.0)
+        low, high = (value / TIMES, value * TIMES) if value > 0 else (min(value, 0.0), far)
+        if factor.whole:
+            low, high = math.floor(low), math.ceil(max(high, value + TIMES))
+        low, high = (
+            _nearest_allowed(scenario, factor.key, value, low, factor.whole),
+            _nearest_allowed(scenario, factor.key, value, high, factor.whole),
+        )
+        if low < high:
+            yield Control(factor.key, value, meanings.get(factor.key, ""), low, high, factor.whole)
+
+
+def _nearest_allowed(scenario: Scenario, key: str, value: float, end: float, whole: bool) -> float:
+    """Return an end of the slider that the scenario takes: what was asked for, or half as far, and so on."""
+    for _ in range(8):
+        rounded = round(end) if whole else float(f"{end:.6g}")
+        try:
+            scenario.changed({key: rounded})
+            return rounded
+        except ScenarioError:
+            end = (end + value) / 2
+    return value
+
+
+def _choices(scenario: Scenario) -> Iterator[Control]:
+    for key, (annotation, meaning, value) in _fields(scenario).items():
+        kinds = [kind for kind in (annotation, *get_args(annotation)) if kind is not NoneType]
+        named = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
+        options = (True, False) if annotation is bool else named
+        if value is not None and value in options and not key.startswith("run."):
+            taken = tuple(other for other in options if _takes(scenario, {key: other}))
+            if len(taken) > 1:
+                yield Control(key, value, meaning, choices=taken)
+
+
+def _takes(scenario: Scenario, change: Mapping[str, Any]) -> bool:
+    try:
+        scenario.changed(change)
+    except ScenarioError:
+        return False
+    return True
+
+
+def _meanings(scenario: Scenario) -> dict[str, str]:
+    return {key: meaning for key, (_, meaning, _) in _fields(scenario).items()}
+
+
+def _fields(scenario: Scenario) -> dict[str, tuple[Any, str, Any]]:
+    """Return type, meaning and value of every key, by dotted name."""
+    found = {}
+    for table, field in Scenario.model_fields.items():
+        keys: Any = field.annotation
+        for name, own in getattr(keys, "model_fields", {}).items():
+            key = f"{table}.{own.serialization_alias or name}"
+            found[key] = (own.annotation, own.description or "", getattr(getattr(scenario, table), name))
+    return found

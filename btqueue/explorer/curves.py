@@ -1,0 +1,171 @@
+"""Answers for the page: a first curve at once, then all of its points, then simulated ones behind them.
+
+Points are solved in threads (the models' compiled code runs beside each other) and kept, so that a slider
+that goes back finds its curve finished. A request that is dropped leaves at most a few points under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.explorer.controls import changes_to_try, effect
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.study.evaluate import Answer, Engine, available_cores, evaluate, failure_of
+
+POINTS = 50
+"""Of a curve."""
+
+FIRST_S = 0.07
+"""After so long (s) the first curve is sent, with the points that are there by then."""
+
+AGAIN_S = 0.25
+"""Time (s) between two curves that are not yet complete."""
+
+SIMULATED = 7
+"""Simulated points of a curve."""
+
+MOST_KEPT = 20_000
+"""Answers that are kept; the oldest go first."""
+
+
+class Curve(NamedTuple):
+    """Points along one key.
+
+    Attributes:
+        places: values of the key.
+        answers: by place; those that are not there yet are missing.
+        wall_s: seconds since the curve was asked for.
+    """
+
+    places: tuple[float, ...]
+    answers: dict[int, Answer]
+    wall_s: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every place has its answer, or its failure."""
+        return len(self.answers) == len(self.places)
+
+
+class Desk:
+    """Solves and simulates for the page, the latest request first, and remembers what it has found."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self._workers = max(2, min(8, available_cores()))
+        self._solving = ThreadPoolExecutor(self._workers, "solve")
+        self._simulating = ThreadPoolExecutor(1, "simulate")
+        self._known: dict[tuple[Engine, Scenario], Answer] = {}
+
+    def close(self) -> None:
+        """Begin no further point."""
+        self._solving.shutdown(wait=False, cancel_futures=True)
+        self._simulating.shutdown(wait=False, cancel_futures=True)
+
+    async def answer(self, scenario: Scenario, engine: Engine = "solve") -> Answer:
+        """Return what an engine says about a scenario; failures are answers, too."""
+        if (known := self._known.get((engine, scenario))) is not None:
+            return known
+        pool = self._solving if engine == "solve" else self._simulating
+        return await asyncio.get_running_loop().run_in_executor(pool, self._found, scenario, engine)
+
+    def _found(self, scenario: Scenario, engine: Engine) -> Answer:
+        """Answer and remember it, in a thread: also for a request that was dropped meanwhile."""
+        found = evaluate(scenario, engine, threads=max(1, self._workers // 2))
+        self._known[engine, scenario] = found
+        if len(self._known) > MOST_KEPT:
+            self._known.pop(next(iter(self._known)), None)
+        return found
+
+    async def curve(self, scenario: Scenario, key: str, places: tuple[float, ...]) -> AsyncIterator[Curve]:
+        """Yield a curve with the few points that `FIRST_S` allows, and then with more and more of them."""
+        began = time.perf_counter()
+        found: dict[int, Answer] = {}
+        waiting = iter(spread_order(len(places)))
+        under_way: set[asyncio.Task[None]] = set()
+
+        async def one(number: int) -> None:
+            found[number] = await self.answer_at(scenario, key, places[number])
+
+        def fill() -> None:
+            while len(under_way) < self._workers and (number := next(waiting, None)) is not None:
+                task = asyncio.ensure_future(one(number))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+
+        try:
+            due = began + FIRST_S
+            fill()
+            while under_way:
+                # A point that takes long must not hold up the picture of those that are there.
+                left = max(0.0, due - time.perf_counter())
+                await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)  # finished tasks leave the set now
+                fill()
+                if time.perf_counter() >= due and len(found) >= 2 and len(found) < len(places):
+                    yield Curve(places, dict(found), time.perf_counter() - began)
+                    due = time.perf_counter() + AGAIN_S
+            yield Curve(places, found, time.perf_counter() - began)
+        finally:
+            for task in under_way:
+                task.cancel()
+
+    async def answer_at(self, scenario: Scenario, key: str, value: float, engine: Engine = "solve") -> Answer:
+        """Return an engine's answer for the scenario with one key changed."""
+        try:
+            changed = scenario.changed({key: value})
+        except ScenarioError as error:
+            return Answer(failure=failure_of(error))
+        return await self.answer(changed, engine)
+
+    async def effects(self, scenario: Scenario) -> dict[str, float]:
+        """Return by key how much it matters, the largest first; one point at a time, behind the curves."""
+        base = await self.answer(scenario)
+        found = {}
+        for key, changes in changes_to_try(scenario).items():
+            others = [await self.answer(changed) for changed in _valid(scenario, changes)]
+            found[key] = effect(base, others)
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def places_between(low: float, high: float, whole: bool, count: int = POINTS) -> tuple[float, ...]:
+    """Return values of a key from low to high, even; whole numbers are fewer where there are no more."""
+    numbers = np.linspace(low, high, count).tolist()
+    if whole:
+        return tuple(dict.fromkeys(round(number) for number in numbers))
+    return tuple(float(f"{number:.6g}") for number in numbers)
+
+
+def spread_order(count: int) -> list[int]:
+    """Return the numbers below *count*: the ends first, then always the middle of the widest gap."""
+    if count < 2:
+        return list(range(count))
+    found, gaps = [0, count - 1], [(0, count - 1)]
+    for low, high in gaps:  # which grows
+        if high - low > 1:
+            middle = (low + high) // 2
+            found.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return found
+
+
+def _valid(scenario: Scenario, changes: Iterable[dict[str, Any]]) -> list[Scenario]:
+    found = []
+    for change in changes:
+        try:
+            found.append(scenario.changed(change))
+        except ScenarioError:
+            continue
+    return found
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON has it."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,128 @@
+"""What the page asks for and what it is told, as plain values of JSON."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from btqueue.explorer.controls import Control
+from btqueue.explorer.curves import Curve, finite
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario.errors import shown
+from btqueue.scenario.topology import topology
+from btqueue.study.evaluate import Answer
+from btqueue.study.value_ranges import known_key, parse_one
+
+LONGEST_TOML = 100_000
+"""Characters of a scenario that the page may send."""
+
+
+def scenario_of(message: Mapping[str, Any], files: Collection[str]) -> Scenario:
+    """Return the scenario that a message holds: its `toml`, changed by its `changes` (texts by key).
+
+    Args:
+        message: from the page.
+        files: that it may name; they were named on the command line.
+
+    Raises:
+        ScenarioError: the message holds none, or one that is not valid or names another file.
+    """
+    text, changes = message.get("toml"), message.get("changes", {})
+    if not isinstance(text, str) or len(text) > LONGEST_TOML or not isinstance(changes, dict):
+        raise ScenarioError(Problem(f"a scenario is a text of at most {LONGEST_TOML:,} characters"))
+    try:
+        scenario = Scenario.from_dict(tomllib.loads(text))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise ScenarioError(Problem(f"the scenario is no valid TOML: {error}")) from None
+    if changes:
+        scenario = scenario.changed({known_key(key): parse_one(key, str(changes[key])) for key in changes})
+    for name in scenario.files:
+        if name not in files:
+            raise ScenarioError(
+                Problem(f"the file {shown(name)} is not read for the page: start btqueue explore with it")
+            )
+    return scenario
+
+
+def told_scenario(scenario: Scenario, found: list[Control]) -> dict[str, Any]:
+    """Return title, text, controls and picture of a scenario."""
+    return {
+        "title": scenario.title,
+        "toml": scenario.to_toml(resolved=False),
+        "controls": [control._asdict() for control in found],
+        "network": picture(scenario),
+    }
+
+
+def told_curve(curve: Curve) -> dict[str, Any]:
+    """Return a curve: its places, and a list of values for each metric with gaps where none is."""
+    failures = [one.failure for one in curve.answers.values() if one.failure is not None]
+    numbers = sorted(curve.answers)
+    values = [_values(curve.answers[number]) for number in numbers]
+    names = dict.fromkeys(name for one in values for name in one)
+    return {
+        "places": [curve.places[number] for number in numbers],
+        "of": len(curve.places),
+        "complete": curve.complete,
+        "wall_ms": round(1000 * curve.wall_s, 1),
+        "problem": str(failures[0]) if failures else "",
+        "metrics": {name: [finite(one.get(name, math.nan)) for one in values] for name in names},
+    }
+
+
+def _values(answer: Answer) -> dict[str, float]:
+    """Return the means of an answer, those of single queues as "queue_packets uplink"."""
+    queues = answer.metrics.get("queue_packets")
+    by_queue = zip(answer.names.get("queue", ()), queues.means, strict=False) if queues else ()
+    return answer.means | {f"queue_packets {name}": mean for name, mean in by_queue}
+
+
+def told_answer(answer: Answer) -> dict[str, Any]:
+    """Return an answer: mean and interval of each metric, and the values of its flows, links and queues."""
+    return {
+        "problem": "" if answer.failure is None else str(answer.failure),
+        "warnings": answer.notes.get("warnings", []),
+        "solver": answer.notes.get("solver", ""),
+        "metrics": {
+            name: {
+                "mean": finite(one.mean),
+                "ci95": finite(one.ci95),
+                "parts": dict(zip(answer.names.get(one.part, ()), map(finite, one.means), strict=False)),
+                "intervals": dict(zip(answer.names.get(one.part, ()), map(finite, one.ci95s), strict=False)),
+            }
+            for name, one in answer.metrics.items()
+        },
+    }
+
+
+def metrics_told() -> dict[str, dict[str, str]]:
+    """Return heading and unit of every metric."""
+    return {name: {"title": one.long_name, "unit": one.unit} for name, one in METRICS.items()}
+
+
+def picture(scenario: Scenario) -> dict[str, Any]:
+    """Return nodes with places in a square of side 1, and the links between them."""
+    import networkx as nx
+
+    plan = topology(scenario)
+    graph = plan.graph()
+    places = nx.kamada_kawai_layout(graph) if len(graph) < 60 else nx.spring_layout(graph, seed=1)
+    return {
+        "nodes": [
+            {
+                "name": name,
+                "role": data["role"],
+                "x": (places[name][0] + 1) / 2,
+                "y": (places[name][1] + 1) / 2,
+            }
+            for name, data in graph.nodes(data=True)
+        ],
+        "links": [
+            {"ends": [one, other], "kind": data["kind"]} for one, other, data in graph.edges(data=True)
+        ],
+        "flows": [[plan.nodes[flow.source], plan.nodes[flow.target]] for flow in plan.flows],
+    }

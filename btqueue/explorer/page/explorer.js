@@ -1,0 +1,372 @@
+"use strict";
+// The page of `btqueue explore`: sliders ask, the server answers, charts are drawn. Texts from outside are set
+// as texts and never as markup.
+
+const PANELS = [
+  ["Goodput", ["goodput_kbps", "throughput_kbps"]],
+  ["Round trip", ["rtt_s", "rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s"]],
+  ["Losses", ["segment_loss", "loss_token_buffer", "loss_baseband_buffer", "loss_radio", "loss_arq", "loss_relay", "loss_outside"]],
+  ["Queues", ["queue_packets"]],
+];
+const SHOWN_FIRST = 8;
+const sides = {};
+let metrics = {}, start = "", talk = null, ids = 0;
+
+const by = (selector, from = document) => from.querySelector(selector);
+const say = (text) => { by("#said").textContent = text; };
+const short = (value) => value === null || value === undefined ? "–" : String(Number(value.toPrecision(4)));
+
+function made(name, attributes = {}, text = null) {
+  const drawn = ["svg", "g", "path", "line", "circle", "text", "rect", "title"].includes(name);
+  const element = drawn ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== null) element.textContent = text;
+  return element;
+}
+
+// --- the link: everything behind #, which browsers send to nobody ---
+
+const packed = (text) => btoa(String.fromCharCode(...new TextEncoder().encode(text))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const unpacked = (text) => new TextDecoder().decode(Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (sign) => sign.charCodeAt(0)));
+
+function link() {
+  const parts = new URLSearchParams();
+  for (const [name, side] of Object.entries(sides)) {
+    parts.set(name, packed(side.text || side.toml));
+    if (side.along) parts.set(`along${name}`, `${side.along} ${side.low} ${side.high}`);
+  }
+  return `${location.origin}/#${parts}`;
+}
+
+function fromLink() {
+  const parts = new URLSearchParams(location.hash.slice(1)), found = {};
+  for (const name of ["A", "B"]) {
+    try {
+      if (parts.has(name)) found[name] = { toml: unpacked(parts.get(name)), axis: (parts.get(`along${name}`) || "").split(" ") };
+    } catch { say("The link is damaged: the scenario that btqueue was started with is shown."); }
+  }
+  return found;
+}
+
+// --- asking ---
+
+function ask(side, options = {}) {
+  side.wanted = { ...side.wanted, ...options };
+  if (side.waiting || !talk || talk.readyState !== WebSocket.OPEN) return; // the newest is sent when the first curve is there
+  side.id = ++ids;
+  side.waiting = true;
+  side.asked = performance.now();
+  const { along, low, high, toml, changes } = side;
+  talk.send(JSON.stringify({ side: side.name, id: side.id, toml, changes, ...(along && { along, low, high }),
+    rank: !side.ranked, simulate: by("#simulate").checked, ...side.wanted }));
+  side.wanted = null;
+  state(side, "waiting");
+}
+
+function state(side, name) {
+  side.section.dataset.state = name;
+  const curve = side.curve, words = { waiting: "solving…", draft: "a first curve; the other points follow", complete: "model complete", done: "complete" };
+  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.places.length} of ${curve.of} points)` : "")
+    + (name === "complete" && by("#simulate").checked ? "; simulating…" : "");
+}
+
+function answered(side) {
+  side.waiting = false;
+  if (side.wanted) ask(side);
+}
+
+const HEARD = {
+  start(message) {
+    ({ metrics } = message);
+    start = message.toml;
+    const found = fromLink();
+    open("A", found.A ? found.A.toml : start, found.A?.axis);
+    if (found.B) open("B", found.B.toml, found.B.axis);
+  },
+  scenario(message, side) {
+    side.controls = message.controls;
+    side.network = message.network;
+    side.title = message.title;
+    HEARD.text(message, side);
+    by("h2", side.section).textContent = `${side.name}: ${message.title || "scenario"}`;
+    drawControls(side);
+    Object.assign(side, message.axis);
+    drawAxis(side);
+  },
+  text(message, side) {
+    side.text = message.toml;
+    by(".toml", side.section).textContent = message.toml;
+  },
+  curve(message, side) {
+    const first = side.waiting;
+    if (first) {
+      side.section.dataset.ms = String(Math.round(performance.now() - side.asked));
+      side.simulated = [];
+      side.here = null;
+    }
+    side.curve = message;
+    trouble(side, message.problem && !message.places.length ? message.problem : "");
+    draw(side);
+    state(side, message.complete ? "complete" : "draft");
+    history.replaceState(null, "", link());
+    if (first) answered(side);
+  },
+  answer(message, side) { side.answer = message; trouble(side, message.problem); drawNetwork(side); drawNumbers(side); draw(side); },
+  simulated(message, side) {
+    if (message.place === null) { side.here = message; drawNetwork(side); drawNumbers(side); return; }
+    if (!message.problem) side.simulated.push(message);
+    draw(side);
+  },
+  ranking(message, side) { side.effects = message.effects; side.ranked = true; drawControls(side); },
+  problem(message, side) { trouble(side, message.message); state(side, "done"); side.section.dataset.state = "refused"; by(".state", side.section).textContent = "refused"; answered(side); },
+  done(_, side) { state(side, "done"); },
+};
+
+function trouble(side, text) {
+  const place = by(".problem", side.section);
+  place.hidden = !text;
+  place.textContent = text || "";
+}
+
+function connect() {
+  talk = new WebSocket(`ws://${location.host}/talk`);
+  talk.onmessage = ({ data }) => {
+    const message = JSON.parse(data), side = sides[message.side];
+    if (message.kind === "start" || (side && message.id === side.id)) HEARD[message.kind](message, side);
+  };
+  talk.onclose = () => say("btqueue explore has ended, or this page is not allowed: start it again and open its address.");
+}
+
+// --- sides and controls ---
+
+function open(name, toml, axis) {
+  const section = by("#side").content.cloneNode(true).firstElementChild;
+  section.id = `side-${name}`;
+  section.setAttribute("aria-label", `scenario ${name}`);
+  by("#sides").append(section);
+  const [along, low, high] = axis || [];
+  const side = sides[name] = { name, section, toml, changes: {}, simulated: [], effects: {}, controls: [], wanted: null };
+  if (along && Number(low) < Number(high)) Object.assign(side, { along, low: Number(low), high: Number(high) });
+  by("form", section).onsubmit = (event) => event.preventDefault();
+  by(".along", section).onchange = (event) => { goAlong(side, event.target.value); drawAxis(side); };
+  for (const end of ["low", "high"]) by(`.${end}`, section).onchange = (event) => { side[end] = Number(event.target.value); ask(side); };
+  by(".copy-toml", section).onclick = () => copy(side.text, "TOML copied");
+  by(".save-figure", section).onclick = () => save(figureOf(side), "image/svg+xml", `btqueue-${name}.svg`);
+  by(".save-data", section).onclick = () => save(dataOf(side), "text/csv", `btqueue-${name}.csv`);
+  document.body.classList.toggle("two", "B" in sides);
+  by("#two").setAttribute("aria-pressed", String("B" in sides));
+  ask(side, { fresh: true });
+  return side;
+}
+
+function goAlong(side, key) {
+  const control = side.controls.find((one) => one.key === key);
+  Object.assign(side, { along: key, low: control.low, high: control.high });
+  ask(side);
+}
+
+function drawAxis(side) {
+  const select = by(".along", side.section);
+  select.replaceChildren(...side.controls.filter((one) => one.low !== null).map(({ key }) => made("option", { value: key }, key)));
+  select.value = side.along;
+  by(".low", side.section).value = side.low;
+  by(".high", side.section).value = side.high;
+}
+
+function drawControls(side) {
+  const focused = side.section.contains(document.activeElement) ? document.activeElement : null;
+  const order = side.controls.slice().sort((one, other) => (side.effects[other.key] ?? 0) - (side.effects[one.key] ?? 0));
+  side.boxes ||= {};
+  order.forEach((control, place) => {
+    side.boxes[control.key] ||= controlBox(side, control);
+    by(place < SHOWN_FIRST ? ".first" : ".others", side.section).append(side.boxes[control.key]);
+  });
+  focused?.focus(); // a moved element loses it
+}
+
+function controlBox(side, control) {
+  const box = made("div", { class: "control", "data-key": control.key, title: control.meaning });
+  const id = `${side.name}-${control.key}`, row = made("div", { class: "row" });
+  box.append(made("label", { for: id }, control.key), row);
+  const change = (value) => { side.changes[control.key] = String(value); ask(side); };
+  if (control.choices.length) {
+    const select = made("select", { id });
+    select.append(...control.choices.map((value) => made("option", { value: String(value) }, String(value))));
+    select.value = String(control.value);
+    select.onchange = () => change(select.value);
+    row.append(select);
+    return box;
+  }
+  const range = made("input", { id, type: "range", min: control.low, max: control.high, step: control.whole ? 1 : "any" });
+  const number = made("input", { type: "number", step: "any", "aria-label": `${control.key}, exact` });
+  range.value = number.value = control.value;
+  range.oninput = () => { number.value = short(Number(range.value)); change(number.value); };
+  number.onchange = () => { range.value = number.value; change(number.value || "?"); };
+  row.append(range, number);
+  return box;
+}
+
+// --- drawing ---
+
+function ticks(low, high, count = 5) {
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((one) => one * power >= rough) * power, found = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toPrecision(10)));
+  return found;
+}
+
+function heading(name) {
+  const [metric, ...queue] = name.split(" ");
+  return queue.length ? queue.join(" ").replaceAll("_", " ") : metrics[metric]?.title || metric;
+}
+
+function panelNames(side, names) {
+  const all = Object.keys(side.curve?.metrics || {});
+  const queues = all.filter((name) => name.startsWith("queue_packets "));
+  const wanted = names[0] === "queue_packets" && queues.length ? queues : names;
+  return wanted.filter((name) => side.curve.metrics[name]?.some((value) => value !== null)).slice(0, 7);
+}
+
+function simulatedOf(message, name) {
+  const [metric, ...queue] = name.split(" "), found = message.metrics[metric];
+  if (!found) return null;
+  return queue.length ? { mean: found.parts[queue.join(" ")] ?? null, ci95: found.intervals[queue.join(" ")] ?? null } : found;
+}
+
+function draw(side) {
+  if (!side.curve) return;
+  const charts = by(".charts", side.section);
+  charts.classList.toggle("draft", !side.curve.complete);
+  charts.replaceChildren(...PANELS.map(([title, names]) => chart(side, title, panelNames(side, names))));
+}
+
+function chart(side, title, names) {
+  const [width, height, left, right, top, bottom] = [420, 240, 48, 12, 8, 36], { places } = side.curve;
+  const figure = made("figure"), unit = names.length ? metrics[names[0].split(" ")[0]].unit : "";
+  figure.append(made("figcaption", {}, `${title}${unit && unit !== "1" ? ` (${unit})` : ""}`));
+  if (!names.length) { figure.append(made("p", { class: "key" }, "the model does not give this here")); return figure; }
+  const points = names.map((name) => side.simulated.map((one) => ({ x: one.place, ...simulatedOf(one, name) })).filter((one) => Number.isFinite(one.mean)));
+  const tops = names.flatMap((name) => side.curve.metrics[name]).concat(points.flat().map((one) => one.mean + Math.min(one.ci95 || 0, one.mean)));
+  const high = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.05, [from, to] = [side.low, side.high];
+  const x = (value) => left + (value - from) / (to - from) * (width - left - right), y = (value) => height - bottom - value / high * (height - top - bottom);
+  const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} along ${side.along}` });
+  for (const value of ticks(0, high)) svg.append(made("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
+    made("text", { x: left - 5, y: y(value) + 4, "text-anchor": "end" }, short(value)));
+  for (const value of ticks(from, to)) svg.append(made("text", { x: x(value), y: height - bottom + 15, "text-anchor": "middle" }, short(value)));
+  svg.append(made("text", { x: (left + width - right) / 2, y: height - 4, "text-anchor": "middle" }, side.along));
+  const here = Number(side.changes[side.along] ?? side.controls.find((one) => one.key === side.along)?.value);
+  if (here >= from && here <= to) svg.append(made("line", { class: "here", x1: x(here), x2: x(here), y1: top, y2: height - bottom }));
+  const legend = made("div", { class: "legend" });
+  names.forEach((name, place) => {
+    let path = "", pen = "M";
+    side.curve.metrics[name].forEach((value, number) => {
+      if (value === null) { pen = "M"; return; }
+      path += `${pen}${x(places[number]).toFixed(1)} ${y(value).toFixed(1)}`;
+      pen = "L";
+    });
+    svg.append(made("path", { class: `curve s${place}`, d: path }));
+    for (const { x: at, mean, ci95 } of points[place]) {
+      const spread = Number.isFinite(ci95) ? ci95 : 0, dot = made("circle", { class: `dot s${place}`, cx: x(at), cy: y(mean), r: 4 });
+      dot.append(made("title", {}, `${heading(name)}: ${short(mean)} ± ${short(spread)} at ${short(at)}`));
+      svg.append(made("line", { class: `bar s${place}`, x1: x(at), x2: x(at), y1: y(Math.max(0, mean - spread)), y2: y(Math.min(high, mean + spread)) }), dot);
+    }
+    const entry = made("span");
+    entry.append(made("b", { class: `s${place}`, "aria-hidden": "true" }, "▬ "), heading(name));
+    legend.append(entry);
+  });
+  figure.append(svg, legend);
+  return figure;
+}
+
+function drawNetwork(side) {
+  const [width, height, edge] = [420, 260, 45], { nodes, links } = side.network;
+  const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the network with its utilisations" });
+  const at = Object.fromEntries(nodes.map((node) => [node.name, [edge + node.x * (width - 2 * edge), edge + node.y * (height - 2 * edge)]]));
+  const shares = side.here?.metrics.slot_share?.parts || {};
+  for (const { ends } of links) {
+    const [[x1, y1], [x2, y2]] = ends.map((name) => at[name]);
+    const share = shares[ends.join("-")] ?? shares[ends.slice().reverse().join("-")];
+    svg.append(made("line", { class: "link", x1, y1, x2, y2, "stroke-width": 1.5 + 8 * (share || 0) }));
+    if (share !== undefined && share !== null) svg.append(made("text", { class: "name", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 8, "text-anchor": "middle" }, `${Math.round(100 * share)} % of slots`));
+  }
+  for (const { name, role } of nodes) {
+    const [cx, cy] = at[name], node = made("circle", { class: "node", cx, cy, r: role === "central" ? 13 : 9 });
+    node.append(made("title", {}, `${name}: ${role}`));
+    svg.append(node, made("text", { class: "name", x: cx, y: cy + 27, "text-anchor": "middle" }, name));
+  }
+  const used = side.answer?.metrics.slot_utilisation?.mean, queues = side.answer?.metrics.queue_packets?.parts || {};
+  const words = [used === null || used === undefined ? "" : `slots in use: ${Math.round(100 * used)} %`, ...Object.entries(queues).map(([name, mean]) => `${name.replaceAll("_", " ")}: ${short(mean)} packets`)];
+  by(".network", side.section).replaceChildren(svg, made("p", { class: "key" }, words.filter(Boolean).join("; ") || "utilisations come with the simulation"));
+}
+
+function drawNumbers(side) {
+  const table = by(".numbers", side.section), top = made("tr");
+  top.append(...["metric", "unit", "model", "simulation ± 95 %"].map((text) => made("th", { scope: "col" }, text)));
+  const rows = Object.entries(metrics).filter(([name]) => side.answer?.metrics[name] || side.here?.metrics[name]).map(([name, { title, unit }]) => {
+    const row = made("tr"), simulated = side.here?.metrics[name];
+    row.append(made("th", { scope: "row" }, title), made("td", {}, unit), made("td", {}, short(side.answer?.metrics[name]?.mean)),
+      made("td", {}, simulated ? `${short(simulated.mean)} ± ${short(simulated.ci95)}` : "–"));
+    return row;
+  });
+  table.replaceChildren(top, ...rows);
+}
+
+// --- taking away ---
+
+async function copy(text, words) {
+  try { await navigator.clipboard.writeText(text); say(words); } catch { say(text); } // without leave to copy, it is shown
+}
+
+function save(text, type, name) {
+  const anchor = made("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 10000);
+}
+
+function figureOf(side) {
+  const whole = made("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 880 580", width: 880, height: 580 });
+  whole.append(made("rect", { width: 880, height: 580, fill: getComputedStyle(document.body).backgroundColor }));
+  [...side.section.querySelectorAll(".charts figure")].forEach((figure, place) => {
+    const part = made("g", { transform: `translate(${10 + 440 * (place % 2)} ${30 + 285 * Math.floor(place / 2)})` });
+    part.append(made("text", { class: "name", y: -8, x: 5, "font-weight": "bold" }, by("figcaption", figure).textContent));
+    [...(by("svg", figure)?.children || [])].forEach((child) => part.append(child.cloneNode(true)));
+    [...figure.querySelectorAll(".legend span")].forEach((entry, number) => {
+      const x = 50 + 130 * (number % 3), y = 252 + 13 * Math.floor(number / 3);
+      part.append(made("line", { class: `curve s${number}`, x1: x, x2: x + 16, y1: y - 4, y2: y - 4 }), made("text", { x: x + 20, y }, entry.lastChild.textContent));
+    });
+    whole.append(part);
+  });
+  whole.classList.add("leaving");
+  document.body.append(whole); // styles are computed only inside the page
+  for (const element of whole.querySelectorAll("*")) {
+    const style = getComputedStyle(element);
+    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-family"]) element.setAttribute(name, style.getPropertyValue(name));
+    element.removeAttribute("class");
+  }
+  whole.remove();
+  whole.removeAttribute("class");
+  return new XMLSerializer().serializeToString(whole);
+}
+
+function dataOf(side) {
+  const lines = [["engine", side.along, "metric", "unit", "mean", "ci95"]], unit = (name) => metrics[name.split(" ")[0]].unit;
+  for (const [name, values] of Object.entries(side.curve.metrics)) values.forEach((value, place) => {
+    if (value !== null) lines.push(["solve", side.curve.places[place], name, unit(name), value, ""]);
+  });
+  for (const one of side.simulated) for (const [name, { mean, ci95 }] of Object.entries(one.metrics)) {
+    if (mean !== null) lines.push(["simulate", one.place, name, unit(name), mean, ci95 ?? ""]);
+  }
+  return lines.map((line) => line.join(",")).join("\n") + "\n";
+}
+
+by("#copy-link").onclick = () => copy(link(), "Link copied: it holds the scenario, and works where btqueue explore runs on this port.");
+by("#simulate").onchange = () => Object.values(sides).forEach((side) => ask(side));
+by("#two").onclick = () => {
+  if (sides.B) {
+    sides.B.section.remove();
+    delete sides.B;
+    document.body.classList.remove("two");
+    by("#two").setAttribute("aria-pressed", "false");
+  } else open("B", sides.A.text, [sides.A.along, sides.A.low, sides.A.high]);
+};
+connect();
