@@ -172,9 +172,9 @@ class Explorer:
         about = {"side": message["side"], "id": message.get("id")}
         try:
             scenario = scenario_of(message, self.scenario.files)
+            # Sliders keep their ends and their order while one drags: those of the scenario without changes.
+            base = scenario_of({**message, "changes": {}}, self.scenario.files)
             if message.get("fresh"):
-                # Sliders keep their ends while one drags: they are those of the scenario without changes.
-                base = scenario_of({**message, "changes": {}}, self.scenario.files)
                 turned = controls(base)
                 axis = {} if "along" in message else axis_of(turned)
                 message = {**message, **axis}
@@ -189,7 +189,7 @@ class Explorer:
 
         async def ranked() -> None:
             if message.get("rank"):
-                await tell("ranking", **about, effects=await self.desk.effects(scenario))
+                await tell("ranking", **about, effects=await self.desk.effects(base))
 
         async def simulated() -> None:
             if not message.get("simulate"):

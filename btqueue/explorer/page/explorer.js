@@ -279,9 +279,11 @@ function chart(side, title, names) {
 }
 
 function drawNetwork(side) {
-  const [width, height, edge] = [420, 260, 45], { nodes, links } = side.network;
+  const [width, height, edge] = [420, 240, 45], { nodes, links } = side.network;
   const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the network with its utilisations" });
-  const at = Object.fromEntries(nodes.map((node) => [node.name, [edge + node.x * (width - 2 * edge), edge + node.y * (height - 2 * edge)]]));
+  const range = (values) => Math.max(...values) - Math.min(...values); // lying networks leave room for names
+  const [across, down] = range(nodes.map((node) => node.x)) < range(nodes.map((node) => node.y)) ? ["y", "x"] : ["x", "y"];
+  const at = Object.fromEntries(nodes.map((node) => [node.name, [edge + node[across] * (width - 2 * edge), edge + node[down] * (height - 2 * edge)]]));
   const shares = side.here?.metrics.slot_share?.parts || {};
   for (const { ends } of links) {
     const [[x1, y1], [x2, y2]] = ends.map((name) => at[name]);

@@ -1,0 +1,283 @@
+"""Ten journeys through the page in a real Chromium. With BTQUEUE_SCREENSHOTS=FOLDER each leaves a picture there.
+
+The browser is the machine's own (Debian: apt-get install chromium), or the program that BTQUEUE_CHROMIUM names.
+Without one these tests fail: a page that nobody has opened is not tested.
+"""
+
+import csv
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import btqueue as bt
+
+SETS = {"traffic.load_kbps": 60, "run.duration_s": 20, "run.warmup_s": 5, "run.replications": 3}
+WAIT_MS = 60_000
+"""Longest time for what compilers may have to be run for."""
+COMPLETE = re.compile("complete|done")
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The printed address of `btqueue explore`, as a user starts it."""
+    sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "btqueue", "explore", "venugopal-2006/piconet", *sets]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        line = program.stdout.readline().strip()
+        assert line.startswith("http://127.0.0.1:"), line
+        yield line
+        program.terminate()
+        program.wait(20)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    names = (os.environ.get("BTQUEUE_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        pytest.fail("no Chromium: apt-get install chromium, or name one in BTQUEUE_CHROMIUM")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser, address, request):
+    """Open the page in a fresh profile; errors of its script and requests to elsewhere fail the journey."""
+    contexts, wrong = [], []
+
+    def go(link: str = "", **settings) -> Page:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+        origin = address.partition("?")[0]
+        page.on("request", lambda sent: None if sent.url.startswith(origin) else wrong.append(sent.url))
+        page.goto(address)
+        if link:
+            page.goto("about:blank")
+            page.goto(link)
+        expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+        return page
+
+    yield go
+    if folder := os.environ.get("BTQUEUE_SCREENSHOTS"):
+        name = request.node.name.removeprefix("test_")
+        contexts[-1].pages[0].screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+    for context in contexts:
+        context.close()
+    assert [line for line in wrong if not line.startswith(("about:", "data:", "blob:"))] == []
+
+
+def curves(page: Page, side: str = "A") -> list[str]:
+    return page.locator(f"#side-{side} path.curve").evaluate_all(
+        "(paths) => paths.map((one) => one.getAttribute('d'))"
+    )
+
+
+def slider(page: Page, key: str, side: str = "A"):
+    """The slider of a key, also one that is folded away."""
+    page.locator(f"#side-{side} form details").evaluate("(one) => { one.open = true; }")
+    return page.locator(f"#side-{side} [data-key='{key}'] input[type=range]")
+
+
+def text_of(page: Page, side: str = "A") -> str:
+    return page.locator(f"#side-{side} .toml").text_content() or ""
+
+
+def wait_for_change(page: Page, before: list[str]) -> None:
+    expect(page.locator("#side-A path.curve").first).not_to_have_attribute("d", before[0], timeout=WAIT_MS)
+
+
+def test_01_the_page_opens_and_draws(visit):
+    page = visit()
+    expect(page.locator("#side-A h2")).to_have_text(re.compile("two peripherals"))
+    expect(page.locator("figcaption")).to_have_text(
+        ["Goodput (kbit/s)", "Round trip (s)", "Losses", "Queues (packet)"]
+    )
+    assert len(curves(page)) >= 6 and all(path.startswith("M") for path in curves(page))
+    expect(page.locator(".network circle")).to_have_count(3)
+    expect(page.locator("#side-A .state")).to_contain_text("50 of 50 points")
+    # Those that matter first: once all have been tried, the load of a network below its limit stands above the fold.
+    expect(page.locator("#side-A .first [data-key='traffic.load_kbps']")).to_be_visible(timeout=WAIT_MS)
+
+
+def test_02_dragging_a_slider_redraws(visit):
+    page = visit()
+    before, handle = curves(page), slider(page, "traffic.message_bytes")
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 5, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    seen = set()
+    for step in range(8):
+        page.mouse.move(box["x"] + box["width"] * (0.25 + 0.08 * step), box["y"] + box["height"] / 2)
+        page.wait_for_timeout(200)
+        seen.add(tuple(curves(page)))
+    page.mouse.up()
+    assert len(seen) >= 4  # redrawn on the way, not at the end only
+    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    shown = float(handle.locator("xpath=..").locator("input[type=number]").input_value())
+    assert tomllib.loads(text_of(page))["traffic"]["message_bytes"] == shown != 1460
+    assert curves(page) != before
+
+
+def test_03_everything_is_reached_by_keyboard(visit):
+    page = visit()
+    before = curves(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    reached = []
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        here = page.evaluate(
+            "[document.activeElement.id, document.activeElement.className, document.activeElement.textContent.trim()]"
+        )
+        reached.append(here[0] or here[1] or here[2])
+        if here[2] == "All other keys":
+            page.keyboard.press("Enter")  # unfolds them
+        if here[0] == "A-polling.limit":
+            page.keyboard.press("ArrowRight")
+        if here[1] == "save-data":
+            break
+    assert {"A-polling.limit", "A-radio.model", "along", "copy-toml", "save-figure", "save-data"} <= set(
+        reached
+    )
+    expect(page.locator("#side-A .toml")).to_contain_text("limit = 6")
+    wait_for_change(page, before) if before[0] != curves(page)[0] else None
+
+
+def test_04_on_a_phone_nothing_leaves_the_screen(visit):
+    page = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for part in (".first input[type=range]", "figure svg", ".copy-toml"):
+        box = page.locator(f"#side-A {part}").first.bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 360
+        assert part == "figure svg" or box["height"] >= 30  # a finger wide
+    page.locator("#side-A .first select").first.tap()
+
+
+def brightness(colour: str) -> float:
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3
+
+
+def test_05_dark_mode_follows_the_system(visit):
+    page = visit(color_scheme="dark")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert brightness(paper) < 60
+    for part in ("h2", "figcaption", "svg text", "svg .curve", ".state"):
+        style = page.locator(f"#side-A {part}").first.evaluate(
+            "(one) => { const s = getComputedStyle(one); return one.closest('svg') ? (s.fill === 'none' ? s.stroke : s.fill) : s.color; }"
+        )
+        assert brightness(style) > 120, part
+
+
+def test_06_two_scenarios_stand_side_by_side(visit):
+    page = visit()
+    page.get_by_role("button", name="Two scenarios").click()
+    expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    left, right = page.locator("#side-A").bounding_box(), page.locator("#side-B").bounding_box()
+    assert left and right and right["x"] >= left["x"] + left["width"] and right["y"] == left["y"]
+    slider(page, "polling.limit", "B").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#side-B .toml")).to_contain_text("limit = 4")
+    assert "limit = 4" not in text_of(page)
+    page.wait_for_timeout(1500)
+
+
+def test_07_the_link_and_the_toml_hold_the_scenario_and_no_token(visit, address):
+    page = visit()
+    slider(page, "polling.limit").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#side-A .toml")).to_contain_text("limit = 6")
+    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+    wanted = bt.load("venugopal-2006/piconet", {**SETS, "polling.limit": 6})
+    page.get_by_role("button", name="Copy TOML").click()
+    expect(page.locator("#said")).to_have_text("TOML copied")
+    assert bt.Scenario.from_dict(tomllib.loads(page.evaluate("navigator.clipboard.readText()"))) == wanted
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#said")).to_contain_text("Link copied")
+    link, token = page.evaluate("navigator.clipboard.readText()"), address.partition("token=")[2]
+    for place in (link, page.url, page.content()):
+        assert token not in place
+    other = visit(link)
+    assert bt.Scenario.from_dict(tomllib.loads(text_of(other))) == wanted
+
+
+def test_08_figure_and_data_are_saved(visit):
+    page = visit()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download data").click()
+    rows = list(csv.DictReader(io.StringIO(Path(saved.value.path()).read_text())))
+    goodput = [row for row in rows if row["engine"] == "solve" and row["metric"] == "goodput_kbps"]
+    assert len(goodput) == 50
+    place = goodput[10]
+    solved = bt.solve(
+        bt.load("venugopal-2006/piconet", {**SETS, "traffic.load_kbps": float(place["traffic.load_kbps"])})
+    )
+    assert float(place["mean"]) == pytest.approx(float(solved.goodput_kbps.mean()))
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download figure").click()
+    picture = Path(saved.value.path()).read_text()
+    assert (
+        picture.startswith("<svg")
+        and "Goodput" in picture
+        and "var(" not in picture
+        and "class=" not in picture
+    )
+    drawn = page.context.new_page()
+    drawn.set_content(picture)
+    if folder := os.environ.get("BTQUEUE_SCREENSHOTS"):
+        drawn.screenshot(path=Path(folder) / "08_the_figure_itself.png")
+    drawn.close()
+
+
+def test_09_simulated_points_come_with_intervals(visit):
+    page = visit()
+    dots = page.locator("figure:first-child circle.dot.s0")
+    expect(dots).to_have_count(7, timeout=WAIT_MS)
+    assert "±" in (dots.nth(3).locator("title").text_content() or "")
+    expect(page.locator("figure:first-child line.bar.s0")).to_have_count(7)
+    expect(page.locator(".numbers")).to_contain_text("simulation ± 95 %")
+    expect(page.locator(".network")).to_contain_text("% of slots")
+    simulated = bt.simulate(bt.load("venugopal-2006/piconet", SETS))
+    row = page.locator(".numbers tr", has_text=re.compile("^goodput")).first.locator("td").nth(2)
+    shown = float((row.text_content() or "").split(" ")[0])
+    assert shown == pytest.approx(float(simulated.goodput_kbps.mean()), rel=1e-3)
+
+
+def test_10_bad_values_and_strangers_are_refused_in_words(visit, address, chromium):
+    stranger = chromium.new_page()
+    answer = stranger.goto(address[:-3] + "xyz")
+    assert answer and answer.status == 403 and "open the address that btqueue explore" in stranger.content()
+    stranger.close()
+    port = re.findall(r":(\d+)/", address)[0]
+    command = [sys.executable, "-m", "btqueue", "explore", "--no-browser", "--port", port]
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert second.returncode == 2 and f"--port {port}: cannot be used" in second.stderr
+    page = visit()
+    slider(page, "polling.limit")
+    number = page.get_by_label("polling.limit, exact")
+    number.fill("0")
+    number.press("Enter")
+    expect(page.locator("#side-A .problem")).to_contain_text("[polling] limit = 0")
+    expect(page.locator("#side-A .state")).to_have_text("refused")

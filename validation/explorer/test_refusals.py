@@ -1,0 +1,169 @@
+"""Who gets no answer from the page, and what the command says where it cannot show one."""
+
+import socket
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+from typer.testing import CliRunner
+
+import btqueue as bt
+from btqueue.cli import app
+from btqueue.cli import explore as command
+from btqueue.explorer.messages import scenario_of
+from btqueue.explorer.server import NO_TOKEN, STRANGE_HOST, Explorer
+
+BASE, TALK = "http://127.0.0.1:8765", "ws://127.0.0.1:8765/talk"
+PATHS = ["/", "/explorer.js", "/explorer.css"]
+
+
+@pytest.fixture
+def page():
+    return Explorer(bt.load("venugopal-2006/piconet"), "secret")
+
+
+@pytest.fixture
+def stranger(page):
+    return TestClient(page.app, BASE, follow_redirects=False)
+
+
+@pytest.fixture
+def owner(page):
+    client = TestClient(page.app, BASE)
+    assert client.get("/?token=secret").status_code == 200
+    return client
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=s%C3%A9cret"])
+def test_without_the_token_nothing_is_told(stranger, path, query):
+    answer = stranger.get(path + query)
+    assert (answer.status_code, answer.text) == (403, NO_TOKEN)
+    assert "set-cookie" not in answer.headers
+
+
+def test_the_token_leaves_the_address_and_becomes_a_cookie_that_scripts_cannot_read(stranger):
+    answer = stranger.get("/?token=secret")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith("btqueue-8765=secret;")
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert stranger.get("/").status_code == 200
+
+
+def test_the_page_may_fetch_nothing_from_elsewhere(owner):
+    for path in PATHS:
+        answer = owner.get(path)
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        text = answer.text.replace("http://www.w3.org/2000/svg", "")  # a name, which nobody fetches
+        assert "http://" not in text and "https://" not in text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "[", ""])
+def test_another_host_name_is_refused_with_the_right_token_too(owner, host):
+    answer = owner.get("/?token=secret", headers={"host": host})
+    assert (answer.status_code, answer.text) == (403, STRANGE_HOST)
+
+
+@pytest.mark.parametrize("path", ["/../pyproject.toml", "/etc/passwd", "/page/index.html", "/server.py"])
+def test_no_file_can_be_had(owner, path):
+    assert owner.get(path).status_code == 404
+
+
+def test_only_the_page_itself_may_talk(owner, stranger):
+    for client, origin in ((owner, "http://evil.example"), (owner, ""), (stranger, BASE)):
+        with (
+            pytest.raises(WebSocketDisconnect),
+            client.websocket_connect(TALK, headers={"origin": origin}),
+        ):
+            pass
+
+
+def talked(owner, **message):
+    """The first answer to a message."""
+    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
+        start = talk.receive_json()
+        talk.send_json({"side": "A", "id": 7, "toml": start["toml"], **message})
+        return talk.receive_json()
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"toml": "polling = "}, "no valid TOML"),
+        ({"toml": 5}, "is a text of at most"),
+        ({"toml": "[polling]\nlimit = 0"}, "[polling] limit = 0"),
+        ({"changes": {"polling.limit": "0"}}, "[polling] limit = 0"),
+        ({"changes": {"polling.limt": "1"}}, "did you mean 'limit'"),
+        ({"changes": {"traffic.load_kbps": "?"}}, "load_kbps"),
+        ({"toml": '[radio]\nmodel = "trace"\ntrace_file = "/dev/zero"'}, "is not read for the page"),
+    ],
+)
+def test_a_bad_scenario_is_refused_in_words(owner, message, words):
+    answer = talked(owner, **message)
+    assert (answer["kind"], answer["side"], answer["id"]) == ("problem", "A", 7)
+    assert words in answer["message"]
+
+
+def test_a_bad_axis_is_refused_in_words(owner):
+    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
+        toml = talk.receive_json()["toml"]
+        talk.send_json({"side": "A", "toml": toml, "along": "polling.limit", "low": 3, "high": 3})
+        assert talk.receive_json()["kind"] == "text"
+        assert "polling.limit: the axis needs two ends" in talk.receive_json()["message"]
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"side": 5}', "[" * 10_000, '{"side": "C"}'])
+def test_what_is_no_message_is_passed_over(owner, text):
+    with owner.websocket_connect(TALK, headers={"origin": BASE}) as talk:
+        talk.receive_json()
+        talk.send_text(text)
+        talk.send_json({"side": "A", "toml": "polling = "})
+        assert talk.receive_json()["kind"] == "problem"
+
+
+def test_the_files_of_the_command_line_may_be_named(tmp_path):
+    toml = f'[radio]\nmodel = "trace"\ntrace_file = "{tmp_path}/trace.txt"'
+    found = scenario_of({"toml": toml}, {f"{tmp_path}/trace.txt"})
+    assert found.radio.trace_file == f"{tmp_path}/trace.txt"
+
+
+def failure(*arguments):
+    result = CliRunner().invoke(app, ["explore", *arguments])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    return result.stderr
+
+
+def test_a_taken_port_is_told_in_words():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        message = failure("--port", str(port), "--no-browser")
+    assert f"--port {port}: cannot be used" in message and "--port 0 takes any" in message
+
+
+def test_a_bad_scenario_is_refused_before_anything_starts():
+    assert "[polling] limit = 0" in failure("--set", "polling.limit=0")
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'btqueue[explore]'" in failure()
+
+
+def test_without_a_browser_the_user_is_told_to_open_the_address(monkeypatch, capsys):
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    monkeypatch.setattr(command.webbrowser, "open", lambda address: False)
+    command._show("http://127.0.0.1:5/?token=x", 5)
+    assert "no browser was found here" in capsys.readouterr().err
+
+
+def test_on_a_remote_host_ssh_is_named_and_no_browser_opened(monkeypatch, capsys):
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 1 192.0.2.2 22")
+    monkeypatch.setattr(command.webbrowser, "open", lambda address: pytest.fail("opened"))
+    command._show("http://127.0.0.1:5/?token=x", 5)
+    assert "ssh -N -L 5:127.0.0.1:5" in capsys.readouterr().err
