@@ -1,7 +1,8 @@
-"""Ten journeys through the page in a real Chromium. With BTQUEUE_SCREENSHOTS=FOLDER each leaves a picture there.
+"""Ten journeys through the page in a real Chromium.
 
-The browser is the machine's own (Debian: apt-get install chromium), or the program that BTQUEUE_CHROMIUM names.
-Without one these tests fail: a page that nobody has opened is not tested.
+With BTQUEUE_SCREENSHOTS=FOLDER each leaves a picture there. The browser is the machine's own (Debian: apt-get
+install chromium), or the program that BTQUEUE_CHROMIUM names. Without one these tests fail: a page that nobody
+has opened is not tested.
 """
 
 import csv
@@ -102,10 +103,6 @@ def text_of(page: Page, side: str = "A") -> str:
     return page.locator(f"#side-{side} .toml").text_content() or ""
 
 
-def wait_for_change(page: Page, before: list[str]) -> None:
-    expect(page.locator("#side-A path.curve").first).not_to_have_attribute("d", before[0], timeout=WAIT_MS)
-
-
 def test_01_the_page_opens_and_draws(visit):
     page = visit()
     expect(page.locator("#side-A h2")).to_have_text(re.compile("two peripherals"))
@@ -115,7 +112,7 @@ def test_01_the_page_opens_and_draws(visit):
     assert len(curves(page)) >= 6 and all(path.startswith("M") for path in curves(page))
     expect(page.locator(".network circle")).to_have_count(3)
     expect(page.locator("#side-A .state")).to_contain_text("50 of 50 points")
-    # Those that matter first: once all have been tried, the load of a network below its limit stands above the fold.
+    # Those that matter first: once all have been tried, a network below its limit depends on its load.
     expect(page.locator("#side-A .first [data-key='traffic.load_kbps']")).to_be_visible(timeout=WAIT_MS)
 
 
@@ -142,15 +139,14 @@ def test_02_dragging_a_slider_redraws(visit):
 
 def test_03_everything_is_reached_by_keyboard(visit):
     page = visit()
-    before = curves(page)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     reached = []
-    for _ in range(150):
+    for _ in range(500):
         page.keyboard.press("Tab")
         here = page.evaluate(
-            "[document.activeElement.id, document.activeElement.className, document.activeElement.textContent.trim()]"
+            "(({id, className, textContent}) => [id, className, textContent.trim()])(document.activeElement)"
         )
         reached.append(here[0] or here[1] or here[2])
         if here[2] == "All other keys":
@@ -163,7 +159,7 @@ def test_03_everything_is_reached_by_keyboard(visit):
         reached
     )
     expect(page.locator("#side-A .toml")).to_contain_text("limit = 6")
-    wait_for_change(page, before) if before[0] != curves(page)[0] else None
+    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
 
 
 def test_04_on_a_phone_nothing_leaves_the_screen(visit):
@@ -186,7 +182,10 @@ def test_05_dark_mode_follows_the_system(visit):
     assert brightness(paper) < 60
     for part in ("h2", "figcaption", "svg text", "svg .curve", ".state"):
         style = page.locator(f"#side-A {part}").first.evaluate(
-            "(one) => { const s = getComputedStyle(one); return one.closest('svg') ? (s.fill === 'none' ? s.stroke : s.fill) : s.color; }"
+            """(one) => {
+                const { color, fill, stroke } = getComputedStyle(one);
+                return one.closest("svg") ? (fill === "none" ? stroke : fill) : color;
+            }"""
         )
         assert brightness(style) > 120, part
 

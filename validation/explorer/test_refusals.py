@@ -94,7 +94,7 @@ def talked(owner, **message):
         ({"toml": 5}, "is a text of at most"),
         ({"toml": "[polling]\nlimit = 0"}, "[polling] limit = 0"),
         ({"changes": {"polling.limit": "0"}}, "[polling] limit = 0"),
-        ({"changes": {"polling.limt": "1"}}, "did you mean 'limit'"),
+        ({"changes": {"polling.limt": "1"}}, "did you mean 'polling.limit'"),
         ({"changes": {"traffic.load_kbps": "?"}}, "load_kbps"),
         ({"toml": '[radio]\nmodel = "trace"\ntrace_file = "/dev/zero"'}, "is not read for the page"),
     ],

@@ -8,7 +8,7 @@ const PANELS = [
   ["Losses", ["segment_loss", "loss_token_buffer", "loss_baseband_buffer", "loss_radio", "loss_arq", "loss_relay", "loss_outside"]],
   ["Queues", ["queue_packets"]],
 ];
-const SHOWN_FIRST = 8;
+const SHOWN_FIRST = { sliders: 6, choices: 3 };
 const sides = {};
 let metrics = {}, start = "", talk = null, ids = 0;
 
@@ -177,10 +177,12 @@ function drawControls(side) {
   const focused = side.section.contains(document.activeElement) ? document.activeElement : null;
   const order = side.controls.slice().sort((one, other) => (side.effects[other.key] ?? 0) - (side.effects[one.key] ?? 0));
   side.boxes ||= {};
-  order.forEach((control, place) => {
+  const shown = { sliders: 0, choices: 0 };
+  for (const control of order) {
+    const kind = control.choices.length ? "choices" : "sliders";
     side.boxes[control.key] ||= controlBox(side, control);
-    by(place < SHOWN_FIRST ? ".first" : ".others", side.section).append(side.boxes[control.key]);
-  });
+    by(shown[kind]++ < SHOWN_FIRST[kind] ? ".first" : ".others", side.section).append(side.boxes[control.key]);
+  }
   focused?.focus(); // a moved element loses it
 }
 
