@@ -1,8 +1,8 @@
 """Ten journeys through the page in a real Chromium.
 
 With BTQUEUE_SCREENSHOTS=FOLDER each leaves a picture there. The browser is the machine's own (Debian: apt-get
-install chromium), or the program that BTQUEUE_CHROMIUM names. Without one these tests fail: a page that nobody
-has opened is not tested.
+install chromium), or the program that BTQUEUE_CHROMIUM names. Without one these tests fail: a page that
+nobody has opened is not tested.
 """
 
 import csv
@@ -196,11 +196,14 @@ def test_06_two_scenarios_stand_side_by_side(visit):
     expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
     left, right = page.locator("#side-A").bounding_box(), page.locator("#side-B").bounding_box()
     assert left and right and right["x"] >= left["x"] + left["width"] and right["y"] == left["y"]
+    tops = [page.locator(f"#side-{side} .controls").bounding_box() for side in "AB"]
+    assert tops[0] and tops[1] and tops[0]["y"] == tops[1]["y"]
     slider(page, "polling.limit", "B").focus()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#side-B .toml")).to_contain_text("limit = 4")
     assert "limit = 4" not in text_of(page)
-    page.wait_for_timeout(1500)
+    page.locator("#side-B form details").evaluate("(one) => { one.open = false; }")
+    expect(page.locator("#side-B")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
 
 
 def test_07_the_link_and_the_toml_hold_the_scenario_and_no_token(visit, address):

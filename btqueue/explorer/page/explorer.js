@@ -281,11 +281,13 @@ function chart(side, title, names) {
 }
 
 function drawNetwork(side) {
-  const [width, height, edge] = [420, 240, 45], { nodes, links } = side.network;
+  const { nodes, links } = side.network, [width, edge] = [420, 45];
+  const ends = (axis) => [Math.min(...nodes.map((node) => node[axis])), Math.max(...nodes.map((node) => node[axis]))];
+  const range = (axis) => ends(axis)[1] - ends(axis)[0];
+  const [across, down] = range("x") < range("y") ? ["y", "x"] : ["x", "y"]; // lying networks leave room for names
+  const height = 2 * edge + 200 * range(down), place = (node, axis, room) => edge + (node[axis] - ends(axis)[0]) / Math.max(range(axis), 0.2) * room;
   const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "the network with its utilisations" });
-  const range = (values) => Math.max(...values) - Math.min(...values); // lying networks leave room for names
-  const [across, down] = range(nodes.map((node) => node.x)) < range(nodes.map((node) => node.y)) ? ["y", "x"] : ["x", "y"];
-  const at = Object.fromEntries(nodes.map((node) => [node.name, [edge + node[across] * (width - 2 * edge), edge + node[down] * (height - 2 * edge)]]));
+  const at = Object.fromEntries(nodes.map((node) => [node.name, [place(node, across, width - 2 * edge), place(node, down, height - 2 * edge)]]));
   const shares = side.here?.metrics.slot_share?.parts || {};
   for (const { ends } of links) {
     const [[x1, y1], [x2, y2]] = ends.map((name) => at[name]);
@@ -328,14 +330,14 @@ function save(text, type, name) {
 }
 
 function figureOf(side) {
-  const whole = made("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 880 580", width: 880, height: 580 });
-  whole.append(made("rect", { width: 880, height: 580, fill: getComputedStyle(document.body).backgroundColor }));
+  const whole = made("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: "0 0 880 640", width: 880, height: 640 });
+  whole.append(made("rect", { width: 880, height: 640, fill: getComputedStyle(document.body).backgroundColor }));
   [...side.section.querySelectorAll(".charts figure")].forEach((figure, place) => {
-    const part = made("g", { transform: `translate(${10 + 440 * (place % 2)} ${30 + 285 * Math.floor(place / 2)})` });
+    const part = made("g", { transform: `translate(${10 + 440 * (place % 2)} ${30 + 315 * Math.floor(place / 2)})` });
     part.append(made("text", { class: "name", y: -8, x: 5, "font-weight": "bold" }, by("figcaption", figure).textContent));
     [...(by("svg", figure)?.children || [])].forEach((child) => part.append(child.cloneNode(true)));
     [...figure.querySelectorAll(".legend span")].forEach((entry, number) => {
-      const x = 50 + 130 * (number % 3), y = 252 + 13 * Math.floor(number / 3);
+      const x = 50 + 185 * (number % 2), y = 252 + 14 * Math.floor(number / 2);
       part.append(made("line", { class: `curve s${number}`, x1: x, x2: x + 16, y1: y - 4, y2: y - 4 }), made("text", { x: x + 20, y }, entry.lastChild.textContent));
     });
     whole.append(part);
