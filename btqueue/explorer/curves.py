@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -84,8 +84,17 @@ class Desk:
             self._known.pop(next(iter(self._known)), None)
         return found
 
-    async def curve(self, scenario: Scenario, key: str, places: tuple[float, ...]) -> AsyncIterator[Curve]:
-        """Yield a curve with the few points that `FIRST_S` allows, and then with more and more of them."""
+    async def curve(
+        self, scenario: Scenario, key: str, places: tuple[float, ...], least: int = 2
+    ) -> AsyncGenerator[Curve, None]:
+        """Yield a curve with the few points that `FIRST_S` allows, and then with more and more of them.
+
+        Args:
+            scenario: that has the curve.
+            key: along which it is drawn.
+            places: values of the key.
+            least: points of the first curve; it comes late rather than with fewer.
+        """
         began = time.perf_counter()
         found: dict[int, Answer] = {}
         waiting = iter(spread_order(len(places)))
@@ -109,7 +118,7 @@ class Desk:
                 await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.sleep(0)  # finished tasks leave the set now
                 fill()
-                if time.perf_counter() >= due and len(found) >= 2 and len(found) < len(places):
+                if time.perf_counter() >= due and least <= len(found) < len(places):
                     yield Curve(places, dict(found), time.perf_counter() - began)
                     due = time.perf_counter() + AGAIN_S
             yield Curve(places, found, time.perf_counter() - began)
@@ -144,10 +153,9 @@ def places_between(low: float, high: float, whole: bool, count: int = POINTS) ->
 
 
 def spread_order(count: int) -> list[int]:
-    """Return the numbers below *count*: the ends first, then always the middle of the widest gap."""
-    if count < 2:
-        return list(range(count))
-    found, gaps = [0, count - 1], [(0, count - 1)]
+    """Return the numbers below *count*: the middle and the ends first, then middles of the widest gaps."""
+    found = list(dict.fromkeys([count // 2, 0, count - 1]))[:count]
+    gaps = [(0, count // 2), (count // 2, count - 1)]
     for low, high in gaps:  # which grows
         if high - low > 1:
             middle = (low + high) // 2

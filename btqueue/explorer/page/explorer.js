@@ -66,7 +66,7 @@ function ask(side, options = {}) {
 function state(side, name) {
   side.section.dataset.state = name;
   const curve = side.curve, words = { waiting: "solving…", draft: "a first curve; the other points follow", complete: "model complete", done: "complete" };
-  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.places.length} of ${curve.of} points)` : "")
+  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.solved} of ${curve.of} points)` : "")
     + (name === "complete" && by("#simulate").checked ? "; simulating…" : "");
 }
 

@@ -1,0 +1,89 @@
+"""Curves of the page: their order, first forms, and the controls and their ranking."""
+
+import asyncio
+
+import pytest
+
+import btqueue as bt
+from btqueue.explorer import curves as module
+from btqueue.explorer.controls import axis_of, controls, effect
+from btqueue.explorer.curves import Curve, Desk, places_between, spread_order
+from btqueue.explorer.messages import told_curve
+from btqueue.study.evaluate import Answer, Failure
+from btqueue.study.summary import Estimate
+
+
+def answer(**means):
+    return Answer({name: Estimate(mean) for name, mean in means.items()})
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 50])
+def test_every_point_comes_once_the_middle_and_the_ends_first(count):
+    order = spread_order(count)
+    assert sorted(order) == list(range(count))
+    assert set(order[:3]) == ({count // 2, 0, count - 1} if count else set())
+
+
+def test_places_of_whole_numbers_are_whole_and_not_repeated():
+    assert places_between(1, 5, True) == (1, 2, 3, 4, 5)
+    assert len(places_between(0.1, 0.9, False)) == 50
+
+
+def test_a_first_curve_has_the_form_of_the_one_before():
+    places = (1.0, 2.0, 3.0)
+    before = told_curve(Curve(places, {n: answer(rtt_s=v) for n, v in enumerate([1.0, 2.0, 4.0])}, 0))
+    told = told_curve(Curve(places, {0: answer(rtt_s=2.0), 2: answer(rtt_s=4.0)}, 0), before)
+    assert told["places"] == [1.0, 2.0, 3.0] and told["solved"] == 2
+    assert told["metrics"]["rtt_s"] == [2.0, 2.0 * 1.5, 4.0]  # ratios 2 and 1, between them 1.5
+    other = told_curve(Curve((1.0, 5.0, 9.0), {0: answer(rtt_s=2.0)}, 0), before)
+    assert (other["places"], other["metrics"]["rtt_s"]) == ([1.0], [2.0])
+
+
+def test_failures_leave_gaps_and_are_told():
+    failed = Answer(failure=Failure("no convergence", "it swings"))
+    told = told_curve(Curve((1.0, 2.0), {0: answer(rtt_s=1.0), 1: failed}, 0))
+    assert told["metrics"]["rtt_s"] == [1.0, None]
+    assert told["problem"] == "no convergence: it swings"
+
+
+def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(monkeypatch):
+    import threading
+
+    slow, scenario = threading.Event(), bt.load("venugopal-2006/piconet")
+
+    def evaluate(changed, engine, threads):
+        if changed.polling.limit == 3:
+            assert slow.wait(30)
+        return answer(rtt_s=float(changed.polling.limit))
+
+    async def drawn():
+        desk, found = Desk(), []
+        async for curve in desk.curve(scenario, "polling.limit", (1, 2, 3, 4, 5)):
+            found.append(dict(curve.answers))
+            slow.set()
+        desk.close()
+        return found
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    first, *_, last = asyncio.run(drawn())
+    assert 2 not in first and len(first) >= 2
+    assert [last[n].means["rtt_s"] for n in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_sliders_go_no_further_than_the_scenario_takes():
+    scenario = bt.load("venugopal-2006/piconet")
+    found = {control.key: control for control in controls(scenario)}
+    assert axis_of(list(found.values())) == {"along": "traffic.load_kbps", "low": 40.0, "high": 640.0}
+    assert found["radio.model"].choices[0] == "perfect" and found["radio.model"].low is None
+    assert not any(key.startswith("run.") and key != "run.jitter_s" for key in found)
+    for control in found.values():
+        for value in (control.low, control.high) if control.low is not None else control.choices:
+            scenario.changed({control.key: value})  # raises if it is refused
+
+
+def test_effects_count_shares_of_four_metrics():
+    base = answer(goodput_kbps=100.0, rtt_s=1.0, segment_loss=0.0, timeouts_per_s=0.0)
+    assert effect(base, [base]) == 0
+    assert effect(base, [answer(goodput_kbps=50.0, rtt_s=1.0)]) == pytest.approx(0.5 / 4)
+    assert effect(base, [answer(segment_loss=0.1), answer(rtt_s=4.0)]) == pytest.approx((1 + 0.75) / 4)
+    assert effect(base, [Answer(failure=Failure("error", "none"))]) == 0
