@@ -59,7 +59,7 @@ class Desk:
 
     def __init__(self) -> None:
         """Start with nothing known."""
-        self._workers = max(2, min(8, available_cores()))
+        self._workers = max(2, min(8, available_cores() - 1))
         self._solving = ThreadPoolExecutor(self._workers, "solve")
         self._simulating = ThreadPoolExecutor(1, "simulate")
         self._known: dict[tuple[Engine, Scenario], Answer] = {}

@@ -106,16 +106,16 @@ const HEARD = {
     }
     side.curve = message;
     trouble(side, message.problem && !message.places.length ? message.problem : "");
-    draw(side);
+    draw();
     state(side, message.complete ? "complete" : "draft");
     history.replaceState(null, "", link());
     if (first) answered(side);
   },
-  answer(message, side) { side.answer = message; trouble(side, message.problem); drawNetwork(side); drawNumbers(side); draw(side); },
+  answer(message, side) { side.answer = message; trouble(side, message.problem); drawNetwork(side); drawNumbers(side); draw(); },
   simulated(message, side) {
     if (message.place === null) { side.here = message; drawNetwork(side); drawNumbers(side); return; }
     if (!message.problem) side.simulated.push(message);
-    draw(side);
+    draw();
   },
   ranking(message, side) { side.effects = message.effects; side.ranked = true; drawControls(side); },
   problem(message, side) { trouble(side, message.message); state(side, "done"); side.section.dataset.state = "refused"; by(".state", side.section).textContent = "refused"; answered(side); },
@@ -235,8 +235,11 @@ function simulatedOf(message, name) {
   return queue.length ? { mean: found.parts[queue.join(" ")] ?? null, ci95: found.intervals[queue.join(" ")] ?? null } : found;
 }
 
-function draw(side) {
-  if (!side.curve) return;
+function draw() { // both sides, because they share their scales
+  Object.values(sides).filter((side) => side.curve).forEach(drawCharts);
+}
+
+function drawCharts(side) {
   const charts = by(".charts", side.section);
   charts.classList.toggle("draft", !side.curve.complete);
   charts.replaceChildren(...PANELS.map(([title, names]) => chart(side, title, panelNames(side, names))));
@@ -248,7 +251,10 @@ function chart(side, title, names) {
   figure.append(made("figcaption", {}, `${title}${unit && unit !== "1" ? ` (${unit})` : ""}`));
   if (!names.length) { figure.append(made("p", { class: "key" }, "the model does not give this here")); return figure; }
   const points = names.map((name) => side.simulated.map((one) => ({ x: one.place, ...simulatedOf(one, name) })).filter((one) => Number.isFinite(one.mean)));
-  const tops = names.flatMap((name) => side.curve.metrics[name]).concat(points.flat().map((one) => one.mean + Math.min(one.ci95 || 0, one.mean)));
+  const tops = Object.values(sides).filter((one) => one.curve).flatMap((one) => names.flatMap((name) => [
+    ...(one.curve.metrics[name] || []),
+    ...one.simulated.map((point) => simulatedOf(point, name)).filter(Boolean).map(({ mean, ci95 }) => mean + Math.min(ci95 || 0, mean)),
+  ]));
   const high = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.05, [from, to] = [side.low, side.high];
   const x = (value) => left + (value - from) / (to - from) * (width - left - right), y = (value) => height - bottom - value / high * (height - top - bottom);
   const svg = made("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} along ${side.along}` });
