@@ -116,11 +116,11 @@ class Desk:
                 # A point that takes long must not hold up the picture of those that are there.
                 left = max(0.0, due - time.perf_counter())
                 await asyncio.wait(under_way, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(0)  # finished tasks leave the set now
-                fill()
                 if time.perf_counter() >= due and least <= len(found) < len(places):
                     yield Curve(places, dict(found), time.perf_counter() - began)
                     due = time.perf_counter() + AGAIN_S
+                await asyncio.sleep(0)  # finished tasks leave the set now
+                fill()
             yield Curve(places, found, time.perf_counter() - began)
         finally:
             for task in under_way:

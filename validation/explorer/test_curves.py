@@ -1,6 +1,7 @@
 """Curves of the page: their order, first forms, and the controls and their ranking."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -68,6 +69,27 @@ def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(mon
     first, *_, last = asyncio.run(drawn())
     assert 2 not in first and len(first) >= 2
     assert [last[n].means["rtt_s"] for n in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_a_curve_becomes_complete_however_slowly_it_is_taken(monkeypatch):
+    def evaluate(changed, engine, threads):
+        time.sleep(0.005)
+        return answer(rtt_s=changed.traffic.load_kbps)
+
+    async def drawn():
+        desk, found = Desk(), []
+        scenario = bt.load("venugopal-2006/piconet")
+        async for curve in desk.curve(scenario, "traffic.load_kbps", places_between(10, 90, False)):
+            found.append(curve.complete)
+            await asyncio.sleep(0.05)  # all that is under way ends meanwhile
+        desk.close()
+        return found
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    monkeypatch.setattr(module, "FIRST_S", 0.01)
+    monkeypatch.setattr(module, "AGAIN_S", 0.01)
+    first, *_, last = asyncio.run(drawn())
+    assert (first, last) == (False, True)
 
 
 def test_sliders_go_no_further_than_the_scenario_takes():
