@@ -4,7 +4,7 @@
 
 const PANELS = [
   ["Goodput", ["goodput_kbps", "throughput_kbps"]],
-  ["Round trip", ["rtt_s", "rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s"]],
+  ["Round trip", ["rtt_s", "rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s", "session_time_s"]],
   ["Losses", ["segment_loss", "loss_token_buffer", "loss_baseband_buffer", "loss_radio", "loss_arq", "loss_relay", "loss_outside"]],
   ["Queues", ["queue_packets"]],
 ];
@@ -91,6 +91,7 @@ const HEARD = {
     by("h2", side.section).textContent = `${side.name}: ${message.title || "scenario"}`;
     drawControls(side);
     Object.assign(side, message.axis);
+    side.axisIsFirst = "along" in message.axis;
     drawAxis(side);
   },
   text(message, side) {
@@ -117,7 +118,13 @@ const HEARD = {
     if (!message.problem) side.simulated.push(message);
     draw();
   },
-  ranking(message, side) { side.effects = message.effects; side.ranked = true; drawControls(side); },
+  ranking(message, side) {
+    side.effects = message.effects;
+    side.ranked = true;
+    drawControls(side);
+    const best = ranked(side).find((control) => control.low !== null);
+    if (side.axisIsFirst && side.effects[side.along] === 0 && best) { goAlong(side, best.key); drawAxis(side); } // a greedy source has no load
+  },
   problem(message, side) { trouble(side, message.message); state(side, "done"); side.section.dataset.state = "refused"; by(".state", side.section).textContent = "refused"; answered(side); },
   done(_, side) { state(side, "done"); },
 };
@@ -161,7 +168,7 @@ function open(name, toml, axis) {
 
 function goAlong(side, key) {
   const control = side.controls.find((one) => one.key === key);
-  Object.assign(side, { along: key, low: control.low, high: control.high });
+  Object.assign(side, { along: key, low: control.low, high: control.high, axisIsFirst: false });
   ask(side);
 }
 
@@ -173,12 +180,13 @@ function drawAxis(side) {
   by(".high", side.section).value = side.high;
 }
 
+const ranked = (side) => side.controls.slice().sort((one, other) => (side.effects[other.key] ?? 0) - (side.effects[one.key] ?? 0));
+
 function drawControls(side) {
   const focused = side.section.contains(document.activeElement) ? document.activeElement : null;
-  const order = side.controls.slice().sort((one, other) => (side.effects[other.key] ?? 0) - (side.effects[one.key] ?? 0));
   side.boxes ||= {};
   const shown = { sliders: 0, choices: 0 };
-  for (const control of order) {
+  for (const control of ranked(side)) {
     const kind = control.choices.length ? "choices" : "sliders";
     side.boxes[control.key] ||= controlBox(side, control);
     by(shown[kind]++ < SHOWN_FIRST[kind] ? ".first" : ".others", side.section).append(side.boxes[control.key]);
