@@ -12,12 +12,15 @@ author = "the btqueue authors"
 release = version = btqueue.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # Markdown, and notebooks that are run while the site is built
     "sphinx_design",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
 ]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120  # s a cell; the first solve compiles
 exclude_patterns = ["_build", "paper"]  # the paper is in the form of its journal
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
