@@ -78,7 +78,7 @@ OTHER_START = tuple(
     for link in ("again", "burst", "random-3")
     for rest in ("sack0-rack0", "sack1-rack0", "sack1-rack1")
 )
-"""Reno records with another order before a loss shows: the receive buffer grew a few segments earlier or later.
+"""Reno records with another order before a loss shows: the receive buffer grew segments earlier or later.
 
 Recorded again the same links give other times, in `random-3` those of the simulator.
 """
