@@ -345,11 +345,12 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
         yield from given(
             s, "transport.sack_blocks", "transport.retransmit_only_lost", "transport.forward_ack"
         )
-        yield from given(s, "transport.loss_detection")
     elif variant in ("reno", "newreno", "cubic", "vegas"):
         yield from given(s, "transport.inflate_by_one")
     if variant != "tahoe":
         yield from given(s, "transport.recovery_exit_grows")
+    if variant in ("newreno", "sack", "cubic"):
+        yield from given(s, "transport.loss_detection")
     if variant in ("newreno", "sack", "cubic", "vegas"):
         yield from given(s, "transport.impatient_timer")
     if variant == "vegas":

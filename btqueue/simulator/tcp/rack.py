@@ -24,8 +24,8 @@ KEPT = RETRANSMITTED | ENDS | PUSHED
 def pipe(conn, board, starts):
     """Return what is in the network, in full segments."""
     inside = amount(conn, starts, conn.snd_una, conn.snd_max)
-    if not conn.sack:
-        inside -= conn.duplicate_acks
+    if not conn.sack:  # each stands for a full segment, as packets count in Linux
+        inside = max(inside - conn.duplicate_acks, 0.0)
     if max(conn.high_sacked, conn.high_lost) < conn.snd_una:
         return inside
     for number in range(conn.snd_una, conn.snd_max):
@@ -34,7 +34,7 @@ def pipe(conn, board, starts):
             inside -= amount(conn, starts, number, number + 1)
         if bits & RESENT:
             inside += amount(conn, starts, number, number + 1)
-    return inside
+    return max(inside, 0.0)
 
 
 @compiled
