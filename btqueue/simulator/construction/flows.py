@@ -215,7 +215,7 @@ def _in_flight(scenario: Scenario) -> int:
     """
     traffic, transport = scenario.traffic, scenario.transport
     if transport.protocol != "centaurus":
-        most = transport.receive_window_segments
+        most = transport.receive_window_segments + (BEHIND if transport.buffers == "tuned" else 0)
         if transport.nagle or unit_of(scenario) == 1:
             return most
         least = min(message_sizes(scenario))
@@ -243,6 +243,8 @@ def message_sizes(scenario: Scenario) -> list[int]:
     return [traffic.message_bytes]
 
 
+BEHIND = 3
+"""Places in the rings for segments that a tuned send buffer holds beyond the window."""
 BY_TIME = ("newreno", "sack", "cubic")
 """Variants that may find losses by time."""
 

@@ -222,6 +222,8 @@ def cut_short(conn, starts):
         return 0
     here = position(conn, starts, conn.snd_nxt)
     room = (conn.send_edge - bytes_of(conn, here)) * conn.unit // conn.mss
+    if room >= conn.unit:  # another limit than the window holds the segment back
+        return 0
     return max(min(room, conn.accepted - here), 0)
 
 
