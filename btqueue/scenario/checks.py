@@ -273,6 +273,13 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
     if t.protocol == "tcp" and t.sack and t.variant == "vegas" and t.loss_detection == "rack":
         why = "Vegas as it is here does not find losses by time"
         yield conflict(named("transport.loss_detection"), "rack", why, allowed='"duplicates"')
+    by_time = t.loss_detection == "rack" and t.variant in ("newreno", "sack", "cubic")
+    if t.buffers == "tuned" and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
+        why = (
+            'buffers as Linux tunes them need TCP with transport.loss_detection = "rack", '
+            'transport.windows = "bytes", and transport.variant = "newreno", "sack" or "cubic"'
+        )
+        yield conflict(named("transport.buffers"), "tuned", why, allowed='"fixed"')
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield conflict(named("transport.connection_per_session"), True, why)

@@ -329,7 +329,7 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
     always = (
         *("mss_bytes", "initial_window_segments", "initial_ssthresh_segments"),
         *("initial_rto_s", "min_rto_s", "max_rto_s", "rto_backoff", "clock_granularity_s", "timer_tick_s"),
-        "hystart",
+        *("hystart", "loss_probes", "frto", "rto_variation", "buffers"),
         "timestamps",
         *("limited_transmit", "rate_reduction", "window_limited_growth", "hold_ssthresh"),
         *("handshake", "delayed_ack", "ack_path", "send_buffer_segments"),
@@ -345,11 +345,12 @@ def _tcp(s: Scenario, flow: FlowPlan) -> Iterator[Trait]:
         yield from given(
             s, "transport.sack_blocks", "transport.retransmit_only_lost", "transport.forward_ack"
         )
-        yield from given(s, "transport.loss_detection")
     elif variant in ("reno", "newreno", "cubic", "vegas"):
         yield from given(s, "transport.inflate_by_one")
     if variant != "tahoe":
         yield from given(s, "transport.recovery_exit_grows")
+    if variant in ("newreno", "sack", "cubic"):
+        yield from given(s, "transport.loss_detection")
     if variant in ("newreno", "sack", "cubic", "vegas"):
         yield from given(s, "transport.impatient_timer")
     if variant == "vegas":

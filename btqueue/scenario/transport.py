@@ -35,14 +35,15 @@ LINUX: Mapping[str, object] = MappingProxyType(
     {
         "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "limited_transmit": True,
         "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
-        "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True,
+        "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True, "loss_probes": True, "frto": True,
+        "rto_variation": "largest", "buffers": "tuned",
         "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
         "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
         "initial_rto_s": 1.0, "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0,
         "receive_window_segments": 2048,
     }
 )  # fmt: skip
-"""Linux's settings, of which CUBIC is that of RFC 9438; receive buffers have grown to 6 MB.
+"""Linux's settings. Its buffers grow with the connection; the receive window to 2,048 segments at most.
 
 Its least timeout of 200 ms is a floor of the variation: the timer waits for the round trip and 200 ms.
 """
@@ -128,9 +129,31 @@ class Transport(Table):
     )
     loss_detection: Literal["duplicates", "rack"] = Field(
         default="duplicates",
-        description="SACK: a segment counts as lost when enough above it has arrived (RFC 6675), or when one "
+        description="a segment counts as lost when enough above it has arrived (RFC 6675), or when one "
         "sent later has arrived and it is late by a round trip and a reordering window (RFC 8985, as in "
-        "Linux; without effect are then retransmit_only_lost, forward_ack, limited_transmit, hold_ssthresh)",
+        "Linux, which counts duplicates without SACK; newreno, sack and cubic only; without effect are then "
+        "retransmit_only_lost, forward_ack, limited_transmit, hold_ssthresh)",
+    )
+    loss_probes: bool = Field(
+        default=False,
+        description="RACK with SACK: a segment is sent two round trips after the last, so that a lost tail "
+        "shows before the timer expires (tail loss probes, RFC 8985, section 7)",
+    )
+    frto: bool = Field(
+        default=False,
+        description="RACK: after a timeout new data goes first; if what was sent before it arrives, the "
+        "timeout is taken back (F-RTO, RFC 5682)",
+    )
+    rto_variation: Literal["smoothed", "largest"] = Field(
+        default="smoothed",
+        description="the timer's variation of round trips: smoothed (RFC 6298), or the largest of a round "
+        "trip, at least min_rto_s, which falls slowly (Linux)",
+    )
+    buffers: Literal["fixed", "tuned"] = Field(
+        default="fixed",
+        description="RACK: buffers of a fixed size (receive_window_segments, send_buffer_segments), or send "
+        "and receive buffers that grow with the connection as in Linux: a sender waits for its application, "
+        "and a receiver acknowledges at once while its window grows",
     )
     hystart: bool = Field(
         default=False,

@@ -193,6 +193,9 @@ def transports(draw):
         "loss_detection": chosen(draw, "duplicates", "rack"),
         "timer_tick_s": chosen(draw, 0.0, 0.004),
         "hystart": chosen(draw, False, True),
+        "loss_probes": chosen(draw, False, True),
+        "frto": chosen(draw, False, True),
+        "rto_variation": chosen(draw, "smoothed", "largest"),
         "vegas_adjustment": chosen(draw, "per-ack", "per-rtt"),
         "sack_blocks": draw(st.integers(1, 4)),
         "tcp_delay_s": chosen(draw, 0.0, 0.0, 0.004),
@@ -211,6 +214,8 @@ def transports(draw):
         transport[key] = draw(st.booleans())
     if draw(st.integers(0, 3)) == 0:
         transport["send_buffer_segments"] = draw(st.integers(1, 50))
+    if transport["loss_detection"] == "rack" and transport["variant"] in ("newreno", "sack"):
+        transport["buffers"] = chosen(draw, "fixed", "tuned") if transport["protocol"] == "tcp" else "fixed"
     return transport
 
 

@@ -91,10 +91,10 @@ def send_all(conn, board, sent_at, starts, statistics, forward, rate, queue, now
 
 
 @outlined
-def acknowledge(conn, out_of_order, back, rate, queue, now):
+def acknowledge(conn, out_of_order, starts, back, rate, queue, now):
     """Send an acknowledgement, whose SACK option is padded to whole words of four bytes."""
     segment = back.segments[back.count[0] % PACKETS]
-    receiver.fill_acknowledgement(conn, out_of_order, segment, now)
+    receiver.fill_acknowledgement(conn, out_of_order, starts, segment, now)
     segment.kind = ACK
     size = ACK_BYTES
     if segment.blocks > 0:
@@ -129,7 +129,7 @@ def play(
             statistics.delivered_in_order += receiver.on_segment(
                 conn, out_of_order, starts, statistics, segment, now
             )
-            acknowledge(conn, out_of_order, back, rate, queue, now)
+            acknowledge(conn, out_of_order, starts, back, rate, queue, now)
         elif now == ack_at:
             segment = back.segments[back.count[1] % PACKETS]
             back.count[1] += 1

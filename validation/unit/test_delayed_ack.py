@@ -34,7 +34,7 @@ class Receiver:
     def leave(self):
         segment = self.segment()
         segment.kind = self.records.ACK
-        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, segment, 0)
+        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, segment, 0)
         return int(segment.ack)
 
 

@@ -61,7 +61,8 @@ def test_senders_without_selective_acknowledgements_refuse_them(variant):
 
 @pytest.mark.parametrize("preset", ["linux", "ns3", "rfc"])
 def test_a_preset_runs_and_no_model_takes_it_for_the_thesis(preset):
-    window = {"transport__variant": None, "transport__receive_window_segments": None}
+    names = ("variant", "receive_window_segments", "windows")
+    window = {f"transport__{name}": None for name in names}
     run = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 1}
     scenario = bt.load("venugopal-2006/piconet").with_(transport__preset=preset, **window, **run)
     assert float(bt.simulate(scenario).goodput_kbps.mean()) > 50
@@ -74,8 +75,10 @@ def test_linux_waits_for_the_round_trip_and_200_ms(plain):
     # a steady round trip of 300 ms: RFC 6298 with a floor of 200 ms would come to 300 ms
     transport = Transport(preset="linux")
     conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-    conn.granularity = round(transport.clock_granularity_s * 1e9)
+    conn.largest_variation = transport.rto_variation == "largest"
     conn.min_rto, conn.max_rto = round(transport.min_rto_s * 1e9), round(transport.max_rto_s * 1e9)
     for _ in range(200):
+        conn.snd_una += 1
+        conn.snd_nxt = conn.snd_una + 1
         plain.retransmission_timer.measure(conn, 300_000_000)
     assert conn.rto / 1e9 == pytest.approx(0.5, abs=1e-6)

@@ -28,7 +28,7 @@ def order_timer(tcp):
     at = int(tcp.timer.fires_at(tcp.conn)) / 1e6
     assert tcp.conn.awaits_order
     rings = tcp.board, tcp.sent_at, tcp.starts
-    tcp.tcp.on_order_timer(tcp.conn, *rings, tcp.statistics, round(at * 1e6))
+    tcp.tcp.linux.on_other_timer(tcp.conn, *rings, tcp.statistics, round(at * 1e6))
     return at, tcp.send(round(at))
 
 

@@ -34,7 +34,7 @@ class Receiver:
         self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
         answer = record(self.records.segment_dtype)
         answer.kind = self.records.ACK
-        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, answer, 0)
+        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, answer, 0)
         blocks = [(int(answer.block_start[i]), int(answer.block_end[i])) for i in range(answer.blocks)]
         return int(answer.ack), blocks
 

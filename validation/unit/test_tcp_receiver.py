@@ -34,7 +34,7 @@ class Receiver:
         """Return the acknowledgement that leaves now."""
         segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
         segment.kind = self.records.ACK if kind is None else kind
-        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, segment, 0)
+        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, segment, 0)
         return segment
 
     def receive(self, number, timestamp=0):

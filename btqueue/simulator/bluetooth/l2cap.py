@@ -27,6 +27,8 @@ def new_segment(sim, flow, kind, backward, layout, number):
     segment.ack = 0
     segment.timestamp = 0
     segment.echo = 0
+    segment.pushed = False
+    segment.window = 0
     segment.blocks = 0
     segment.message = NOTHING
     segment.incarnation = conn.incarnation

@@ -10,6 +10,7 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
+from btqueue.scenario.transport import Transport
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.records.connections import (
@@ -44,6 +45,7 @@ from btqueue.simulator.records.connections import (
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
 from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, SESSION
+from btqueue.simulator.tcp import buffers
 
 NANOBITS_A_BYTE = 8 * 1_000_000_000
 MOST_SEGMENTS = 1_000_000
@@ -205,17 +207,19 @@ def ring_length(scenario: Scenario, plan: Topology) -> int:
 def _in_flight(scenario: Scenario) -> int:
     """Return the most segments that may be unanswered at once.
 
-    Without Nagle's algorithm each message may leave a short segment at its end.
+    Without Nagle's algorithm each message may leave a short segment at its end, and where the receive window
+    is tuned it may cut one after each full one.
 
     Raises:
         ScenarioError: they are too many.
     """
     traffic, transport = scenario.traffic, scenario.transport
     if transport.protocol != "centaurus":
-        most = transport.receive_window_segments
+        most = transport.receive_window_segments + (BEHIND if transport.buffers == "tuned" else 0)
         if transport.nagle or unit_of(scenario) == 1:
             return most
         least = min(message_sizes(scenario))
+        most *= 2 if transport.buffers == "tuned" else 1
         most += most * transport.mss_bytes // least + 1
         if most >= MOST_SEGMENTS:
             raise ScenarioError(
@@ -239,15 +243,22 @@ def message_sizes(scenario: Scenario) -> list[int]:
     return [traffic.message_bytes]
 
 
+BEHIND = 3
+"""Places in the rings for segments that a tuned send buffer holds beyond the window."""
+BY_TIME = ("newreno", "sack", "cubic")
+"""Variants that may find losses by time."""
+
+
 def unit_of(scenario: Scenario) -> int:
     """Return the bytes of a full segment where the stream of a flow is counted in bytes, else 1.
 
-    A stream that is cut into full segments only is the same counted in segments, which takes less.
+    A stream that is cut into full segments only is the same counted in segments, which takes less. Where the
+    receive window is tuned it may cut any segment.
     """
     transport, traffic = scenario.transport, scenario.traffic
-    short = shares_segments(scenario)
+    short = shares_segments(scenario) or transport.buffers == "tuned"
     if traffic.source == "file" and transport.protocol == "tcp" and transport.windows == "bytes":
-        short = any(size % transport.mss_bytes for size in message_sizes(scenario))
+        short = short or any(size % transport.mss_bytes for size in message_sizes(scenario))
     return transport.mss_bytes if short else 1
 
 
@@ -281,7 +292,10 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "only_lost": transport.retransmit_only_lost,
         "forward_ack": transport.forward_ack,
         "rate_reduction": transport.rate_reduction,
-        "rack": transport.loss_detection == "rack" and (transport.sack or transport.variant == "sack"),
+        "rack": transport.loss_detection == "rack" and transport.variant in BY_TIME,
+        "frto": transport.frto,
+        "loss_probes": transport.loss_probes,
+        "probe_end": NOTHING,
         "rack_sent": NOTHING,
         "rack_number": NOTHING,
         "high_lost": NOTHING,
@@ -312,6 +326,29 @@ def sender_fields(scenario: Scenario) -> dict[str, object]:
         "rto_deadline": NEVER,
         "least_rtt": NEVER,
         "tick": nanoseconds(transport.timer_tick_s),
+        "largest_variation": transport.rto_variation == "largest",
+        **buffer_fields(transport),
+    }
+
+
+def buffer_fields(transport: Transport) -> dict[str, object]:
+    """Return the fields of buffers as Linux tunes them; a packet costs a power of two, and its record."""
+    cost = 256 + 2 ** (transport.mss_bytes + 575).bit_length()
+    tuned = transport.buffers == "tuned"
+    return {
+        "tuned_buffers": tuned,
+        "mss": transport.mss_bytes,
+        "packet_cost": cost,
+        "writing": True,
+        "receive_last": NOTHING,
+        "drained_since": NOTHING,
+        "send_space": 2 * buffers.LEAST_WINDOW * cost,
+        "receive_space": buffers.FIRST_SPACE,
+        **dict.fromkeys(
+            ("receive_threshold", "receive_edge", "send_edge", "most_window"),
+            buffers.FIRST_WINDOW // transport.mss_bytes * transport.mss_bytes,
+        ),
+        "drained": buffers.LEAST_WINDOW * transport.mss_bytes,
     }
 
 
@@ -375,7 +412,8 @@ def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[s
     """
     unit = unit_of(scenario)
     if unit > 1:
-        step = math.gcd(unit, *messages)
+        tuned = (buffers.SCALE,) if scenario.transport.buffers == "tuned" else ()
+        step = math.gcd(unit, *messages, *tuned)
         if unit // step > MOST_LENGTHS:
             raise ScenarioError(
                 f"messages that do not fill segments of {unit} bytes may be cut into segments of "

@@ -11,10 +11,10 @@ from btqueue.simulator.hosts import datagram
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.pool import free_segment
 from btqueue.simulator.machinery.timers import cancel, schedule
-from btqueue.simulator.records.connections import TCP
+from btqueue.simulator.records.connections import PUSHED, TCP
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
-from btqueue.simulator.tcp import connection_setup, delayed_ack, receiver, sender
+from btqueue.simulator.tcp import connection_setup, delayed_ack, linux, receiver, sender
 from btqueue.simulator.tcp.retransmission_timer import fires_at
 from btqueue.simulator.tcp.stream import position
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
@@ -54,6 +54,8 @@ def receive_tcp(sim, index, now):
     if segment.kind == SYN or segment.kind == SYN_ACK:
         connection_setup.on_segment(sim, flow, segment, now)
         return
+    if segment.kind == ACK and not segment.backward:
+        sim.connections[flow].drained_since = now  # the last segment of a handshake
     if segment.acknowledges:
         acknowledged = flow if segment.backward else sim.connections[flow].reverse
         take_acknowledgement(sim, acknowledged, segment, now)
@@ -170,6 +172,11 @@ def next_tcp_data(sim, flow, now):
         return NOTHING
     index = new_segment(sim, flow, DATA, False, layout_of(sim, flow, number), number)
     sim.segments[index].timestamp = now
+    if conn.tuned_buffers:
+        sim.segments[index].echo = conn.heard
+        sim.segments[index].pushed = (
+            sim.scoreboard[flow][number & (len(sim.scoreboard[flow]) - 1)] & PUSHED > 0
+        )
     count_sent(sim, flow, index)
     if conn.piggyback:
         carry_acknowledgement(sim, flow, index, now)
@@ -203,7 +210,9 @@ def carry_acknowledgement(sim, flow, index, now):
     conn = sim.connections[reverse]
     if conn.unacknowledged > 0 or conn.ack_now:
         sim.flow_statistics[reverse].acks_piggybacked += 1
-    receiver.fill_acknowledgement(conn, sim.out_of_order[reverse], sim.segments[index], now)
+    receiver.fill_acknowledgement(
+        conn, sim.out_of_order[reverse], sim.starts[reverse], sim.segments[index], now
+    )
     acknowledgement_sent(sim, reverse, now)
 
 
@@ -217,7 +226,7 @@ def next_acknowledgement(sim, flow, now):
         return NOTHING
     index = new_segment(sim, flow, ACK, True, conn.control_layout, 0)
     sim.segments[index].timestamp = now
-    receiver.fill_acknowledgement(conn, sim.out_of_order[flow], sim.segments[index], now)
+    receiver.fill_acknowledgement(conn, sim.out_of_order[flow], sim.starts[flow], sim.segments[index], now)
     sim.flow_statistics[flow].acks_sent += 1
     acknowledgement_sent(sim, flow, now)
     return index
@@ -247,9 +256,9 @@ def on_retransmission_timer(sim, flow, now):
         return True
     starts, statistics = sim.starts[flow], sim.flow_statistics[flow]
     sim.clock[0].sending = flow
-    if conn.awaits_order:
+    if conn.awaits_order or conn.awaits_probe:
         cwnd, fast_retransmits = conn.cwnd, statistics.fast_retransmits
-        sender.on_order_timer(conn, sim.scoreboard[flow], sim.sent_at[flow], starts, statistics, now)
+        linux.on_other_timer(conn, sim.scoreboard[flow], sim.sent_at[flow], starts, statistics, now)
         schedule(sim, conn.retransmission_timer, conn.rto_deadline)
         window_event(sim, flow, cwnd, fast_retransmits, now)
         return True

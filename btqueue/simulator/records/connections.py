@@ -21,6 +21,12 @@ than half."""
 # Bits of a segment's entry in the sender's scoreboard (RFC 6675); of RACK: it counts as lost, and it was sent
 # again since.
 SACKED, RETRANSMITTED, LOST, RESENT = 1, 2, 4, 8
+ENDS, PUSHED = 16, 32
+"""With tuned buffers: a piece of the send buffer ends with this segment; it bears PSH."""
+
+OPEN, DISORDER, REDUCING, RECOVERY, LOSS = range(5)
+"""States of Linux's sender: nothing is missing, something is, the window shrinks without a recovery, a
+recovery, what a timeout found outstanding is sent again."""
 
 connection_dtype = record_type(
     [
@@ -111,6 +117,17 @@ connection_dtype = record_type(
         ("reordered", np.bool_),
         ("high_lost", np.int64),
         ("awaits_order", np.bool_),
+        ("state", np.int64),
+        ("original_arrived", np.bool_),
+        ("prior_ssthresh", np.float64),
+        ("frto", np.bool_),
+        ("frto_runs", np.bool_),
+        ("new_first", np.bool_),
+        ("loss_probes", np.bool_),
+        ("awaits_probe", np.bool_),
+        ("forced", np.bool_),
+        ("probe_again", np.bool_),
+        ("probe_end", np.int64),
         ("expiries", np.int64),
         ("was_limited", np.bool_),
         ("most_out", np.float64),
@@ -159,6 +176,36 @@ connection_dtype = record_type(
         ("rto_deadline", np.int64),
         ("least_rtt", np.int64),
         ("tick", np.int64),
+        ("largest_variation", np.bool_),
+        ("variation", np.float64),
+        ("variation_most", np.float64),
+        ("variation_end", np.int64),
+        # buffers as Linux tunes them
+        ("tuned_buffers", np.bool_),
+        ("mss", np.int64),
+        ("packet_cost", np.int64),
+        ("accepted", np.int64),
+        ("tail_start", np.int64),
+        ("pieces", np.int64),
+        ("piece_length", np.int64),
+        ("writing", np.bool_),
+        ("pushed", np.int64),
+        ("send_space", np.int64),
+        ("heard", np.int64),
+        ("receive_space", np.int64),
+        ("receive_threshold", np.int64),
+        ("receive_edge", np.int64),
+        ("send_edge", np.int64),
+        ("most_window", np.int64),
+        ("last_window", np.int64),
+        ("charged", np.int64),
+        ("cut", np.int64),
+        ("receive_last", np.int64),
+        ("drained", np.int64),
+        ("drained_from", np.int64),
+        ("drained_since", np.int64),
+        ("drain_rtt", np.float64),
+        ("drain_echo", np.int64),
         # receiver
         ("rcv_nxt", np.int64),
         ("ts_recent", np.int64),
@@ -301,6 +348,7 @@ flow_statistics_dtype = record_type(
         ("delivered_in_order", np.int64),
         ("timeouts", np.int64),
         ("fast_retransmits", np.int64),
+        ("loss_probes", np.int64),
         ("duplicate_acks_received", np.int64),
         ("acks_sent", np.int64),
         ("acks_piggybacked", np.int64),

@@ -73,6 +73,8 @@ segment_dtype = record_type(
         ("ack", np.int64),
         ("timestamp", np.int64),
         ("echo", np.int64),
+        ("pushed", np.bool_),
+        ("window", np.int64),
         ("blocks", np.int64),
         ("block_start", np.int64, (SACK_BLOCKS,)),
         ("block_end", np.int64, (SACK_BLOCKS,)),

@@ -10,7 +10,7 @@ from btqueue.simulator.applications.exchange import send_request
 from btqueue.simulator.bluetooth.l2cap import new_segment
 from btqueue.simulator.machinery.compilation import outlined
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
-from btqueue.simulator.records.packets import SYN, SYN_ACK
+from btqueue.simulator.records.packets import ACK, SYN, SYN_ACK
 from btqueue.simulator.tcp.retransmission_timer import measure
 
 RTO_AFTER_LOST_SYN = 3 * SECOND
@@ -49,6 +49,7 @@ def on_segment(sim, flow, segment, now):
         conn.opening = SYN_ACK
         sim.clock[0].sending = flow
     elif not conn.open:
+        conn.heard = segment.timestamp
         on_connected(sim, flow, now)
 
 
@@ -68,6 +69,8 @@ def on_connected(sim, flow, now):
         # After a lost SYN the time is ambiguous (Karn), so the timer starts from a cautious value.
         conn.rto = max(conn.rto, RTO_AFTER_LOST_SYN)
     sim.clock[0].sending = flow
+    if conn.tuned_buffers:
+        conn.opening = ACK  # from its arrival on the receiver measures; else the first data stand for it
     if conn.session != NOTHING:
         send_request(sim, conn.session, now)
 

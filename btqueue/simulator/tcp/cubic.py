@@ -64,10 +64,18 @@ def look_for_exit(conn, sample, now):
 
 
 @compiled
+def share(conn):
+    """Return the share of the window that a loss leaves; Linux has it in 1/1024."""
+    return 717.0 / 1024.0 if conn.byte_counting else BETA
+
+
+@compiled
 def on_loss(conn):
     """Remember the window at which a segment was lost; less, if that was below the last (section 4.7)."""
     conn.cubic_prior = conn.cwnd
-    conn.cubic_max = conn.cwnd * (1.0 + BETA) / 2.0 if conn.cwnd < conn.cubic_max else conn.cwnd
+    conn.cubic_max = conn.cwnd * (1.0 + share(conn)) / 2.0 if conn.cwnd < conn.cubic_max else conn.cwnd
+    if conn.byte_counting:
+        conn.cubic_max = float(int(conn.cubic_max))
     conn.cubic_epoch = NOTHING
 
 
@@ -76,6 +84,8 @@ def on_timeout(conn):
     """The epoch after slow start will begin at the top of the curve (section 4.8)."""
     on_loss(conn)
     conn.cubic_max = 0.0
+    if conn.byte_counting:
+        conn.cubic_prior = 0.0
     conn.slow_start_left = False
     conn.base_rtt = 0
     conn.round_end = 0
@@ -85,6 +95,13 @@ def on_timeout(conn):
 def on_pause(conn):
     """The window did not limit what was sent: this time does not count."""
     conn.cubic_epoch = NOTHING
+
+
+@compiled
+def on_idle(conn, time):
+    """Nothing was sent for this time (ns): the curve waits, as in Linux."""
+    if conn.cubic_epoch != NOTHING:
+        conn.cubic_epoch += time
 
 
 @compiled
@@ -122,7 +139,8 @@ def grow_by_whole_segments(conn, arrived, now):
                 begin_epoch(conn, now)
                 conn.cubic_acked = arrived
             time = (now - conn.cubic_epoch + conn.base_rtt) / SECOND
-            target = float(int(curve(conn, time)))
+            below = conn.cubic_max - curve(conn, time)
+            target = conn.cubic_max - float(int(below))
             conn.cubic_wait = window // (target - window) if target > window else 100.0 * window
             if conn.cubic_prior == 0.0:
                 conn.cubic_wait = min(conn.cubic_wait, 20.0)

@@ -34,3 +34,4 @@ def deadline(conn, now):
 def on_timer(conn):
     """The deadline is here: acknowledge, if anything still waits."""
     conn.ack_now = conn.ack_now or conn.unacknowledged > 0
+    conn.charged = conn.held

@@ -85,7 +85,7 @@ def reduced_threshold(conn, starts):
     flight = flight_size(conn, starts)
     if conn.limited_transmit:
         flight = min(flight, float(int(conn.cwnd)))
-    share = cubic.BETA if conn.variant == CUBIC else 0.5
+    share = cubic.share(conn) if conn.variant == CUBIC else 0.5
     reduced = flight * share
     if conn.reduction == HALF_WINDOW or (conn.variant == VEGAS and conn.adjustment == PER_ACK):
         reduced = conn.cwnd * share

@@ -3,7 +3,9 @@
 from btqueue.simulator.applications.application import forget_oldest
 from btqueue.simulator.machinery.compilation import outlined
 from btqueue.simulator.machinery.timers import cancel
+from btqueue.simulator.records.connections import OPEN
 from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.tcp import buffers
 
 
 @outlined
@@ -71,6 +73,15 @@ def set_initial_values(conn):
     conn.reordered = False
     conn.high_lost = NOTHING
     conn.awaits_order = False
+    conn.state = OPEN
+    conn.original_arrived = False
+    conn.prior_ssthresh = 0.0
+    conn.probe_again = False
+    conn.frto_runs = False
+    conn.new_first = False
+    conn.awaits_probe = False
+    conn.forced = False
+    conn.probe_end = NOTHING
     conn.expiries = 0
     conn.was_limited = False
     conn.most_out = 0.0
@@ -98,11 +109,15 @@ def set_initial_values(conn):
     conn.vegas_excess = 0.0
     # retransmission timer (RFC 6298, section 2.1)
     conn.measured = False
+    conn.variation = 0.0
+    conn.variation_most = 0.0
+    conn.variation_end = 0
     conn.srtt = 0.0
     conn.rttvar = 0.0
     conn.rto = conn.initial_rto
     conn.rto_deadline = NEVER
     conn.least_rtt = NEVER
+    buffers.start(conn)
     # receiver
     conn.rcv_nxt = 0
     conn.ts_recent = 0

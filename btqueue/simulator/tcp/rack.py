@@ -9,18 +9,23 @@ outstanding, less what has arrived or is lost, and what was sent again.
 """
 
 from btqueue.simulator.machinery.compilation import compiled
-from btqueue.simulator.records.connections import LOST, RESENT, RETRANSMITTED, SACKED
+from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RETRANSMITTED, SACKED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.retransmission_timer import restart_from_head
 from btqueue.simulator.tcp.stream import amount
 
 DUPLICATE_THRESHOLD = 3
+KEPT = RETRANSMITTED | ENDS | PUSHED
+"""Bits that no loss and no arrival changes."""
 
 
 @compiled
 def pipe(conn, board, starts):
     """Return what is in the network, in full segments."""
     inside = amount(conn, starts, conn.snd_una, conn.snd_max)
+    if not conn.sack:  # each stands for a full segment, as packets count in Linux
+        inside = max(inside - conn.duplicate_acks, 0.0)
     if max(conn.high_sacked, conn.high_lost) < conn.snd_una:
         return inside
     for number in range(conn.snd_una, conn.snd_max):
@@ -29,18 +34,21 @@ def pipe(conn, board, starts):
             inside -= amount(conn, starts, number, number + 1)
         if bits & RESENT:
             inside += amount(conn, starts, number, number + 1)
-    return inside
+    return max(inside, 0.0)
 
 
 @compiled
-def deliver(conn, board, sent_at, number, now):
-    """Take a segment that has arrived, unless it is a first transmission that was thought to be lost."""
+def deliver(conn, board, sent_at, number, highest, now):
+    """Take a segment that has arrived, unless it is a first transmission that was thought to be lost.
+
+    One that was sent once and lies below the `highest` one that was reported before has been overtaken.
+    """
     place = number & (len(board) - 1)
     sent = sent_at[place]
     if board[place] & RETRANSMITTED:
         if now - sent < conn.least_rtt:
             return
-    elif number < conn.high_sacked:
+    elif number < highest:
         conn.reordered = True
     conn.rack_rtt = now - sent
     conn.rack_advanced = True
@@ -66,16 +74,19 @@ def take_blocks(conn, board, sent_at, starts, segment, now):
             if not board[place] & SACKED:
                 if not board[place] & RETRANSMITTED:
                     first, last = min(first, sent_at[place]), max(last, sent_at[place])
-                deliver(conn, board, sent_at, number, now)
-                board[place] = board[place] & RETRANSMITTED | SACKED
+                    conn.original_arrived |= number <= conn.recover
+                deliver(conn, board, sent_at, number, conn.high_sacked, now)
+                board[place] = board[place] & KEPT | SACKED
+                if conn.tuned_buffers:
+                    buffers.merge(conn, board, number)
                 news += amount(conn, starts, number, number + 1)
                 conn.high_sacked = max(conn.high_sacked, number)
     return news, first, last
 
 
 @compiled
-def take_cumulative(conn, board, sent_at, starts, ack, now):
-    """Take all below `ack` as delivered; `snd_una` does not move yet.
+def take_cumulative(conn, board, sent_at, starts, ack, highest, now):
+    """Take all below `ack` as delivered; `snd_una` does not move yet. `highest`: as for `deliver`.
 
     Return how much of it had not been reported before, and the round-trip times (ns) of the oldest and of the
     youngest segment, or NOTHING where a retransmission was among them (Karn).
@@ -88,8 +99,11 @@ def take_cumulative(conn, board, sent_at, starts, ack, now):
         if not board[place] & SACKED:
             if not board[place] & RETRANSMITTED:
                 first, last = min(first, sent_at[place]), sent_at[place]
-            deliver(conn, board, sent_at, number, now)
+                conn.original_arrived |= number <= conn.recover
+            deliver(conn, board, sent_at, number, highest, now)
             delivered += amount(conn, starts, number, number + 1)
+        if board[place] & ENDS:
+            conn.pieces -= 1
         board[place] = 0
     if again or first == NEVER:
         return delivered, NOTHING, NOTHING
@@ -119,7 +133,7 @@ def next_lost(conn, board):
 def mark_lost(conn, board, number):
     """Count a segment as lost, also if it was sent again: then that was lost, too."""
     place = number & (len(board) - 1)
-    board[place] = board[place] & RETRANSMITTED | LOST
+    board[place] = board[place] & KEPT | LOST
     conn.high_lost = max(conn.high_lost, number)
 
 
@@ -169,6 +183,7 @@ def find_late(conn, board, sent_at, settled, now):
             wait = max(wait, -late)
     if wait > 0:
         conn.awaits_order = True
+        conn.awaits_probe = False
         conn.rto_deadline = now + wait + 2 * conn.tick
     return found
 

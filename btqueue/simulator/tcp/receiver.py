@@ -7,6 +7,7 @@ segment of each of the last blocks that grew, the latest first; a number up to `
 
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
+from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
 from btqueue.simulator.tcp.stream import amount
 
@@ -16,18 +17,35 @@ def on_segment(conn, out_of_order, starts, statistics, segment, now):
     """Take a data segment; return how many segments the application can read in order because of it."""
     number = segment.number
     remember_timestamp(conn, number, segment.timestamp)
+    if conn.tuned_buffers:
+        buffers.on_data(conn, segment, now)
     if number == conn.rcv_nxt:
-        return on_expected_segment(conn, out_of_order, starts)
+        held = int(conn.held)
+        if conn.tuned_buffers:
+            buffers.offer_more(conn, held + 1)
+            conn.charged = held + 1
+        in_order = on_expected_segment(conn, out_of_order, starts)
+        if conn.tuned_buffers:
+            if segment.pushed and conn.held == 0 and not conn.ack_now:
+                conn.ack_now = True
+                conn.charged = 0
+            buffers.drain(conn, number, now)
+        return in_order
     place, end = number & (len(out_of_order) - 1), window_end(conn, out_of_order)
     if number < conn.rcv_nxt or (number < end and out_of_order[place] == 1):
         statistics.duplicates_received += 1
     elif number < end:
+        if conn.tuned_buffers and conn.sack:
+            buffers.offer_more(conn, conn.held)
         out_of_order[place] = 1
         conn.held += 1
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
     conn.quick_left = conn.quick_acks if number < conn.rcv_nxt else max(conn.quick_left - 1, 0)
+    if conn.tuned_buffers and conn.held > 0:
+        buffers.tune(conn, conn.drained)
+    conn.charged = conn.held
     return 0
 
 
@@ -112,7 +130,7 @@ def fill_blocks(conn, out_of_order, segment):
 
 
 @compiled
-def fill_acknowledgement(conn, out_of_order, segment, now):
+def fill_acknowledgement(conn, out_of_order, starts, segment, now):
     """Write the acknowledgement into a segment that leaves now; nothing waits to be acknowledged after it.
 
     Without selective acknowledgements one on a data segment does not count as a duplicate (RFC 5681, section
@@ -124,6 +142,8 @@ def fill_acknowledgement(conn, out_of_order, segment, now):
     segment.blocks = 0
     if conn.sack and conn.held > 0:
         fill_blocks(conn, out_of_order, segment)
+    if conn.tuned_buffers:
+        buffers.offer(conn, starts, segment)
     conn.last_ack_sent = conn.rcv_nxt
     conn.unacknowledged = 0.0
     if segment.kind != DATA or conn.sack or conn.held == 0:

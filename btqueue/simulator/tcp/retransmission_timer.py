@@ -7,6 +7,7 @@ section 4). Without them Karn's algorithm holds: only segments that were sent on
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.connections import RETRANSMITTED
 from btqueue.simulator.records.conventions import NEVER, NOTHING
+from btqueue.simulator.statistics.histograms import count
 
 
 @compiled
@@ -26,9 +27,26 @@ def round_trip_time(conn, board, sent_at, segment, now):
 
 
 @compiled
+def sample_round_trip(conn, statistics, histogram, sample):
+    """Take a round-trip time (ns) into the estimator and the statistics."""
+    if statistics.rtt_samples == 0:
+        statistics.rtt_least = sample
+        statistics.rtt_most = sample
+    statistics.rtt_least = min(statistics.rtt_least, sample)
+    statistics.rtt_most = max(statistics.rtt_most, sample)
+    statistics.rtt_samples += 1
+    statistics.rtt_sum += sample
+    statistics.rtt_squares += float(sample) * float(sample)
+    count(histogram, sample)
+    measure(conn, sample)
+
+
+@compiled
 def measure(conn, sample):
     """Take a round-trip time (ns) into SRTT and RTTVAR and compute the RTO (RFC 6298, 2.2 and 2.3)."""
-    if conn.measured:
+    if conn.largest_variation:
+        measure_largest(conn, sample)
+    elif conn.measured:
         conn.rttvar = 0.75 * conn.rttvar + 0.25 * abs(conn.srtt - sample)
         conn.srtt = 0.875 * conn.srtt + 0.125 * sample
     else:
@@ -36,6 +54,36 @@ def measure(conn, sample):
         conn.srtt = float(sample)
         conn.rttvar = sample / 2.0
     estimate(conn)
+
+
+@compiled
+def measure_largest(conn, sample):
+    """Take a round-trip time as Linux does: RTTVAR is the largest variation of a round trip, falling slowly.
+
+    A fourth of the least timeout is its least value, so the timer waits for a round trip and 200 ms. A sample
+    below SRTT counts for an eighth.
+    """
+    least = conn.min_rto / 4.0
+    if not conn.measured:
+        conn.measured = True
+        conn.srtt = float(sample)
+        conn.variation = sample / 2.0
+        conn.rttvar = max(conn.variation, least)
+        conn.variation_most = conn.rttvar
+        conn.variation_end = conn.snd_nxt
+        return
+    error = sample - conn.srtt
+    conn.srtt += error / 8.0
+    change = abs(error) - conn.variation
+    if error < 0.0 and change > 0.0:
+        change /= 8.0
+    conn.variation += change / 4.0
+    conn.variation_most = max(conn.variation_most, conn.variation)
+    conn.rttvar = max(conn.rttvar, conn.variation_most)
+    if conn.snd_una > conn.variation_end:
+        conn.rttvar -= max(conn.rttvar - conn.variation_most, 0.0) / 4.0
+        conn.variation_end = conn.snd_nxt
+        conn.variation_most = least
 
 
 @compiled

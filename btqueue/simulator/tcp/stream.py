@@ -35,7 +35,13 @@ def next_length(conn, starts):
     """
     if conn.snd_nxt < conn.snd_max:
         return position(conn, starts, conn.snd_nxt + 1) - position(conn, starts, conn.snd_nxt)
-    return min(conn.unit, conn.written - position(conn, starts, conn.snd_nxt))
+    return min(conn.unit, accepted(conn) - position(conn, starts, conn.snd_nxt))
+
+
+@compiled
+def accepted(conn):
+    """Return how much of what the application has written is in the send buffer (`buffers`)."""
+    return conn.accepted if conn.tuned_buffers else conn.written
 
 
 @compiled
@@ -66,7 +72,10 @@ def lay_out(conn, starts):
     """Fix the length of the next new segment: the one after it begins where it ends."""
     if conn.unit > 1:
         here = starts[conn.snd_max & (len(starts) - 1)]
-        length = min(conn.unit, conn.written - here)
+        length = min(conn.unit, accepted(conn) - here)
+        if conn.cut > 0:
+            length = conn.cut
+            conn.cut = 0
         starts[(conn.snd_max + 1) & (len(starts) - 1)] = here + length
         if length < conn.unit:
             conn.last_short = conn.snd_max

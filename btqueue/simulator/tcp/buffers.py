@@ -1,0 +1,325 @@
+"""Send and receive buffers that grow with the connection, as Linux tunes them.
+
+The *send buffer* holds what the application has written from its first transmission until it is
+acknowledged, in pieces: what was sent together, mostly two segments at most, and of what is not sent yet as
+much as fits into half of the peer's window. A piece costs its data and `OVERHEAD`. An application that
+writes waits when the buffer is full, until a third of it is free. The buffer grows to twice cwnd, but only
+while the window is not full and the application waits.
+
+The *receive buffer* is tuned by what the application reads in a round trip (dynamic right-sizing): when that
+grows, the buffer becomes twice as much, and more in slow start. The window that is offered follows it by two
+segments for each that arrives. As long as it grows, each segment is acknowledged at once.
+
+The numbers are those of Linux 6.18 by its own report (SO_MEMINFO, TCP_INFO) in transfers of 1,448-byte
+segments.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.connections import ENDS, NO_NAGLE, PUSHED, SACKED
+from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.tcp.stream import position
+
+OVERHEAD = 832
+"""Memory (bytes) of a piece of the send buffer beyond its data."""
+LEAST_WINDOW = 10
+"""Segments that the send buffer allows for at least."""
+MOST_IN_A_PIECE = 45
+"""Segments that one piece holds at most: 64 KiB."""
+GSO_MOST = 65_160
+"""Bytes that are sent together at most."""
+FIRST_SPACE, FIRST_WINDOW = 131072, 65536
+"""The first receive buffer, and the first window (bytes)."""
+SCALE = 1024
+"""Unit (bytes) of the window field, for buffers of 32 MiB at most."""
+MILLISECOND = SECOND // 1000
+
+
+@compiled
+def start(conn):
+    """Begin with the buffers of a new connection."""
+    conn.accepted = 0
+    conn.tail_start = 0
+    conn.pieces = 0
+    conn.piece_length = 0
+    conn.cut = 0
+    conn.writing = True
+    conn.pushed = 0
+    conn.send_space = 2 * LEAST_WINDOW * conn.packet_cost
+    conn.heard = 0
+    conn.receive_space = FIRST_SPACE
+    conn.receive_threshold = FIRST_WINDOW // conn.mss * conn.mss if conn.mss > 0 else 0
+    conn.receive_edge = conn.send_edge = conn.most_window = conn.receive_threshold
+    conn.charged = 0
+    conn.last_window = 0
+    conn.receive_last = NOTHING
+    conn.drained = LEAST_WINDOW * conn.mss
+    conn.drained_from = 0
+    conn.drained_since = NOTHING
+    conn.drain_rtt = 0.0
+    conn.drain_echo = 0
+
+
+# ------------------------------------------------------------------------------------------- sending
+
+
+@compiled
+def bytes_of(conn, length):
+    """Return so much of the stream in bytes."""
+    return length * conn.mss // conn.unit
+
+
+@compiled
+def piece_goal(conn):
+    """Return how much of the stream one piece that is not sent yet may hold."""
+    return min(max(conn.most_window // 2 // conn.mss, 1), MOST_IN_A_PIECE) * conn.unit
+
+
+@compiled
+def memory(conn, starts):
+    """Return the memory (bytes) that the send buffer takes."""
+    sent = position(conn, starts, conn.snd_max)
+    pieces = conn.pieces + (1 if conn.piece_length > 0 else 0)
+    if conn.accepted > sent:
+        goal = piece_goal(conn)
+        pieces += 1 + (max(conn.tail_start - sent, 0) + goal - 1) // goal
+    return bytes_of(conn, conn.accepted - position(conn, starts, conn.snd_una)) + OVERHEAD * pieces
+
+
+@compiled
+def grow(conn):
+    """Let the send buffer grow to twice cwnd."""
+    window = max(LEAST_WINDOW, int(conn.cwnd))
+    conn.send_space = max(conn.send_space, 2 * window * conn.packet_cost)
+
+
+@compiled
+def on_ack(conn):
+    """Let the send buffer of a waiting application grow if one burst does not fill cwnd.
+
+    The records show it for acknowledgements that let two bursts out, though both leave at once.
+    """
+    if not conn.writing and conn.pipe + most_together(conn) < conn.cwnd:
+        grow(conn)
+
+
+@outlined
+def accept(conn, board, starts):
+    """Take more of what the application writes; return whether there was any, and room for it."""
+    if not conn.writing:
+        if conn.pipe < conn.cwnd:
+            grow(conn)
+        if 3 * memory(conn, starts) > 2 * conn.send_space:
+            return False
+        conn.writing = True
+    sent = position(conn, starts, conn.snd_max)
+    goal, tail = piece_goal(conn), max(conn.tail_start, sent)
+    most = sent + (conn.snd_una + len(board) - 2 - conn.snd_max) * conn.unit  # what the scoreboard holds
+    if conn.accepted == conn.written or conn.accepted >= most:
+        push(conn, board, sent)
+        return False
+    if conn.accepted == sent or conn.accepted - tail >= goal:
+        if memory(conn, starts) >= conn.send_space:
+            conn.writing = False
+            push(conn, board, sent)
+            return False
+        conn.tail_start = tail = conn.accepted
+    elif conn.pushed == conn.accepted:
+        board[last_accepted(conn, sent) & (len(board) - 1)] &= 255 - PUSHED
+    conn.accepted = min(tail + goal, conn.written, most)
+    if bytes_of(conn, conn.accepted - conn.pushed) > conn.most_window // 2:
+        push(conn, board, sent)
+    return True
+
+
+@compiled
+def last_accepted(conn, sent):
+    """Return the number of the last segment that the buffer holds; some of it is not sent."""
+    return conn.snd_max + (conn.accepted - sent + conn.unit - 1) // conn.unit - 1
+
+
+@compiled
+def push(conn, board, sent):
+    """Let the last segment in the buffer bear PSH."""
+    if conn.accepted > sent:
+        board[last_accepted(conn, sent) & (len(board) - 1)] |= PUSHED
+        conn.pushed = conn.accepted
+
+
+@compiled
+def most_together(conn):
+    """Return how many segments are sent together at most: what 1/1024 s carries at twice the rate, or two.
+
+    Twice the rate in slow start, 1.2 times else; a short round trip allows for more.
+    """
+    if conn.srtt == 0.0:
+        return 2
+    share = 2.0 if 2.0 * conn.cwnd < conn.ssthresh else 1.2
+    window = max(conn.cwnd, float(conn.snd_max - conn.snd_una))
+    size = int(share * window * conn.mss * (SECOND / 1024.0) / conn.srtt)
+    halvings = conn.least_rtt // 512_000
+    if halvings < 32:
+        size += GSO_MOST >> halvings
+    return max(size // conn.mss, 2)
+
+
+@compiled
+def split(conn, board, starts, number):
+    """A new segment is sent: the last of a piece, or with the next one in it if the window lets both go.
+
+    The last segment of several that are sent together bears PSH.
+    """
+    conn.piece_length += 1
+    end = position(conn, starts, number + 1)
+    last = end == conn.accepted or end == conn.tail_start or conn.piece_length >= most_together(conn)
+    shut = bytes_of(conn, end) + conn.mss > conn.send_edge and cut_short(conn, starts) == 0
+    if last or conn.pipe + 2.0 > conn.cwnd or shut:
+        board[number & (len(board) - 1)] |= ENDS if conn.piece_length == 1 else ENDS | PUSHED
+        conn.pieces += 1
+        conn.piece_length = 0
+
+
+@compiled
+def split_again(conn, board, number):
+    """A segment is sent again: if cwnd lets only one go it becomes a piece of its own."""
+    if conn.pipe + 2.0 > conn.cwnd:
+        set_end(conn, board, number, True)
+
+
+@compiled
+def set_end(conn, board, number, ends):
+    """Let a piece end with this segment, or join it with the next one."""
+    place = number & (len(board) - 1)
+    if ends and not board[place] & ENDS:
+        board[place] |= ENDS
+        conn.pieces += 1
+    elif not ends and board[place] & ENDS:
+        board[place] &= 255 - ENDS
+        conn.pieces -= 1
+
+
+@compiled
+def merge(conn, board, number):
+    """A segment is reported to have arrived: it joins its neighbours of which that is known, no others."""
+    if number > conn.snd_una:
+        set_end(conn, board, number - 1, not board[(number - 1) & (len(board) - 1)] & SACKED)
+    if number + 1 < conn.snd_max:
+        set_end(conn, board, number, not board[(number + 1) & (len(board) - 1)] & SACKED)
+
+
+@compiled
+def fits(conn, starts, length):
+    """Whether the window that the receiver has offered takes the next new segment, of this length."""
+    return bytes_of(conn, position(conn, starts, conn.snd_nxt) + length) <= conn.send_edge
+
+
+@compiled
+def cut_short(conn, starts):
+    """Return how long a segment is that fills the window after a full one sent with it; 0 if there is none.
+
+    One that is short, too, must not be unacknowledged.
+    """
+    if conn.piece_length == 0 or (conn.nagle != NO_NAGLE and conn.last_short >= conn.snd_una):
+        return 0
+    here = position(conn, starts, conn.snd_nxt)
+    room = (conn.send_edge - bytes_of(conn, here)) * conn.unit // conn.mss
+    if room >= conn.unit:  # another limit than the window holds the segment back
+        return 0
+    return max(min(room, conn.accepted - here), 0)
+
+
+@compiled
+def take_window(conn, starts, segment):
+    """Take the window that an acknowledgement of `snd_una` offers; what was offered stays.
+
+    Return whether it is wider than the last one: such an acknowledgement is no duplicate.
+    """
+    conn.heard = segment.timestamp
+    wider = segment.window > conn.last_window
+    conn.last_window = segment.window
+    conn.most_window = max(conn.most_window, segment.window)
+    edge = bytes_of(conn, position(conn, starts, conn.snd_una)) + segment.window
+    conn.send_edge = max(conn.send_edge, edge)
+    return wider
+
+
+# ------------------------------------------------------------------------------------------- receiving
+
+
+@compiled
+def window_of(conn, space):
+    """Return the window (bytes) that so much memory stands for: the share of data in a full packet."""
+    return space * (256 * conn.mss // conn.packet_cost) // 256
+
+
+@compiled
+def on_data(conn, segment, now):
+    """Time the round trip that the receiver sees: from an acknowledgement to the data that answer it."""
+    if conn.drained_since == NOTHING:
+        conn.drained_since = segment.timestamp
+    conn.receive_last = max(conn.receive_last, segment.number)
+    if segment.echo == 0 or segment.echo == conn.drain_echo:
+        return
+    conn.drain_echo = segment.echo
+    sample = float(max(now // MILLISECOND - segment.echo // MILLISECOND, 1) * MILLISECOND)
+    if conn.drain_rtt == 0.0 or sample < conn.drain_rtt:
+        conn.drain_rtt = sample
+    else:
+        conn.drain_rtt += (sample - conn.drain_rtt) / 8.0
+
+
+@compiled
+def offer_more(conn, held):
+    """Let the window grow by a segment that has arrived, while `held` ones take memory."""
+    room = free_window(conn, held) - conn.receive_threshold
+    if room > 0:
+        conn.receive_threshold += min(room, 2 * conn.mss)
+        conn.quick_left |= 1
+
+
+@compiled
+def free_window(conn, held):
+    """Return the window (bytes) that is left when so many segments take memory."""
+    return max(window_of(conn, conn.receive_space - held * conn.packet_cost), 0)
+
+
+@compiled
+def offer(conn, starts, segment):
+    """Write the window into an acknowledgement: what is free, up to the threshold, in units of `SCALE`.
+
+    What has been offered is not taken back. With less than half of it free acknowledgements are not hurried.
+    """
+    free, here = free_window(conn, conn.charged), bytes_of(conn, position(conn, starts, conn.rcv_nxt))
+    if 2 * free < window_of(conn, conn.receive_space):
+        conn.quick_left = 0
+        free = free // SCALE * SCALE
+        if 16 * free < window_of(conn, conn.receive_space) or free < conn.mss:
+            free = 0
+    window = max(min(free, conn.receive_threshold), conn.receive_edge - here)
+    segment.window = (window + SCALE - 1) // SCALE * SCALE
+    conn.receive_edge = here + segment.window
+
+
+@compiled
+def tune(conn, read):
+    """Make the buffer twice what is read in a round trip, and more if that grows, beside what waits."""
+    window = 2 * read
+    window += 2 * (window * (read - conn.drained) // conn.drained)
+    if conn.held > 0:
+        window += (conn.receive_last + 1 - conn.rcv_nxt) * conn.mss
+    conn.drained = read
+    conn.receive_space = max(conn.receive_space, window * 256 // (256 * conn.mss // conn.packet_cost))
+
+
+@outlined
+def drain(conn, first, now):
+    """The application reads up to the next segment expected, from segment `first` on; tune the buffer.
+
+    Of several that can be read at once, only the first is read before the buffer is tuned.
+    """
+    if conn.drain_rtt == 0.0 or now - conn.drained_since < conn.drain_rtt:
+        return
+    read = (first + 1 - conn.drained_from) * conn.mss
+    if read > conn.drained:
+        tune(conn, read)
+    conn.drained_from = first + 1
+    conn.drained_since = now

@@ -1,0 +1,429 @@
+"""Loss recovery as in Linux: five states, losses by time (`rack`) or by duplicates, tail loss probes, F-RTO.
+
+Without SACK every duplicate stands for one segment that has arrived, three of them for a loss, and the first
+segment is lost again at each partial acknowledgement. In all recoveries the window shrinks in proportion to
+what arrives (RFC 6937). A *tail loss probe* (RFC 8985, section 7) sends one segment two round trips after the
+last, so that an acknowledgement shows what is lost. After a timeout *F-RTO* (RFC 5682) sends new data first:
+if what was sent before the timeout arrives, the timeout was wrong and is undone. One timer serves all: it
+waits for lateness (`awaits_order`), for the probe (`awaits_probe`), or for the RTO.
+"""
+
+from btqueue.simulator.machinery.compilation import compiled, outlined
+from btqueue.simulator.records.connections import (
+    CUBIC,
+    DISORDER,
+    LOSS,
+    LOST,
+    OPEN,
+    PUSHED,
+    RECOVERY,
+    REDUCING,
+    RESENT,
+    RETRANSMITTED,
+)
+from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
+from btqueue.simulator.records.packets import DATA
+from btqueue.simulator.tcp import buffers, cubic, rack, rate_reduction
+from btqueue.simulator.tcp.congestion_avoidance import grow_window
+from btqueue.simulator.tcp.fast_recovery import DUPLICATE_THRESHOLD, reduced_threshold
+from btqueue.simulator.tcp.retransmission_timer import back_off, restart_from_head, sample_round_trip
+from btqueue.simulator.tcp.stream import flight_with, has_to_wait, next_length
+
+
+@outlined
+def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
+    """Handle an acknowledgement, in the order in which Linux does."""
+    before, ack = int(conn.snd_una), max(segment.ack, conn.snd_una)
+    advanced, outstanding = ack > before, conn.snd_max > before
+    duplicate = outstanding and not advanced and (conn.sack or segment.kind != DATA)
+    conn.original_arrived = False
+    highest = int(conn.high_sacked)
+    news, first, last = rack.take_blocks(conn, board, sent_at, starts, segment, now)
+    delivered, sample, youngest = rack.take_cumulative(conn, board, sent_at, starts, ack, highest, now)
+    delivered += news
+    if advanced and not conn.sack:
+        covered = ack - before
+        delivered = max(float(covered - conn.duplicate_acks), 1.0)
+        conn.duplicate_acks = max(conn.duplicate_acks - covered + 1, 0)
+    if sample == NOTHING and first < NEVER:
+        sample, youngest = now - first, now - last
+        conn.least_rtt = min(conn.least_rtt, youngest)
+    elif sample == NOTHING and advanced and conn.timestamps:
+        sample = now - segment.echo
+    conn.snd_una = ack
+    if conn.tuned_buffers:
+        wider = buffers.take_window(conn, starts, segment)
+        duplicate = duplicate and (conn.sack or not wider)
+    if advanced:
+        conn.expiries = 0
+    elif duplicate:
+        statistics.duplicate_acks_received += 1
+    if sample != NOTHING:
+        sample_round_trip(conn, statistics, histogram, sample)
+    if conn.hystart and youngest != NOTHING:
+        cubic.look_for_exit(conn, youngest, now)
+    restart = advanced or first < sent_at[ack & (len(sent_at) - 1)]
+    end_probe(conn, starts, ack, advanced or news > 0.0)
+    waited, found = bool(conn.awaits_order), False
+    conn.awaits_order = False
+    if duplicate or news > 0.0 or conn.state != OPEN:
+        found, more = decide(conn, board, sent_at, starts, statistics, advanced, duplicate, news > 0.0, now)
+        delivered += more
+    if restart and not conn.awaits_order:
+        set_timer(conn, sent_at, waited, now)
+    elif not conn.awaits_order:
+        conn.awaits_order = waited
+    conn.pipe = rack.pipe(conn, board, starts)
+    if conn.state == RECOVERY or conn.state == REDUCING:
+        if conn.rate_reduction:
+            rate_reduction.on_safe_ack(conn, delivered, advanced and not found)
+    elif advanced:
+        used = conn.was_limited or (conn.cwnd < conn.ssthresh and conn.cwnd < 2.0 * conn.most_out)
+        if used or not conn.window_limited_growth:
+            grow_window(conn, delivered, now)
+    if conn.tuned_buffers:
+        buffers.on_ack(conn)
+
+
+@outlined
+def decide(conn, board, sent_at, starts, statistics, advanced, duplicate, reported, now):
+    """Move between the states; return whether a loss was found, and how many duplicates count as arrived."""
+    recovered = conn.snd_una > conn.recover
+    if conn.state == RECOVERY and recovered:
+        # without SACK something above must be acknowledged: duplicates of the end would look like a loss
+        waits = not conn.sack and conn.snd_una == conn.recover + 1
+        if not conn.sack:
+            conn.duplicate_acks = 0
+        if waits:
+            return False, 0.0
+        conn.cwnd = conn.ssthresh
+        enter(conn, OPEN)
+    elif conn.state == REDUCING and conn.snd_una > conn.recover + 1:
+        conn.cwnd = conn.ssthresh
+        enter(conn, OPEN)
+    if conn.state == LOSS:
+        return after_timeout(conn, board, sent_at, advanced, duplicate, reported, now)
+    more = 0.0
+    if not conn.sack:
+        if advanced and conn.state != RECOVERY:
+            conn.duplicate_acks = 0
+        if duplicate:
+            more = count_duplicate(conn, board)
+    found = identify(conn, board, sent_at, advanced, now)
+    if conn.state != RECOVERY:
+        if rack.has_lost(conn, board):
+            start_recovery(conn, starts, statistics)
+        else:
+            settle(conn)
+    return found, more
+
+
+@outlined
+def after_timeout(conn, board, sent_at, advanced, duplicate, reported, now):
+    """Handle an acknowledgement while what a timeout found outstanding is sent again; as `decide`."""
+    recovered = conn.snd_una > conn.recover
+    if conn.frto_runs:
+        if conn.original_arrived:
+            undo(conn, board)
+            return False, 0.0
+        if conn.snd_max > conn.recover + 1:
+            if reported or duplicate:
+                conn.frto_runs = False
+        elif advanced and not recovered:
+            conn.recover = conn.snd_max - 1
+            conn.new_first = True
+            return False, 0.0
+    if recovered:
+        if not conn.sack:
+            conn.duplicate_acks = 0
+        if conn.sack or conn.snd_una > conn.recover + 1:
+            enter(conn, OPEN)
+        return False, 0.0
+    more = 0.0
+    if not conn.sack:
+        if conn.snd_max > conn.recover + 1 and duplicate:
+            more = count_duplicate(conn, board)
+        elif advanced:
+            conn.duplicate_acks = 0
+    return identify(conn, board, sent_at, advanced, now), more
+
+
+@compiled
+def enter(conn, state):
+    """Enter a state; `in_recovery` says the same of one of them."""
+    conn.state = state
+    conn.in_recovery = state == RECOVERY
+
+
+@compiled
+def undo(conn, board):
+    """Take a timeout back: nothing is lost, and the windows are those before it (RFC 5682, section 3.1)."""
+    for number in range(conn.snd_una, conn.high_lost + 1):
+        place = number & (len(board) - 1)
+        board[place] = board[place] & ~LOST
+    conn.cwnd = max(conn.cwnd, conn.recover_fs)
+    conn.ssthresh = conn.prior_ssthresh
+    conn.frto_runs = False
+    enter(conn, OPEN)
+
+
+@compiled
+def settle(conn):
+    """Outside recovery anything that is missing is a disorder."""
+    missing = conn.duplicate_acks > 0 if not conn.sack else conn.high_sacked >= conn.snd_una
+    state = DISORDER if missing else OPEN
+    if state != conn.state:
+        enter(conn, state)
+        conn.recover = conn.snd_max - 1
+
+
+@compiled
+def count_duplicate(conn, board):
+    """Count a duplicate as a segment that has arrived, no more than there can be above the holes."""
+    before, lost = conn.duplicate_acks, 0
+    for number in range(conn.snd_una, conn.high_lost + 1):
+        if board[number & (len(board) - 1)] & LOST:
+            lost += 1
+    conn.duplicate_acks = min(before + 1, conn.snd_max - conn.snd_una - max(lost, 1))
+    return float(max(conn.duplicate_acks - before, 0))
+
+
+@compiled
+def identify(conn, board, sent_at, advanced, now):
+    """Mark what is lost; return whether that is anything new."""
+    if conn.snd_una >= conn.snd_max:
+        return False
+    if conn.sack:
+        if not conn.rack_advanced:
+            return False
+        conn.rack_advanced = False
+        return rack.find_late(conn, board, sent_at, conn.state >= RECOVERY, now)
+    lost = advanced
+    if conn.state < RECOVERY:
+        lost = conn.duplicate_acks >= DUPLICATE_THRESHOLD
+    elif conn.state == LOSS:
+        lost = False
+    if not lost or board[conn.snd_una & (len(board) - 1)] & LOST:
+        return False
+    rack.mark_lost(conn, board, conn.snd_una)
+    return True
+
+
+@compiled
+def start_reduction(conn, starts):
+    """Begin to reduce the window: a loss has been found."""
+    conn.recover = conn.snd_max - 1
+    conn.recover_fs = conn.cwnd
+    conn.prr_delivered = conn.prr_out = conn.window_count = 0.0
+    conn.probe_end = NOTHING
+    if conn.variant == CUBIC:
+        cubic.on_loss(conn)
+    conn.ssthresh = float(int(reduced_threshold(conn, starts)))
+
+
+@compiled
+def start_recovery(conn, starts, statistics):
+    """Enter recovery. `next_segment` sends again what is lost as cwnd allows."""
+    statistics.fast_retransmits += 1
+    if conn.state != REDUCING:
+        start_reduction(conn, starts)
+        conn.cwnd = conn.ssthresh
+    enter(conn, RECOVERY)
+
+
+# ------------------------------------------------------------------------------------------- timers
+
+
+@compiled
+def set_timer(conn, sent_at, waited, now):
+    """Progress was made: wait for the probe or the RTO; if another wait is cut off, count from the head."""
+    if arm_probe(conn, now, conn.rto):
+        return
+    if conn.snd_una >= conn.snd_max:
+        conn.rto_deadline = NEVER
+    elif waited or conn.awaits_probe:
+        restart_from_head(conn, sent_at, now)
+    else:
+        conn.rto_deadline = now + conn.rto
+    conn.awaits_probe = False
+
+
+@compiled
+def arm_probe(conn, now, rto_left):
+    """Let the timer wait for a probe (RFC 8985, 7.2), if one may be sent; `rto_left`: when the RTO is due."""
+    if not conn.loss_probes or not conn.sack or conn.snd_una >= conn.snd_max:
+        return False
+    if conn.state != OPEN and conn.state != REDUCING:
+        return False
+    wait = SECOND
+    if conn.measured:
+        wait = 2 * int(conn.srtt) + 2 * conn.tick
+        if conn.snd_max - conn.snd_una == 1:  # its acknowledgement may be delayed
+            wait = 2 * int(conn.srtt) + conn.min_rto
+    if rto_left > 0:
+        wait = min(wait, rto_left)
+    conn.rto_deadline = now + wait
+    conn.awaits_order = False
+    conn.awaits_probe = True
+    return True
+
+
+@compiled
+def after_new_data(conn, sent_at, now):
+    """New data was sent: the probe is counted from here."""
+    left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
+    arm_probe(conn, now, left)
+
+
+@outlined
+def on_other_timer(conn, board, sent_at, starts, statistics, now):
+    """The wait for lateness or for a probe is over."""
+    if conn.awaits_probe:
+        probe(conn, sent_at, statistics, now)
+        return
+    lost = rack.on_order_timer(conn, board, sent_at, conn.state >= RECOVERY, now)
+    conn.pipe = rack.pipe(conn, board, starts)
+    if lost and conn.state < RECOVERY:
+        start_recovery(conn, starts, statistics)
+        if conn.rate_reduction:
+            rate_reduction.on_safe_ack(conn, 1.0, False)
+
+
+@compiled
+def probe(conn, sent_at, statistics, now):
+    """Send a new segment, else the last one again, whatever cwnd says; one probe at a time (7.3)."""
+    conn.awaits_probe = False
+    if conn.probe_end != NOTHING:
+        restart_from_head(conn, sent_at, now)
+        return
+    statistics.loss_probes += 1
+    conn.forced = True
+    conn.rto_deadline = now + conn.rto
+
+
+@compiled
+def forced_segment(conn, starts):
+    """Return the segment that the probe sends."""
+    conn.forced = False
+    length = next_length(conn, starts)
+    conn.probe_again = length == 0 or not window_takes(conn, starts, length)
+    if conn.probe_again:
+        number = conn.snd_max - 1
+    else:
+        number = conn.snd_nxt
+        conn.snd_nxt += 1
+    conn.probe_end = conn.snd_nxt
+    return number
+
+
+@compiled
+def end_probe(conn, starts, ack, news):
+    """An acknowledgement beyond the probe ends it; a retransmission that was needed shows a loss (7.4)."""
+    if conn.probe_end == NOTHING or ack < conn.probe_end:
+        return
+    if not conn.probe_again or (ack == conn.probe_end and not news):
+        conn.probe_end = NOTHING
+    elif ack > conn.probe_end:
+        start_reduction(conn, starts)
+        conn.cwnd = conn.ssthresh
+        enter(conn, REDUCING)
+        settle(conn)
+
+
+@outlined
+def on_timeout(conn, board, sent_at, starts, now):
+    """The timer expired: what is old is lost, and one segment more than what is in the network may be sent.
+
+    ssthresh stays as it is in a recovery, and when the timer has expired before without any progress since.
+    """
+    first = conn.state < RECOVERY
+    if not conn.sack:
+        conn.duplicate_acks = 0
+    rack.on_timeout(conn, board, sent_at, not first, now)
+    again = conn.state == LOSS and conn.expiries > 0
+    if conn.state <= DISORDER or conn.snd_una > conn.recover or (conn.state == LOSS and not again):
+        conn.recover_fs = conn.cwnd
+        conn.prior_ssthresh = conn.ssthresh
+        if conn.variant == CUBIC:
+            cubic.on_timeout(conn)
+        conn.ssthresh = float(int(reduced_threshold(conn, starts)))
+    conn.pipe = rack.pipe(conn, board, starts)
+    conn.cwnd = conn.pipe + 1.0
+    conn.window_count = 0.0
+    conn.frto_runs = conn.frto and (first or conn.expiries > 0)
+    conn.new_first = False
+    conn.expiries += 1
+    conn.recover = conn.snd_max - 1
+    enter(conn, LOSS)
+    conn.probe_end = NOTHING
+    conn.awaits_order = conn.awaits_probe = False
+    conn.retransmit = True
+    back_off(conn, now)
+
+
+# ------------------------------------------------------------------------------------------- sending
+
+
+@outlined
+def next_segment(conn, board, starts):
+    """Return the first segment that counts as lost, else a new one; NOTHING if cwnd has no room.
+
+    The first step of F-RTO has new data go first.
+    """
+    if conn.forced:
+        return forced_segment(conn, starts)
+    if not conn.new_first and conn.state >= RECOVERY and conn.pipe + 1.0 <= conn.cwnd:
+        number = rack.next_lost(conn, board)
+        if number != NOTHING:
+            return number
+    length = next_length(conn, starts)
+    room = conn.pipe + length / conn.unit <= conn.cwnd and window_takes(conn, starts, length)
+    if length > 0 and not room and conn.tuned_buffers and conn.pipe + 1.0 <= conn.cwnd:
+        length = conn.cut = buffers.cut_short(conn, starts)
+        room = length > 0
+    if length > 0 and room and (conn.cut > 0 or not has_to_wait(conn, length)):
+        conn.snd_nxt += 1
+        return conn.snd_nxt - 1
+    if conn.new_first:
+        conn.new_first = False
+        if conn.snd_max <= conn.recover + 1:  # there was none: as without F-RTO
+            conn.frto_runs = False
+            return next_segment_again(conn, board)
+    rack.note_use(conn)
+    return NOTHING
+
+
+@compiled
+def window_takes(conn, starts, length):
+    """Whether the receive window takes the next new segment, of this length."""
+    if conn.tuned_buffers and not buffers.fits(conn, starts, length):
+        return False
+    return flight_with(conn, starts, length) <= conn.rwnd
+
+
+@compiled
+def next_segment_again(conn, board):
+    """Return the first segment that counts as lost if cwnd has room, else NOTHING."""
+    if conn.pipe + 1.0 <= conn.cwnd:
+        return rack.next_lost(conn, board)
+    return NOTHING
+
+
+@compiled
+def count_sent(conn, board, sent_at, starts, number, again, now):
+    """Enter a segment that is sent now into the scoreboard; sending the oldest again restarts the timer."""
+    place = number & (len(board) - 1)
+    if not again and number == conn.snd_una and number > 0 and conn.variant == CUBIC:
+        cubic.on_idle(conn, now - sent_at[(number - 1) & (len(board) - 1)])
+    sent_at[place] = now
+    if not again:
+        board[place] &= PUSHED
+        if conn.tuned_buffers:
+            buffers.split(conn, board, starts, number)
+        return
+    if conn.tuned_buffers:
+        buffers.split_again(conn, board, number)
+    board[place] |= RETRANSMITTED | RESENT
+    if number == conn.snd_una and not conn.awaits_order:
+        conn.awaits_probe = False
+        conn.rto_deadline = now + conn.rto

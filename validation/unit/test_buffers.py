@@ -1,0 +1,82 @@
+"""Buffers as Linux tunes them: numbers that Linux 6.18 reported of itself (SO_MEMINFO, TCP_INFO)."""
+
+import numpy as np
+import pytest
+
+MSS = 1448
+RECEIVE_BUFFERS = [
+    (14_480, 23_168, 0, 163_100),
+    (14_480, 27_512, 0, 246_505),
+    (14_480, 28_960, 0, 278_016),
+    (14_480, 43_440, 11_584, 713_574),
+    (14_480, 14_480, 55_024, 134_374),
+]
+"""Bytes read in a round trip before and now, up to the last that waits out of order, of the buffer."""
+COST = 2304
+"""Memory of a received packet of 1,448 bytes, and what the send buffer allows for each (bytes)."""
+
+
+@pytest.fixture
+def tuned(sender):
+    """Return a sender whose application writes 200 segments into a tuned buffer; times in ms."""
+    tcp = sender(
+        sack=True, rack=True, byte_counting=True, rate_reduction=True, reduction=1, tuned_buffers=True,
+        high_sacked=-1, high_lost=-1, rack_sent=-1, rack_number=-1, probe_end=-1, window_limited_growth=True,
+        **{"cwnd": 10.0, "ssthresh": 1e6, "rwnd": 100, "measured": True, "srtt": 40e6, "rto": 10**9},
+        least_rtt=40 * 10**6,
+    )  # fmt: skip
+    tcp.conn.unit, tcp.conn.mss, tcp.conn.packet_cost = MSS, MSS, COST
+    tcp.conn.written = 200 * MSS
+    tcp.tcp.buffers.start(tcp.conn)
+    return tcp
+
+
+def acknowledge(tcp, number, at, window=80):
+    """Acknowledge up to a segment and offer a window (KiB); return the segments that are sent."""
+    segment = np.zeros(1, tcp.records.segment_dtype).view(np.recarray)[0]
+    segment.kind, segment.ack, segment.window = tcp.records.ACK, number, window * 1024
+    rings = tcp.board, tcp.sent_at, tcp.starts
+    tcp.tcp.on_ack(tcp.conn, *rings, tcp.statistics, tcp.histogram, segment, at * 10**6)
+    return tcp.send(at)
+
+
+def test_the_send_buffer_holds_what_linux_reports(tuned):
+    assert tuned.send(at=0) == list(range(10))
+    # 22 segments in the first piece, less the ten that are sent in pairs; then it is filled up
+    assert tuned.conn.accepted == 32 * MSS
+    assert tuned.tcp.buffers.memory(tuned.conn, tuned.starts) == 51_328
+    assert tuned.conn.send_space == 46_080
+    assert not tuned.conn.writing
+    assert acknowledge(tuned, 1, at=40) == [10, 11]
+    assert tuned.tcp.buffers.memory(tuned.conn, tuned.starts) == 50_712
+
+
+def test_the_send_buffer_grows_when_it_is_sent_empty(tuned):
+    tuned.send(at=0)
+    for number in range(1, 13):
+        acknowledge(tuned, number, at=40 + 17 * number)
+    assert tuned.conn.cwnd == 22.0
+    assert tuned.conn.send_space == 101_376
+
+
+@pytest.mark.parametrize(("before", "read", "waiting", "space"), RECEIVE_BUFFERS)
+def test_the_receive_buffer_follows_what_is_read(plain, before, read, waiting, space):
+    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    conn.mss, conn.packet_cost, conn.receive_space = MSS, COST, 131_072
+    conn.drained, conn.held = before, waiting > 0
+    conn.receive_last, conn.rcv_nxt = waiting // MSS - 1, 0
+    plain.sender.buffers.tune(conn, read)
+    assert conn.receive_space == space
+
+
+def test_the_window_grows_by_two_segments_for_each_that_arrives(plain):
+    conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
+    conn.mss, conn.packet_cost, conn.unit = MSS, COST, 1
+    plain.sender.buffers.start(conn)
+    grown = []
+    for _ in range(7):
+        plain.sender.buffers.offer_more(conn, 1)
+        grown.append(int(conn.receive_threshold))
+    assert grown == [68_056, 70_952, 73_848, 76_744, 79_640, 80_480, 80_480]
+    plain.sender.buffers.offer_more(conn, 0)  # out of order: the packet itself takes no memory yet
+    assert conn.receive_threshold == 81_920
