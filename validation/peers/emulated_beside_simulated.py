@@ -1,10 +1,11 @@
 """Real TCP of Linux over emulated networks, beside the same networks simulated with the preset "linux".
 
-`python validation/peers/emulated_beside_simulated.py`, on Linux, as root, takes about seven minutes. For each
-network a real sender (CUBIC) sends as much as it can for `DURATION_S` of real time, and the goodput after
-`WARMUP_S` is compared with that of simulated replications of the same length. One emulated run is one sample:
-it agrees if it lies within 5 % of the simulated mean, or in the interval that would hold one more replication
-in 99 of 100 cases (Student). With no difference at all one of 100 networks outside 5 % disagrees by chance.
+`python validation/peers/emulated_beside_simulated.py`, on Linux, as root, takes about 14 minutes. For each
+network and sender (CUBIC, Reno) a real one sends as much as it can for `DURATION_S` of real time. Goodput,
+mean smoothed round-trip time, and retransmissions after `WARMUP_S` are compared with those of
+simulated replications of the same length. One emulated run is one sample: it agrees if it lies within a share
+of the simulated mean (`CLOSE`), or in the interval that would hold one more replication in 99 of 100 cases
+(Student). With no difference at all one of 100 values outside the share disagrees by chance.
 """
 
 import json
@@ -19,7 +20,11 @@ from scipy.stats import t as student
 import btqueue as bt
 
 DURATION_S, WARMUP_S, REPLICATIONS = 30, 5, 10
-CLOSE, CONFIDENCE = 0.05, 0.99
+CLOSE = {"goodput_kbps": 0.05, "rtt_s": 0.1, "retransmissions_per_s": 0.15}
+"""Share of the simulated mean within which a value agrees."""
+CONFIDENCE = 0.99
+SENDERS = {"cubic": "cubic", "reno": "newreno"}
+"""The kernel's names, and those of `transport.variant`."""
 PORT, CONGESTION = 5001, 13
 
 SINK = """
@@ -41,18 +46,30 @@ while True:  # the source ends the emulation
     time.sleep(1)
 """
 SOURCE = """
-import socket, time
+import json, socket, statistics, struct, threading, time
 sending = socket.socket()
-sending.setsockopt(socket.IPPROTO_TCP, {option}, b"cubic")
+sending.setsockopt(socket.IPPROTO_TCP, {option}, b"{sender}")
 sending.connect(("10.77.0.2", {port}))
 sending.settimeout(1)
-end = time.monotonic() + {duration} + 2
-while time.monotonic() < end:
+begin = time.monotonic()
+def look():
+    times, counts = [], []
+    while time.monotonic() < begin + {duration}:
+        time.sleep(0.05)
+        if time.monotonic() >= begin + {warmup}:
+            facts = sending.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+            times.append(struct.unpack_from("I", facts, 68)[0] / 1e6)
+            counts.append(struct.unpack_from("I", facts, 100)[0])
+    with open({looked!r}, "w") as file:
+        json.dump([statistics.mean(times), (counts[-1] - counts[0]) / ({duration} - {warmup})], file)
+threading.Thread(target=look).start()
+while time.monotonic() < begin + {duration} + 2:
     try:
         sending.send(bytes(65536))
     except TimeoutError:
         pass
 """
+"""tcpi_rtt (us) and tcpi_total_retrans of TCP_INFO stand at bytes 68 and 100."""
 
 
 def wire(**link: object) -> dict:
@@ -86,13 +103,14 @@ NETWORKS = {
 }
 
 
-def scenario_of(network: dict) -> bt.Scenario:
+def scenario_of(network: dict, sender: str) -> bt.Scenario:
     """Return a scenario of what Linux sends: segments of 1448 bytes with 52 of headers."""
+    linux = {"preset": "linux", "variant": SENDERS[sender], "mss_bytes": 1448, "header_bytes": 52}
     return bt.Scenario.from_dict(
         network
         | {
             "traffic": {"source": "greedy"},
-            "transport": {"preset": "linux", "mss_bytes": 1448, "header_bytes": 52, "timestamps": True},
+            "transport": {**linux, "timestamps": True},
             "run": {
                 **{"duration_s": DURATION_S - WARMUP_S, "warmup_s": WARMUP_S},
                 **{"replications": REPLICATIONS, "intervals": "replications"},
@@ -102,10 +120,11 @@ def scenario_of(network: dict) -> bt.Scenario:
     )
 
 
-def emulated(scenario: bt.Scenario) -> tuple[float, float]:
-    """Return the goodput of a real connection (kbit/s), and how late packets were (ms, 99 of 100)."""
+def emulated(scenario: bt.Scenario, sender: str) -> tuple[list[float], float]:
+    """Return the values of a real connection, in the order of `CLOSE`, and the lateness (ms, 99 of 100)."""
     with tempfile.TemporaryDirectory() as folder:
         file, found = Path(folder, "scenario.toml"), Path(folder, "goodput.json")
+        looked = Path(folder, "looked.json")
         file.write_text(scenario.to_toml(resolved=False))
         facts = {
             "port": PORT,
@@ -113,6 +132,8 @@ def emulated(scenario: bt.Scenario) -> tuple[float, float]:
             "warmup": WARMUP_S,
             "option": CONGESTION,
             "file": str(found),
+            "looked": str(looked),
+            "sender": sender,
         }
         programs = {}
         for option, text in (("--serve", SINK), ("--exec", SOURCE)):
@@ -122,31 +143,33 @@ def emulated(scenario: bt.Scenario) -> tuple[float, float]:
         command = [sys.executable, "-m", "btqueue", "emulate", str(file), "--json", "--quiet"]
         command += [word for pair in programs.items() for word in pair]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return json.loads(found.read_text()), json.loads(done.stdout)["emulate"]["lateness_ms"]["p99"]
-
-
-def simulated(scenario: bt.Scenario) -> tuple[float, float]:
-    """Return mean and standard deviation over replications of the goodput of the first flow (kbit/s)."""
-    samples = bt.simulate(scenario).goodput_kbps.values[:, 0]
-    return float(np.mean(samples)), float(np.std(samples, ddof=1))
+        values = [json.loads(found.read_text()), *json.loads(looked.read_text())]
+        return values, json.loads(done.stdout)["emulate"]["lateness_ms"]["p99"]
 
 
 def main() -> None:
-    """Print a row for each network."""
+    """Print a row for each network, sender and metric, and what they come to."""
     factor = student.ppf(0.5 + CONFIDENCE / 2, REPLICATIONS - 1) * np.sqrt(1 + 1 / REPLICATIONS)
-    agreeing = 0
-    for name, network in NETWORKS.items():
-        scenario = scenario_of(network)
-        real, late_ms = emulated(scenario)
-        mean, deviation = simulated(scenario)
-        agrees = abs(real - mean) <= max(CLOSE * mean, factor * deviation)
-        agreeing += agrees
-        print(
-            f"{name}: {real:.1f} kbit/s emulated, {mean:.1f} ± {factor * deviation:.1f} simulated"
-            f" ({real / mean - 1:+.1%}), late {late_ms:.2f} ms{'' if agrees else ', DISAGREES'}",
-            flush=True,
-        )
-    print(f"{agreeing} of {len(NETWORKS)} agree")
+    agreeing, differences = dict.fromkeys(CLOSE, 0), {metric: [] for metric in CLOSE}
+    for sender in SENDERS:
+        for name, network in NETWORKS.items():
+            scenario = scenario_of(network, sender)
+            values, late_ms = emulated(scenario, sender)
+            answer = bt.simulate(scenario)
+            for (metric, share), real in zip(CLOSE.items(), values, strict=True):
+                samples = answer[metric].values[:, 0]
+                mean, wide = float(np.mean(samples)), factor * float(np.std(samples, ddof=1))
+                agrees = abs(real - mean) <= max(share * mean, wide)
+                agreeing[metric] += agrees
+                differences[metric].append(abs(real / mean - 1) if mean else float(real != mean))
+                said = (
+                    f"{differences[metric][-1]:.1%}{'' if agrees else ' DISAGREES'} | late {late_ms:.2f} ms"
+                )
+                row = f"{sender} | {name} | {metric} | {real:.4g} | {mean:.4g} ± {wide:.2g} | {said}"
+                print(row, flush=True)
+    for metric, count in agreeing.items():
+        median = float(np.median(differences[metric]))
+        print(f"{metric}: {count} of {len(SENDERS) * len(NETWORKS)} agree, median difference {median:.1%}")
 
 
 if __name__ == "__main__":
