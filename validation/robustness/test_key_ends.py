@@ -340,9 +340,10 @@ def test_a_process_that_hangs_is_killed_and_the_next_run_is_answered(process):
 
 def test_the_first_ctrl_c_is_heard_though_the_network_was_quiet_and_then_busy(process):
     # While nothing happens a chunk grows to hundred thousands of seconds; then it holds 10^9 events.
+    # Twenty runs of 20 s each: a machine fifty times as fast is still busy when Ctrl-C comes.
     scenario = {
         "traffic": {"start_s": 5e5},
-        "run": {"warmup_s": 1e6, "replications": 1, "intervals": "replications"},
+        "run": {"warmup_s": 1e6, "duration_s": 1e6, "replications": 20, "intervals": "replications"},
     }
-    found = process.outcome("simulate", scenario, deadline_s=30.0, interrupt_s=10.0)
+    found = process.outcome("simulate", scenario, deadline_s=30.0, interrupt_s=8.0)
     assert "interrupted" in found
