@@ -27,7 +27,7 @@ def tuned(sender):
     )  # fmt: skip
     tcp.conn.unit, tcp.conn.mss, tcp.conn.packet_cost = MSS, MSS, COST
     tcp.conn.written = 200 * MSS
-    tcp.tcp.buffers.start(tcp.conn)
+    tcp.tcp.linux.buffers.start(tcp.conn)
     return tcp
 
 
@@ -65,18 +65,18 @@ def test_the_receive_buffer_follows_what_is_read(plain, before, read, waiting, s
     conn.mss, conn.packet_cost, conn.receive_space = MSS, COST, 131_072
     conn.drained, conn.held = before, waiting > 0
     conn.receive_last, conn.rcv_nxt = waiting // MSS - 1, 0
-    plain.sender.buffers.tune(conn, read)
+    plain.sender.linux.buffers.tune(conn, read)
     assert conn.receive_space == space
 
 
 def test_the_window_grows_by_two_segments_for_each_that_arrives(plain):
     conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
     conn.mss, conn.packet_cost, conn.unit = MSS, COST, 1
-    plain.sender.buffers.start(conn)
+    plain.sender.linux.buffers.start(conn)
     grown = []
     for _ in range(7):
-        plain.sender.buffers.offer_more(conn, 1)
+        plain.sender.linux.buffers.offer_more(conn, 1)
         grown.append(int(conn.receive_threshold))
     assert grown == [68_056, 70_952, 73_848, 76_744, 79_640, 80_480, 80_480]
-    plain.sender.buffers.offer_more(conn, 0)  # out of order: the packet itself takes no memory yet
+    plain.sender.linux.buffers.offer_more(conn, 0)  # out of order: the packet itself takes no memory yet
     assert conn.receive_threshold == 81_920

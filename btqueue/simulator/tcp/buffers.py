@@ -251,7 +251,7 @@ def window_of(conn, space):
     return space * (256 * conn.mss // conn.packet_cost) // 256
 
 
-@compiled
+@outlined
 def on_data(conn, segment, now):
     """Time the round trip that the receiver sees: from an acknowledgement to the data that answer it."""
     if conn.drained_since == NOTHING:
@@ -267,7 +267,7 @@ def on_data(conn, segment, now):
         conn.drain_rtt += (sample - conn.drain_rtt) / 8.0
 
 
-@compiled
+@outlined
 def offer_more(conn, held):
     """Let the window grow by a segment that has arrived, while `held` ones take memory."""
     room = free_window(conn, held) - conn.receive_threshold
@@ -282,7 +282,7 @@ def free_window(conn, held):
     return max(window_of(conn, conn.receive_space - held * conn.packet_cost), 0)
 
 
-@compiled
+@outlined
 def offer(conn, starts, segment):
     """Write the window into an acknowledgement: what is free, up to the threshold, in units of `SCALE`.
 
@@ -299,7 +299,7 @@ def offer(conn, starts, segment):
     conn.receive_edge = here + segment.window
 
 
-@compiled
+@outlined
 def tune(conn, read):
     """Make the buffer twice what is read in a round trip, and more if that grows, beside what waits."""
     window = 2 * read

@@ -26,8 +26,13 @@ from btqueue.simulator.records.packets import DATA
 from btqueue.simulator.tcp import buffers, cubic, rack, rate_reduction
 from btqueue.simulator.tcp.congestion_avoidance import grow_window
 from btqueue.simulator.tcp.fast_recovery import DUPLICATE_THRESHOLD, reduced_threshold
-from btqueue.simulator.tcp.retransmission_timer import back_off, restart_from_head, sample_round_trip
-from btqueue.simulator.tcp.stream import flight_with, has_to_wait, next_length
+from btqueue.simulator.tcp.retransmission_timer import (
+    back_off,
+    restart_from_head,
+    sample_round_trip,
+    start_if_stopped,
+)
+from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length
 
 
 @outlined
@@ -268,13 +273,6 @@ def arm_probe(conn, now, rto_left):
     return True
 
 
-@compiled
-def after_new_data(conn, sent_at, now):
-    """New data was sent: the probe is counted from here."""
-    left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
-    arm_probe(conn, now, left)
-
-
 @outlined
 def on_other_timer(conn, board, sent_at, starts, statistics, now):
     """The wait for lateness or for a probe is over."""
@@ -409,21 +407,59 @@ def next_segment_again(conn, board):
     return NOTHING
 
 
+@outlined
+def send_next(conn, board, sent_at, starts, statistics, now):
+    """Return the number of the segment to send now and count it as sent, or NOTHING."""
+    if conn.retransmit:
+        conn.retransmit = False
+        number = conn.snd_una
+        conn.snd_nxt = max(conn.snd_nxt, number + 1)
+    else:
+        number = next_segment(conn, board, starts)
+        while number == NOTHING and conn.tuned_buffers and buffers.accept(conn, board, starts):
+            number = next_segment(conn, board, starts)
+    if number != NOTHING:
+        count_sent(conn, board, sent_at, starts, statistics, number, now)
+    return number
+
+
 @compiled
-def count_sent(conn, board, sent_at, starts, number, again, now):
+def count_sent(conn, board, sent_at, starts, statistics, number, now):
     """Enter a segment that is sent now into the scoreboard; sending the oldest again restarts the timer."""
-    place = number & (len(board) - 1)
-    if not again and number == conn.snd_una and number > 0 and conn.variant == CUBIC:
-        cubic.on_idle(conn, now - sent_at[(number - 1) & (len(board) - 1)])
-    sent_at[place] = now
+    again = number < conn.snd_max
+    if again:
+        statistics.segments_retransmitted += 1
+        count_again(conn, board, number, now)
+    else:
+        count_new(conn, board, sent_at, starts, number, now)
+    sent_at[number & (len(board) - 1)] = now
+    size = amount(conn, starts, number, number + 1)
+    conn.pipe += size
+    conn.prr_out += size
+    conn.snd_max = max(conn.snd_max, conn.snd_nxt)
+    start_if_stopped(conn, now)
     if not again:
-        board[place] &= PUSHED
-        if conn.tuned_buffers:
-            buffers.split(conn, board, starts, number)
-        return
+        left = sent_at[conn.snd_una & (len(sent_at) - 1)] + conn.rto - now
+        arm_probe(conn, now, left)
+
+
+@compiled
+def count_new(conn, board, sent_at, starts, number, now):
+    """New data: its length is fixed now."""
+    lay_out(conn, starts)
+    if number == conn.snd_una and number > 0 and conn.variant == CUBIC:
+        cubic.on_idle(conn, now - sent_at[(number - 1) & (len(board) - 1)])
+    board[number & (len(board) - 1)] &= PUSHED
+    if conn.tuned_buffers:
+        buffers.split(conn, board, starts, number)
+
+
+@compiled
+def count_again(conn, board, number, now):
+    """A segment is sent again; the oldest restarts the timer."""
     if conn.tuned_buffers:
         buffers.split_again(conn, board, number)
-    board[place] |= RETRANSMITTED | RESENT
+    board[number & (len(board) - 1)] |= RETRANSMITTED | RESENT
     if number == conn.snd_una and not conn.awaits_order:
         conn.awaits_probe = False
         conn.rto_deadline = now + conn.rto

@@ -5,7 +5,7 @@ duplicate; so is a segment that fills a gap. Others may wait (`delayed_ack`). `r
 segment of each of the last blocks that grew, the latest first; a number up to `rcv_nxt` stands for none.
 """
 
-from btqueue.simulator.machinery.compilation import compiled
+from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
 from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
@@ -15,38 +15,52 @@ from btqueue.simulator.tcp.stream import amount
 @compiled
 def on_segment(conn, out_of_order, starts, statistics, segment, now):
     """Take a data segment; return how many segments the application can read in order because of it."""
-    number = segment.number
-    remember_timestamp(conn, number, segment.timestamp)
+    remember_timestamp(conn, segment.number, segment.timestamp)
     if conn.tuned_buffers:
-        buffers.on_data(conn, segment, now)
+        return into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now)
+    if segment.number == conn.rcv_nxt:
+        return on_expected_segment(conn, out_of_order, starts)
+    keep(conn, out_of_order, statistics, segment.number)
+    return 0
+
+
+@outlined
+def into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now):
+    """Take a data segment as Linux does: the buffer and the window that it offers may grow (`buffers`)."""
+    number = segment.number
+    buffers.on_data(conn, segment, now)
     if number == conn.rcv_nxt:
-        held = int(conn.held)
-        if conn.tuned_buffers:
-            buffers.offer_more(conn, held + 1)
-            conn.charged = held + 1
+        conn.charged = conn.held + 1
+        buffers.offer_more(conn, conn.charged)
         in_order = on_expected_segment(conn, out_of_order, starts)
-        if conn.tuned_buffers:
-            if segment.pushed and conn.held == 0 and not conn.ack_now:
-                conn.ack_now = True
-                conn.charged = 0
-            buffers.drain(conn, number, now)
+        if segment.pushed and conn.held == 0 and not conn.ack_now:
+            conn.ack_now = True
+            conn.charged = 0
+        buffers.drain(conn, number, now)
         return in_order
+    held = int(conn.held)
+    keep(conn, out_of_order, statistics, number)
+    if conn.held > held and conn.sack:
+        buffers.offer_more(conn, held)
+    if conn.held > 0:
+        buffers.tune(conn, conn.drained)
+    conn.charged = conn.held
+    return 0
+
+
+@compiled
+def keep(conn, out_of_order, statistics, number):
+    """Keep a segment that is not the expected one, unless it is there already; acknowledge at once."""
     place, end = number & (len(out_of_order) - 1), window_end(conn, out_of_order)
     if number < conn.rcv_nxt or (number < end and out_of_order[place] == 1):
         statistics.duplicates_received += 1
     elif number < end:
-        if conn.tuned_buffers and conn.sack:
-            buffers.offer_more(conn, conn.held)
         out_of_order[place] = 1
         conn.held += 1
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
     conn.quick_left = conn.quick_acks if number < conn.rcv_nxt else max(conn.quick_left - 1, 0)
-    if conn.tuned_buffers and conn.held > 0:
-        buffers.tune(conn, conn.drained)
-    conn.charged = conn.held
-    return 0
 
 
 @compiled

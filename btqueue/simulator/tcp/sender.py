@@ -10,7 +10,7 @@ from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.connections import CUBIC, RETRANSMITTED, VEGAS
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import DATA
-from btqueue.simulator.tcp import buffers, cubic, linux, sack, vegas
+from btqueue.simulator.tcp import cubic, linux, sack, vegas
 from btqueue.simulator.tcp.congestion_avoidance import grow_window, is_window_limited
 from btqueue.simulator.tcp.fast_recovery import (
     on_duplicate_ack,
@@ -165,15 +165,13 @@ def next_segment(conn, board, sent_at, starts, statistics, now):
     A pending retransmission goes first and regardless of the window; then whatever window and application
     allow. After a timeout, segments that the receiver is known to have are left out.
     """
+    if conn.rack:
+        return linux.send_next(conn, board, sent_at, starts, statistics, now)
     number = NOTHING
     if conn.retransmit:
         conn.retransmit = False
         number = conn.snd_una
         conn.snd_nxt = max(conn.snd_nxt, number + 1)
-    elif conn.rack:
-        number = linux.next_segment(conn, board, starts)
-        while number == NOTHING and conn.tuned_buffers and buffers.accept(conn, board, starts):
-            number = linux.next_segment(conn, board, starts)
     elif conn.sack and conn.in_recovery:
         if conn.pipe + 1.0 <= conn.cwnd:
             number = sack.next_segment(conn, board, starts)
@@ -197,16 +195,14 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
         statistics.segments_retransmitted += 1
     else:
         lay_out(conn, starts)
-    place = number & (len(board) - 1)
-    if conn.rack:
-        linux.count_sent(conn, board, sent_at, starts, number, again, now)
-    elif conn.sack or not conn.timestamps:
+    if conn.sack or not conn.timestamps:
+        place = number & (len(board) - 1)
         if again:
             board[place] |= RETRANSMITTED
         else:
             board[place] = 0
             sent_at[place] = now
-    if conn.sack or conn.rack:
+    if conn.sack:
         size = amount(conn, starts, number, number + 1)
         conn.pipe += size
         conn.prr_out += size
@@ -214,5 +210,3 @@ def count_sent(conn, board, sent_at, starts, statistics, number, now):
         vegas.mark(conn, starts, number, now)
     conn.snd_max = max(conn.snd_max, conn.snd_nxt)
     start_if_stopped(conn, now)
-    if conn.rack and not again:
-        linux.after_new_data(conn, sent_at, now)
