@@ -44,11 +44,11 @@ def test_the_send_buffer_holds_what_linux_reports(tuned):
     assert tuned.send(at=0) == list(range(10))
     # 22 segments in the first piece, less the ten that are sent in pairs; then it is filled up
     assert tuned.conn.accepted == 32 * MSS
-    assert tuned.tcp.buffers.memory(tuned.conn, tuned.starts) == 51_328
+    assert tuned.tcp.linux.buffers.memory(tuned.conn, tuned.starts) == 51_328
     assert tuned.conn.send_space == 46_080
     assert not tuned.conn.writing
     assert acknowledge(tuned, 1, at=40) == [10, 11]
-    assert tuned.tcp.buffers.memory(tuned.conn, tuned.starts) == 50_712
+    assert tuned.tcp.linux.buffers.memory(tuned.conn, tuned.starts) == 50_712
 
 
 def test_the_send_buffer_grows_when_it_is_sent_empty(tuned):
