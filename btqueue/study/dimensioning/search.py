@@ -1,23 +1,22 @@
 """The best point: by enumeration where the budget allows it, else by search from many starts.
 
-Enumeration proves what it finds. The search cannot: it looks at a coarse grid, descends from its best points
-(pattern search of Hooke and Jeeves 1961, with diagonal moves), searches continuous keys locally without
-derivatives (COBYLA, Powell 1994; models have kinks), branches into the neighbours of the whole-numbered ones,
-and then shakes the best point ever harder and descends again (variable neighbourhood search, Mladenović and
-Hansen 1997) until nothing is gained or the budget is spent. Random numbers have a fixed seed.
+Enumeration proves what it finds. The search cannot. A round of it is differential evolution (Storn and Price
+1997; `scipy.optimize`, whole numbers by its `integrality`, bounds by the rules of Deb 2000), each generation
+solved as one batch. From its best point the search climbs to neighbours, with the continuous keys of each
+searched locally without derivatives (COBYLA, Powell 1994; models have kinks). Rounds with other random
+numbers follow until some in a row gain nothing or the budget is spent. The seeds are fixed.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from btqueue.study.dimensioning.choices import Place
-from btqueue.study.dimensioning.moves import Steps, coarse_grid, descend, finest, neighbours, shaken, span
 from btqueue.study.dimensioning.polish import polished
 from btqueue.study.dimensioning.problem import Task
 from btqueue.study.dimensioning.table import BudgetSpent, Candidate, Table, require_answers
@@ -25,17 +24,20 @@ from btqueue.study.dimensioning.table import BudgetSpent, Candidate, Table, requ
 MOST_LISTED = 1_000_000
 """Combinations that are gone through to see which of them the keys alone rule out."""
 
-STARTS = 6
-"""Descents from the coarse grid."""
+IDLE_ROUNDS = 8
+"""Rounds in a row without a gain after which the search ends."""
 
-ROUNDS = 32
-"""Shakes in a row without a gain after which the search ends."""
+POPULATION = 5
+"""Points of a generation for each key."""
 
-RADII = (0.05, 0.1, 0.2, 0.4)
-"""How far a shake goes, as shares of the ranges."""
+SHARE = 4
+"""A round evolves for at most this part of the budget, so that some is left to climb from its best point."""
 
-SEED = 20061
-"""Of the shakes."""
+UNSOLVED = 10.0
+"""Violation of a point without an answer, relative to the bounds: it ranks below all that have one."""
+
+DIAGONALS = 3
+"""Neighbours of a point differ in up to so many keys."""
 
 
 @dataclass(frozen=True)
@@ -105,85 +107,134 @@ def _all_places(table: Table) -> list[Place] | None:
 def _look_up_least_ruled_out(table: Table) -> None:
     """Solve the place that violates the bounds of the keys least, so that there is a nearest point."""
     task = table.task
+    least = min(every_place(task), key=lambda place: _violation_by_keys(task, place))
+    table.look_up([least], task.without_bounds())
 
-    def violation(place: Place) -> float:
-        keys = task.keys(task.changes(place))
-        return sum(c.violation(c.expression.value({}, keys)) for c in task.constraints if c.of_keys_only)
 
-    table.look_up([min(every_place(task), key=violation)], task.without_bounds())
+def _violation_by_keys(task: Task, place: Place) -> float:
+    """Return the sum of the violations of bounds that need no answer."""
+    keys = task.keys(task.changes(place))
+    return sum(c.violation(c.expression.value({}, keys)) for c in task.constraints if c.of_keys_only)
 
 
 def _search(table: Table) -> bool:
     """Search; return whether the budget ended it."""
-    task, random = table.task, np.random.default_rng(SEED)
+    task, idle, seed = table.task, 0, 0
     try:
-        levels, grid = coarse_grid(task, max(table.budget // 3, 8))
-        table.look_up(grid)
-        if not table.known:  # all of the coarse grid is ruled out by the keys alone
-            table.look_up(shaken(task, grid[len(grid) // 2], 1.0, random) for _ in range(table.budget // 3))
-        _refuse_missing_metrics(table)
-        spacing = tuple(
-            span(choice) / max(count - 1, 1) for choice, count in zip(task.choices, levels, strict=True)
-        )
-        for start in _starts(table, spacing):
-            descend(table, task, start, spacing)
-        improve(table, task)
-        _shake(table, task, random, ROUNDS)
+        while idle < IDLE_ROUNDS:
+            before = table.ranked(task)[0].place if table.known else None
+            _round(table, task, seed)
+            if not table.known:  # the keys alone rule out all that was looked at
+                idle += 1
+            else:
+                idle = idle + 1 if table.ranked(task)[0].place == before else 0
+            seed += 1
     except BudgetSpent:
         return True
     return False
 
 
-def _starts(table: Table, spacing: Steps) -> list[Candidate]:
-    """Return the best known candidates, no two of them neighbours on the coarse grid."""
-    starts: list[Candidate] = []
-    for candidate in table.ranked():
-        if candidate.failure is None and all(
-            any(
-                abs(a - b) > 1.5 * step
-                for a, b, step in zip(candidate.place, other.place, spacing, strict=True)
+def _round(table: Table, task: Task, seed: int) -> None:
+    """Evolve points, and go on from the best one that is known."""
+    _evolve(table, task, seed)
+    if table.known and (best := table.ranked(task)[0]).failure is None:
+        climb(table, task, best)
+
+
+def _evolve(table: Table, task: Task, seed: int) -> None:
+    """Look at points by differential evolution; what is found stands in *table*.
+
+    Raises:
+        BudgetSpent: as `Table.look_up`.
+        NoAnswers: no point has the metrics that are asked for.
+    """
+    from scipy.optimize import NonlinearConstraint, differential_evolution
+
+    def places(x: np.ndarray) -> list[Place]:
+        return [
+            tuple(
+                round(float(share), 12) if choice.continuous else round(float(share))
+                for choice, share in zip(task.choices, point, strict=True)
             )
-            for other in starts
+            for point in x.reshape(len(task.choices), -1).T
+        ]
+
+    def candidates(found: Sequence[Place]) -> list[Candidate | None]:
+        table.look_up(found, task)
+        _refuse_missing_metrics(table)
+        return [table.known.get(place) for place in found]
+
+    def losses(x: np.ndarray) -> np.ndarray:
+        """Return losses, shape (S,), of points, shape (keys, S)."""
+        return np.array(
+            [
+                np.inf if c is None or c.failure is not None else task.objective.loss(c.objective)
+                for c in candidates(places(x))
+            ]
+        )
+
+    def violations(x: np.ndarray) -> np.ndarray:
+        """Return sums of violations, shape (1, S), of points, shape (keys, S)."""
+        found = places(x)
+        sums = [
+            UNSOLVED + _violation_by_keys(task, place)
+            if candidate is None or candidate.failure is not None
+            else sum(candidate.violations(task))
+            for place, candidate in zip(found, candidates(found), strict=True)
+        ]
+        return np.array(sums)[np.newaxis] if x.ndim > 1 else np.array(sums)
+
+    differential_evolution(
+        losses,
+        [(0, 1 if choice.continuous else len(choice.values) - 1) for choice in task.choices],
+        integrality=[not choice.continuous for choice in task.choices],
+        constraints=NonlinearConstraint(violations, -np.inf, 0.0),
+        vectorized=True,
+        updating="deferred",
+        polish=False,
+        popsize=POPULATION,
+        maxiter=max(table.budget // (SHARE * POPULATION * len(task.choices)) - 1, 1),
+        rng=seed,
+    )
+
+
+def neighbours(task: Task, place: Place) -> list[Place]:
+    """Return the places one step away: up and down, along diagonals, all values of unordered choices.
+
+    Continuous keys stay as they are.
+    """
+    found: dict[Place, None] = {}
+    stepping = [n for n, choice in enumerate(task.choices) if choice.ordered and not choice.continuous]
+    for count in range(1, min(len(stepping), DIAGONALS) + 1):
+        for keys, signs in itertools.product(
+            itertools.combinations(stepping, count), itertools.product((-1, 1), repeat=count)
         ):
-            starts.append(candidate)
-            if len(starts) == STARTS:
-                break
-    return starts
+            there = list(place)
+            for number, sign in zip(keys, signs, strict=True):
+                there[number] = min(max(place[number] + sign, 0), len(task.choices[number].values) - 1)
+            found[tuple(there)] = None
+    for number, choice in enumerate(task.choices):
+        if not choice.ordered:
+            for value in range(len(choice.values)):
+                found[(*place[:number], value, *place[number + 1 :])] = None
+    found.pop(place, None)
+    return list(found)
 
 
-def _shake(table: Table, task: Task, random: np.random.Generator, rounds: int) -> None:
-    """Shake the best point and descend, until so many rounds in a row gain nothing."""
-    idle = 0
-    while idle < rounds and table.known:
-        before = table.ranked(task)[0]
-        radius = RADII[idle % len(RADII)]
-        shaken_places = [shaken(task, before.place, radius, random) for _ in range(4)]
-        landed = table.look_up(shaken_places, task)
-        if landed:
-            start = min(landed, key=lambda candidate: candidate.rank(task))
-            descend(table, task, start, tuple(radius * span(choice) / 2 for choice in task.choices))
-        if table.ranked(task)[0].place == before.place:
-            idle += 1
-        else:
-            improve(table, task)
-            idle = 0
+def climb(table: Table, task: Task, best: Candidate) -> None:
+    """Go on from a point until no neighbour is better; continuous keys to the last digit at each.
 
-
-def improve(table: Table, task: Task) -> None:
-    """Improve the best point: continuous keys to the last digit, the others by branching to neighbours."""
-    if not table.known or not any(choice.continuous for choice in task.choices):
-        return
-    polished(table, task, table.ranked(task)[0])
+    Raises:
+        BudgetSpent: as `Table.look_up`.
+    """
+    continuous = any(choice.continuous for choice in task.choices)
+    if continuous:
+        polished(table, task, best)
     while True:
         best = table.ranked(task)[0]
-        branches = [
-            place
-            for place in neighbours(task, best.place, finest(task))
-            if all(a == b for a, b, c in zip(place, best.place, task.choices, strict=True) if c.continuous)
-        ]
-        for branch in table.look_up(branches, task):
-            if branch.failure is None:
-                polished(table, task, branch)
+        for neighbour in table.look_up(neighbours(task, best.place), task):
+            if continuous and neighbour.failure is None:
+                polished(table, task, neighbour)
         if table.ranked(task)[0].rank(task) >= best.rank(task):
             return
 
@@ -195,9 +246,8 @@ def search_again(table: Table, task: Task, start: Candidate, allowance: int) -> 
     """
     budget, table.budget = table.budget, len(table.known) + allowance
     try:
-        descend(table, task, start, tuple(RADII[1] * span(choice) for choice in task.choices))
-        improve(table, task)
-        _shake(table, task, np.random.default_rng(SEED), len(RADII))
+        climb(table, task, start)
+        _round(table, task, seed=0)
     except BudgetSpent:
         pass
     finally:
