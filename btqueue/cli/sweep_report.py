@@ -11,10 +11,12 @@ from typing import Any
 import xarray as xr
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, heading
 from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate, provenance
 from btqueue.study.sweep import failures
 from btqueue.study.sweep_files import table
@@ -88,10 +90,14 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
     """Return the table of the first points."""
     rows = table(found).head(MOST_ROWS)
     shown = [metric for metric in metrics if metric in rows]
-    keys = [str(name) for name in rows.columns if name in found.coords and "[" not in str(name)]
+    keys = [
+        str(name)
+        for name in rows.columns
+        if name in found.coords and ("[" not in str(name) or field_at(Scenario, str(name)) is not None)
+    ]
     printed = Table(box=box.SIMPLE_HEAD)
     for key in keys:
-        printed.add_column(key)
+        printed.add_column(Text(key))
     for metric in shown:
         printed.add_column(_heading(metric), justify="right")
     for row in rows.to_dict("records"):

@@ -1,4 +1,7 @@
-"""Changes on top of a scenario: ``table.key`` from Python, ``table.key=value`` from the command line."""
+"""Changes on top of a scenario: ``table.key`` from Python, ``table.key=value`` from the command line.
+
+A key of an entry of a list is written with the entry's number: ``network.outside_links[1].rate_kbps``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, shown
-from btqueue.scenario.problems import key_names, unknown_key
+from btqueue.scenario.problems import field_at, key_names, unknown_key
 
 
 def _tables(root: type[BaseModel]) -> dict[str, type[BaseModel]]:
@@ -21,30 +24,49 @@ def _tables(root: type[BaseModel]) -> dict[str, type[BaseModel]]:
     }
 
 
-def _known(root: type[BaseModel], key: str) -> bool:
-    table, dot, name = key.partition(".")
-    if not dot:
-        return key in root.model_fields and key not in _tables(root)
-    return table in _tables(root) and name in key_names(_tables(root)[table])
-
-
 def merged(root: type[BaseModel], data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of *data* with dotted keys replaced; a value of ``None`` removes the key.
 
     Raises:
         ScenarioError: for every key that no table has.
     """
-    if unknown := [unknown_key(root, key, value) for key, value in changes.items() if not _known(root, key)]:
+    if unknown := [
+        unknown_key(root, key, value) for key, value in changes.items() if field_at(root, key) is None
+    ]:
         raise ScenarioError(unknown)
-    result = {key: dict(value) if isinstance(value, Mapping) else value for key, value in data.items()}
+    result = copied(data)
     for key, value in changes.items():
-        table, dot, name = key.partition(".")
-        place = result.setdefault(table, {}) if dot else result
+        *way, last = key.split(".")
+        place = result
+        for part in way:
+            name, bracket, number = part.removesuffix("]").partition("[")
+            place = entry_of(place.get(name, ()), number, key) if bracket else place.setdefault(name, {})
         if value is None:
-            place.pop(name or key, None)
+            place.pop(last, None)
         else:
-            place[name or key] = value
+            place[last] = value
     return result
+
+
+def copied(data: Any) -> Any:
+    """Return a copy of tables and lists; values are shared."""
+    if isinstance(data, Mapping):
+        return {key: copied(value) for key, value in data.items()}
+    return [copied(value) for value in data] if isinstance(data, list | tuple) else data
+
+
+def entry_of(entries: Any, number: str, key: str) -> Any:
+    """Return the entry of a list with this number, counted from 1.
+
+    Raises:
+        ScenarioError: the list is shorter, or there is none, as where flows follow a pattern.
+    """
+    entries = entries if isinstance(entries, list | tuple) else ()
+    if not 1 <= int(number) <= len(entries):
+        there = f"[1] to [{len(entries)}]" if entries else "no entry"
+        message = f"{key}: {key.partition('[')[0]} has {there}"
+        raise ScenarioError(Problem(message, key, allowed=there))
+    return entries[int(number) - 1]
 
 
 def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
@@ -70,19 +92,13 @@ def parse_sets(root: type[BaseModel], sets: Iterable[str]) -> dict[str, Any]:
                 f"{key} is a table: set one of its keys, as in {key}.{key_names(_tables(root)[key])[0]}=..."
             )
             problems.append(Problem(message, key=key, value=text, allowed="table.key=value"))
-        elif not _known(root, key):
+        elif (field := field_at(root, key)) is None:
             problems.append(unknown_key(root, key, text))
         else:
-            changes[key] = _read(_field(root, key), text.strip())
+            changes[key] = _read(field, text.strip())
     if problems:
         raise ScenarioError(problems)
     return changes
-
-
-def _field(root: type[BaseModel], key: str) -> FieldInfo:
-    table, dot, name = key.partition(".")
-    fields = _tables(root)[table].model_fields if dot else root.model_fields
-    return fields[name or key]
 
 
 def _read(field: FieldInfo, text: str) -> Any:

@@ -127,6 +127,22 @@ def _field(table: type[BaseModel] | None, key: object) -> FieldInfo | None:
     return None
 
 
+def field_at(root: type[BaseModel], key: str) -> FieldInfo | None:
+    """Return the field of a dotted key, ``table.key`` or ``table.list[1].key``; None if there is none."""
+    inside: type[BaseModel] | None = root
+    *way, last = key.split(".")
+    for part in way:
+        name, bracket, number = part.partition("[")
+        field = _field(inside, name)
+        if field is None or (_entry_type(field.annotation) is not None) != bool(bracket):
+            return None
+        if bracket and not number.removesuffix("]").isdecimal():
+            return None
+        inside = _table_inside(field.annotation)
+    field = _field(inside, last)
+    return None if field is None or (inside is root and _table_inside(field.annotation)) else field
+
+
 def all_keys(root: type[BaseModel]) -> list[str]:
     """Return all keys of tables, as ``table.key``."""
     tables = {name: _table_inside(field.annotation) for name, field in root.model_fields.items()}
@@ -135,29 +151,39 @@ def all_keys(root: type[BaseModel]) -> list[str]:
     ]
 
 
-def _table_of_entry(root: type[BaseModel], path: str) -> type[BaseModel] | None:
-    """Return the table that an entry of a list of tables is, as `network.flows[1]`; None for another path."""
-    if not path.endswith("]"):
-        return None
-    inside: type[BaseModel] | None = root
-    for part in path.split("."):
-        field = _field(inside, part.partition("[")[0])
-        inside = _table_inside(field.annotation) if field is not None else None
-    return inside
+def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
+    """Return the key of an entry of a list that was probably meant, as with `outside_links.2.rate_kbps`."""
+    *way, last = key.replace("[", ".").replace("]", "").split(".")
+    number = next((part for part in way if part.isdecimal() and part != "0"), "1")
+    for path in all_keys(root):
+        field = field_at(root, path)
+        if field is not None and path.rpartition(".")[2] in way and last in _keys_of_entries(field):
+            return f"{path}[{number}].{last}"
+    return None
+
+
+def _keys_of_entries(field: FieldInfo) -> list[str]:
+    """Return the keys of the tables in a list; none where a field is no list of tables."""
+    entry = _entry_type(field.annotation)
+    table = None if entry is None else _table_inside(entry)
+    return [] if table is None else key_names(table)
 
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and guess which one was meant."""
     table, _, last = key.rpartition(".")
-    if (entry := _table_of_entry(root, table)) is not None:
-        meant = closest(last, key_names(entry))
-        said = f"did you mean '{table}.{meant}'?" if meant else f"an entry is {allowed_values(entry)}"
+    entries = field_at(root, table.rpartition("[")[0]) if table.endswith("]") else None
+    if entries is not None and (known := _keys_of_entries(entries)):
+        meant = closest(last, known)
+        entry = allowed_values(_entry_type(entries.annotation))
+        said = f"did you mean '{table}.{meant}'?" if meant else f"an entry is {entry}"
         text = f"unknown key {shown(key).replace(chr(34), chr(39))}: {said}"
         return Problem(text, key=key, value=value, allowed="a known key", guess=meant and f"{table}.{meant}")
     keys = all_keys(root)
     same_name = [k for k in keys if k.rpartition(".")[2] == last]
     guess = (
-        SYNONYMS.get(last)
+        _key_of_entry(root, key)
+        or SYNONYMS.get(last)
         or (same_name[0] if same_name and not (table and "." in table) else None)
         or closest(key, [*keys, *key_names(root)])
         or closest(last, [k.rpartition(".")[2] for k in keys])

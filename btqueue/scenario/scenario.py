@@ -14,9 +14,9 @@ from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
 from btqueue.scenario.link import FlowControl, Link
 from btqueue.scenario.network import Flow, Network
-from btqueue.scenario.overrides import merged, parse_sets
+from btqueue.scenario.overrides import entry_of, merged, parse_sets
 from btqueue.scenario.polling import Polling, Voice
-from btqueue.scenario.problems import problems_of
+from btqueue.scenario.problems import field_at, problems_of, unknown_key
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.run import Run
 from btqueue.scenario.traffic import Traffic
@@ -99,6 +99,24 @@ class Scenario(Table):
     def changed(self, changes: Mapping[str, Any]) -> Scenario:
         """As :meth:`with_`, with dotted keys: ``s.changed({"polling.limit": 10})``."""
         return Scenario.from_dict(merged(type(self), self.to_dict(resolved=False), changes))
+
+    def value_of(self, key: str) -> Any:
+        """Return the value of a dotted key, as `polling.limit` or `network.outside_links[1].rate_kbps`.
+
+        Raises:
+            ScenarioError: no table has the key.
+        """
+        if field_at(type(self), key) is None:
+            raise ScenarioError(unknown_key(type(self), key))
+        found: Any = self
+        for part in key.split("."):
+            written, bracket, number = part.removesuffix("]").partition("[")
+            fields = type(found).model_fields.items()
+            found = getattr(
+                found, next(name for name, own in fields if written in (name, own.serialization_alias))
+            )
+            found = entry_of(found, number, key) if bracket else found
+        return found
 
     def with_sets(self, sets: Iterable[str]) -> Scenario:
         """Return a copy changed by command-line settings such as ``"polling.limit=10"``.

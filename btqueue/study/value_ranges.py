@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.overrides import parse_sets
+from btqueue.scenario.problems import field_at, unknown_key
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 RANGE = re.compile(rf"({NUMBER}?)\.\.({NUMBER})(?::({NUMBER}))?")
@@ -265,23 +266,21 @@ def _checker(key: str) -> TypeAdapter[Any]:
     annotation: Any = _annotation(key)
     is_table = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     config = None if is_table else ConfigDict(strict=True, allow_inf_nan=False)
-    for constraint in _field(key).metadata:  # without the default, which may depend on other keys
+    for constraint in _known_field(key).metadata:  # without the default, which may depend on other keys
         annotation = Annotated[annotation, constraint]
     return TypeAdapter(annotation, config=config)
 
 
 def _annotation(key: str) -> Any:
     """Return a key's type without its bounds."""
-    return _field(key).annotation
+    return _known_field(key).annotation
 
 
-def _field(key: str) -> FieldInfo:
-    table, _, name = key.partition(".")
-    keys: Any = Scenario.model_fields[table].annotation
-    for field_name, field in keys.model_fields.items():
-        if name in (field_name, field.serialization_alias):
-            return field
-    raise KeyError(key)
+def _known_field(key: str) -> FieldInfo:
+    field = field_at(Scenario, key)
+    if field is None:
+        raise ScenarioError(unknown_key(Scenario, key))
+    return field
 
 
 def label(value: Any) -> str:

@@ -358,7 +358,7 @@ def changes_of(name: str) -> Iterator[Change]:
         for value in values_of(key, now):
             try:
                 after = with_value(before, key.name, value)
-            except (ScenarioError, KeyError):
+            except ScenarioError:
                 continue
             if after != before:
                 refused = not_answered(after, BASES[name][0])
@@ -379,30 +379,16 @@ def _beside(scenario: Scenario, key: str) -> Scenario:
 
 
 def value_of(scenario: Scenario, key: str) -> Any:
-    """Return the value of a key; of a list's entries that of the first."""
-    path, _, inner = key.partition("[].")
-    found: Any = scenario
-    for name in path.split("."):
-        found = getattr(found, name)
-    if not inner:
-        return found
-    return getattr(found[0], inner) if isinstance(found, tuple) and found else None
+    """Return the value of a key; of a list's entries that of the first, None if there is none."""
+    try:
+        return scenario.value_of(key.replace("[]", "[1]"))
+    except ScenarioError:
+        return None
 
 
 def with_value(scenario: Scenario, key: str, value: Any) -> Scenario:
-    """Return the scenario with another value; of a list's entries in the first one.
-
-    Raises:
-        KeyError: the list is empty, or a pattern.
-    """
-    path, _, inner = key.partition("[].")
-    if not inner:
-        return scenario.changed({path: value})
-    table, name = path.split(".")
-    entries = scenario.to_dict(resolved=False).get(table, {}).get(name)
-    if not isinstance(entries, list) or not entries:
-        raise KeyError(key)
-    return scenario.changed({path: [{**entries[0], inner: value}, *entries[1:]]})
+    """Return the scenario with another value; of a list's entries in the first one."""
+    return scenario.changed({key.replace("[]", "[1]"): value})
 
 
 def not_answered(scenario: Scenario, model: str) -> str | None:

@@ -33,7 +33,7 @@ def changed(scenario: Scenario, key: Key) -> list[Scenario]:
     for value in values_of(key, value_of(scenario, key.name)):
         try:
             other = with_value(scenario, key.name, value)
-        except (ScenarioError, KeyError):
+        except ScenarioError:
             continue
         if other != scenario and description(other) == description(scenario):
             found.append(other)

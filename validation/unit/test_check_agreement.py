@@ -21,7 +21,7 @@ from btqueue.study.check.agreement import (
     p_value,
     prediction_p_value,
 )
-from btqueue.study.check.causes import neighbours, value_of, with_changes
+from btqueue.study.check.causes import neighbours
 from btqueue.study.check.spread import check_spread
 
 OURS = np.array([100.0, 102.0, 98.0, 101.0, 99.0])
@@ -188,12 +188,12 @@ def test_the_neighbours_of_a_scenario_differ_from_it_in_one_key(name):
     found = list(neighbours(scenario, ForeignResults("t", "CSV", {})))
     for one in found:
         ((key, value),) = one.changes.items()
-        assert value_of(scenario, key) != value
+        assert scenario.value_of(key) != value
         try:
-            changed = with_changes(scenario, one.changes)
+            changed = scenario.changed(one.changes)
         except ScenarioError:  # a limit of 0
             continue
-        assert value_of(changed, key) == value
+        assert changed.value_of(key) == value
         assert changed != scenario
     assert len({str(one.changes) for one in found}) == len(found)
 

@@ -471,3 +471,18 @@ def test_a_time_series_is_drawn_with_as_many_lines_as_there_are_colours(flows):
     assert of_windows is not None and of_queues is not None
     assert [text.get_text() for text in of_queues.get_texts()] == ["a uplink", "b token buffer"]
     assert of_windows.get_title().get_text() == (f"{len(PALETTE)} of 9 flows" if flows == 9 else "")
+
+
+WLAN = "network.outside_links[1].rate_kbps"
+QUESTIONS = {
+    "sweep": ["--over", f"{WLAN}=500,1000", "--engine", "solve"],
+    "dimension": ["--minimize", WLAN, "--choose", f"{WLAN}=500,1000", "--subject-to", "goodput_kbps >= 1"],
+    "sensitivity": ["--key", WLAN, "--metric", "goodput_kbps"],
+}
+
+
+@pytest.mark.parametrize("study", QUESTIONS)
+def test_studies_take_the_key_of_one_link_of_several(study):
+    result = CliRunner().invoke(app, [study, "suliman-2005/one-of-seven", *QUESTIONS[study]])
+    assert result.exit_code == 0, result.output
+    assert WLAN in result.stdout

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.scenario import ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.problems import all_keys
 from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.choices import parse_choice, parse_choices
-from btqueue.study.dimensioning.expressions import Quantity, parse_expression, scenario_keys
+from btqueue.study.dimensioning.expressions import Quantity, parse_expression
 from btqueue.study.dimensioning.problem import parse_constraint
 from btqueue.study.summary import Estimate
 
@@ -139,4 +140,4 @@ def test_choices_are_read_as_those_of_a_sweep():
 def test_every_key_of_a_scenario_may_stand_in_an_expression():
     tables = {name: keys for name, keys in BASE.to_dict().items() if isinstance(keys, dict)}
     written = {f"{table}.{key}" for table, keys in tables.items() for key in keys}
-    assert len(written) > 50 and written <= set(scenario_keys())
+    assert len(written) > 50 and written <= set(all_keys(Scenario))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.problems import all_keys
 from btqueue.study import value_ranges
-from btqueue.study.dimensioning.expressions import scenario_keys
 from btqueue.study.points import Grid, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
@@ -230,7 +230,7 @@ def test_labels_of_several_kinds_are_texts():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("key", scenario_keys())
+@pytest.mark.parametrize("key", all_keys(Scenario))
 def test_every_key_is_checked_by_its_own_type(key):
     """Without warnings; no key takes an object that is neither number, truth, text, list nor table."""
     value_ranges._checker.cache_clear()

@@ -105,6 +105,55 @@ def test_a_scenario_is_frozen_hashable_and_picklable():
     assert pickle.loads(pickle.dumps(s)) == s
 
 
+LINKS = {
+    "network": {
+        "topology": "custom",
+        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
+        "outside_links": [
+            {"name": "near", "from": "a", "to": "b"},
+            {"name": "far", "from": "b", "to": "d", "kind": "other", "rate_kbps": 100, "delay_s": 0.05},
+        ],
+        "flows": [{"from": "a", "to": "d"}],
+    }
+}
+
+
+def test_a_key_of_an_entry_of_a_list_is_set_and_read_by_the_number_of_the_entry():
+    before = Scenario.from_dict(LINKS)
+    after = before.with_sets(["network.outside_links[2].rate_kbps=200", "network.flows[1].from=b"])
+    assert after.value_of("network.outside_links[2].rate_kbps") == 200
+    assert after.value_of("network.flows[1].from") == "b"
+    assert after.value_of("network.outside_links[2].delay_s") == 0.05, "other keys of the entry stay"
+    assert before == Scenario.from_dict(LINKS), "the original stays"
+    assert after.changed({"network.outside_links[2].rate_kbps": 100, "network.flows[1].from": "a"}) == before
+
+
+def test_a_pattern_has_no_entries():
+    with pytest.raises(ScenarioError, match=r"network\.flows has no entry"):
+        Scenario().with_sets(["network.flows[1].load_kbps=3"])
+    with pytest.raises(ScenarioError, match=r"network\.flows has no entry"):
+        Scenario().value_of("network.flows[1].load_kbps")
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("network.outside_links[3].rate_kbps", r"network.outside_links has \[1\] to \[2\]"),
+        ("network.outside_links[0].rate_kbps", r"has \[1\] to \[2\]"),
+        ("network.outside_links.2.rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        ("outside_links[2].rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        ("network.outside_links[2].rat_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        ("network.piconet_list[1].peripherals.x", "unknown key"),
+        ("polling[1].limit", "did you mean 'polling.limit'"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_a_guess(key, said):
+    with pytest.raises(ScenarioError, match=said):
+        Scenario.from_dict(LINKS).with_sets([f"{key}=3"])
+    with pytest.raises(ScenarioError):
+        Scenario.from_dict(LINKS).value_of(key)
+
+
 def test_with_changes_one_key_and_leaves_the_original_alone():
     s = Scenario()
     changed = s.with_(polling__limit=10, radio__model="constant")

@@ -25,7 +25,7 @@ from btqueue.plotting import (
     surface_key,
     surface_panel,
 )
-from btqueue.reproduction.figures.published import Stated, mark_key, mark_point, marks_in, value_of
+from btqueue.reproduction.figures.published import Stated, mark_key, mark_point, marks_in
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.scenario import Scenario
 
@@ -179,7 +179,7 @@ def _surfaces(page: _Page) -> Figure:
         axes.set_yticks(page.values[:: 1 + len(page.values) // 6])
         axes.set_zlim(bottom=0)
         for one in page.marks[metric]:
-            at = (one.scenario.traffic.load_kbps, float(value_of(one.scenario, page.swept.key)), one.value)
+            at = (one.scenario.traffic.load_kbps, float(one.scenario.value_of(page.swept.key)), one.value)
             published_point(axes, at)
     _legend(figure.add_subplot(2, 3, 6), surface_key(), page)
     figure.suptitle(page.title)

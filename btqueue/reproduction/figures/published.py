@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -62,14 +61,6 @@ def stated(paper: str, name: str) -> Stated:
     return Stated(claim["metric"], value, tolerance, scenario, f"{words} (section {claim['where']})")
 
 
-def value_of(scenario: Scenario, key: str) -> Any:
-    """Return the value of a dotted key."""
-    found: Any = scenario
-    for name in key.split("."):
-        found = getattr(found, name)
-    return found
-
-
 def marks_in(
     paper: str, names: Sequence[str], metric: str, scenario: Scenario, free: Sequence[str]
 ) -> list[Stated]:
@@ -97,7 +88,7 @@ def marks_in(
 
 def _same(one: Scenario, other: Scenario, free: Sequence[str]) -> bool:
     """Whether two scenarios differ in these keys, title and the way of running only."""
-    changes = {key: value_of(other, key) for key in free}
+    changes = {key: other.value_of(key) for key in free}
     mine, theirs = one.changed(changes).to_dict(), other.to_dict()
     return all(mine[table] == theirs[table] for table in theirs if table not in ("title", "run"))
 

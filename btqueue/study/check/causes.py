@@ -81,7 +81,7 @@ def neighbours(scenario: Scenario, results: ForeignResults) -> Iterator[Neighbou
     """Yield the changes to try, each of one key, none twice."""
     tried = set()
     for key, values, meaning in _ladders(scenario, results):
-        own = value_of(scenario, key)
+        own = scenario.value_of(key)
         for value in values:
             if value != own and (key, value) not in tried:
                 tried.add((key, value))
@@ -182,36 +182,6 @@ def _times(value: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(round(x) if isinstance(value, int) else float(f"{x:.6g}") for x in found))
 
 
-def value_of(scenario: Scenario, key: str) -> Any:
-    """Return the scenario's value of a key of `Cause.changes`."""
-    table, _, name = key.partition(".")
-    part = getattr(scenario, table)
-    if name.startswith("outside_links["):
-        number, _, name = name.removeprefix("outside_links[").partition("].")
-        part = part.outside_links[int(number) - 1]
-    return getattr(part, name)
-
-
-def with_changes(scenario: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """Return the scenario with keys of `Cause.changes` set.
-
-    Raises:
-        ScenarioError: a value is not allowed.
-    """
-    plain = {}
-    for key, value in changes.items():
-        if not key.startswith("network.outside_links["):
-            plain[key] = value
-            continue
-        number, _, name = key.removeprefix("network.outside_links[").partition("].")
-        links = (
-            plain.get("network.outside_links") or scenario.to_dict(resolved=False)["network"]["outside_links"]
-        )
-        own = {**links[int(number) - 1], name: value}
-        plain["network.outside_links"] = [*links[: int(number) - 1], own, *links[int(number) :]]
-    return scenario.changed(plain)
-
-
 def likely_causes(
     scenario: Scenario,
     results: ForeignResults,
@@ -237,7 +207,7 @@ def likely_causes(
 
     def judge(neighbour: Neighbour) -> _Tried | None:
         try:
-            changed = with_changes(scenario, neighbour.changes)
+            changed = scenario.changed(neighbour.changes)
         except ScenarioError:  # a limit of 0, for instance
             return None
         samples = reference_samples(simulate(changed), results.flow)
@@ -276,12 +246,12 @@ def _search(
     meanings: dict[str, str] = {}
     for one in tried:
         ((key, value),) = one.neighbour.changes.items()
-        numbers = [value, value_of(scenario, key)]
+        numbers = [value, scenario.value_of(key)]
         if all(isinstance(x, int | float) and not isinstance(x, bool) and x > 0 for x in numbers):
             of_key[key][value] = misfit(one.judged, agreements)
             meanings[key] = one.neighbour.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
-        own = value_of(scenario, key)
+        own = scenario.value_of(key)
 
         def far(value: float, key: str = key, known: dict[float, float] = known, own: float = own) -> float:
             value = round(value) if isinstance(own, int) else float(f"{value:.3g}")
@@ -348,7 +318,7 @@ def misfit(judged: tuple[Agreement, ...], scenarios: tuple[Agreement, ...]) -> f
 
 def _sentence(scenario: Scenario, neighbour: Neighbour) -> str:
     parts = [
-        f"{key} = {_shown(value)} (the scenario has {_shown(value_of(scenario, key))})"
+        f"{key} = {_shown(value)} (the scenario has {_shown(scenario.value_of(key))})"
         for key, value in neighbour.changes.items()
     ]
     return f"their numbers fit {' and '.join(parts)}: {neighbour.meaning}"

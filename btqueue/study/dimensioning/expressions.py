@@ -13,13 +13,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
-from pydantic import BaseModel
-
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import SYNONYMS, closest, key_names
+from btqueue.scenario.problems import SYNONYMS, all_keys, closest, field_at
 from btqueue.study.summary import Estimate
 
 Aggregate = Literal["mean", "min", "max"]
@@ -41,7 +38,7 @@ KEY_UNITS = {"_kbps": "kbit/s", "_s": "s", "_bytes": "byte", "_packets": "packet
 """Units of keys by the end of their names."""
 
 NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-NAME = re.compile(r"[A-Za-z_][\w.]*")
+NAME = re.compile(r"[A-Za-z_](?:[\w.]|\[\d+\])*")
 UNIT = re.compile(
     "(?:"
     + "|".join(re.escape(unit) for unit in sorted({u for of in UNITS.values() for u in of}, key=len)[::-1])
@@ -255,22 +252,10 @@ def _known(name: str, what: str) -> str:
     Raises:
         ScenarioError: it is neither.
     """
-    if name in METRICS or name in scenario_keys():
+    if name in METRICS or ("." in name and field_at(Scenario, name) is not None):
         return name
-    guess = SYNONYMS.get(name) or closest(name, [*METRICS, *scenario_keys()])
+    guess = SYNONYMS.get(name) or closest(name, [*METRICS, *all_keys(Scenario)])
     hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
     raise ScenarioError(
         Problem(f"{what}: {name} is no metric and no key of a scenario; {hint}", name, guess=guess)
-    )
-
-
-@lru_cache
-def scenario_keys() -> tuple[str, ...]:
-    """Return all dotted keys of a scenario."""
-    tables = {name: field.annotation for name, field in Scenario.model_fields.items()}
-    return tuple(
-        f"{table}.{key}"
-        for table, keys in tables.items()
-        if isinstance(keys, type) and issubclass(keys, BaseModel)
-        for key in key_names(keys)
     )

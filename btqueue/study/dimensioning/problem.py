@@ -229,8 +229,7 @@ def _check_units(linear: Linear, units: Sequence[tuple[str, str]], what: str) ->
 
 def _fixed(base: Scenario, what: str, key: str) -> float:
     """Return the number that a key has which nobody chooses."""
-    table, _, name = key.partition(".")
-    value = base.to_dict()[table].get(name)
+    value = base.value_of(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ScenarioError(Problem(f"{what}: {key} is {label(value)}, which is no number", key, value))
     return float(value)

@@ -75,43 +75,40 @@ def factors(
     if not 0 < share < 1:
         raise ScenarioError(Problem(f"a spread of {share:.0%}: give more than 0 % and less than 100 %"))
     ranges = {key: _range(key, given) for key, given in (spread or {}).items()}
-    held = numeric_keys(scenario)
-    wanted = list(held) if keys is None else list(dict.fromkeys([*keys, *ranges]))
-    for key in [*wanted, *ranges]:
-        _require_number(scenario, key, held)
+    wanted = list(numeric_keys(scenario)) if keys is None else list(dict.fromkeys([*keys, *ranges]))
     if keys is None and not wanted:
         raise ScenarioError(Problem("the scenario has no key that holds a number"))
-    return [_factor(scenario, key, held[key], ranges.get(key), share) for key in wanted]
+    values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
+    return [_factor(scenario, key, values[key], ranges.get(key), share) for key in wanted]
 
 
 def numeric_keys(scenario: Scenario) -> dict[str, float]:
     """Return the value of every key that holds a number and describes the network, by dotted key."""
-    return {
-        key: value
-        for key, value in _all_keys(scenario).items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and not _only_runs(key)
-    }
-
-
-def _all_keys(scenario: Scenario) -> dict[str, object]:
     tables = {name: table for name, table in scenario.to_dict().items() if isinstance(table, dict)}
-    return {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()}
+    values = {f"{name}.{key}": value for name, table in tables.items() for key, value in table.items()}
+    return {key: value for key, value in values.items() if _is_number(value) and not _only_runs(key)}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _only_runs(key: str) -> bool:
     return key.startswith("run.") and key != OF_THE_MODEL
 
 
-def _require_number(scenario: Scenario, key: str, held: Mapping[str, float]) -> None:
-    known_key(key)
-    if key in held:
-        return
-    if _only_runs(key):
+def _number(scenario: Scenario, key: str) -> float:
+    """Return the value of a key that can be varied."""
+    if _only_runs(known_key(key)):
         raise ScenarioError(Problem(f"{key}: says how to simulate, and is no property of the network", key))
-    value = _all_keys(scenario).get(key)
+    value = scenario.value_of(key)
     if value is None:
         raise ScenarioError(Problem(f"{key}: is unset in this scenario: set it, with --set {key}=...", key))
-    raise ScenarioError(Problem(f"{key} = {label(value)}: only keys that hold a number can be varied", key))
+    if not _is_number(value):
+        raise ScenarioError(
+            Problem(f"{key} = {label(value)}: only keys that hold a number can be varied", key)
+        )
+    return value
 
 
 def _range(key: str, given: str | Interval) -> Interval:
