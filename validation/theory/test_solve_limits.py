@@ -33,7 +33,7 @@ def test_greedy_connections_share_the_slots(n: int):
 
 
 @pytest.mark.parametrize(
-    ("n", "error"), [(1, 0.06), (2, 1e-9), (4, 1e-9)], ids=["one, by queues", "two, followed", "four, followed"]
+    ("n", "error"), [(1, 0.06), (2, 1e-9), (4, 1e-9)], ids=["by queues", "two followed", "four followed"]
 )
 def test_one_segment_in_flight_is_delivered_once_a_round_trip(n: int, error: float):
     # Nothing is random: the simulator has one answer. A lone connection is answered by queues, which do not
