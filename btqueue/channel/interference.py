@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 
 HOP_CHANNELS = 79
+"""Channels of 1 MHz that a BR/EDR radio hops over (Core Specification, volume 2, part B, section 2)."""
 SLOT_US = SLOT_S * 1e6
+"""A slot (µs)."""
 
 
 def spared_by_neighbour(air_time_us: ArrayLike) -> NDArray[np.float64]:

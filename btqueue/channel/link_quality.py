@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _SLOPE = 40_000.0
+"""Link quality lost for each unit of the bit error rate, at the top of the scale."""
 
 
 def link_quality(ber: ArrayLike) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ VERDICTS = {
     "not compared": ("not compared", "dim"),
 }
 MOST_CAUSES = 3
+"""Likely causes that are shown."""
 COLUMNS = ("theirs", "theirs_ci95", "simulation", "simulation_ci95", "model", "model_error", "p_value")
 
 

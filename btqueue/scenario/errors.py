@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from btqueue.files import printable
 
 LONGEST_VALUE_SHOWN = 60
+"""Characters of a value that a message shows."""
 
 
 def shown(value: object) -> str:

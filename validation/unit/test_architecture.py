@@ -250,6 +250,33 @@ def words(pattern: re.Pattern, sources: list[Path]) -> list[str]:
     ]
 
 
+def unexplained(source: str) -> Iterator[str]:
+    """Yield the numbers named at the top of a module with no word after their group, or beside them."""
+    body, lines = ast.parse(source).body, source.splitlines()
+    for place, one in enumerate(body):
+        if not isinstance(one, ast.Assign) or not isinstance(one.targets[0], ast.Name):
+            continue
+        number = isinstance(one.value, ast.BinOp) or (
+            isinstance(one.value, ast.Constant) and isinstance(one.value.value, int | float)
+        )
+        after = next((x for x in body[place:] if not isinstance(x, ast.Assign)), None)
+        said = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        near = lines[max(one.lineno - 2, 0)].startswith("#") or "#" in lines[one.lineno - 1]
+        if number and one.targets[0].id.isupper() and not said and not near:
+            yield one.targets[0].id
+
+
+def test_every_number_with_a_name_says_what_it_is():
+    silent = {
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in PACKAGE.rglob("*.py")
+        for name in unexplained(path.read_text(encoding="utf-8"))
+    }
+    assert silent == set()
+    assert list(unexplained("MOST = 3\n")) == ["MOST"]
+    assert list(unexplained('MOST = 3\n"""Turns."""\n')) == list(unexplained("MOST = 3  # turns\n")) == []
+
+
 def test_queueing_and_transport_know_no_bluetooth():
     sources = [source for source in SOURCES if part_of(source) in ("queueing", "transport")]
     assert len(sources) > 10

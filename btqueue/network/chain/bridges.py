@@ -39,7 +39,9 @@ SPREAD = 6.0
 POLL = 2
 """Slots of POLL and NULL: a poll in vain, and the visit to a neighbour that has nothing."""
 TOLERANCE = 5e-4
+"""Relative change of the waits up to which they have settled."""
 MOST_ITERATIONS = 200
+"""After so many the last waits are taken, with a warning."""
 
 
 class Round(NamedTuple):

@@ -25,7 +25,9 @@ DOUBLINGS = 3
 SELDOM = 1e-9
 """Losses in a round of the bridges up to which there are none."""
 TOLERANCE = 1e-4
+"""Relative change of round trips and rates up to which they have settled."""
 MOST_PASSES = 200
+"""Passes over all connections, after which the last answer is taken, with its residual."""
 
 
 class Sawtooth(NamedTuple):

@@ -43,6 +43,7 @@ MOST_SEGMENTS = 10_000
 MOST_FLOWS = 500
 """Flows, each of which has to settle."""
 MOST_PICONETS_OF_A_DEVICE = 16
+"""Places for the piconets of a device in the records of the follower."""
 
 
 def not_followed(s: Scenario) -> Iterator[Limit]:

@@ -12,6 +12,7 @@ TURN, TOKENS, RELEASE, ARRIVAL, DELIVERY, TRANSMITTED, MESSAGE, ALARM, ACK_ALARM
 an outside link, or has passed the layers of its last host; a medium is done; a message is written; the timers
 of a sender and of a receiver."""
 RANK = 1 << 40
+"""Events at the same time are ordered by their kind first; more events than this never wait."""
 
 
 @subroutine

@@ -7,9 +7,7 @@ most recent first) and RFC 7323, section 4.3 (the time stamp that is echoed).
 from math import floor
 
 from btqueue.network.compilation import part, subroutine
-from btqueue.network.followed.world import WIDTH
-
-NEVER = 1e15
+from btqueue.network.followed.world import NEVER, WIDTH
 
 
 @part

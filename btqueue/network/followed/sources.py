@@ -8,13 +8,13 @@ from math import floor, log, log1p
 
 from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.events import MESSAGE, schedule, uniform
-from btqueue.network.followed.world import NONE
+from btqueue.network.followed.world import NEVER, NONE
 
 GREEDY, POISSON, BERNOULLI, PERIODIC, CLIENT, SERVER = range(6)
 PAUSE, REQUEST, REPLY, GOODBYE = range(4)
 """What a session is at."""
-NEVER = 1e15
 NO_END = 1 << 60
+"""Segments that a greedy source has written: more than can be sent."""
 
 
 @part

@@ -27,14 +27,13 @@ from btqueue.network.followed.world import (
     AT_BUCKET,
     AT_NODE,
     INTACT,
+    NEVER,
     NONE,
     ON_THE_WAY,
     OUTSIDE,
     TO_BASEBAND,
     TO_BUCKET,
 )
-
-NEVER = 1e15
 
 
 @part

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from btqueue.network.paths.odd_segments import odd_segments
 from btqueue.network.paths.recovery import (
     AVOIDANCE,
-    DUPLICATES,
     LATE,
     SLOW,
     Ends,
@@ -31,6 +30,7 @@ from btqueue.network.paths.recovery import (
     expired_flight,
     recovery_of,
 )
+from btqueue.transport.round_structure import DUPLICATE_THRESHOLD
 
 Vector = NDArray[np.floating]
 
@@ -241,11 +241,13 @@ def _lag(path: LossyPath, starts: list[Start], cycles: _Cycles) -> Vector:
 def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:
     """Return the mean number of duplicate acknowledgements of a cycle that find each window."""
     found = np.zeros(ends.most + 1)
-    before = np.minimum(recovery.duplicates, DUPLICATES)
+    before = np.minimum(recovery.duplicates, DUPLICATE_THRESHOLD)
     np.add.at(found, ends.flight, end * before)
     later = recovery.duplicates - before
     half = ends.flight / 2.0
-    inflated = {"sack": half, "tahoe": np.ones_like(half)}.get(path.variant, half + DUPLICATES + later / 2.0)
+    inflated = {"sack": half, "tahoe": np.ones_like(half)}.get(
+        path.variant, half + DUPLICATE_THRESHOLD + later / 2.0
+    )
     np.add.at(found, np.minimum(inflated, ends.most).astype(np.int64), end * later)
     return found
 

@@ -15,13 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from btqueue.transport import binomial
+from btqueue.transport.round_structure import DUPLICATE_THRESHOLD
 
 Vector = NDArray[np.floating]
 
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
-DUPLICATES = 3
 BACKOFFS = 6
+"""Doublings of a timer that are told apart: 64 times the first value (RFC 6298, section 5.5)."""
 MOST_HOLES = 12
+"""Segments lost of one window that are told apart; more are as many."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class LossyPath:
 
         The queue has become shorter by the four segments that the third duplicate had to wait for.
         """
-        return self.round_trip(np.asarray(flight, float) - DUPLICATES - 1.0)
+        return self.round_trip(np.asarray(flight, float) - DUPLICATE_THRESHOLD - 1.0)
 
 
 class Start(NamedTuple):
@@ -176,7 +178,7 @@ def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vec
     # only selective ones tell of both.
     new = 0.0 if path.variant == "sack" else (path.gathered - 1.0) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
-    arrive = [_at_least(DUPLICATES, some, 1.0 - path.ack_loss) for some in (behind, behind - 1)]
+    arrive = [_at_least(DUPLICATE_THRESHOLD, some, 1.0 - path.ack_loss) for some in (behind, behind - 1)]
     enough = (1.0 - new) * arrive[0] + new * arrive[1]
     found = np.where(ends.silent[:, None], 0.0, chance * enough)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
@@ -237,14 +239,14 @@ def _reno(
     leads_to[every, place[SLOW][half]] += timers
     leads_to[every, place[LATE][half]] += lone * late
     leads_to[every, place[AVOIDANCE][half]] += lone * (1.0 - late)
-    for f in range(DUPLICATES + 2, ends.most + 1):
+    for f in range(DUPLICATE_THRESHOLD + 2, ends.most + 1):
         j = np.arange(2, f + 1)
         there = quick[f] * p * (1.0 - p) ** (j - 2.0)
         sent = max(0, int(min(f // 2 + f - 2, path.window)) - f)
         left = f + sent - (j - 1)
         more = np.maximum(0, f // 2 - left)
         outstanding = np.minimum(left + more, ends.most)
-        seen = sent + more >= DUPLICATES
+        seen = sent + more >= DUPLICATE_THRESHOLD
         first = there * (1.0 - p)
         second = np.where(seen, first * (1.0 - p) ** (f - j + 1.0), 0.0)
         leads_to[f, place[SLOW][half[f]]] += (there - first).sum()
@@ -333,14 +335,14 @@ def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     """
     trip = path.round_trip(flight)
     timeout = np.maximum(path.min_rto_s, trip + np.maximum(2.0 * path.service_s, 4.0 * deviation))
-    crossing = np.minimum(1.0, DUPLICATES / flight)
+    crossing = np.minimum(1.0, DUPLICATE_THRESHOLD / flight)
     same = 4.0 * path.service_s
     following = np.maximum(trip - (flight - 4.0) * path.service_s, same)
     repair = path.repair_trip(flight)
     left_behind = np.maximum(following - path.ack_delay_s, same)
     late = [_exceeds(time + repair - timeout, path.service_s) for time in (same, following, left_behind)]
     shares = (2.0, 1.0) if path.ack_delay_s > 0.0 else (3.0, 0.0)
-    next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATES
+    next_burst = (shares[0] * late[1] + shares[1] * late[2]) / DUPLICATE_THRESHOLD
     return crossing * next_burst + (1.0 - crossing) * late[0]
 
 

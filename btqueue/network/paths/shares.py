@@ -14,7 +14,9 @@ from scipy.optimize import root_scalar
 Vector = NDArray[np.float64]
 
 SWEEPS = 200
+"""Turns over the full resources, after which they have not settled."""
 SETTLED = 1e-10
+"""Change of a wait, relative to the round trip of the empty path, that counts as none."""
 
 
 class NotSettled(RuntimeError):

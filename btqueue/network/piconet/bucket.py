@@ -27,6 +27,7 @@ MOST_LOAD = 1.2
 NEARLY_ALL = 0.999
 """Share of the tokens that is spent at most: beyond, the missing ones have no law."""
 STEPS = 8
+"""Steps of each of the two iterations, which converge at second order."""
 
 
 class Missing(NamedTuple):

@@ -20,6 +20,7 @@ LEAST_LEFT = 1e-3
 ALIKE = 1e-9
 """Relative difference of the frames of two stations that are equally busy."""
 HALVINGS = 50
+"""Bisections: 2 to the power of -50 is below the rounding of a number near 1."""
 
 
 class Window(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array
 
 TINY = 1e-30
+"""In place of 0 where something is divided by it."""
 
 
 class Tail(NamedTuple):

@@ -16,6 +16,7 @@ from btqueue.baseband.packets import FEC_BLOCK_BITS, HEADER_BITS, SLOT_S, SYNC_W
 from btqueue.channel.error_rates import SYNC_THRESHOLD
 
 TINY = 1e-300
+"""In place of 0 where something is divided by it."""
 
 
 class Packets(NamedTuple):

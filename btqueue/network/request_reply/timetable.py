@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 NS = 1e9
+"""Nanoseconds of a second."""
 
 
 class Chance(NamedTuple):

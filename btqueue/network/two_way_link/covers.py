@@ -10,8 +10,11 @@ from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 
 MOST_PACKETS = 12
+"""Packets of a segment, up to which its states are listed."""
 LARGEST_WINDOW = 64
+"""Segments, up to which the states of a window are listed."""
 LARGEST_ERROR_RATE = 0.8
+"""Packets lost: the largest share at which the model was measured."""
 
 TWO_WAY_LINK: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {

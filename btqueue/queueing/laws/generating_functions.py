@@ -25,6 +25,7 @@ TransformFunction = Callable[[Array], Array]
 OVERSAMPLING = 8
 FOLDED = 1e-15
 DECAY_SERIES = 1.0 / np.cumprod(np.arange(1.0, 31.0))
+"""Coefficients of (1 - exp(-x)) / x, without signs."""
 
 
 def evaluate(law: ArrayLike, z: ArrayLike) -> Array:

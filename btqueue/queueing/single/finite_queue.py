@@ -31,9 +31,9 @@ from btqueue.queueing.traffic.batch_streams import BatchStream
 
 Acceptance = Literal["partial", "whole"]
 
-# a slot is doubled up from 2**-6 of one, where 20 terms of the exponential series do up to 60 batches a slot
 HALVINGS = 6
 TERMS = 20
+"""A slot is doubled up from 2**-6 of one, where 20 terms of the series do up to 60 batches a slot."""
 
 
 class FiniteQueueSolution(eqx.Module):

@@ -28,7 +28,9 @@ SHORTEST_FRAME = 2 * SLOT
 GUARD = 2 * SLOT
 """The end of a meeting, left for a bridge to align to the clock of another piconet (0 to 2 slots)."""
 LONGEST_FRAME = 10 * SLOT
+"""A packet of five slots each way."""
 SHORTEST_MEETING = LONGEST_FRAME + SHORTEST_FRAME + GUARD
+"""Room for one packet, and for the poll that asks for it."""
 
 
 # ---------------------------------------------------------------------------------------- while they are kept

@@ -42,12 +42,19 @@ from btqueue.simulator.records.connections import (
     connection_dtype,
     session_dtype,
 )
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
+from btqueue.simulator.records.conventions import (
+    NANOBITS_A_BYTE,
+    NEVER,
+    NOTHING,
+    SECOND,
+    SLOT,
+    UNLIMITED,
+    nanoseconds,
+)
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
 from btqueue.simulator.records.run import ARRIVAL, DELAYED_ACK, RETRANSMISSION, SESSION
 from btqueue.simulator.tcp import buffers
 
-NANOBITS_A_BYTE = 8 * 1_000_000_000
 MOST_SEGMENTS = 1_000_000
 """Of a message; each has a place in tables."""
 MOST_LENGTHS = 8192

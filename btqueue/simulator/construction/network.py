@@ -16,7 +16,15 @@ from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
-from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, SLOT, UNLIMITED, nanoseconds
+from btqueue.simulator.records.conventions import (
+    NANOBITS_A_BYTE,
+    NEVER,
+    NOTHING,
+    SECOND,
+    SLOT,
+    UNLIMITED,
+    nanoseconds,
+)
 from btqueue.simulator.records.nodes import (
     DOWNLINK,
     INBOX,
@@ -55,8 +63,6 @@ from btqueue.simulator.records.piconets import (
     piconet_dtype,
 )
 from btqueue.simulator.records.run import BRIDGE, LINE, MEDIUM, TOKENS, TURN
-
-NANOBITS_A_BYTE = 8 * 1_000_000_000
 
 DISCIPLINES = {
     "e-limited": E_LIMITED,

@@ -31,6 +31,7 @@ from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_ST
 from btqueue.simulator.records.packets import packet_type_dtype
 
 NS_A_MICROSECOND = 1000
+"""Tables of packets are in microseconds, the simulator's clock is in nanoseconds."""
 MODELS = {
     "perfect": CONSTANT,
     "constant": CONSTANT,

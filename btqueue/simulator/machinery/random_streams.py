@@ -13,6 +13,7 @@ from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.run import stream_dtype
 
 TO_UNIT_INTERVAL = 2.0**-53
+"""Makes 53 random bits a number from 0 to 1."""
 
 
 def make_streams(seed: int, replication: int, count: int) -> np.recarray:

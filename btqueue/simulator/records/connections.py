@@ -258,6 +258,7 @@ PAUSING, REQUEST, REPLY, GOODBYE = range(4)
 # What a session's timer may be waiting for: places in `deadlines`; each end has its own watchdog and worker.
 NEXT_SESSION, APPLICATION_TIMEOUT, NEXT_POLL, WATCHDOG, WORKER = 0, 1, 2, 3, 5
 DEADLINES = 7
+"""Number of these places."""
 
 # Messages between the two ends of CentaurusComm (`message` of a CONTROL segment).
 POLL, OBJ, PROCEED, REJ, NOPE, DONE, OBJECT_ACK = range(7)

@@ -10,6 +10,9 @@ NEVER = np.int64(2**62)
 UNLIMITED = 2**62
 
 SECOND = 1_000_000_000
+MILLISECOND = SECOND // 1000
+NANOBITS_A_BYTE = 8 * SECOND
+"""Tokens are counted in bits times nanoseconds a second, so that no rounding adds up."""
 SLOT = 625_000
 """Length of a slot (ns)."""
 ROUND_SIZES = range(33, 129)

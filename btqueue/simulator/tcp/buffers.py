@@ -16,7 +16,7 @@ segments.
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.connections import ENDS, NO_NAGLE, PUSHED, SACKED
-from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 from btqueue.simulator.tcp.stream import position
 
 OVERHEAD = 832
@@ -31,7 +31,6 @@ FIRST_SPACE, FIRST_WINDOW = 131072, 65536
 """The first receive buffer, and the first window (bytes)."""
 SCALE = 1024
 """Unit (bytes) of the window field, for buffers of 32 MiB at most."""
-MILLISECOND = SECOND // 1000
 
 
 @compiled

@@ -12,9 +12,8 @@ segments in Linux's arithmetic.
 """
 
 from btqueue.simulator.machinery.compilation import compiled, outlined
-from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 
-MILLISECOND = SECOND // 1000
 C = 0.4
 BETA = 0.7
 """Share of the window that a loss leaves (section 4.6)."""

@@ -16,10 +16,11 @@ from btqueue.simulator.records.connections import (
     VEGAS,
 )
 from btqueue.simulator.tcp import cubic, rate_reduction, sack, vegas
+from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount
 
-DUPLICATE_THRESHOLD = 3
 MINIMUM_SSTHRESH = 2.0
+"""Segments (RFC 5681, equation 4)."""
 
 
 @compiled

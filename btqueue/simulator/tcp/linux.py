@@ -25,13 +25,14 @@ from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND
 from btqueue.simulator.records.packets import DATA
 from btqueue.simulator.tcp import buffers, cubic, rack, rate_reduction
 from btqueue.simulator.tcp.congestion_avoidance import grow_window
-from btqueue.simulator.tcp.fast_recovery import DUPLICATE_THRESHOLD, reduced_threshold
+from btqueue.simulator.tcp.fast_recovery import reduced_threshold
 from btqueue.simulator.tcp.retransmission_timer import (
     back_off,
     restart_from_head,
     sample_round_trip,
     start_if_stopped,
 )
+from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, lay_out, next_length
 
 

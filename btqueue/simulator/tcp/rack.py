@@ -13,9 +13,9 @@ from btqueue.simulator.records.connections import ENDS, LOST, PUSHED, RESENT, RE
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.retransmission_timer import restart_from_head
+from btqueue.simulator.tcp.sack import DUPLICATE_THRESHOLD
 from btqueue.simulator.tcp.stream import amount
 
-DUPLICATE_THRESHOLD = 3
 KEPT = RETRANSMITTED | ENDS | PUSHED
 """Bits that no loss and no arrival changes."""
 

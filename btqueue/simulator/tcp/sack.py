@@ -11,6 +11,7 @@ from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.tcp.stream import amount, flight_with, has_to_wait, next_length
 
 DUPLICATE_THRESHOLD = 3
+"""Duplicate acknowledgements that mean a loss (RFC 5681, section 3.2; DupThresh of RFC 6675)."""
 
 
 @compiled

@@ -19,6 +19,7 @@ from btqueue.simulator.tcp.stream import position
 FEW_SAMPLES = 2
 """Up to so many round-trip times, all of a round may be those of delayed acknowledgements."""
 LEAST_WINDOW = 2.0
+"""Segments that Vegas always keeps."""
 
 
 @compiled

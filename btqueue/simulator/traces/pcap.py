@@ -16,18 +16,22 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.conventions import NOTHING, SECOND
+from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
 from btqueue.simulator.records.packets import CONTROL, DATA, DATAGRAM, SYN, SYN_ACK
 from btqueue.simulator.traces.extras import require
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, SEGMENT_SENT
 
-MILLISECOND = 1_000_000
 LARGEST_WINDOW = 65_535
+"""Bytes in the window field of a header."""
 LARGEST_SHIFT = 14
+"""Of window scaling (RFC 7323, section 2.3)."""
 OPTION_BYTES = 40
+"""Room for options in a TCP header (RFC 9293, section 3.1)."""
 SERVER_PORT = 5001
+"""TCP port that all flows go to, iperf's."""
 FIRST_CLIENT_PORT, CLIENT_PORTS = 10_000, 50_000
 SNAP_LENGTH = 65_535
+"""Bytes of a packet that the file may hold: all."""
 
 
 class PcapWriter:

@@ -20,7 +20,9 @@ from btqueue.scenario.text_files import BadText, decoded
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, finite
 
 SECOND_NS = 1e9
+"""Nanoseconds of a second."""
 IP_TCP_BYTES = 40
+"""Headers of IPv4 and TCP without options: FlowMonitor counts them."""
 DECLARED = re.compile(rb"""<\?xml[^>]{0,99}encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']""")
 WITHOUT_MARK = (
     (b"\0\0\0<", "utf-32-be"),

@@ -20,10 +20,13 @@ from btqueue.study.check.results import ForeignResults
 LATE_BATCHES = 8
 """Batches of the second half of a series, from which its variance is estimated."""
 BATCHES = 20
+"""Of a series, whose means give its variance."""
 NEGLIGIBLE = 0.01
 """Relative bias of a mean by the warm-up that does not matter."""
 FEWEST_FOR_CORRELATION = 8
+"""Samples that a test of correlation needs."""
 PERMUTATIONS = 9_999
+"""Of a permutation test: its smallest probability is one in 10,000."""
 CONTINUOUS = (
     "rtt",
     "delay",

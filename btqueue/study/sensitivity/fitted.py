@@ -27,6 +27,7 @@ FEWEST = 6
 """Points that a fit needs: three for the parabola, three for the scatter."""
 
 CONFIDENCE = 0.95
+"""Of the intervals of slopes."""
 
 
 def fitted_derivatives(

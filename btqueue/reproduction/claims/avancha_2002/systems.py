@@ -16,6 +16,7 @@ WLAN_SIZES = (128, 256, 512, 1024, 2048, 4096, 8192)
 QUIET, NOISY = 0.001, 0.02
 """Block error rates of CDPD: at good times, and at bad ones."""
 APPLICATION_TIMEOUT_S = 30.0
+"""A session is given up after this time."""
 
 
 def scenario(name: str, size: int | None = None, **changes: Any) -> Scenario:

@@ -18,6 +18,7 @@ LINKS = ("regular", "adaptive")
 HOPS = (1, 2, 4)
 BERS = (0.0, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4, 1e-3)
 FIRST_THRESHOLD = 1.529e-4
+"""First of the thresholds of table 3: above it adaptive links leave DH5."""
 
 
 def model(name: str, **changes) -> Scenario:
