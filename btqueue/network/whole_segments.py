@@ -199,33 +199,30 @@ def _with_sizes(scenario: Scenario, messages: Sequence[float]) -> Scenario:
 
 
 def not_whole_segments(scenario: Scenario) -> Iterator[Limit]:
-    """Yield messages that share segments, or that Nagle's algorithm may hold back: no model covers them."""
+    """Yield messages that share segments: no model covers them, and but one the sessions that follow."""
     for flow in topology(scenario).flows:
         own = scenario.of_flow(flow.spec)
-        if not shares_segments(own):
-            continue
-        if own.traffic.source != "request-reply":
+        if shares_segments(own) and own.traffic.source != "request-reply":
             whole = f"a multiple of transport.mss_bytes = {own.transport.mss_bytes}"
             available = f'{whole}, or transport.windows = "segments"'
             yield Limit("traffic.message_bytes", own.traffic.message_bytes, available)
-        elif not one_at_a_time(own):
-            yield Limit("transport.windows", "bytes", '"segments"')
 
 
-def one_at_a_time(scenario: Scenario) -> bool:
-    """Whether the messages of sessions are sent as if windows counted segments.
+def not_one_at_a_time(scenario: Scenario) -> Iterator[Limit]:
+    """Yield sessions with short segments that the model of sessions does not know.
 
-    Only the last segment of a message may be short. With Nagle's algorithm all that is before it has to be
-    acknowledged by then, with Minshall's change to it the end of the message before, and without it nothing:
-    so it is, of messages of a segment, or of messages one at a time, where all is acknowledged at once and
-    nothing is lost.
+    Without losses it holds them back as Nagle's algorithm does. A loss is answered by the law of messages
+    that are sent at once: without Nagle's algorithm, and of a segment each. Acknowledgements are delayed by
+    the bytes that wait, and the model counts segments.
     """
     traffic, transport = scenario.traffic, scenario.transport
-    alone = max(traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes) <= transport.mss_bytes
+    if not shares_segments(scenario):
+        return
     loses = (scenario.radio.model != "perfect" and scenario.link.arq != "unlimited") or any(
         link.loss or link.loss_back for link in scenario.network.outside_links
     )
-    held = traffic.goodbye_bytes > 0 or transport.delayed_ack or loses
-    if transport.nagle is False:
-        return alone or not loses
-    return not held and (alone or transport.nagle == "minshall")
+    alone = max(traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes) <= transport.mss_bytes
+    if loses and (transport.nagle is not False or not alone):
+        yield Limit("transport.windows", "bytes", '"segments"')
+    elif transport.delayed_ack:
+        yield Limit("transport.delayed_ack", True, 'false, or transport.windows = "segments"')

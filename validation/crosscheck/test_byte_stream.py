@@ -78,8 +78,37 @@ def test_the_end_of_a_lone_message_is_not_held_back(request_bytes, reply_bytes):
     times = [float(one.session_time_s.mean()) for one in found]
     assert times[0] == pytest.approx(times[1], rel=1e-3)
     assert times[0] == pytest.approx(float(bt.solve(scenario).session_time_s.mean()), rel=1e-3)
-    with pytest.raises(NotBuiltYet, match="windows"):
-        bt.solve(scenario.with_(transport__nagle=True))
+
+
+ACCESS = bt.load("venugopal-2006/piconet").with_(
+    network__flows="uplink", traffic__source="request-reply", link__arq="unlimited",
+    flow_control__enabled=False, flow_control__baseband_packets=400,
+    run__replications=2, run__duration_s=120, run__warmup_s=20,
+)  # fmt: skip
+SESSIONS = {
+    "held by Nagle's algorithm": {"nagle": True},
+    "the next request waits for the end of the last": {"nagle": "minshall"},
+    "acknowledged late": {"nagle": True, "delayed_ack": True},
+    "a window of bytes takes more small segments": {
+        "nagle": False, "delayed_ack": True, "receive_window_segments": 2,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("peripherals", [1, 2])
+@pytest.mark.parametrize("messages", [(100, 500, 0), (2000, 500, 64), (50, 3000, 64)])
+@pytest.mark.parametrize("way", SESSIONS)
+def test_sessions_with_short_segments_are_solved_as_simulated(way, messages, peripherals):
+    """Nothing is random but the phases of the clients to each other."""
+    request, reply, goodbye = messages
+    scenario = ACCESS.with_(
+        network__peripherals=peripherals, traffic__request_bytes=request, traffic__reply_bytes=reply,
+        traffic__goodbye_bytes=goodbye,
+    ).changed({f"transport.{key}": value for key, value in SESSIONS[way].items()})  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    for metric in ("session_time_s", "rtt_s", "goodput_kbps"):
+        mean = float(simulated[metric].mean())
+        assert float(solved[metric].mean()) == pytest.approx(mean, rel=0.02), metric
 
 
 def test_a_greedy_source_cuts_no_stubs():

@@ -66,6 +66,7 @@ VARIANTS = {
     "tahoe": sender.TAHOE, "reno": sender.RENO, "newreno": sender.NEWRENO, "sack": sender.SACK,
     "vegas": sender.VEGAS,
 }  # fmt: skip
+NAGLES = {False: sender.NO_NAGLE, True: sender.NAGLE, "minshall": sender.MINSHALL}
 LAWS = {
     "greedy": sources.GREEDY, "poisson": sources.POISSON, "ibp": sources.BERNOULLI,
     "periodic": sources.PERIODIC,
@@ -221,18 +222,21 @@ class Plan:
             own["forth"], own["back"] = self._starts[number]
             own["variant"] = VARIANTS[spec.transport.variant]
             own["window"] = spec.transport.receive_window_segments
+            own["in_bytes"] = t.protocol == "tcp" and t.windows == "bytes"
+            own["nagle"] = NAGLES[bool(own["in_bytes"]) and spec.transport.nagle]
             self._application(own, number, spec, flow, sizes, chance)
         rows["cwnd"], rows["ssthresh"] = t.initial_window_segments, t.initial_ssthresh_segments
         rows["rto"], rows["min_rto"] = slots(t.initial_rto_s), slots(t.min_rto_s)
         rows["max_rto"], rows["granularity"] = slots(t.max_rto_s), slots(t.clock_granularity_s)
         rows["smoothed"], rows["recover"] = -1.0, -1
+        rows["full"], rows["last_short"] = t.mss_bytes, -1
         rows["deadline"] = rows["alarm"] = rows["ack_deadline"] = rows["ack_alarm"] = NEVER
         rows["alpha"], rows["beta"], rows["gamma"] = t.alpha, t.beta, t.gamma
         rows["per_round"] = t.vegas_adjustment == "per-rtt"
         rows["timestamps"], rows["backoff"] = t.timestamps, t.rto_backoff
         rows["limited_transmit"], rows["hold_ssthresh"] = t.limited_transmit, t.hold_ssthresh
         rows["window_limited"], rows["most_blocks"] = t.window_limited_growth, t.sack_blocks
-        rows["every"] = t.ack_every_segments if t.delayed_ack else 1
+        rows["every"] = t.ack_every_segments if t.delayed_ack else 0
         rows["ack_delay"], rows["tick"] = slots(t.ack_delay_s), t.ack_clock == "tick"
         rows["tick_phase"] = chance.random(len(rows)) * slots(t.ack_delay_s)
         return rows

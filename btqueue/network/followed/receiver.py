@@ -11,6 +11,12 @@ from btqueue.network.followed.world import NEVER, WIDTH
 
 
 @part
+def share(w, own, number):
+    """Return what a segment counts: its size in full segments where windows count bytes, else 1."""
+    return w.layouts[own.first_layout + number % own.layouts].user / own.full if own.in_bytes else 1.0
+
+
+@part
 def take(w, flow, number, stamp, now):
     """Take a segment; return whether an acknowledgement has to leave at once."""
     own = w.flows[flow]
@@ -24,7 +30,7 @@ def take(w, flow, number, stamp, now):
     own.expected += 1
     if gap:
         join(w, flow)
-    own.waiting += 1
+    own.waiting += share(w, own, number)
     if gap or own.waiting >= own.every:
         return True
     if own.ack_deadline >= NEVER:

@@ -8,6 +8,7 @@ time stamps or Karn's rule, RFC 3042 (limited transmit), RFC 7661 (growth of a w
 from math import isnan, nan
 
 from btqueue.network.compilation import part, subroutine
+from btqueue.network.followed.receiver import share
 from btqueue.network.followed.scoreboard import (
     DUPLICATES,
     forget,
@@ -19,10 +20,10 @@ from btqueue.network.followed.scoreboard import (
     report,
 )
 from btqueue.network.followed.vegas import adjusts, end_round, mark, observe
-from btqueue.network.followed.world import NONE, SAMPLES
+from btqueue.network.followed.world import NEVER, NONE, SAMPLES
 
 TAHOE, RENO, NEWRENO, SACK, VEGAS = range(5)
-NEVER = 1e15
+NO_NAGLE, NAGLE, MINSHALL = range(3)
 LEAST_THRESHOLD = 2.0
 LIMITED_TRANSMIT = 2
 """Segments that the first duplicates may release beyond the window (RFC 3042)."""
@@ -71,14 +72,35 @@ def next_number(w, flow):
             return next_in_recovery(w, flow) if pipe(w, flow) + 1.0 <= own.cwnd else NONE
         while own.nxt < own.highest and is_reported(w, flow, own.nxt):
             own.nxt += 1
-    if own.nxt >= own.written or own.nxt - own.una >= own.window:
+    if own.nxt >= own.written or has_to_wait(w, own):
         return NONE
-    used, allowed = float(own.nxt - own.una), own.cwnd
+    used, allowed, size = amount_out(w, own), own.cwnd, share(w, own, own.nxt)
+    if used + size > own.window:
+        return NONE
     if own.variant == SACK and (own.limited_transmit == 1 or repeats(own)):
         used = float(pipe(w, flow))
     elif own.limited_transmit == 1 and own.recovering == 0 and not repeats(own):
         allowed += min(own.duplicates, LIMITED_TRANSMIT)
-    return own.nxt if used + 1.0 <= allowed else NONE
+    return own.nxt if used + size <= allowed else NONE
+
+
+@part
+def amount_out(w, own):
+    """Return what is sent and not acknowledged, in full segments."""
+    if not own.in_bytes or own.layouts == 1:
+        return (own.nxt - own.una) * share(w, own, own.una)
+    amount = 0.0
+    for number in range(own.una, own.nxt):
+        amount += share(w, own, number)
+    return amount
+
+
+@part
+def has_to_wait(w, own):
+    """Whether the next segment is short and Nagle's algorithm holds it back (RFC 1122, 4.2.3.4)."""
+    if own.nagle == NO_NAGLE or own.nxt < own.highest or share(w, own, own.nxt) >= 1.0:
+        return False
+    return own.last_short >= own.una if own.nagle == MINSHALL else own.nxt > own.una
 
 
 @part
@@ -90,6 +112,8 @@ def note_sent(w, flow, number, now):
         sent.again = 1
     else:
         sent.at, sent.again = now, 0
+        if share(w, own, number) < 1.0:
+            own.last_short = number
         if own.variant == VEGAS:
             mark(own, number, now)
     own.nxt = max(own.nxt, number + 1)

@@ -45,15 +45,15 @@ FLOW = _record(
     # Vegas
     "alpha beta gamma shortest least round_started excess "
     # receiver
-    "echo ack_delay ack_deadline ack_alarm tick_phase "
+    "echo ack_delay ack_deadline ack_alarm tick_phase waiting "
     # application
     "start gap leave_active leave_idle message due pause began "
     # sums; ages: times of delivery or leaving less those of writing or entering
     "cwnd_sum window_sum trip_time trip_squares message_age session_time session_squares",
     "variant window una nxt highest duplicates recover recovering repaired rescued reports written "
-    "timestamps backoff limited_transmit window_limited hold_ssthresh retransmit "
-    "per_round doubles round_first round_end round_samples "
-    "expected waiting acknowledged blocks every most_blocks tick "
+    "timestamps backoff limited_transmit window_limited hold_ssthresh retransmit nagle full last_short "
+    "in_bytes per_round doubles round_first round_end round_samples "
+    "expected acknowledged blocks every most_blocks tick "
     "law message_segments layouts first_layout ack_layout source target forth back "
     "client server request reply goodbye phase "
     "delivered_bytes repeated_bytes ended lost timeouts fast_retransmits samples trips messages_in "

@@ -116,6 +116,11 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             f"{net.data.tokens} bytes: its packets wait for tokens one by one; round trips come out up to "
             "32 % long"
         )
+    if net.stations == 1 and findings.relayed.any():
+        weak.append(
+            "network.flows: a lone station sends to itself through the central, in step with its own polls; "
+            "round trips come out up to 17 % short"
+        )
     small = min(sender.window for sender in net.senders) <= net.ack_every
     if (
         small

@@ -11,7 +11,7 @@ time of the oldest segment that an acknowledgement covers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.request_reply.path import Path, pieces_of
@@ -32,12 +32,17 @@ class Plan:
         messages: forms of the segments of request, reply and good-bye (possibly none).
         small: form of acknowledgements and of SYN.
         windows: receive window, initial window and initial threshold (segments).
+        in_bytes: whether windows count bytes, not segments.
+        nagle: whether a short segment waits until all before it is acknowledged, or ("minshall") the last
+            short one (RFC 1122, 4.2.3.4).
         ack_every: segments that are acknowledged together, or else after `ack_delay_ns`.
         fresh: every session has a connection of its own, which `handshake` opens.
     """
 
     way: Way
     messages: tuple[tuple[Form, ...], ...]
+    in_bytes: bool
+    nagle: bool | Literal["minshall"]
     small: Form
     windows: tuple[int, float, float]
     timestamps: bool
@@ -95,10 +100,16 @@ def plan_of(scenario: Scenario) -> Plan:
         pieces_of(size, transport.mss_bytes)
         for size in (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
     ]
-    forms = {piece: path.form(piece + transport.header_bytes) for message in pieces for piece in message}
+    forms = {
+        piece: path.form(piece + transport.header_bytes)._replace(share=piece / transport.mss_bytes)
+        for message in pieces
+        for piece in message
+    }
     return Plan(
         way=path.way,
         messages=tuple(tuple(forms[piece] for piece in message) for message in pieces),
+        in_bytes=transport.windows == "bytes",
+        nagle=transport.windows == "bytes" and transport.nagle,
         small=path.form(transport.header_bytes),
         windows=(
             transport.receive_window_segments if own is None else own,
@@ -118,7 +129,8 @@ class End:
 
     def __init__(self, plan: Plan) -> None:
         """Begin a new connection; nothing written."""
-        self.una = self.nxt = self.written = self.expected = self.acknowledged = self.waiting = 0
+        self.una = self.nxt = self.written = self.expected = self.acknowledged = 0
+        self.last_short, self.waiting = -1, 0
         self.deadline: int | None = None
         self.cwnd, self.echo = plan.windows[1], 0
         self.sent_at: dict[int, tuple[int, float]] = {}
@@ -207,14 +219,35 @@ class Sessions:
         self.goal = end.written
         self._send_fitting(flow, chance)
 
+    def _row(self, flow: int) -> tuple[Form, ...]:
+        """Return the segments of an end, which it sends again and again."""
+        request, reply, goodbye = self.plan.messages
+        return reply if flow == SERVER else request + goodbye
+
+    def _amount(self, flow: int, first: int, end: int) -> float:
+        """Return what segments count in windows: their sizes, in full segments, or their number."""
+        if not self.plan.in_bytes:
+            return end - first
+        row = self._row(flow)
+        return sum(row[number % len(row)].share for number in range(first, end))
+
+    def _has_to_wait(self, end: End) -> bool:
+        """Whether Nagle's algorithm holds a short segment back."""
+        return self.plan.nagle is not False and end.una <= (
+            end.last_short if self.plan.nagle == "minshall" else end.nxt - 1
+        )
+
     def _send_fitting(self, flow: int, chance: Chance) -> None:
-        end, table, plan = self.ends[flow], self.table, self.plan
-        window = min(int(end.cwnd), plan.windows[0])
-        row = plan.messages[REPLY] if flow == SERVER else plan.messages[REQUEST] + plan.messages[GOODBYE]
-        while end.nxt < end.written and end.nxt - end.una < window:
+        end, table, row = self.ends[flow], self.table, self._row(flow)
+        window = min(end.cwnd if self.plan.in_bytes else int(end.cwnd), self.plan.windows[0])
+        while end.nxt < end.written and self._amount(flow, end.una, end.nxt + 1) <= window:
+            form = row[end.nxt % len(row)]
+            if form.share < 1.0:
+                if self._has_to_wait(end):
+                    break
+                end.last_short = end.nxt
             end.sent_at[end.nxt] = table.now, chance.repeated_ns
-            load = ("data", self.connection, end.nxt, table.now)
-            table.post(flow, row[end.nxt % len(row)], load, chance)
+            table.post(flow, form, ("data", self.connection, end.nxt, table.now), chance)
             end.nxt += 1
 
     def _take(self, parcel: Parcel) -> None:
@@ -269,8 +302,9 @@ class Sessions:
         self.samples[flow].append(now - since + max(0.0, later))
         for old in range(end.una, number):
             self.trips[flow].append((end.sent_at.pop(old)[0] - self.began, now - self.began))
+        arrived = min(self._amount(flow, end.una, number), 1.0)
         end.una = number
-        end.cwnd += 1.0 if end.cwnd < self.plan.windows[2] else 1.0 / end.cwnd
+        end.cwnd += arrived if end.cwnd < self.plan.windows[2] else 1.0 / end.cwnd
         self._send_fitting(flow, chance)
 
     def _go_on(self, flow: int, chance: Chance) -> None:

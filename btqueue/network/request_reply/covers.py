@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.network.whole_segments import not_one_at_a_time
 from btqueue.scenario.bounds import window_of
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
@@ -74,6 +75,7 @@ def not_request_reply(s: Scenario) -> Iterator[Limit]:
     if len(on_air) > 1:
         yield Limit("network.flows", s.network.flows, "a way over at most one Bluetooth hop")
         return
+    yield from not_one_at_a_time(s)
     if on_air:
         yield from _uncovered_piconet(s, plan, on_air[0])
     yield from _uncovered_links(s, plan, route)

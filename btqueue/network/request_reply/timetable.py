@@ -40,11 +40,13 @@ class Form(NamedTuple):
         times_ns: for each medium, the transmission time.
         fragments: for the polled hop, (slots, probability that a transmission fails) of each packet.
         losses: probability of loss from client to server, and back.
+        share: user bytes as a share of those of a full segment.
     """
 
     times_ns: tuple[int, ...]
     fragments: tuple[tuple[int, float], ...]
     losses: tuple[float, float]
+    share: float = 1.0
 
 
 class Hop(NamedTuple):
