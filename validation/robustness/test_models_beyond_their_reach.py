@@ -140,6 +140,16 @@ WARNED = {
         ACCESS_POINT.with_(link__arq="none", network__flows="uplink", **FADING),
         "messages come one by one",
     ),
+    "a lone ring, round trip -17 %": (
+        bt.load("venugopal-2006/piconet").with_(network__peripherals=1, traffic__load_kbps=20),
+        "a lone station sends to itself",
+    ),
+    "a window of one that is acknowledged late, delay -90 %": (
+        bt.load("venugopal-2006/piconet").with_(
+            traffic__load_kbps=20, transport__receive_window_segments=1, transport__delayed_ack=True
+        ),
+        "fewer segments than are acknowledged together",
+    ),
     "a small bucket, round trip +32 %": (
         ACCESS_POINT.with_(**TOKENS, flow_control__bucket_bytes=750),
         "bucket_bytes = 750",

@@ -60,6 +60,10 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
         )
     if (by_load & (findings.room > NEAR)).any() and not is_queue(net):
         weak.append("the load is close to what the piconet carries: round trips are least certain there")
+    if net.fading in ENDLESSLY and any(sender.vegas for sender in net.senders):
+        weak.append(
+            "radio.model: TCP Vegas holds its window by the delays of fades: round trips come out long"
+        )
     fades = net.fading in ENDLESSLY and by_load.any()
     # with shorter visits, or a lone station, round trips were 1.5 % off in the median, and 5 % at the worst
     long_visits = net.stations > 1 and net.limit >= len(net.data.packets)
@@ -120,6 +124,11 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
         weak.append(
             "network.flows: a lone station sends to itself through the central, in step with its own polls; "
             "round trips come out up to 17 % short"
+        )
+    if min(sender.window for sender in net.senders) < net.ack_every and by_load.any():
+        weak.append(
+            "transport.receive_window_segments: a window of fewer segments than are acknowledged together "
+            "waits for the timer of each acknowledgement; round trips come out up to 20 % short, delays far shorter"
         )
     small = min(sender.window for sender in net.senders) <= net.ack_every
     if (
