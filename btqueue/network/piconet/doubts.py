@@ -128,7 +128,7 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
     if min(sender.window for sender in net.senders) < net.ack_every and by_load.any():
         weak.append(
             "transport.receive_window_segments: a window of fewer segments than are acknowledged together "
-            "waits for the timer of each acknowledgement; round trips come out up to 20 % short, delays far shorter"
+            "waits for the timer of each acknowledgement: round trips come out up to 20 % short"
         )
     small = min(sender.window for sender in net.senders) <= net.ack_every
     if (
