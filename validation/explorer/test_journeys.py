@@ -181,11 +181,14 @@ def test_05_dark_mode_follows_the_system(visit):
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert brightness(paper) < 60
     for part in ("h2", "figcaption", "svg text", "svg .curve", ".state"):
-        style = page.locator(f"#side-A {part}").first.evaluate(
-            """(one) => {
+        page.locator(f"#side-A {part}").first.wait_for()
+        style = page.evaluate(  # found and read in one step: a curve may be drawn anew at any time
+            """(part) => {
+                const one = document.querySelector(`#side-A ${part}`);
                 const { color, fill, stroke } = getComputedStyle(one);
                 return one.closest("svg") ? (fill === "none" ? stroke : fill) : color;
-            }"""
+            }""",
+            part,
         )
         assert brightness(style) > 120, part
 

@@ -574,12 +574,11 @@ def test_ctrl_c_ends_workers_and_keeps_their_points(tmp_path):
     assert len(workers) == 2 and not any(running(pid) for pid in workers)
 
 
-def test_leaving_early_ends_the_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "btqueue.study.workers.COMMAND", (sys.executable, "-c", MORTAL.format(folder=str(tmp_path)))
-    )
+def test_leaving_early_ends_the_workers(monkeypatch):
+    monkeypatch.setattr("btqueue.study.workers.COMMAND", (sys.executable, "-c", SLOW))
     before = set(children(os.getpid()))
-    results = map_points(Scenario(), [{LIMIT: number + 1} for number in range(3)] * 50, workers=2)
+    # so many points that workers are still busy when they are counted
+    results = map_points(Scenario(), [{LIMIT: number + 1} for number in range(3)] * 5000, workers=2)
     next(results)
     assert set(children(os.getpid())) - before
     results.close()
