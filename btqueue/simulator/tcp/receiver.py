@@ -38,10 +38,9 @@ def into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now):
             conn.charged = 0
         buffers.drain(conn, number, now)
         return in_order
-    held = int(conn.held)
+    if conn.sack and has_room_for(conn, out_of_order, number):
+        buffers.offer_more(conn, conn.held)
     keep(conn, out_of_order, statistics, number)
-    if conn.held > held and conn.sack:
-        buffers.offer_more(conn, held)
     if conn.held > 0:
         buffers.tune(conn, conn.drained)
     conn.charged = conn.held
@@ -49,14 +48,21 @@ def into_tuned_buffer(conn, out_of_order, starts, statistics, segment, now):
 
 
 @compiled
+def has_room_for(conn, out_of_order, number):
+    """Whether a segment beyond the expected one is in the window, and not there yet."""
+    place = number & (len(out_of_order) - 1)
+    return conn.rcv_nxt < number < window_end(conn, out_of_order) and out_of_order[place] == 0
+
+
+@compiled
 def keep(conn, out_of_order, statistics, number):
     """Keep a segment that is not the expected one, unless it is there already; acknowledge at once."""
-    place, end = number & (len(out_of_order) - 1), window_end(conn, out_of_order)
-    if number < conn.rcv_nxt or (number < end and out_of_order[place] == 1):
-        statistics.duplicates_received += 1
-    elif number < end:
-        out_of_order[place] = 1
+    end = window_end(conn, out_of_order)
+    if has_room_for(conn, out_of_order, number):
+        out_of_order[number & (len(out_of_order) - 1)] = 1
         conn.held += 1
+    elif number < end:
+        statistics.duplicates_received += 1
     if conn.sack and conn.rcv_nxt < number < end:
         remember_block(conn, out_of_order, number)
     conn.ack_now = True
