@@ -12,6 +12,7 @@ from btqueue.scenario.errors import Problem, bad_value, conflict
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
+from btqueue.scenario.transport import PRESETS
 
 if TYPE_CHECKING:
     from btqueue.scenario.network import Flow
@@ -211,7 +212,8 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         why = "CentaurusComm carries the messages of sessions"
         allowed = 'with traffic.source = "request-reply"'
         yield conflict(named("transport.protocol"), protocol, why, allowed=allowed)
-    if s.transport.handshake and protocol != "tcp" and "handshake" in s.transport.model_fields_set:
+    by_hand = "handshake" in s.transport.model_fields_set and not PRESETS[s.transport.preset].get("handshake")
+    if s.transport.handshake and protocol != "tcp" and by_hand:
         why = "the handshake opens connections of TCP"
         yield conflict(named("transport.handshake"), True, why, allowed='with transport.protocol = "tcp"')
     if t.source == "ibp":

@@ -31,6 +31,7 @@ from btqueue.scenario import (
 )
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Results, Variable
+from btqueue.scenario.transport import PRESETS
 
 MODELS = list_models()
 
@@ -103,6 +104,19 @@ def test_a_scenario_is_frozen_hashable_and_picklable():
         s.polling.limit = 6
     assert hash(s) == hash(Scenario())
     assert pickle.loads(pickle.dumps(s)) == s
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("protocol", ["tcp", "centaurus", "none"])
+def test_a_scenario_with_a_preset_comes_back_from_its_toml(preset, protocol):
+    source = "poisson" if protocol == "none" else "request-reply"
+    given = {"traffic": {"source": source}, "transport": {"preset": preset, "protocol": protocol}}
+    if preset == "linux" and protocol != "tcp":
+        with pytest.raises(ScenarioError, match="buffers as Linux tunes them need TCP"):
+            Scenario.from_dict(given)
+        return
+    scenario = Scenario.from_dict(given)
+    assert Scenario.from_dict(tomllib.loads(scenario.to_toml())) == scenario
 
 
 LINKS = {
