@@ -120,9 +120,9 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
 }
 """For each base the keys that leave its answer as it is, and why they leave the network as it is, too."""
 
-QUICK = ("ring", "scatternet", "chain", "bulk", "sessions in a piconet", "link")
-"""A base for each model that answers in milliseconds. The other two compile queues or solve large chains for
-every change: they, and further bases, are for the long tests."""
+QUICK = ("ring", "chain", "bulk", "sessions in a piconet", "link")
+"""Bases that answer in milliseconds. The others compile queues, solve large chains or follow fading radios
+for each change: they are for the long tests."""
 
 TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
 """Relative errors that are not silent: an answer beyond them must warn."""
@@ -138,6 +138,8 @@ def silent(name: str) -> set[str]:
     """
     ignored, noticed = set(), set()
     for change in changes_of(name):
+        if change.key in noticed:
+            continue
         if change.after is not None and description(change.after) == description(change.before):
             continue
         (noticed if change.after is None or is_noticed(change) else ignored).add(change.key)

@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from polled_air import passages_of
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
 from btqueue.network.models import MODELS, model_of
-from btqueue.network.piconet.air import Passage, bounded, passage
+from btqueue.network.piconet.air import Passage, bounded
 from btqueue.network.piconet.bucket import Bucket, levels, queue
-from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.covers import unknown_if_lost
 from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.metrics import expiries_of_light_flows
@@ -48,13 +48,9 @@ def passages(scenario: bt.Scenario, **changes) -> tuple[list[Passage], float]:
     """What each class sees of the polled air at the loads of a scenario, without windows, and the cycle."""
     plan = Plan(scenario.with_(**changes), apart=False)
     system = plan.system(plan.parameters)
-    network, classes = network_of(*system), system.structure.classes
-    offered = network.structure.class_of @ system.inputs.load
-    found = []
-    for number in range(len(plan.layout.members)):
-        one, ways = jax.tree.map(lambda leaf, k=number: leaf[k], (classes, network.ways))
-        found.append(passage(network.question(offered, one, ways, jnp.asarray(inf))))
-    return [seen for seen, _ in found], float(found[0][1])
+    seen, cycles = passages_of(system, system.structure.class_of @ system.inputs.load)
+    members = range(len(plan.layout.members))
+    return [jax.tree.map(lambda leaf, k=number: leaf[k], seen) for number in members], float(cycles[0])
 
 
 @in_float64
@@ -634,32 +630,27 @@ def plan_of(kind: str) -> Plan:
     return bt.network.plan(scenarios[kind])
 
 
-OF_KINDS = ["ring", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("unlike", "lossy"))]
-"""Each kind compiles for a minute."""
-
-
-@pytest.mark.parametrize("kind", OF_KINDS)
+@pytest.mark.long  # each kind compiles for most of a minute
+@pytest.mark.parametrize("kind", ["ring", "unlike", "lossy"])
 def test_derivatives_are_those_of_the_answers(kind):
     """Implicit against central differences; a whole number of packets is where two slopes meet."""
     plan = plan_of(kind)
     values = plan.parameters | {"flow_control.buffer_packets": 25.5, "flow_control.baseband_packets": 20.5}
     values = {key: values[key] for key in plan.parameters}
+    names = ["goodput_kbps", "rtt_s"]
 
-    def wanted(numbers):
-        metrics = plan.metrics(numbers)
-        return jnp.stack([metrics["goodput_kbps"][0], metrics["rtt_s"][0]])
+    def means(changes):
+        metrics = plan.metrics(values | changes)
+        return np.array([np.mean(metrics[name]) for name in names])
 
-    with jax.enable_x64(True):
-        known = {key: jnp.asarray(float(value)) for key, value in values.items()}
-        slopes = jax.jit(jax.jacfwd(wanted))(known)
-        at = jax.jit(wanted)
-        for key, value in known.items():
-            step = 1e-5 * max(abs(float(value)), 1e-3)
-            up, down = (np.asarray(at(known | {key: value + sign * step})) for sign in (1, -1))
-            scale = np.abs(np.asarray(at(known))) / max(abs(float(value)), 1e-3)
-            assert np.asarray(slopes[key]) / scale == pytest.approx(
-                (up - down) / (2 * step) / scale, rel=1e-5, abs=1e-5
-            )
+    slopes = plan.slopes(names, values)
+    for key, value in values.items():
+        unit = max(abs(value), 1e-3)
+        step = 1e-5 * unit
+        by_difference = (means({key: value + step}) - means({key: value - step})) / (2 * step)
+        scale = means({}) / unit
+        implicit = np.array([slopes[name][key] for name in names])
+        assert implicit / scale == pytest.approx(by_difference / scale, rel=1e-5, abs=1e-5)
 
 
 def test_a_batch_is_many_single_answers():

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polled_air import passages_of
 from scipy.integrate import quad
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.piconet.air import Passage, passage
+from btqueue.network.piconet.air import Passage
 from btqueue.network.piconet.bucket import missing
-from btqueue.network.piconet.coupling import network_of
 from btqueue.network.piconet.model import Plan
 from btqueue.network.piconet.tails import NONE, Tail, longest
 from btqueue.queueing._precision import in_float64
@@ -125,10 +125,8 @@ def seen(scenario: bt.Scenario, shares: np.ndarray) -> Passage:
     """What the first flow sees of the air if flows offer so many segments a slot."""
     plan = Plan(scenario, apart=False)
     system = plan.system({})
-    network = network_of(*system)
-    one, ways = jax.tree.map(lambda leaf: leaf[0], (system.structure.classes, network.ways))
     offered = jnp.zeros(system.structure.at_port.shape[0]).at[: shares.size].set(shares) / SLOT_S
-    return passage(network.question(offered, one, ways, jnp.asarray(inf)))[0]
+    return jax.tree.map(lambda leaf: leaf[0], passages_of(system, offered)[0])
 
 
 @pytest.mark.parametrize(("stations", "limit"), [(2, 5), (7, 5), (7, 1), (4, 10), (3, 3)])

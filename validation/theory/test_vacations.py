@@ -31,6 +31,7 @@ def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSoluti
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
 def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, digits: float):
     solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit)

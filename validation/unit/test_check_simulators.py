@@ -74,7 +74,7 @@ def test_ns3_agrees(name, tmp_path):
     assert any("the model is approximate" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("window", [2, 6, 8])
+@pytest.mark.parametrize("window", [6, *(pytest.param(w, marks=pytest.mark.long) for w in (2, 8))])
 def test_a_wrong_window_is_named_whatever_the_scenario_says(window, tmp_path):
     """With 6 it is no window of 44 segments, either: its few timeouts scatter the round trips widely."""
     scenario = NS3.with_(transport__receive_window_segments=window)

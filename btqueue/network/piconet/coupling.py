@@ -589,7 +589,7 @@ class Solved(NamedTuple):
 def solve_rates(system: System) -> Solved:
     """Return the network at the rates that loads, windows and radio errors allow."""
     network = network_of(*system)
-    point, residual = at_root(_point, _search, network)
+    point, residual = at_root(short_of, _search, network)
     return Solved(network, point, jnp.abs(residual).max())
 
 
@@ -647,7 +647,7 @@ def _away_s(structure: Structure, inputs: Inputs, data: Sent) -> Array:
     return structure.slot_s * of_others / (1.0 - busy)
 
 
-def _point(logs: Array, network: Network) -> tuple[Point, Array]:
+def short_of(logs: Array, network: Network) -> tuple[Point, Array]:
     """Return the network at given logarithms of rates, and by how much they are short, (2C,)."""
     point = network.at(logs)
     return point, jnp.log(jnp.concatenate([point.rates, point.offered])) - logs
@@ -677,7 +677,7 @@ def _search(network: Network) -> Evaluated:
 
     def improve(state: _Secant) -> _Secant:
         logs, (_, (_, last)), moved, longest, count = state
-        point, short = _point(logs, network)
+        point, short = short_of(logs, network)
         told = jnp.abs(moved) > ROUNDING
         slope = jnp.where(told & (count > 0), (short - last) / jnp.where(told, moved, 1.0), -1.0)
         wanted = -short / jnp.minimum(slope, FLATTEST)
@@ -687,7 +687,7 @@ def _search(network: Network) -> Evaluated:
         return _Secant(logs + step, (logs, (point, short)), step, longest, count + 1)
 
     ones = jnp.ones_like(start)
-    begin = _Secant(start, unevaluated(_point, start, network), ones, LONGEST * ones, jnp.zeros((), int))
+    begin = _Secant(start, unevaluated(short_of, start, network), ones, LONGEST * ones, jnp.zeros((), int))
     return jax.lax.while_loop(unfinished, improve, begin).last
 
 

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.flatten_util import ravel_pytree
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.piconet import lossy
@@ -28,6 +27,7 @@ from btqueue.network.piconet.trains import Packets
 from btqueue.network.programs import Kept
 from btqueue.network.regime import FREQUENT
 from btqueue.queueing._precision import in_float64
+from btqueue.queueing.implicit import slopes_at_root
 from btqueue.scenario import Scenario
 
 CONVERGED = 1e-2
@@ -143,29 +143,17 @@ def metrics_of(system: System) -> tuple[dict[str, Array], Findings, lossy.Given]
 def slopes_of(point: tuple[System, lossy.Given]) -> dict[str, tuple[Array, ...]]:
     """Return the derivatives of the metrics at a root by all numbers, in the order of the leaves of `Inputs`.
 
-    With the implicit function theorem, as `at_root`; all derivatives come from one pass, which compiles in
-    half of the time.
+    With the implicit function theorem; all derivatives come from one pass.
     """
     system, root = point
-    vector, unravel = ravel_pytree((root, system.inputs))
-    unknowns = ravel_pytree(root)[0].size
 
-    def at(vector: Array) -> tuple[dict[str, Array], Array]:
-        given, inputs = unravel(vector)
+    def at(given: lossy.Given, inputs: Inputs) -> tuple[dict[str, Array], lossy.Given]:
         network = replace(system, inputs=inputs).network
         better, found = lossy.respond(system.kinds, system.window, system.paths, network, given)
-        residual = ravel_pytree(better)[0] - vector[:unknowns]
+        residual = jax.tree.map(jnp.subtract, better, given)
         return lossy.metrics_of(system.paths, network, given, found), residual
 
-    direct, change = jax.jacfwd(at)(vector)
-    change = -jnp.linalg.solve(change[:, :unknowns], change[:, unknowns:])
-    leaves, by_leaf = jax.tree.leaves(system.inputs), dict[str, tuple[Array, ...]]()
-    ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
-    for name, by in direct.items():
-        parts = jnp.split(by[..., :unknowns] @ change + by[..., unknowns:], ends, axis=-1)
-        shapes = [(*by.shape[:-1], *np.shape(leaf)) for leaf in leaves]
-        by_leaf[name] = tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
-    return by_leaf
+    return slopes_at_root(at, root, system.inputs, jax.jacfwd)
 
 
 class LossyPlan(Numbers):

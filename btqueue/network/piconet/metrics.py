@@ -14,14 +14,19 @@ from btqueue.network.piconet.coupling import (
     LOAD,
     RADIO,
     WINDOW,
-    Solved,
+    Network,
+    Point,
+    Seen,
     System,
     lost_in_buffers,
+    network_of,
+    short_of,
     solve_rates,
 )
 from btqueue.network.piconet.fading import faded
-from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs, Structure
+from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs
 from btqueue.network.programs import Kept
+from btqueue.queueing.implicit import slopes_at_root
 
 ENDLESSLY = ("links", "piconet")
 """Radios whose two states repetition bridges."""
@@ -46,6 +51,7 @@ class Findings(NamedTuple):
     Attributes:
         limited: what decides the rate.
         rates: segments a second that a flow delivers.
+        offered: that it sends, with what TCP repeats.
         window: that is under way if nothing else decides (segments).
         room: share of the rate that slots, tokens and windows would allow.
         outgrown: whether windows outgrow a buffer.
@@ -59,6 +65,7 @@ class Findings(NamedTuple):
 
     limited: Array
     rates: Array
+    offered: Array
     window: Array
     room: Array
     outgrown: Array
@@ -74,35 +81,41 @@ class Findings(NamedTuple):
 def metrics_of(system: System) -> tuple[dict[str, Array], Findings]:
     """Return metrics, by class (C,) or of the network (), NaN where the model has none, and findings."""
     structure, _, inputs = system
-    found = solve_rates(system)
-    expiries = jnp.zeros_like(found.point.rates)
-    if structure.fading in ENDLESSLY:
-        seen, expiries = faded(found.network, found.point.offered)
-        found = found._replace(point=found.point._replace(seen=seen))
-    point = found.point
-    metrics = jax.vmap(partial(_metrics_of_class, structure, inputs, found))(
-        jnp.arange(inputs.load.size), structure.classes
-    )
-    if structure.answered:
-        metrics["timeouts_per_s"] = metrics["timeouts_per_s"] + expiries
-    metrics |= _of_the_network(structure, found)
+    network, point, residual = solve_rates(system)
+    metrics, seen, expiries = _metrics_at(network, point)
     limits = point.limits
     findings = Findings(
         limited=point.limited,
         rates=point.rates,
+        offered=point.offered,
         window=limits.window.mean,
-        room=point.rates / (limits.rate * found.network.wanted),
+        room=point.rates / (limits.rate * network.wanted),
         outgrown=limits.window.loss > 0.0,
         lost=jnp.where(
-            point.limited == WINDOW, limits.window.loss, lost_in_buffers(limits, point.seen, point.limited)
+            point.limited == WINDOW, limits.window.loss, lost_in_buffers(limits, seen, point.limited)
         ),
         overload=inputs.load >= limits.capacity,
         relayed=structure.classes.route.relayed > 0.0,
-        success=found.network.success,
+        success=network.success,
         expiries=expiries,
-        residual=jnp.maximum(found.residual, point.seen.residual.max()),
+        residual=jnp.maximum(residual, seen.residual.max()),
     )
     return metrics, findings
+
+
+def _metrics_at(network: Network, point: Point) -> tuple[dict[str, Array], Seen, Array]:
+    """Return the metrics where a network stands, what flows see there, and timeouts in bad states."""
+    structure = network.structure
+    expiries = jnp.zeros_like(point.rates)
+    if structure.fading in ENDLESSLY:
+        seen, expiries = faded(network, point.offered)
+        point = point._replace(seen=seen)
+    metrics = jax.vmap(partial(_metrics_of_class, network, point))(
+        jnp.arange(network.inputs.load.size), structure.classes
+    )
+    if structure.answered:
+        metrics["timeouts_per_s"] = metrics["timeouts_per_s"] + expiries
+    return metrics | _of_the_network(network, point), point.seen, expiries
 
 
 @Kept
@@ -112,21 +125,27 @@ def metrics_of_many(systems: System) -> tuple[dict[str, Array], Findings]:
 
 
 @Kept
-def slopes_of(system: System) -> dict[str, tuple[Array, ...]]:
-    """Return the derivatives of all metrics by all numbers, in the order of the leaves of `Inputs`."""
+def slopes_of(point: tuple[System, Array]) -> dict[str, tuple[Array, ...]]:
+    """Return the derivatives of all metrics by all numbers, in the order of the leaves of `Inputs`.
 
-    def metrics(inputs: Inputs) -> dict[str, Array]:
-        return metrics_of(system._replace(inputs=inputs))[0]
+    Args:
+        point: what is solved, and the logarithms of the rates that classes deliver and offer there, (2C,).
+    """
+    (structure, law, inputs), root = point
 
-    return {name: tuple(jax.tree.leaves(by)) for name, by in jax.jacrev(metrics)(system.inputs).items()}
+    def at(logs: Array, inputs: Inputs) -> tuple[dict[str, Array], Array]:
+        network = network_of(structure, law, inputs)
+        there, residual = short_of(logs, network)
+        return _metrics_at(network, there)[0], residual
+
+    return slopes_at_root(at, root, inputs)
 
 
-def _metrics_of_class(
-    structure: Structure, inputs: Inputs, found: Solved, number: Array, one: Class
-) -> dict[str, Array]:
+def _metrics_of_class(network: Network, at: Point, number: Array, one: Class) -> dict[str, Array]:
     """Return the metrics of a flow of a class."""
-    seen, limits, rate, _, why = jax.tree.map(lambda leaf: leaf[number], found.point)
-    success = found.network.success[number]
+    structure, inputs = network.structure, network.inputs
+    seen, limits, rate, _, why = jax.tree.map(lambda leaf: leaf[number], at)
+    success = network.success[number]
     kilobits = structure.data_kilobits
     none = jnp.full((), jnp.nan)
     if not structure.answered:
@@ -134,11 +153,11 @@ def _metrics_of_class(
         load = inputs.load[number]
         goodput = jnp.minimum(load * kept, limits.capacity * success) * kilobits
         below = load < limits.capacity
-        places = found.network.places(one)
+        places = network.places(one)
         if structure.queues:
             full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & (places <= LARGEST_QUEUE)
             full &= limits.by_tokens == 0.0
-            kept_then = (1.0 - found.network.refused(one, limits)) * success
+            kept_then = (1.0 - network.refused(one, limits)) * success
             goodput = jnp.where(full, jnp.where(full, load, 0.0) * kept_then * kilobits, goodput)
         bounded = jnp.isfinite(load) & (below | jnp.isfinite(places))
         offered = jnp.where(jnp.isfinite(load), load, 1.0) * kilobits
@@ -169,18 +188,17 @@ def _metrics_of_class(
         zero = jnp.where(known, 0.0, none)
         window = jnp.where(known, inputs.window[number], none)
         return metrics | {"window_segments": window, "timeouts_per_s": zero, "fast_retransmits_per_s": zero}
-    tcp = found.network.tcp(rtt - seen.held_s, seen.spacing_s, success, found.network.ack_success[number])
+    tcp = network.tcp(rtt - seen.held_s, seen.spacing_s, success, network.ack_success[number])
     share = rate / tcp.rates.goodput
     # a fast retransmit needs as many segments behind the lost one before its timer expires
     alone = gammaincc(DUPLICATES, rate * jnp.maximum(inputs.min_rto_s, rtt))
     expiries = tcp.expiries + jnp.maximum(1.0 - share, 0.0) * jnp.maximum(
-        expiries_of_light_flows(success, found.network.ack_success[number], inputs.window[number])
-        - tcp.expiries,
+        expiries_of_light_flows(success, network.ack_success[number], inputs.window[number]) - tcp.expiries,
         0.0,
     )
     further = expiries - tcp.expiries + jnp.maximum((1.0 - success) / success - expiries, 0.0) * alone
     further = jnp.where(why == LOAD, rate * further, 0.0)
-    behind = found.network.behind_stalls_s(seen, tcp, rate)
+    behind = network.behind_stalls_s(seen, tcp, rate)
     # how long a receiver holds acknowledgements of a window that losses make is not known
     in_rounds_s = none if structure.ack_clock else tcp.rtt_s
     piled_up = jnp.where(why == RADIO, in_rounds_s, jnp.minimum(rtt + behind, longest))
@@ -208,29 +226,29 @@ def expiries_of_light_flows(success: Array, ack_success: Array, receive_window: 
     before = jnp.cumsum(windows) - windows  # acknowledgements until a window has this size
     reached = success**before
     share = jnp.diff(1.0 - reached, append=1.0)  # of the losses, with that window
-    window = jnp.minimum(windows, receive_window)
+    # tables hold for one receive window, so that there is no derivative by it; betainc has none by its shapes
+    window = jnp.minimum(windows, jax.lax.stop_gradient(receive_window))
     too_few = 1.0 - betainc(DUPLICATES, jnp.maximum(window - 1.0 - DUPLICATES + 1.0, TINY), answered)
     too_few = jnp.where(window > DUPLICATES, too_few, 1.0)
     expires = 1.0 - answered * (1.0 - share @ too_few)
     return (1.0 - success) / success * expires / answered
 
 
-def _of_the_network(structure: Structure, found: Solved) -> dict[str, Array]:
+def _of_the_network(network: Network, point: Point) -> dict[str, Array]:
     """Return what the air and its queues come to, averaged over the stations."""
-    limits, limited, none = found.point.limits, found.point.limited, jnp.full((), jnp.nan)
+    structure, limits, limited = network.structure, point.limits, point.limited
+    none = jnp.full((), jnp.nan)
     flows = structure.class_of.sum(axis=0)  # (C,)
-    offered = jnp.where(limited == WINDOW, found.point.rates / found.network.wanted, found.point.offered)
-    data, ack = found.network.sent
+    offered = jnp.where(limited == WINDOW, point.rates / network.wanted, point.offered)
+    data, ack = network.sent
     of_flows = structure.class_of @ offered
-    slots = found.network.crossed(
-        data.mean * data.mean_slots, ack.mean * ack.mean_slots, found.network.answers(of_flows)
-    )
-    full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (found.network.inputs.load >= limits.capacity))
+    slots = network.crossed(data.mean * data.mean_slots, ack.mean * ack.mean_slots, network.answers(of_flows))
+    full = (limits.by_tokens == 0.0) & ((limited == WINDOW) | (network.inputs.load >= limits.capacity))
     real = flows > 0.0
     lone_class = real.sum() == 1
     some_full = (full & real).any()
-    cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), found.point.seen.cycle_s[0])
+    cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), point.seen.cycle_s[0])
     metrics = {"slot_utilisation": of_flows @ slots * SLOT_S, "cycle_s": cycle}
-    waiting = found.network.waiting_for_tokens(found.point.offered) if structure.tokens else jnp.zeros(())
+    waiting = network.waiting_for_tokens(point.offered) if structure.tokens else jnp.zeros(())
     known = ~some_full & ~((limited == WINDOW) & real).any()
     return metrics | {"token_buffer": jnp.where(known, waiting, none)}

@@ -89,16 +89,26 @@ class Numbers(ABC):
         return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
 
     @in_float64
-    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
+    def slopes(
+        self, names: Sequence[str], parameters: Mapping[str, Any] | None = None
+    ) -> dict[str, dict[str, float]]:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
         Implicit: all keys cost as much as a few answers.
+
+        Args:
+            names: of metrics.
+            parameters: values that differ from those of the scenario, by key.
+
+        Raises:
+            KeyError: a key is not one of `parameters`.
         """
-        here = self.system({})
+        values = changed(self.parameters, parameters)
+        here = self.system(values)
         slopes, of_flow = self.slopes_at(here), np.array(self.layout.class_of)
         found: dict[str, dict[str, float]] = {name: {} for name in names}
-        for key, value in self.parameters.items():
-            further = self.system({key: value + 1.0})  # which the keys enter linearly
+        for key, value in values.items():
+            further = self.system({**values, key: value + 1.0})  # which the keys enter linearly
             pairs = zip(jax.tree.leaves(further.inputs), jax.tree.leaves(here.inputs), strict=True)
             steps = [_difference(new, old) for new, old in pairs]
             for name in names:
@@ -195,8 +205,9 @@ class Plan(Numbers):
         return metrics_of(system)
 
     def slopes_at(self, system: System) -> dict[str, tuple[Array, ...]]:
-        """Return the derivatives of these metrics by all numbers, backwards."""
-        return slopes_of(system)
+        """Return the derivatives of these metrics by all numbers."""
+        found = metrics_of(system)[1]
+        return slopes_of((system, np.log(np.concatenate([found.rates, found.offered]))))
 
 
 def changed(values: Mapping[str, float], changes: Mapping[str, Any] | None) -> dict[str, Any]:
