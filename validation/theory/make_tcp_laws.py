@@ -84,7 +84,7 @@ class Law(NamedTuple):
         chain = compile_chain(
             self.window, variant=Variant(self.variant), timestamps=timestamps, receiver=self.receiver
         )
-        lumped = lump(chain, windows=True)
+        lumped = lump(chain)
         return lambda p, q: segment_cost(lumped, LossProcess.independent(p, q))
 
     def _scaled(self) -> Cost:

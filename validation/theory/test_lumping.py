@@ -47,26 +47,23 @@ def test_cut_of_the_tcp_chain_is_small(window: int, ack_loss: bool):
     assert index_passage(structure).cut.size < structure.states / 15
 
 
-@pytest.mark.parametrize("windows", [True, False])
 @pytest.mark.parametrize("ack_loss", [0.0, 0.1])
-def test_lumped_chain_has_the_rates_of_the_whole(windows: bool, ack_loss: float, monkeypatch):
+def test_lumped_chain_has_the_rates_of_the_whole(ack_loss: float, monkeypatch):
     from tcp_chains import lockstep
 
     loss = LossProcess.markov([0.02, 0.5], [ack_loss, 2 * ack_loss], [[-1.0, 1.0], [4.0, -4.0]])
-    lumped = vars(lockstep_rates(window=5, loss=loss, rtt=0.1, windows=windows))
-    monkeypatch.setattr(lockstep, "lump", lambda structure, windows: structure)
+    lumped = vars(lockstep_rates(window=5, loss=loss, rtt=0.1))
+    monkeypatch.setattr(lockstep, "lump", lambda structure: structure)
     whole = vars(lockstep_rates(window=5, loss=loss, rtt=0.1))
     assert lumped["states"] < 0.7 * whole["states"]
     for name, expected in whole.items():
-        if "window" in name or "cwnd" in name:
-            assert lumped[name] == pytest.approx(expected if windows else np.nan, rel=1e-9, nan_ok=True)
-        elif name not in ("residual", "iterations", "states"):
+        if name not in ("residual", "iterations", "states"):
             assert lumped[name] == pytest.approx(expected, rel=1e-9)
 
 
 def test_lumping_again_finds_nothing():
-    once = lump(compile_chain(4), windows=True)
-    assert lump(once, windows=True).states == once.states
+    once = lump(compile_chain(4))
+    assert lump(once).states == once.states
 
 
 def test_a_pass_counts_visits_as_its_definition_says():

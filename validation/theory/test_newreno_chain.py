@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from tcp_chains.chain import compile_chain
 from tcp_chains.lockstep import lockstep_rates, round_durations
 from tcp_chains.loss_process import LossProcess, in_series
-from tcp_chains.newreno_chain import Growth, Variant
+from tcp_chains.newreno_chain import Variant
 from tcp_chains.round_map import NotConvergedError
 
 SIX_DECIMALS = 1e-6  # printed values are rounded: half a unit of the last digit is 5e-7
@@ -34,12 +34,6 @@ RENO = dict(
 TAHOE = dict(
     zip(NEWRENO, (77.845514, 61.660089, 24.979762, 10.832759, 3.710468, 1.671011, 0.755970), strict=True)
 )
-INTEGER = {  # data loss, ACK loss: goodput, timeouts, fast retransmits
-    (0.05, 0.0): (29.833697, 0.278704, 1.001133),
-    (0.1, 0.1): (8.771249, 0.536314, 0.299146),
-    (0.3053, 0.0552): (1.389329, 0.468058, 0.016345),
-    (0.4, 0.0): (0.785893, 0.385845, 0.004669),
-}
 
 
 def rates(loss, **changes):
@@ -62,14 +56,6 @@ def test_newreno_check_values(loss):
 def test_older_variants_check_values(variant, table):
     found = {loss: rates(LossProcess.independent(loss), variant=variant).goodput for loss in table}
     assert found == pytest.approx(table, abs=SIX_DECIMALS)
-
-
-@pytest.mark.parametrize("losses", INTEGER)
-def test_integer_growth_check_values(losses):
-    result = rates(LossProcess.independent(*losses), growth=Growth.INTEGER)
-    assert (result.goodput, result.timeouts, result.fast_retransmits) == pytest.approx(
-        INTEGER[losses], abs=SIX_DECIMALS
-    )
 
 
 # A radio link that changes between a good and a bad state (mean sojourns 437.5 and 55.8 ms), and what

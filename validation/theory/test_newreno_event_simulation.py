@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 from tcp_chains.lockstep import lockstep_rates
 from tcp_chains.loss_process import LossProcess
-from tcp_chains.newreno_chain import Growth, Variant
+from tcp_chains.newreno_chain import Variant
 
 DATA, ACK, TIMER = range(3)
 
@@ -22,14 +22,14 @@ DATA, ACK, TIMER = range(3)
 class NewRenoPipe:
     """Greedy NewReno over a lossy pipe; counts deliveries, timeouts and fast retransmits."""
 
-    def __init__(self, *, window, rtt, rto, data_loss, ack_loss, integer_growth=False, max_rto=64.0, seed=0):
+    def __init__(self, *, window, rtt, rto, data_loss, ack_loss, max_rto=64.0, seed=0):
         """Start the connection at time zero."""
         self.window, self.one_way, self.base_rto, self.max_rto = window, rtt / 2, rto, max_rto
-        self.data_loss, self.ack_loss, self.integer_growth = data_loss, ack_loss, integer_growth
+        self.data_loss, self.ack_loss = data_loss, ack_loss
         self.random, self.order, self.events = random.Random(seed), itertools.count(), []
         self.now, self.next_expected, self.held = 0.0, 0, set()
         self.una = self.nxt = self.highest = self.recover = 0
-        self.cwnd, self.ssthresh, self.dupacks, self.acks_counted = 1.0, float("inf"), 0, 0
+        self.cwnd, self.ssthresh, self.dupacks = 1.0, float("inf"), 0
         self.recovering, self.rto, self.deadline = False, rto, None
         self.timeouts = self.fast_retransmits = 0
         self.fill_window()
@@ -77,22 +77,14 @@ class NewRenoPipe:
         self.una, self.nxt, self.dupacks, self.rto = ack, max(self.nxt, ack), 0, self.base_rto
         self.start_timer()
         if self.recovering and ack >= self.recover:
-            self.recovering, self.cwnd, self.acks_counted = False, float(self.ssthresh), 0
+            self.recovering, self.cwnd = False, float(self.ssthresh)
         elif self.recovering:
             self.transmit(self.una)
             self.cwnd = max(self.cwnd - newly + 1, 1.0)
         elif self.cwnd < self.ssthresh:
             self.cwnd = min(self.cwnd + 1, self.window)
         else:
-            self.avoid_congestion()
-
-    def avoid_congestion(self):
-        if not self.integer_growth:
             self.cwnd = min(self.cwnd + 1 / self.cwnd, self.window)
-            return
-        self.acks_counted += 1
-        if self.acks_counted >= self.cwnd:
-            self.cwnd, self.acks_counted = min(self.cwnd + 1, self.window), 0
 
     def on_duplicate(self):
         if self.recovering:
@@ -111,7 +103,7 @@ class NewRenoPipe:
             return
         self.timeouts += 1
         self.halve()
-        self.recover, self.recovering, self.dupacks, self.acks_counted = self.highest, False, 0, 0
+        self.recover, self.recovering, self.dupacks = self.highest, False, 0
         self.cwnd, self.nxt, self.rto = 1.0, self.una, min(2 * self.rto, 64 * self.base_rto, self.max_rto)
         self.start_timer()
         self.fill_window()
@@ -232,23 +224,21 @@ def test_selective_acknowledgements_agree_with_event_simulation(window, data_los
 
 
 @pytest.mark.parametrize(
-    ("window", "data_loss", "ack_loss", "growth", "batch_seconds"),
+    ("window", "data_loss", "ack_loss", "batch_seconds"),
     [
-        (8, 0.01, 0.0, Growth.REAL, 250.0),
-        (8, 0.05, 0.0, Growth.REAL, 700.0),
-        (8, 0.1, 0.1, Growth.INTEGER, 3000.0),
-        (5, 0.2, 0.05, Growth.REAL, 6000.0),
+        (8, 0.01, 0.0, 250.0),
+        (8, 0.05, 0.0, 700.0),
+        (8, 0.1, 0.1, 3000.0),
+        (5, 0.2, 0.05, 6000.0),
     ],
 )
-def test_agrees_with_event_simulation(window, data_loss, ack_loss, growth, batch_seconds):
+def test_agrees_with_event_simulation(window, data_loss, ack_loss, batch_seconds):
     """Three rates inside the 99.9 % intervals of 40 batch means; the goodput's interval is within 3 %."""
     simulated = simulated_rates(
         window=window, rtt=0.1, rto=1.0, data_loss=data_loss, ack_loss=ack_loss, seed=2006,
-        integer_growth=growth is Growth.INTEGER, batch_seconds=batch_seconds,
+        batch_seconds=batch_seconds,
     )  # fmt: skip
-    result = lockstep_rates(
-        window=window, rtt=0.1, loss=LossProcess.independent(data_loss, ack_loss), growth=growth
-    )
+    result = lockstep_rates(window=window, rtt=0.1, loss=LossProcess.independent(data_loss, ack_loss))
     for name, (mean, half_width) in simulated.items():
         assert abs(getattr(result, name) - mean) <= half_width, name
     assert simulated["goodput"][1] < 0.03 * simulated["goodput"][0]

@@ -32,7 +32,7 @@ def double_precision():
 @cache
 def chain(variant, window, receiver=Receiver.AT_ONCE, timestamps=True):
     found = compile_chain(window, variant=Variant(variant), receiver=receiver, timestamps=timestamps)
-    return lump(found, windows=True)
+    return lump(found)
 
 
 def exact(variant, window, p, q, *, receiver=Receiver.AT_ONCE, timestamps=True, rtt=RTT, delay=0.0):

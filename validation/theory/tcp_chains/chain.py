@@ -2,7 +2,7 @@
 
 Breadth-first search from a recurrent state finds exactly the recurrent states. A state is a micro-step to
 come: the fate of one segment. The waits between rounds carry no state of their own; they are noted on the
-last micro-step of a round. The arrays are constants of (window, variant, growth): loss probabilities and
+last micro-step of a round. The arrays are constants of (window, variant): loss probabilities and
 times enter later, so one structure serves any number of solutions, and could be closed over by a compiled
 JAX program as it stands.
 """
@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from btqueue.transport.tcp_law import Receiver
 from tcp_chains.newreno_chain import (
-    UNLIMITED,
     Fate,
-    Growth,
     Outcome,
     SenderRules,
     State,
@@ -42,7 +40,6 @@ class TransitionStructure:
     Attributes:
         window: receive window in segments.
         variant: TCP variant.
-        growth: law of congestion avoidance.
         open_segments: (N,) segments of the round whose fate is open, non-increasing.
         target: (N, F) next state.
         ending: (N, F) WITHIN_ROUND, ROUND_END, or ROUND_END + 1 + k for a timeout of kind k.
@@ -52,12 +49,10 @@ class TransitionStructure:
         acks: (N, F) ACKs that arrive.
         held_up: (N, F) whether the round ends with the delay of an ACK that nothing else replaces.
         cwnd: (N, F) congestion window afterwards, in segments, before any timeout.
-        overflows: (N,) whether the segment is refused by a full buffer, whatever its fate would have been.
     """
 
     window: int
     variant: Variant
-    growth: Growth
     open_segments: NDArray[np.int64]
     target: NDArray[np.int64]
     ending: NDArray[np.int64]
@@ -67,7 +62,6 @@ class TransitionStructure:
     acks: NDArray[np.int64]
     held_up: NDArray[np.bool_]
     cwnd: NDArray[np.float64]
-    overflows: NDArray[np.bool_]
 
     @property
     def states(self) -> int:
@@ -85,9 +79,7 @@ def compile_chain(
     window: int,
     *,
     variant: Variant = Variant.NEWRENO,
-    growth: Growth = Growth.REAL,
     ack_loss: bool = True,
-    room: int = UNLIMITED,
     timestamps: bool = True,
     receiver: Receiver = Receiver.AT_ONCE,
 ) -> TransitionStructure:
@@ -96,9 +88,7 @@ def compile_chain(
     Args:
         window: receive window in segments, 1 to 10.
         variant: TCP variant.
-        growth: law of congestion avoidance.
         ack_loss: whether ACKs may be lost; without, the structure is about a third of the size.
-        room: segments that may be in flight before a buffer on the path refuses one.
         timestamps: whether every new ACK ends a backoff, or (Karn) only one of segments sent but once.
         receiver: when it acknowledges.
 
@@ -110,14 +100,11 @@ def compile_chain(
     """
     if not 1 <= window <= LARGEST_WINDOW:
         raise ValueError(f"window must be 1 to {LARGEST_WINDOW} segments, got {window}")
-    if room < 1:
-        raise ValueError(f"room must be at least one segment, got {room}")
-    variant, growth, receiver = Variant(variant), Growth(growth), Receiver(receiver)
+    variant, receiver = Variant(variant), Receiver(receiver)
     rules = SenderRules(
         window=window,
         variant=variant,
-        lattice=window_lattice(window, growth),
-        room=room,
+        lattice=window_lattice(window),
         timestamps=timestamps,
         receiver=receiver,
     )
@@ -140,7 +127,6 @@ def compile_chain(
     return TransitionStructure(
         window=window,
         variant=variant,
-        growth=growth,
         open_segments=open_segments[order],
         target=np.array([[index[o.state] for o in row] for row in rows]),
         ending=np.array([[ending(o) for o in row] for row in rows]),
@@ -150,13 +136,12 @@ def compile_chain(
         acks=np.array([[o.acks for o in row] for row in rows]),
         held_up=np.array([[o.held_up for o in row] for row in rows]),
         cwnd=np.array([[o.window for o in row] for row in rows]),
-        overflows=np.array([row[0].overflows for row in rows]),
     )
 
 
 def _search(rules: SenderRules, fates: tuple[Fate, ...]) -> tuple[list[State], list[list[Outcome]]]:
     """Visit every state reachable from the first, breadth first; return them with their outcomes by fate."""
-    states = [first_state(rules.window, rules.room)]
+    states = [first_state(rules.window)]
     seen = set(states)
     outcomes: list[list[Outcome]] = []
     for state in states:  # grows while it is read

@@ -14,7 +14,7 @@ from btqueue.transport.round_structure import MAX_BACKOFF
 from tcp_chains.chain import ROUND_END, TransitionStructure, compile_chain
 from tcp_chains.loss_process import LossProcess
 from tcp_chains.lumping import lump, window_found
-from tcp_chains.newreno_chain import UNLIMITED, Fate, Growth, Variant
+from tcp_chains.newreno_chain import Fate, Variant
 from tcp_chains.round_map import RoundMap, stationary_law
 
 Array = NDArray[np.float64]
@@ -65,10 +65,7 @@ def lockstep_rates(
     rto_backoff: bool = True,
     segment_spacing: float = 0.0,
     variant: Variant = Variant.NEWRENO,
-    growth: Growth = Growth.REAL,
     tolerance: float = 1e-11,
-    windows: bool = True,
-    room: int = UNLIMITED,
 ) -> LockstepRates:
     """Solve the exact chain of one greedy TCP connection.
 
@@ -87,12 +84,7 @@ def lockstep_rates(
             within a round it runs on by that much from segment to segment, and by a whole round-trip time
             after the last.
         variant: TCP variant.
-        growth: law of congestion avoidance.
         tolerance: largest residual accepted.
-        windows: whether the means of the window are wanted; without, they are nan, and the chain has less
-            than half the states.
-        room: segments that may be in flight before a buffer on the path refuses one. That is what a buffer
-            does that is filled by this connection alone, from one state at the start of a burst.
 
     Raises:
         ValueError: a time or the window is out of range.
@@ -106,9 +98,7 @@ def lockstep_rates(
     if max_rto < min_rto:
         raise ValueError(f"max_rto must be at least min_rto = {min_rto}, got {max_rto}")
     ack_loss = bool(np.any(loss.ack_loss > 0.0))
-    structure = lump(
-        compile_chain(window, variant=variant, growth=growth, ack_loss=ack_loss, room=room), windows=windows
-    )
+    structure = lump(compile_chain(window, variant=variant, ack_loss=ack_loss))
     durations = round_durations(structure, rtt=rtt, min_rto=min_rto, max_rto=max_rto, rto_backoff=rto_backoff)
     round_map = RoundMap(
         structure=structure,
@@ -119,8 +109,6 @@ def lockstep_rates(
     found = stationary_law(round_map, tolerance=tolerance)
     visits = found.visits
     flow = visits @ round_map.fate_probability.T  # (N, F): every reward is a sum over transitions
-    refused = structure.overflows
-    flow[refused] = np.eye(1, structure.fates, Fate.LOST) * flow[refused].sum(axis=1, keepdims=True)
     return _rates(structure, flow, durations, found.residual, found.iterations, visits.size)
 
 

@@ -19,19 +19,10 @@ Classes = NDArray[np.int64]
 
 
 @lru_cache(maxsize=32)
-def lump(structure: TransitionStructure, *, windows: bool) -> TransitionStructure:
-    """Return the chain of the classes of alike states.
-
-    Args:
-        structure: of a sender.
-        windows: whether alike states must also have the same windows. Without, there are fewer classes, and
-            `cwnd` of the answer means nothing: it is nan.
-    """
+def lump(structure: TransitionStructure) -> TransitionStructure:
+    """Return the chain of the classes of alike states of a sender, which have the same windows."""
     effects: list[ArrayLike] = [structure.ending.T, structure.delivered.T, structure.fast_retransmit.T]
-    effects += [structure.acks.T, structure.held_up.T]
-    effects.append(structure.overflows[None, :])
-    if windows:
-        effects += [structure.cwnd.T, window_found(structure)[None, :]]
+    effects += [structure.acks.T, structure.held_up.T, structure.cwnd.T, window_found(structure)[None, :]]
     classes = np.zeros(structure.states, np.int64)
     for effect in np.concatenate(effects):
         classes = _refined(classes, np.unique(effect, return_inverse=True)[1])
@@ -54,8 +45,7 @@ def lump(structure: TransitionStructure, *, windows: bool) -> TransitionStructur
         fast_retransmit=structure.fast_retransmit[kept],
         acks=structure.acks[kept],
         held_up=structure.held_up[kept],
-        overflows=structure.overflows[kept],
-        cwnd=structure.cwnd[kept] if windows else np.full((kept.size, structure.fates), np.nan),
+        cwnd=structure.cwnd[kept],
     )
 
 

@@ -32,8 +32,6 @@ from tcp_chains import sack_recovery
 
 TIMER_RESTARTED = -1  # `age` of a timer restarted in the round under way: 0 at the round's end
 ALREADY_ACKNOWLEDGED = -1  # a retransmission still on its way of a segment below snd_una
-OVERFLOWING = -2  # a segment that a full buffer refuses
-UNLIMITED = 1 << 30
 
 
 class Variant(StrEnum):
@@ -43,13 +41,6 @@ class Variant(StrEnum):
     RENO = "reno"
     NEWRENO = "newreno"
     SACK = "sack"
-
-
-class Growth(StrEnum):
-    """How congestion avoidance opens the window: by 1/cwnd an ACK, or by one segment after cwnd ACKs."""
-
-    REAL = "real"
-    INTEGER = "integer"
 
 
 class Fate(IntEnum):
@@ -79,7 +70,7 @@ class WindowLattice:
     successor: tuple[int, ...]
 
 
-def window_lattice(window: int, growth: Growth) -> WindowLattice:
+def window_lattice(window: int) -> WindowLattice:
     """Tabulate cwnd for a receive window of `window` segments.
 
     Fast recovery may inflate cwnd above the receive window, by one for every duplicate ACK; those whole
@@ -88,21 +79,13 @@ def window_lattice(window: int, growth: Growth) -> WindowLattice:
     value = [float(n) for n in range(4 * window + 1)]
     successor = [min(n, window) for n in range(4 * window + 1)]
     for start in range(1, window):
-        index, current, counted = start, float(start), 1
-        while True:
-            if growth is Growth.REAL:
-                current += 1.0 / current
-                reached = current >= window
-            else:
-                reached = counted == start
-            if reached:
-                successor[index] = window if growth is Growth.REAL else start + 1
-                break
-            successor[index] = len(value)
-            index = len(value)
+        index, current = start, start + 1.0 / start
+        while current < window:
+            successor[index] = index = len(value)
             value.append(current)
             successor.append(index)
-            counted += 1
+            current += 1.0 / current
+        successor[index] = window
     return WindowLattice(tuple(value), tuple(int(v) for v in value), tuple(successor))
 
 
@@ -160,13 +143,11 @@ class Connection:
         )  # fmt: skip
 
 
-def first_state(window: int, room: int = UNLIMITED) -> State:
+def first_state(window: int) -> State:
     """Return a recurrent state: the retransmission after a full window was lost.
 
-    It can be reached from every other: without loss the window fills up, or grows until the path has no more
-    room, and then a whole window may be lost.
+    It can be reached from every other: without loss the window fills up, and then all of it may be lost.
     """
-    window = min(window, room + 1)
     return Connection(
         received=0, snd_nxt=1, snd_max=window, cwnd=1, ssthresh=max(window // 2, 2), duplicates=0,
         in_recovery=False, recover=window, backoff=1, age=0, sacked=0, high_rxt=0,
@@ -187,7 +168,6 @@ class Outcome:
         round_ended: it was the last segment of its round; one round-trip time passes.
         held_up: nothing but the delayed ACK that arrived released the next round: its delay passes, too.
         timeout: None, or (backoff, age) of the timer that then expired.
-        overflows: the segment was refused by a full buffer, whatever its fate would have been.
     """
 
     state: State
@@ -198,7 +178,6 @@ class Outcome:
     round_ended: bool
     held_up: bool
     timeout: tuple[int, int] | None
-    overflows: bool
 
 
 @dataclass(frozen=True)
@@ -209,7 +188,6 @@ class SenderRules:
         window: receive window in segments.
         variant: TCP variant.
         lattice: the values of cwnd.
-        room: segments that may be in flight before a buffer on the path refuses one.
         timestamps: whether every new ACK ends a backoff.
         receiver: when it acknowledges.
     """
@@ -217,7 +195,6 @@ class SenderRules:
     window: int
     variant: Variant
     lattice: WindowLattice
-    room: int = UNLIMITED
     timestamps: bool = True
     receiver: Receiver = Receiver.AT_ONCE
 
@@ -225,8 +202,8 @@ class SenderRules:
         """Decide the fate of the first segment of the burst under way."""
         conn = Connection(*state)
         segment, conn.burst = conn.burst[0], conn.burst[1:]
-        delivered, acks, fast_retransmit, overflows = 0, 0, False, segment == OVERFLOWING
-        if not overflows and fate is not Fate.LOST:
+        delivered, acks, fast_retransmit = 0, 0, False
+        if fate is not Fate.LOST:
             waits = self._may_wait(conn, segment)
             delivered = _receive(conn, segment)
             if waits:
@@ -248,9 +225,7 @@ class SenderRules:
                 timeout = (conn.backoff, conn.age)
                 self._on_timeout(conn)
             conn.burst, conn.released = conn.released, ()
-        return Outcome(
-            conn.freeze(), delivered, fast_retransmit, acks, window, round_ended, held_up, timeout, overflows
-        )
+        return Outcome(conn.freeze(), delivered, fast_retransmit, acks, window, round_ended, held_up, timeout)
 
     def _may_wait(self, conn: Connection, segment: int) -> bool:
         """Tell whether the ACK of this segment waits: it comes in order, behind no gap and no other such."""
@@ -346,11 +321,6 @@ class SenderRules:
     def _reduce_threshold(self, conn: Connection) -> None:
         conn.ssthresh = max(conn.snd_nxt // 2, 2)  # RFC 5681 equation 4; snd_nxt - snd_una are in flight
 
-    def _overflows(self, conn: Connection, segment: int) -> bool:
-        """Tell whether the segments before this one that have not arrived leave no room for it."""
-        arrived = conn.received & ((1 << segment) - 1)
-        return segment - arrived.bit_count() >= self.room
-
     def _send(self, conn: Connection) -> None:
         """Release what the window allows."""
         allowed = min(self.lattice.segments[conn.cwnd], self.window)
@@ -358,8 +328,7 @@ class SenderRules:
             sack_recovery.send(conn, allowed, self.window)
             return
         if conn.snd_nxt < allowed:
-            new = range(conn.snd_nxt, allowed)
-            conn.released += tuple(OVERFLOWING if self._overflows(conn, k) else k for k in new)
+            conn.released += tuple(range(conn.snd_nxt, allowed))
             conn.snd_nxt = allowed
             conn.snd_max = max(conn.snd_max, allowed)
 
@@ -390,4 +359,4 @@ def _advance(conn: Connection, acknowledged: int) -> None:
 
 
 def _renumbered(segments: tuple[int, ...], acknowledged: int) -> tuple[int, ...]:
-    return tuple(k if k == OVERFLOWING else max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in segments)
+    return tuple(max(k - acknowledged, ALREADY_ACKNOWLEDGED) for k in segments)
