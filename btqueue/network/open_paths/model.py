@@ -144,11 +144,14 @@ def streams_of(scenario: Scenario) -> Streams:
 
 
 def _answers(scenario: Scenario, rates: Vector) -> Answers:
-    """Return what receivers make of segments, shape (flows,)."""
+    """Return what receivers make of so many segments a second, shape (flows,)."""
     transport = scenario.transport
     clock = transport.ack_clock if transport.delayed_ack else ""
-    every, delay_s = (jnp.asarray(float(x)) for x in (transport.ack_every_segments, transport.ack_delay_s))
-    return answers_of(jnp.asarray(rates), every, delay_s, clock)
+    every, delay_s, own_s = (
+        jnp.asarray(float(x)) for x in (transport.ack_every_segments, transport.ack_delay_s, 0.0)
+    )
+    number = [float(segments_of(scenario, flow).number) for flow in topology(scenario).flows]
+    return answers_of(jnp.asarray(rates), jnp.asarray(number), every, delay_s, own_s, clock)
 
 
 def _air(scenario: Scenario, streams: Streams, outside_s: Vector) -> Air | None:

@@ -226,8 +226,11 @@ class Network(NamedTuple):
         structure, inputs = self.structure, self.inputs
         window = self.of(inputs.window, one) if structure.answered else jnp.full((), jnp.inf)
         held = self.answers(offered)
-        held_s, sent = one.member @ held.wait_s, (offered, offered * held.share)
-        slot_s = structure.slot_s
+        slot_s, sent = structure.slot_s, (offered, offered * held.share)
+        own_s = found.bare * slot_s
+        # until the next message is in the queue of the port, and then until its segments have crossed
+        held_s = one.member @ held.wait_s * (1.0 - jnp.minimum(one.member @ offered * own_s, AT_MOST))
+        held_s = held_s + one.member @ held.behind * own_s
         processing_s = inputs.jitter_s / 2.0 + inputs.layers_s  # the former uniform from 0
         before_s = processing_s + found.delay * slot_s + longer_s
         places, in_bursts = self.places(one), found.bursty > 0.0
@@ -283,13 +286,14 @@ class Network(NamedTuple):
 
     def answers(self, offered: Array) -> Answers:
         """Return what receivers make of the segments of (F,) flows that offer so many a second."""
-        delivered = offered * self.success_of_flow
-        found = answers_of(
-            delivered, self.structure.ack_every, self.inputs.ack_delay_s, self.structure.ack_clock
-        )
+        delivered, structure = offered * self.success_of_flow, self.structure
+        unused = 1.0 - structure.class_of.sum(axis=1)
+        segments = structure.class_of @ structure.source.segments + unused
+        data, ack = self.sent
+        own_s, delay_s = data.mean * (data.mean_slots + 1.0) * structure.slot_s, self.inputs.ack_delay_s
+        found = answers_of(delivered, segments, structure.ack_every, delay_s, own_s, structure.ack_clock)
         # An acknowledgement that layers hold for a cycle comes to its port at any time, one that they do not
         # hold with its segment. In between: a part of the acknowledgements, in proportion.
-        structure, (data, ack) = self.structure, self.sent
         frames = self.crossed(data.mean * (data.mean_slots + 1.0), ack.mean * (ack.mean_slots + 1.0), found)
         busy = jnp.minimum(delivered @ frames * structure.slot_s, AT_MOST)
         cycle_s = EMPTY_FRAME * structure.stations * structure.slot_s / (1.0 - busy)

@@ -15,8 +15,9 @@ equal streams: A. E. Eckberg, IEEE Trans. Commun. 27, 1979). With many light str
 :math:`e^{\rho t}`, and the growth :math:`1/(1-\rho)` of Poisson streams.
 
 **Delayed acknowledgements.** A receiver answers k segments, or what came until its timer, which the first of
-them starts, or a free-running tick ends. Sampled is the round trip of the first. For Poisson arrivals both
-are exact.
+them starts, or a free-running tick ends. Sampled is the round trip of the first. For messages that come by a
+Poisson process, each at once, both are exact. A tick may fall into a message; both its parts are then taken
+as independent.
 """
 
 from typing import NamedTuple
@@ -112,49 +113,137 @@ class Answers(NamedTuple):
         share: acknowledgements a segment.
         wait_s: mean time that the first segment of an acknowledgement waits for it.
         clocked: share of acknowledgements that the clock sends, not a segment.
+        behind: mean segments of one message that are ahead of it, or that it waits for, beyond the segments
+            that are ahead of any segment of a message.
     """
 
     share: Array
     wait_s: Array
     clocked: Array
+    behind: Array
 
 
-def answers(rate: Array, every: Array, delay_s: Array, *, tick: bool) -> Answers:
-    """Return what delayed acknowledgements make of segments that come by a Poisson process.
+def answers(
+    rate: Array, segments: Array, every: Array, delay_s: Array, own_s: Array, *, tick: bool
+) -> Answers:
+    """Return what delayed acknowledgements make of messages that come by a Poisson process, each at once.
 
     Args:
-        rate: segments a second.
+        rate: messages a second.
+        segments: of a message.
         every: k, segments that force an acknowledgement out.
         delay_s: of the timer, or between two ticks.
+        own_s: from one segment of a message to the next.
         tick: whether a clock ticks for ever; else the first segment starts a timer.
     """
     count = jnp.maximum(rate * delay_s, LEAST_COUNT)
     if not tick:
-        number = jnp.arange(1.0, MOST_ANSWERED)
-        more = jnp.where(number < every, gammainc(number, count), 0.0).sum()  # in the time of the timer
-        enough = jnp.where(every > 1.0, gammainc(jnp.maximum(every - 1.0, 1.0), count), 1.0)
-        return Answers(1.0 / (1.0 + more), delay_s * more / count, 1.0 - enough)
+        return _until_timer(count, segments, every, delay_s)
     # the number of segments since a tick, modulo k, by its discrete Fourier transform
-    wave = jnp.arange(MOST_ANSWERED)
-    used = wave < every
-    angle = 2.0 * jnp.pi * wave / every
-    back, turn = (1.0 - jnp.cos(angle)) * count, jnp.sin(angle) * count
-    none = used & (wave > 0)
-    # integral over a period of the chance that k divides the number, in units of the period
-    squared = jnp.where(none, back**2 + turn**2, 1.0)
-    decay = jnp.exp(-back)
-    part = (back * (1.0 - decay * jnp.cos(turn)) + turn * decay * jnp.sin(turn)) / squared
-    divided = (1.0 + jnp.where(none, part, 0.0).sum()) / every
-    # E (-N mod k), from the law of N mod k at the end
-    rest = jnp.arange(MOST_ANSWERED)
-    missing = jnp.where(rest < every, jnp.mod(-rest, every), 0.0)
-    law = (jnp.where(used, decay, 0.0) * jnp.cos(turn - angle * rest[:, None])).sum(-1) / every
-    sent = (count + (missing * law).sum()) / every
-    return Answers(sent / count, delay_s * (1.0 - divided) / sent, (1.0 - law[0]) / sent)
+    residue = jnp.arange(MOST_ANSWERED)
+    used = residue < every
+    turned = jnp.mod(residue * segments, every)
+    begun = count * (1.0 - jnp.exp(2j * jnp.pi * turned / every))
+    back = jnp.where(used, jnp.exp(-2j * jnp.pi * residue[:, None] * residue / every), 0.0) / every
+    over = jnp.where(turned > 0.0, begun, 1.0)
+    parts = _parts(residue, segments, every, jnp.minimum(rate * (segments - 1.0) * own_s, 1.0))
+    average = (back @ (parts * jnp.where(turned > 0.0, -jnp.expm1(-over) / over, 1.0))).real  # over a period
+    at_tick = (back @ (parts**2 * jnp.exp(-begun))).real
+    filled = _message(jnp.where(used, residue, 0.0), segments, every)
+    missing = jnp.where(used, jnp.mod(-residue, every), 0.0)
+    sent = (count * segments + at_tick @ missing) / every
+    behind = jnp.where(used, average, 0.0) @ filled.behind * count / sent - (segments - 1.0) / 2.0
+    share, clocked = sent / (count * segments), (1.0 - at_tick[0]) / sent
+    return Answers(share, delay_s * (1.0 - average[0]) / sent, clocked, behind)
 
 
-def answers_of(rates: Array, every: Array, delay_s: Array, clock: str) -> Answers:
-    """Return `answers` of many rates, (F,); of every segment at once where there is no clock."""
+def _parts(wave: Array, segments: Array, every: Array, parted: Array) -> Array:
+    """Return the transform of the segments of a message on one side of a tick, with that chance of any.
+
+    Evenly one of 1, 2, ... b - 1, if there are any: ticks do not heed messages.
+    """
+    once = jnp.exp(2j * jnp.pi * wave / every)
+    whole = jnp.mod(wave, every) == 0.0
+    others = jnp.maximum(segments - 1.0, 1.0)
+    even = (once - once**segments) / jnp.where(whole, 1.0, 1.0 - once) / others
+    return 1.0 + parted * (jnp.where(whole, 1.0, even) - 1.0)
+
+
+class _Message(NamedTuple):
+    """A message that comes when some segments are not answered.
+
+    Attributes:
+        answered: acknowledgements that its segments send.
+        held: segments that are not answered then.
+        behind: its segments that the first ones of acknowledgements wait for, and those ahead of them in it.
+    """
+
+    answered: Array
+    held: Array
+    behind: Array
+
+
+def _message(held: Array, segments: Array, every: Array) -> _Message:
+    """Return what a message of so many segments does when so many are held, less than k."""
+    answered = jnp.floor((held + segments) / every)
+    left = held + segments - answered * every
+    first = jnp.where(held > 0.0, every - held, 0.0)  # ahead of the first that begins an acknowledgement
+    number = answered - jnp.where(held > 0.0, 1.0, 0.0)  # acknowledgements of its own segments alone
+    behind = first + number * (first + every - 1.0 + every * (number - 1.0) / 2.0)
+    begins = jnp.where(left > 0.0, segments - left, 0.0)
+    none = answered == 0.0
+    return _Message(answered, left, jnp.where(none, 0.0, behind + begins))
+
+
+def _until_timer(count: Array, segments: Array, every: Array, delay_s: Array) -> Answers:
+    """Return the answers of a receiver whose timer the first segment starts that is not answered.
+
+    A message that finds none held is answered at once but for its number modulo k. Those wait for the next
+    messages, or the timer; of the message that fills an acknowledgement some are held again. After k messages
+    at most none is.
+
+    Args:
+        count: messages in the time of the timer, on average.
+        segments: of a message.
+        every: k.
+        delay_s: of the timer.
+    """
+
+    def hold(state: tuple[Array, ...], _: None) -> tuple[tuple[Array, ...], None]:
+        held, chance, messages, sent, waited_s, timed, behind = state
+        wanted = jnp.ceil(jnp.maximum(every - held, 1.0) / segments)  # messages that fill an acknowledgement
+        filled = gammainc(wanted, count)
+        meanwhile = wanted * gammainc(wanted + 1.0, count) + count * (1.0 - filled)
+        there = jnp.where(held > 0.0, chance, 0.0)
+        last = _message(held + (wanted - 1.0) * segments, segments, every)
+        return (
+            last.held,
+            there * filled,
+            messages + there * meanwhile,
+            sent + there * (filled * last.answered + 1.0 - filled),
+            waited_s + there * meanwhile / count * delay_s,
+            timed + there * (1.0 - filled),
+            behind + there * filled * last.behind,
+        ), None
+
+    one, none = jnp.ones_like(count), jnp.zeros_like(count)
+    first = _message(none, segments, every)
+    begin = (first.held, one, one, first.answered, none, none, first.behind)
+    (_, _, messages, sent, waited_s, timed, behind), _ = jax.lax.scan(hold, begin, length=MOST_ANSWERED)
+    behind = behind / sent - (segments - 1.0) / 2.0
+    return Answers(sent / (messages * segments), waited_s / sent, timed / sent, behind)
+
+
+def answers_of(
+    rates: Array, segments: Array, every: Array, delay_s: Array, own_s: Array, clock: str
+) -> Answers:
+    """Return `answers` of many rates of segments, (F,), that come in messages of so many, (F,).
+
+    Of every segment at once where there is no clock.
+    """
     if not clock:
-        return Answers(jnp.ones_like(rates), jnp.zeros_like(rates), jnp.zeros_like(rates))
-    return jax.vmap(lambda rate: answers(rate, every, delay_s, tick=clock == "tick"))(rates)
+        none = jnp.zeros_like(rates)
+        return Answers(jnp.ones_like(rates), none, none, none)
+    return jax.vmap(
+        lambda rate, size: answers(rate / size, size, every, delay_s, own_s, tick=clock == "tick")
+    )(rates, segments)
