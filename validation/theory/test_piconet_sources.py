@@ -226,6 +226,30 @@ def test_one_link_with_a_window_of_one(flows):
     assert float(bt.solve(lone)["rtt_s"][0]) == pytest.approx(38 * SLOT_S, rel=1e-9)
 
 
+def test_a_window_of_one_serves_messages_one_segment_a_round_trip():
+    """Alone: a round trip for each segment before the last. At load: Pollaczek and Khinchin's wait."""
+    one = {"network__peripherals": 1, "transport__receive_window_segments": 1}
+    found = {number: bt.solve(star(**one, traffic__message_bytes=number * 1460, traffic__load_kbps=1e-3))
+             for number in (1, 4)}  # fmt: skip
+    apart = float(found[4]["delay_s"][0] - found[1]["delay_s"][0])
+    assert apart == pytest.approx(3.0 * float(found[1]["rtt_s"][0]), rel=1e-4)
+    busy = bt.solve(star(**one, traffic__load_kbps=100.0))
+    service_s, rate = float(busy["rtt_s"][0]), 100.0 / 11.68
+    wait_s = rate * service_s**2 / 2.0 / (1.0 - rate * service_s)
+    rest_s = float(found[1]["rtt_s"][0] - found[1]["delay_s"][0])
+    assert float(busy["delay_s"][0]) == pytest.approx(wait_s + service_s - rest_s, rel=0.02)
+
+
+def test_no_more_than_a_window_is_ahead_of_a_segment():
+    """However many messages wait at their sender: W - 1 own segments at most, of 30 slots each."""
+    for window in (2, 3, 5):
+        long = star(traffic__message_bytes=20 * 1460, traffic__load_kbps=200.0, network__peripherals=1,
+                    transport__receive_window_segments=window)  # fmt: skip
+        lone = star(traffic__load_kbps=1e-3, network__peripherals=1)
+        apart = mean(long, "rtt_s") - mean(lone, "rtt_s")
+        assert 0.0 < apart < (window - 1) * (SLOTS + ACK) * SLOT_S
+
+
 def test_odd_windows_wait_for_their_pair():
     found = bt.solve(star(traffic__source="greedy", transport__receive_window_segments=3,
                           transport__delayed_ack=True))  # fmt: skip

@@ -124,18 +124,20 @@ class Passage(NamedTuple):
     def wait_in_bursts(self, window: Array) -> Array:
         """Return the wait of segments of bursts that a window has let out; the others wait at their sender.
 
-        The number of own segments at the port is taken as geometric from the first on, with the right mean,
-        but for those of the same message. Of a burst as many are elsewhere as go round while one is served.
+        The number of own segments of earlier messages at the port is taken as geometric from the first on,
+        with the right mean. Of a burst as many are elsewhere as go round while one is served. Those of
+        earlier messages and of its own that are ahead of a segment are less than a window.
         """
         elsewhere = (self.delay + self.answer + self.wait_back) / self.service - 1.0
         window = jnp.maximum(window - jnp.maximum(elsewhere, 0.0), 1.0)
         wait = self.wait - self.fixed * self.service
         waiting = self.load * wait / self.service
         more = waiting / jnp.maximum(self.load + waiting, TINY)
-        endless = jnp.isinf(window)
-        beyond = jnp.where(endless, 0.0, more ** jnp.where(endless, 1.0, window))
-        inside = jnp.maximum((self.service + wait) * (1.0 - beyond) - self.service, 0.0)
-        inside = inside + within(self.fixed, window) * self.service
+        endless, size = jnp.isinf(window), 2.0 * self.fixed + 1.0
+        free = jnp.where(endless, size, window - 1.0)
+        letting = jnp.minimum(size, free)  # segments of a message that a window may let out at once
+        beyond = more ** (free - letting + 1.0) * (1.0 - more**letting) / (1.0 - more) + size - letting
+        inside = wait * (1.0 - beyond / size) + within(self.fixed, window) * self.service
         inside = jnp.where(endless, self.wait, inside)
         return (1.0 - self.share) * self.wait + self.share * inside
 

@@ -249,6 +249,12 @@ class Network(NamedTuple):
             rtt = alone + longest(port_back, self._tokens_back(sent, one), most - alone)
             wait = jnp.where(in_bursts, found.wait_in_bursts(window), found.wait)
             rtt = rtt + longest(Tail.of(found.load, wait * slot_s, room_s), tokens, most - rtt) + waited_s
+            # a window of one lets the next segment out when the one before is answered
+            busy = jnp.minimum(one.member @ offered * rtt, AT_MOST)
+            drawn, fixed = self.of(self.batch.drawn, one), self.of(self.batch.fixed, one)
+            queue = busy * (0.5 + drawn + fixed) / (1.0 - busy) + drawn + 2.0 * fixed
+            others = before_s + (1.0 - found.share) * found.wait * slot_s + waited_s
+            delay = jnp.where(window > 1.0, delay, others + queue * rtt)
         return Seen(
             rtt_s=rtt,
             delay_s=delay,

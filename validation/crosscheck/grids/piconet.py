@@ -116,6 +116,22 @@ def _others(flows: str, common: dict) -> list[tuple[str, Scenario]]:
         found.append(_point("small buffers", f"{flows}, L={places}", common | load | small))
         greedy = {"traffic.source": "greedy"}
         found.append(_point("small buffers", f"{flows}, L={places}, greedy", common | greedy | small))
+    return found + _messages(flows, common)
+
+
+def _messages(flows: str, common: dict) -> list[tuple[str, Scenario]]:
+    """Return points whose messages have several segments, and windows that let out a part of them or all."""
+    common, found = common | {"traffic.load_kbps": round(0.4 * FULL_KBPS / 3, 1)}, []
+    for number in (1, 2, 3, 8):
+        message = common | {"traffic.message_bytes": number * 1460}
+        for window in (1, 2, 4, 16) if number > 1 else (1,):
+            changes = {"transport.receive_window_segments": window}
+            name = f"{flows}, {number} segments, window {window}"
+            found.append(_point("long messages", name, message | changes))
+        for clock in ("timer", "tick"):
+            changes = {"transport.delayed_ack": True, "transport.ack_clock": clock}
+            name = f"{flows}, {number} segments, {clock}"
+            found.append(_point("delayed acknowledgements", name, message | changes))
     return found
 
 
