@@ -12,7 +12,7 @@ from btqueue.scenario.errors import Problem, bad_value, conflict
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
-from btqueue.scenario.transport import PRESETS
+from btqueue.scenario.transport import PRESETS, Transport
 
 if TYPE_CHECKING:
     from btqueue.scenario.network import Flow
@@ -212,8 +212,7 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         why = "CentaurusComm carries the messages of sessions"
         allowed = 'with traffic.source = "request-reply"'
         yield conflict(named("transport.protocol"), protocol, why, allowed=allowed)
-    by_hand = "handshake" in s.transport.model_fields_set and not PRESETS[s.transport.preset].get("handshake")
-    if s.transport.handshake and protocol != "tcp" and by_hand:
+    if s.transport.handshake and protocol != "tcp" and _by_hand(s.transport, "handshake"):
         why = "the handshake opens connections of TCP"
         yield conflict(named("transport.handshake"), True, why, allowed='with transport.protocol = "tcp"')
     if t.source == "ibp":
@@ -226,6 +225,11 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         if value is not None and t.source != "request-reply" and (not sessions or named(key) != key):
             why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
             yield conflict(named(key), value, why)
+
+
+def _by_hand(transport: Transport, name: str) -> bool:
+    """Whether a key was set, and not by the preset."""
+    return name in transport.model_fields_set and not PRESETS[transport.preset].get(name)
 
 
 def _ibp(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
@@ -276,10 +280,12 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
         why = "Vegas as it is here does not find losses by time"
         yield conflict(named("transport.loss_detection"), "rack", why, allowed='"duplicates"')
     by_time = t.loss_detection == "rack" and t.variant in ("newreno", "sack", "cubic")
-    if t.buffers == "tuned" and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
+    of_tcp = t.protocol == "tcp" or _by_hand(t, "buffers")  # a preset says nothing about other transports
+    if t.buffers == "tuned" and of_tcp and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
         why = (
             'buffers as Linux tunes them need TCP with transport.loss_detection = "rack", '
-            'transport.windows = "bytes", and transport.variant = "newreno", "sack" or "cubic"'
+            'transport.windows = "bytes", and transport.variant = "newreno", "sack" or "cubic"; else set '
+            'transport.buffers = "fixed"'
         )
         yield conflict(named("transport.buffers"), "tuned", why, allowed='"fixed"')
     if t.connection_per_session and not t.handshake:

@@ -111,12 +111,16 @@ def test_a_scenario_is_frozen_hashable_and_picklable():
 def test_a_scenario_with_a_preset_comes_back_from_its_toml(preset, protocol):
     source = "poisson" if protocol == "none" else "request-reply"
     given = {"traffic": {"source": source}, "transport": {"preset": preset, "protocol": protocol}}
-    if preset == "linux" and protocol != "tcp":
-        with pytest.raises(ScenarioError, match="buffers as Linux tunes them need TCP"):
-            Scenario.from_dict(given)
-        return
     scenario = Scenario.from_dict(given)
     assert Scenario.from_dict(tomllib.loads(scenario.to_toml())) == scenario
+
+
+def test_buffers_of_linux_are_refused_where_they_were_asked_for():
+    given = {"transport": {"buffers": "tuned", "protocol": "none"}}
+    with pytest.raises(ScenarioError, match="buffers as Linux tunes them need TCP"):
+        Scenario.from_dict(given)
+    with pytest.raises(ScenarioError, match='transport.buffers = "fixed"'):
+        Scenario.from_dict({"transport": {"preset": "linux", "variant": "vegas", "sack": False}})
 
 
 LINKS = {
