@@ -6,7 +6,7 @@ cycle.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 
@@ -30,7 +30,7 @@ LONGEST = 64
 MOST_STEPS = 2_000_000
 """Events that are followed in all: at most, but for the first batches."""
 UNSURE = 0.03
-"""Relative standard error of goodput or round trips above which an answer carries a warning."""
+"""Relative standard error of goodput, round trips or message delays above which an answer has a warning."""
 CERTAIN, LONGER = 0.02, 4
 """The same above which a network is followed for longer, and how many times as long."""
 GOODPUT, ROUND_TRIP = 0.006, 0.01
@@ -54,13 +54,15 @@ class Followed:
     Attributes:
         plan: the network.
         runs: what was followed.
-        goodput_error, trip_error: relative standard errors of the mean goodput and round trip.
+        goodput_error, trip_error, delay_error: relative standard errors of the mean goodput, round trip and
+            message delay.
     """
 
     plan: Plan
     runs: Sequence[Run]
     goodput_error: float
     trip_error: float
+    delay_error: float
 
     @cached_property
     def counts(self) -> Counts:
@@ -121,7 +123,7 @@ def follow(plan: Plan) -> Followed:
     while not (plan.phases or found.carried().all()) and unlike(found):
         apart = between_runs(runs)  # each stays in a limit cycle of its own
         if apart <= UNLIKE * GOODPUT or len(runs) >= MOST_RUNS:
-            found = Followed(plan, runs, max(apart, found.goodput_error), found.trip_error)
+            found = replace(found, goodput_error=max(apart, found.goodput_error))
             break
         runs.append(Run(plan, len(runs)))
         runs[-1].follow(batches, length)
@@ -159,17 +161,19 @@ def is_known(found: Followed) -> bool:
     return timeouts >= TIMEOUTS or timeouts <= SELDOM * seconds
 
 
-def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float]:
-    """Return the relative standard errors of goodput, 0 where all loads are carried, and of round trips."""
+def errors_of(plan: Plan, runs: Sequence[Run]) -> tuple[float, float, float]:
+    """Return the relative standard errors of goodput, 0 where all loads are carried, trips and delays."""
     total = reduce(add, (run.counts for run in runs))
     delivers = carried(total, lambda values: values).all()
-    parts = ("delivered_bytes", "time"), ("trip_time", "trips")
+    parts = ("delivered_bytes", "time"), ("trip_time", "trips"), ("message_age", "messages_out")
     if plan.phases:  # runs differ, their batches hardly
         of_runs = [[np.array([run.batches(name).sum() for run in runs]) for name in two] for two in parts]
-        goodput, trip = (ratio_error([(part, whole)]) for part, whole in of_runs)
+        goodput, trip, delay = (ratio_error([(part, whole)]) for part, whole in of_runs)
     else:
-        goodput, trip = (ratio_error([(run.batches(a), run.batches(b)) for run in runs]) for a, b in parts)
-    return 0.0 if delivers else goodput, trip
+        goodput, trip, delay = (
+            ratio_error([(run.batches(a), run.batches(b)) for run in runs]) for a, b in parts
+        )
+    return 0.0 if delivers else goodput, trip, delay
 
 
 def carried(counts: Counts, averaged: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -189,7 +193,9 @@ def ratio_error(runs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
         return 0.0
     variance = 0.0
     for parts, wholes in runs:
-        share = parts.sum() / max(wholes.sum(), 1e-300)
+        if not (total := wholes.sum()) > 0.0:  # nothing to take a share of
+            continue
+        share = parts.sum() / total
         scatter = parts - share * wholes
         variance += float(scatter @ scatter) * len(parts) / max(len(parts) - 1, 1)
     return variance**0.5 / whole

@@ -51,6 +51,10 @@ def warnings(found: Followed) -> list[str]:
         warned.append(
             f"goodput or round trips have a standard error of {error:.1%}: simulate for more certain answers"
         )
+    if found.delay_error > UNSURE and found.carried().any():
+        warned.append(
+            f"message delays have a standard error of {found.delay_error:.1%}: simulate for more certain ones"
+        )
     warmup_s = found.plan.scenario.run.warmup_s
     latest_s = max(spec.traffic.start_s for spec in found.plan.specs)
     if warmup_s != "auto" and latest_s > warmup_s:
