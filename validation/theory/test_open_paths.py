@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.network.models import MODELS
+from btqueue.network.open_paths.model import wait_for_window
 from btqueue.network.open_paths.waits import Streams, Visits, loads, waits
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario.scope import problems_of
@@ -85,6 +86,27 @@ def test_a_lone_segment_crosses_the_piconet_as_if_it_came_from_the_gateway(gatew
     alone = scenario([], [(gateway, to, {})], load=1e-3, network__relay="segment")
     wire = 0.02 + (SEGMENT_BITS + ACK_BITS) / 1e6
     assert float(bt.solve(behind).rtt_s[0]) == pytest.approx(float(bt.solve(alone).rtt_s[0]) + wire, rel=1e-4)
+
+
+@given(st.floats(0.001, 0.98))
+def test_a_window_of_one_is_an_md1_queue_of_round_trips_and_a_large_one_never_waits(load):
+    one, large = wait_for_window(np.array([load, load]), np.array([1.0, 2048.0]))
+    assert one == pytest.approx(load / 2.0 / (1.0 - load))
+    assert large == 0.0
+
+
+def test_segments_wait_at_their_sender_for_a_short_window():
+    """A wire without queues is an M/D/2 queue of round trips, half used.
+
+    Its wait is 0.177 of them, simulated 10.70 ms with a standard error of 0.08; half of M/M/2's is 1/6.
+    """
+    far = scenario([("a", "b", 1e6, {"delay_s": 0.03})], [("a", "b", {})], load=194.5)
+    two = bt.solve(far.with_(transport__receive_window_segments=2, transport__initial_window_segments=2))
+    many = bt.solve(far.with_(transport__receive_window_segments=100))
+    rtt = float(two.rtt_s[0])
+    assert 194.5 / 11.68 * rtt == pytest.approx(1.0, rel=0.01)
+    wait = float(two.delay_s[0] - many.delay_s[0])
+    assert wait == pytest.approx(rtt / 6.0, rel=0.02)
 
 
 def test_a_fast_wire_adds_no_wait():

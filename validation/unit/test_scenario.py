@@ -119,7 +119,7 @@ def test_buffers_of_linux_are_refused_where_they_were_asked_for():
     given = {"transport": {"buffers": "tuned", "protocol": "none"}}
     with pytest.raises(ScenarioError, match="buffers as Linux tunes them need TCP"):
         Scenario.from_dict(given)
-    with pytest.raises(ScenarioError, match='transport.buffers = "fixed"'):
+    with pytest.raises(ScenarioError, match=r'transport\.buffers = "fixed"'):
         Scenario.from_dict({"transport": {"preset": "linux", "variant": "vegas", "sack": False}})
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import pdtr
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
@@ -107,12 +108,13 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     rtt = air.rtt_s + visits.lone_s(flows) + waiting
     mine = visits.flow[:, None] == np.arange(flows)
     cut = 1.0 - (in_network.sum(axis=1) @ mine) / np.maximum(by_stream.sum(axis=1) @ mine, 1e-12)
-    if answered and (streams.rate * rtt > windows).any():
+    if answered and (streams.rate * rtt >= windows).any():
         return _not_carried(scenario)
+    delay_s = air.delay_s + visits.lone_s(flows, back=False) + before
     metrics: dict[str, Any] = {
         "goodput_kbps": offered_loads(scenario),
         "throughput_kbps": offered_loads(scenario),
-        "delay_s": air.delay_s + visits.lone_s(flows, back=False) + before,
+        "delay_s": delay_s + (wait_for_window(streams.rate * rtt, windows) * rtt if answered else 0.0),
         "segment_loss": np.zeros(flows),
     } | {name: air.metrics[name] for name in ("slot_utilisation", "cycle_s") if name in air.metrics}
     if answered:
@@ -126,6 +128,22 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "utilisation": max(busiest, air.utilisation),
         "warnings": [*air.warnings, *_of_cuts(cut), *_doubts(scenario, visits, streams, rtt, lone)],
     }
+
+
+def wait_for_window(under_way: Vector, window: Vector) -> Vector:
+    """Return the mean wait for a window, in round trips: each of its segments is a server for one (M/D/W).
+
+    Half of the wait of M/M/W (A. K. Erlang), which is exact for a window of one. The waits of a segment on
+    its way do not become shorter here: message delays of a window of two, half used, are 5 % long.
+
+    Args:
+        under_way: mean segments, less than the window.
+        window: segments.
+    """
+    below, blocked = pdtr(window - 1.0, under_way), pdtr(window, under_way)
+    lost = 1.0 - below / blocked
+    busy = lost / (1.0 - under_way / window * (1.0 - lost))
+    return busy / 2.0 / (window - under_way)
 
 
 def streams_of(scenario: Scenario) -> Streams:
