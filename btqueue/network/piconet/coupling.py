@@ -68,8 +68,8 @@ FLATTEST = -0.1
 """Slope at least, for the first steps."""
 ROUNDING = 1e-12
 """Change of the logarithm of a rate that says nothing of a slope."""
-MOST_FRAMES = 32
-"""Frames of a visit to a short queue that are followed."""
+MOST_FRAMES = 256
+"""Frames of a visit to a short queue that are followed: longer ones end then."""
 RARE = 1e-12
 """Timeouts of a segment below which there are none."""
 MOST_STOPPED = 0.95
@@ -396,7 +396,7 @@ class Network(NamedTuple):
         """Return the share of segments without transport that a short queue of a saturated class refuses."""
         structure, data = self.structure, self.sent[0]
         frame, turn = data.mean_slots + 1.0, limits.cycle_s / structure.slot_s
-        limit, alike = jnp.minimum(structure.limit, MOST_FRAMES), one.flows.sum() - 1.0
+        limit, alike = jnp.asarray(structure.limit, float), one.flows.sum() - 1.0
         at_port = structure.at_port[:, DATA] @ one.ports[DATA]
         loads = jnp.where(jnp.isfinite(self.inputs.load), self.inputs.load, 0.0)
         places = jnp.minimum(self.places(one), LARGEST_QUEUE)
@@ -405,7 +405,7 @@ class Network(NamedTuple):
             law=data.law,
             frame=frame,
             empty=jnp.full((), EMPTY_FRAME),
-            limit=limit,
+            limit=jnp.minimum(limit, places) if structure.closes else limit,
             places=places,
             away=jnp.maximum(turn - limit * frame * (1.0 + alike), 0.0),
             alike=alike,

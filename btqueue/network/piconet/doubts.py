@@ -8,7 +8,6 @@ from btqueue.network.piconet.disciplines import CYCLIC
 from btqueue.network.piconet.metrics import ENDLESSLY, RARE, Findings
 from btqueue.network.piconet.plan import Plan
 from btqueue.network.piconet.ports import Piconet, stays
-from btqueue.network.piconet.structure import LARGEST_QUEUE
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
 
@@ -49,7 +48,7 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             "3 % off in the median, 11 % in 95 of 100 cases, 21 % at the worst; timeouts of light flows 8 % "
             "in the median and 16 % at the worst"
         )
-    lasting = [net.places[sender.port.way] > LARGEST_QUEUE for sender in net.senders]
+    lasting = [np.isinf(net.places[sender.port.way]) for sender in net.senders]
     if not answered and findings.overload.any() and (any(lasting) or control.enabled):
         weak.append("more is offered than the piconet carries: queues grow without end or overflow")
     weak += _of_sources(plan, findings) + _of_polling(plan, findings)

@@ -24,7 +24,7 @@ from btqueue.network.piconet.coupling import (
     solve_rates,
 )
 from btqueue.network.piconet.fading import faded
-from btqueue.network.piconet.structure import LARGEST_QUEUE, Class, Inputs
+from btqueue.network.piconet.structure import Class, Inputs
 from btqueue.network.programs import Kept
 from btqueue.queueing.implicit import slopes_at_root
 
@@ -155,7 +155,8 @@ def _metrics_of_class(network: Network, at: Point, number: Array, one: Class) ->
         below = load < limits.capacity
         places = network.places(one)
         if structure.queues:
-            full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & (places <= LARGEST_QUEUE)
+            # a queue that is always full damages as many segments however large it is
+            full = (load >= AT_MOST * limits.capacity) & jnp.isfinite(load) & jnp.isfinite(places)
             full &= limits.by_tokens == 0.0
             kept_then = (1.0 - network.refused(one, limits)) * success
             goodput = jnp.where(full, jnp.where(full, load, 0.0) * kept_then * kilobits, goodput)

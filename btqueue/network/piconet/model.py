@@ -127,6 +127,12 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
             "not know: give their windows room (transport.receive_window_segments, "
             "flow_control.buffer_packets), or lower traffic.load_kbps"
         )
+    discipline = plan.scenario.polling.discipline
+    if discipline == "fep" and plan.piconet.ack is None and findings.overload.any():
+        raise NoConvergence(
+            '[polling] discipline = "fep": the turns of queues of datagrams that are always full are not '
+            "known; lower traffic.load_kbps to what is carried"
+        )
     _require_law(plan, metrics)
     if (findings.limited != LOAD).any() and findings.success.min() < 1.0 - RARE:
         for unknown in not_in_law(plan.scenario):
@@ -138,9 +144,9 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
     if findings.lost.max() > OFTEN and (unknown := unknown_losses(plan, findings)):
         raise NoConvergence(unknown)
     known: dict[str, Any] = {name: value for name, value in metrics.items() if not np.isnan(value).any()}
-    if plan.piconet.ack is not None and plan.scenario.polling.discipline in UNEVEN:
+    if plan.piconet.ack is not None and discipline in UNEVEN:
         known.pop("delay_s", None)
-    if plan.scenario.polling.discipline == "fep":  # how often idle stations are polled depends on the others
+    if discipline == "fep":  # how often idle stations are polled depends on the others
         known.pop("cycle_s", None)
     _require_no_flush(plan.scenario, metrics)
     method = "queueing: polled ports, token buckets and TCP's rate in one fixed point"

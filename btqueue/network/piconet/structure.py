@@ -31,7 +31,8 @@ Beyond, times grow with the mean number, as the limit of visits makes them."""
 MOST_LEVELS = 1024
 """Levels of a token bucket that are followed: where more wait, a segment was delayed by many round trips."""
 LARGEST_QUEUE = 60
-"""Packets of the largest queue whose losses are followed, for cost: a larger one is taken to lose none."""
+"""Packets of the largest queue whose losses are followed, for cost: a larger one loses as many where it is
+always full, and else none."""
 LEAST_CUSTOMERS = 64
 MOST_CUSTOMERS = 1024
 """Customers of a closed network that are counted: with more the bottleneck never rests."""
@@ -281,7 +282,7 @@ def structure_of(piconet: Piconet, layout: Layout, *, lossy: bool) -> Structure:
         errors=piconet.worst_error > 0.0,
         lossy=lossy and piconet.ack is not None,
         tokens=tokens,
-        queues=min(piconet.places) <= LARGEST_QUEUE,
+        queues=min(piconet.places) <= LARGEST_QUEUE or (piconet.ack is None and min(piconet.places) < np.inf),
         fading=piconet.fading,
         transmissions=_padded(_transmissions(piconet, packets, piconet.worst_error), LEAST_PACKETS),
         transmissions_in_state=_padded(_transmissions(piconet, packets, FOLLOWED), LEAST_PACKETS),
