@@ -139,6 +139,8 @@ def test_02_dragging_a_slider_redraws(visit):
 
 def test_03_everything_is_reached_by_keyboard(visit):
     page = visit()
+    # keys move while they are ranked
+    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")

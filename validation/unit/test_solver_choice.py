@@ -98,6 +98,15 @@ def test_the_regime_test(utilisation, rtt_s, loss, radio, words):
     assert len(found) == len(words) and all(word in text for word, text in zip(words, found, strict=True))
 
 
+def test_a_window_of_one_is_in_doubt_earlier():
+    one = RING.with_(transport__receive_window_segments=1, transport__initial_window_segments=1)
+    metrics = {"goodput_kbps": 10 * 1460 * 8e-3, "segment_loss": 0.0}  # ten segments a second
+    notes = {"warnings": [], "utilisation": 0.5}
+    assert regime.doubts("piconet", one, metrics | {"rtt_s": 0.039}, notes) == []
+    (doubt,) = regime.doubts("piconet", one, metrics | {"rtt_s": 0.041}, notes)
+    assert "windows of one are under way to 41%" in doubt
+
+
 def test_each_solver_has_models_of_its_own():
     for name in list_models():
         scenario = bt.load(name)
