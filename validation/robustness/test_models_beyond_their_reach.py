@@ -209,6 +209,15 @@ WARNED = {
         ),
         "a part of the next one",
     ),
+    "two of three packets in a visit, round trip +21 %": (
+        UPLOADS.with_(
+            network__peripherals=4,
+            link__packets=["3-DH3", "3-DH1"],
+            traffic__load_kbps=300.0,
+            polling__limit=2,
+        ),
+        "a part of a segment",
+    ),
     "overflow beside few radio errors, goodput -39 %": (
         OVERFLOWING.with_(radio__ber=2e-8),
         "refused by full buffers",
