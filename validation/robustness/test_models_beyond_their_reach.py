@@ -218,6 +218,15 @@ WARNED = {
         ),
         "a part of a segment",
     ),
+    "full windows answered by ticks, round trip -7 %": (
+        UPLOADS.with_(
+            traffic__source="greedy",
+            transport__delayed_ack=True,
+            transport__ack_clock="tick",
+            link__arq="unlimited",
+        ),
+        "a tick breaks the rhythm",
+    ),
     "overflow beside few radio errors, goodput -39 %": (
         OVERFLOWING.with_(radio__ber=2e-8),
         "refused by full buffers",

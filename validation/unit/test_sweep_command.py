@@ -33,7 +33,7 @@ def run(*arguments: object, code: int = 0):
 def test_a_table_shows_every_point(tmp_path):
     shown = run(NAME, *OVER, "--out", tmp_path / "result.nc", "--threads", 1).stdout
     assert "polling.limit" in shown and "goodput (kbit/s)" in shown
-    assert shown.count("101") == 6
+    assert shown.replace(str(tmp_path), "").count("101") == 6
     assert "6 of 6 points answered" in shown and "written to" in shown
     assert read_sweep(tmp_path / "result.nc").sizes["polling.limit"] == 2
 

@@ -132,6 +132,11 @@ def warnings_of(plan: Plan, findings: Findings) -> list[str]:
             "transport.receive_window_segments: a window of fewer segments than are acknowledged together "
             "waits for the timer of each acknowledgement: round trips come out up to 20 % short"
         )
+    if net.ack_clock == "tick" and net.ack_every > 1 and full.any():
+        weak.append(
+            f"transport.ack_clock: a tick breaks the rhythm in which {net.ack_every} segments are answered "
+            "and a full window is sent: round trips come out up to 8 % short, goodput up to 4 % high"
+        )
     small = min(sender.window for sender in net.senders) <= net.ack_every
     if (
         small
