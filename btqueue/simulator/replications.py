@@ -125,7 +125,10 @@ def simulation(
                 measured += run(scenario, numbers, warmup_s, progress)
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
-            raise Interrupted(label(measured, scenario, warmup_s, wanted) if measured else None) from None
+            partial = label(measured, scenario, warmup_s, wanted) if measured else None
+            if partial is not None:
+                partial.attrs["complete"] = 0  # also if all of a round were finished just then
+            raise Interrupted(partial) from None
         width = relative_half_width(np.stack([one.counts.goodput_kbps() for one in measured]))
         precision = scenario.run.precision
         if precision is None or width <= precision or len(measured) >= MOST_OBSERVATIONS:
