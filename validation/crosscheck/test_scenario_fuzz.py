@@ -104,7 +104,7 @@ def judge(fuzzed):
     return {{"read": "taken", "faults": []}}
 
 scenario_fuzz.judge, scenario_fuzz.compile_all = judge, lambda: None
-scenario_fuzz.CPU_S = 1.0
+scenario_fuzz.CPU_S = 0.5
 scenario_fuzz.serve()
 """
 
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_or_hangs_is_a_fault_of_its_seed(monkeypatch, tmp_pat
     script = tmp_path / "strange.py"
     script.write_text(STRANGE.format(here=str(scenario_fuzz.HERE.parent)))
     monkeypatch.setattr(scenario_fuzz, "HERE", script)
-    monkeypatch.setattr(scenario_fuzz, "WALL_S", 8.0)
+    monkeypatch.setattr(scenario_fuzz, "WALL_S", 4.0)
     worker = Worker()
     found = [worker.answer(Fuzzed(number, {}, "", False)) for number in range(5)]
     worker.close()

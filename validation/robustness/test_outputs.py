@@ -428,7 +428,7 @@ def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
         "from btqueue.cli import app\n"
         "app(sys.argv[1:])"
     )
-    wanted = ["--set", "run.duration_s=20", "--set", "run.warmup_s=0", "--out", str(tmp_path / "x.csv")]
+    wanted = ["--set", "run.duration_s=1", "--set", "run.warmup_s=0", "--out", str(tmp_path / "x.csv")]
     done = subprocess.run(
         [sys.executable, "-c", signalling, "simulate", NAME, *wanted],
         capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
