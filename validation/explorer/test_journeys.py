@@ -87,10 +87,11 @@ def visit(chromium: Browser, address, request):
     assert [line for line in wrong if not line.startswith(("about:", "data:", "blob:"))] == []
 
 
-def curves(page: Page, side: str = "A") -> list[str]:
-    return page.locator(f"#side-{side} path.curve").evaluate_all(
-        "(paths) => paths.map((one) => one.getAttribute('d'))"
-    )
+CURVES = "[...document.querySelectorAll('#side-A path.curve')].map((one) => one.getAttribute('d'))"
+
+
+def curves(page: Page) -> list[str]:
+    return page.evaluate(CURVES)
 
 
 def slider(page: Page, key: str, side: str = "A"):
@@ -118,20 +119,23 @@ def test_01_the_page_opens_and_draws(visit):
 
 def test_02_dragging_a_slider_redraws(visit):
     page = visit()
+    # keys move while they are ranked
+    expect(page.locator("#side-A")).to_have_attribute("data-state", "done", timeout=WAIT_MS)
     before, handle = curves(page), slider(page, "traffic.message_bytes")
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] / 5, box["y"] + box["height"] / 2)
     page.mouse.down()
-    seen = set()
-    for step in range(8):
-        page.mouse.move(box["x"] + box["width"] * (0.25 + 0.08 * step), box["y"] + box["height"] / 2)
-        page.wait_for_timeout(200)
-        seen.add(tuple(curves(page)))
+    seen = [before]  # redrawn on the way, not at the end only
+    for step in range(1, 5):
+        page.mouse.move(box["x"] + box["width"] * (0.2 + 0.15 * step), box["y"] + box["height"] / 2)
+        page.wait_for_function(
+            f"(before) => `${{{CURVES}}}` !== `${{before}}`", arg=seen[-1], timeout=WAIT_MS
+        )
+        expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
+        seen.append(curves(page))
     page.mouse.up()
-    assert len(seen) >= 4  # redrawn on the way, not at the end only
-    expect(page.locator("#side-A")).to_have_attribute("data-state", COMPLETE, timeout=WAIT_MS)
     shown = float(handle.locator("xpath=..").locator("input[type=number]").input_value())
     assert tomllib.loads(text_of(page))["traffic"]["message_bytes"] == shown != 1460
     assert curves(page) != before
