@@ -247,3 +247,15 @@ def test_the_gallery_shows_every_figure():
     )
     stored = {str(path.relative_to(DOCS / "gallery")) for path in (DOCS / "gallery").rglob("*.webp")}
     assert set(pictures) == stored
+
+
+def test_the_map_names_files_and_functions_that_exist():
+    text = (DOCS / "explanation" / "architecture.md").read_text("utf-8")
+    files = [
+        path.as_posix() for top in ("btqueue", "docs", "validation") for path in (ROOT / top).rglob("*.*")
+    ]
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "btqueue").rglob("*.py"))
+    names = set(re.findall(r"`([\w/]+\.(?:py|csv|md))`", text))
+    assert len(names) > 20 and [name for name in names if not any(f"/{name}" in file for file in files)] == []
+    functions = set(re.findall(r"\b(\w+)\(\)", text))
+    assert len(functions) > 5 and [name for name in functions if f"def {name}(" not in sources] == []
