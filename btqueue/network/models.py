@@ -19,7 +19,7 @@ from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
 from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
-from btqueue.network.whole_segments import in_segments, not_whole_segments
+from btqueue.network.whole_segments import in_segments, not_whole_segments, of_full_segments
 from btqueue.scenario.errors import NotBuiltYet, Problem, shown
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope, always, problems_of
@@ -69,15 +69,19 @@ HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
 """What hosts and simulators do beyond the RFCs that models know: for each key the values that are covered."""
 
 
-def _in_whole_segments(scope: Scope) -> Scope:
-    """Return what a model covers, less messages that share segments, and TCP that no model knows."""
+def _of_hosts(name: str, scope: Scope) -> Scope:
+    """Return what a model covers, less TCP that none knows; shared segments only where they are followed."""
 
     def further(scenario: Scenario) -> Iterator[Limit]:
         yield from scope.further(scenario)
-        yield from not_whole_segments(scenario)
+        if name not in SAMPLED:
+            yield from not_whole_segments(scenario)
 
     return scope._replace(values=MappingProxyType({**HOSTS, **scope.values}), further=further)
 
+
+SAMPLED = frozenset({"followed"})
+"""Models that follow connections by sampling: their answers are smooth only to their standard error."""
 
 _SCOPES = {
     "chain": Scope("the model of chains", CHAIN, not_a_chain),
@@ -90,12 +94,9 @@ _SCOPES = {
     "followed": Scope("the model that follows connections", FOLLOWED, not_followed, always),
 }
 MODELS: Mapping[str, Scope] = MappingProxyType(
-    {name: _in_whole_segments(scope) for name, scope in _SCOPES.items()}
+    {name: _of_hosts(name, scope) for name, scope in _SCOPES.items()}
 )
 """The models by name; of those of one solver, the first that covers a scenario is asked."""
-
-SAMPLED = frozenset({"followed"})
-"""Models that follow connections by sampling: their answers are smooth only to their standard error."""
 
 
 def problems(scenario: Scenario) -> list[Problem]:
@@ -103,7 +104,7 @@ def problems(scenario: Scenario) -> list[Problem]:
 
     Of the models it is the one that comes closest whose problems are returned.
     """
-    wanted, scenario = scenario.run.solver, in_segments(scenario)
+    wanted = scenario.run.solver
     if wanted == "auto":
         return lacking(scenario, [name for solver in SOLVERS for name in models_of(scenario, solver)])
     found = lacking(scenario, models_of(scenario, wanted))
@@ -119,7 +120,16 @@ def problems(scenario: Scenario) -> list[Problem]:
 
 def lacking(scenario: Scenario, models: Iterable[str]) -> list[Problem]:
     """Return what the model that comes closest does not cover; nothing if one covers all."""
-    return min((problems_of(MODELS[name], scenario) for name in models), key=distance)
+    return min((_lacks(name, scenario) for name in models), key=distance)
+
+
+def seen_by(name: str, scenario: Scenario) -> Scenario:
+    """Return a scenario as a model reads it: in whole segments, or as the stream of bytes that it is."""
+    return of_full_segments(scenario) if name in SAMPLED else in_segments(scenario)
+
+
+def _lacks(name: str, scenario: Scenario) -> list[Problem]:
+    return problems_of(MODELS[name], seen_by(name, scenario))
 
 
 def models_of(scenario: Scenario, solver: Solver) -> list[str]:
@@ -129,7 +139,7 @@ def models_of(scenario: Scenario, solver: Solver) -> list[str]:
 
 def covering(scenario: Scenario, solver: Solver) -> str | None:
     """Return the model by which a solver answers *scenario*, if any does."""
-    return next((n for n in models_of(scenario, solver) if not problems_of(MODELS[n], scenario)), None)
+    return next((name for name in models_of(scenario, solver) if not _lacks(name, scenario)), None)
 
 
 def distance(problems: list[Problem]) -> int:
@@ -161,6 +171,5 @@ def model_of(scenario: Scenario) -> str:
 
 def candidates(scenario: Scenario) -> dict[Solver, str]:
     """Return the models that may answer *scenario* by `run.solver`, by solver, the analytic one first."""
-    scenario = in_segments(scenario)
     wanted = SOLVERS if scenario.run.solver == "auto" else (scenario.run.solver,)
     return {solver: name for solver in wanted if (name := covering(scenario, solver)) is not None}

@@ -12,7 +12,7 @@ from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, in_words, kind_of
-from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems
+from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems, seen_by
 from btqueue.network.overload import mark_overload
 from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.regime import doubts
@@ -84,8 +84,7 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         (chosen,) = models.items()
         return _solved(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
-        plain = in_segments(scenario)
-        lacks = lacking(plain, models_of(plain, "analytic"))[0]
+        lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
         uncovered = f"no model by queues and chains covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
@@ -122,7 +121,7 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
         return metrics, notes
 
     def answer(of: Scenario) -> Answer:
-        metrics, notes = in_rounds(of, ask)
+        metrics, notes = in_rounds(of, ask) if solver == "analytic" else ask(seen_by(name, of))
         if solver == "analytic":
             found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
@@ -131,7 +130,7 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    plain = in_segments(scenario)
+    plain = seen_by(name, scenario)
     kind = kind_of(plain, metrics)
     about = {
         "solver": solver, "solver_reason": "", "model": name, "sampled": name in SAMPLED,

@@ -1,4 +1,4 @@
-"""Streams of bytes that are cut into whole segments: what the models know of windows that count bytes.
+"""Streams of bytes that are cut into whole segments: what queues and chains know of windows that count bytes.
 
 Models count segments, one or several a message. Where every message fills its segments that is the same.
 The rest of a message that does not is sent at once if no other such rest of the connection is under way, and
@@ -15,7 +15,8 @@ The models are asked for messages of k times the size, at most a full segment, a
 fixed point. The rest of a longer message goes with the next message, if that comes first: it is taken not to
 wait. A receiver that delays acknowledgements sees one short segment at a time, so each waits for its timer: R
 is a round trip without delay and `transport.ack_delay_s`. What is neglected: that R varies, the closure is a
-mean.
+mean; and that segments which wait for each other do not meet in queues. So it stands where few messages wait,
+and else connections are followed, whose stream is one of bytes (`followed.stream`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.network.overload import CARRIED, offered_loads
 from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
@@ -36,8 +38,9 @@ Answer = tuple[dict[str, Any], dict[str, Any]]
 ROUNDS, CLOSE = 12, 0.01
 """Most answers of a model on the way to the fixed point, and by how much sizes still change at its end."""
 
-WAITING = 0.3
-"""Share of messages that wait above which the answer is in doubt."""
+WAITING = 0.08
+"""Share of messages that wait above which the answer is in doubt: up to it round trips of 50 networks were at
+most 4 % off and delays 7 %, up to 0.15 of 65 networks 8 %, up to 0.3 of 76 networks 17 %."""
 
 LOSING = 0.005
 """Share of segments lost above which the answer is in doubt."""
@@ -173,6 +176,8 @@ def in_rounds(scenario: Scenario, ask: Callable[[Scenario], Answer]) -> Answer:
             f"{most:.0%} of the messages of a flow wait for the acknowledgement of an earlier short segment "
             "(Nagle's algorithm): how many share a segment is known on average only"
         )
+    if np.any(metrics.get("goodput_kbps", np.inf) < CARRIED * offered_loads(scenario)):
+        doubts.append("more is offered than carried: messages that pile up are sent in full segments")
     if not settled:
         doubts.append("the number of messages that share a segment did not settle")
     if not late_s and any(_lasting(view) and view.transport.delayed_ack for view in views):

@@ -141,13 +141,13 @@ def test_the_change_is_told_unless_windows_are_chosen():
         assert not any(told in one for one in bt.simulate(scenario).attrs["warnings"])
 
 
-def test_models_refuse_what_nagle_holds_back_and_they_do_not_know():
+def test_queues_and_chains_refuse_what_nagle_holds_back_and_they_do_not_know():
     piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700, transport__windows="bytes")
     available = "message_bytes = {}.*1460"
     with pytest.raises(NotBuiltYet, match=available.format(700)):
-        bt.solve(piconet.with_(traffic__source="ibp"))
+        bt.solve(piconet.with_(traffic__source="ibp", run__solver="analytic"))
     with pytest.raises(NotBuiltYet, match=available.format(2000)):  # its end waits for its own beginning
-        bt.solve(on_a_link(traffic__message_bytes=2000, transport__nagle=True))
+        bt.solve(on_a_link(traffic__message_bytes=2000, transport__nagle=True, run__solver="analytic"))
     with pytest.raises(NotBuiltYet, match=available.format(700)):
         bt.network.plan(piconet)
     bt.solve(piconet.with_(traffic__source="ibp", transport__windows="segments"))
@@ -175,24 +175,66 @@ def test_messages_that_go_together_and_that_wait(per_round_trip):
 
 
 @pytest.mark.parametrize(
-    ("changes", "doubted"),
+    ("changes", "solver"),
     [
-        ({}, True),  # 300 kbit/s of 50 bytes, as ns-3 carries them
-        ({"traffic__source": "poisson", "traffic__load_kbps": 13}, True),
-        ({"traffic__source": "poisson", "traffic__load_kbps": 0.5, "transport__delayed_ack": True}, False),
-        ({"traffic__source": "poisson", "traffic__message_bytes": 2000, "traffic__load_kbps": 20}, False),
+        ({"traffic__source": "periodic"}, "followed"),  # 300 kbit/s of 50 bytes, as ns-3 carries them
+        ({"traffic__load_kbps": 13}, "followed"),
+        ({"traffic__source": "ibp", "traffic__load_kbps": 40, "traffic__message_bytes": 700}, "followed"),
+        ({"traffic__message_bytes": 2000, "traffic__load_kbps": 20, "transport__nagle": True}, "followed"),
+        ({"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True}, "followed"),
+        ({"traffic__load_kbps": 0.1, "transport__delayed_ack": True, "run__duration_s": 20_000}, "analytic"),
+        ({"traffic__message_bytes": 2000, "traffic__load_kbps": 5}, "followed"),
     ],
 )
-def test_the_model_of_messages_that_share_segments_against_simulation(changes, doubted):
-    """Within the half-width of 95 % of a run in batches and 5 %, or 10 % where the answer is in doubt."""
-    scenario = on_a_link(run__duration_s=600, run__intervals="batch-means", **changes)
+def test_messages_that_share_segments_are_solved_as_simulated(changes, solver):
+    """Within the half-width of 95 % of a run in batches, and 3 % if followed, 5 % by rounds on average."""
+    changes = {"traffic__source": "poisson", "run__duration_s": 600, **changes}
+    scenario = on_a_link(run__intervals="batch-means", **changes)
     solved, simulated = bt.solve(scenario), summarise(bt.simulate(scenario))
-    assert bool(solved.attrs["warnings"]) == doubted
+    assert solved.attrs["solver"] == solver and not solved.attrs["warnings"]
     for name in ("goodput_kbps", "rtt_s", "delay_s"):
-        found = simulated[name]
-        width = (0.0 if math.isnan(found.ci95) else found.ci95) + (0.1 if doubted else 0.05) * found.mean
+        found, error = simulated[name], 0.03 if solver == "followed" else 0.05
+        width = (0.0 if math.isnan(found.ci95) else found.ci95) + error * found.mean
         if name in solved:
             assert float(solved[name].mean()) == pytest.approx(found.mean, abs=width), name
+
+
+def test_segments_that_wait_for_each_other_do_not_meet_in_queues():
+    """Round trips of a ring whose messages seldom wait were 8 % long in silence; aim 3 %."""
+    ring = bt.load("venugopal-2006/piconet").with_(
+        traffic__message_bytes=700, traffic__load_kbps=20, transport__windows="bytes", run__duration_s=1000
+    )
+    solved, simulated = bt.solve(ring), summarise(bt.simulate(ring))["rtt_s"]
+    assert float(solved.rtt_s.mean()) == pytest.approx(
+        simulated.mean, abs=0.03 * simulated.mean + simulated.ci95
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"traffic__message_bytes": 1, "transport__nagle": False}, "nagle = false"),
+        ({"traffic__message_bytes": 9999, "transport__mss_bytes": 5000}, "message_bytes = 9999"),
+    ],
+)
+def test_very_many_lengths_and_very_many_short_segments_are_not_followed(changes, named):
+    with pytest.raises(NotBuiltYet, match=named):
+        bt.solve(on_a_link(traffic__source="poisson", run__solver="followed", **changes))
+
+
+@pytest.mark.parametrize("variant", ["reno", "newreno", "sack", "vegas"])
+def test_lost_short_segments_are_solved_as_simulated(variant):
+    """Losses, windows of bytes and Nagle's algorithm together, of each sender: 5 %, and both intervals."""
+    scenario = on_a_link(
+        traffic__source="poisson", traffic__message_bytes=700, traffic__load_kbps=60, run__duration_s=3000,
+        transport__variant=variant, run__warmup_s=10,
+    ).changed({"network.outside_links[1].loss": 0.01})  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario.with_(run__replications=4))
+    assert solved.attrs["solver"] == "followed"
+    for name in ("goodput_kbps", "rtt_s", "cwnd_segments"):
+        runs = simulated[name].mean("flow")
+        width = 3.182 * float(runs.std(ddof=1)) / 2 + 0.05 * float(runs.mean())
+        assert float(solved[name].mean()) == pytest.approx(float(runs.mean()), abs=width), name
 
 
 def test_models_take_a_greedy_source_for_one_of_full_segments():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.polling import free_slots
 from btqueue.scenario.scenario import Scenario
@@ -40,6 +42,10 @@ LEAST_TIMEOUT_S = 625e-6
 """A slot. Timers that expire in less, again and again, are followed without end."""
 MOST_SEGMENTS = 10_000
 """Of a message, each of which is laid out."""
+MOST_LENGTHS = 4096
+"""Of segments that messages share, each of which is laid out."""
+MOST_IN_FLIGHT = 4000
+"""Segments of a flow that each end with a message: records of all are kept."""
 MOST_FLOWS = 500
 """Flows, each of which has to settle."""
 MOST_PICONETS_OF_A_DEVICE = 16
@@ -66,6 +72,8 @@ def not_followed(s: Scenario) -> Iterator[Limit]:
             available = f"a device in at most {MOST_PICONETS_OF_A_DEVICE} piconets"
             yield Limit("network.piconet_list", len(bridge.piconets), available)
     yield from _messages(s)
+    for own in map(s.of_flow, flows):
+        yield from _shared_segments(own)
 
 
 def _messages(s: Scenario) -> Iterator[Limit]:
@@ -83,3 +91,16 @@ def _messages(s: Scenario) -> Iterator[Limit]:
     for key, found in sizes.items():
         if (size := max(found, default=0)) > MOST_SEGMENTS * s.transport.mss_bytes:
             yield Limit(f"traffic.{key}", size, f"at most {MOST_SEGMENTS:,} segments of transport.mss_bytes")
+
+
+def _shared_segments(s: Scenario) -> Iterator[Limit]:
+    """Yield segments of very many lengths, or very many in flight, where messages share segments."""
+    if not shares_segments(s):
+        return
+    t, size = s.transport, s.traffic.message_bytes
+    if t.mss_bytes // math.gcd(t.mss_bytes, size) > MOST_LENGTHS:
+        yield Limit(
+            "traffic.message_bytes", size, f"messages whose segments have at most {MOST_LENGTHS} lengths"
+        )
+    if not t.nagle and t.receive_window_segments * t.mss_bytes > MOST_IN_FLIGHT * size:
+        yield Limit("transport.nagle", False, f"true, or at most {MOST_IN_FLIGHT} messages in a window")

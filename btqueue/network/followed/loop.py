@@ -27,6 +27,7 @@ from btqueue.network.followed.receiver import take
 from btqueue.network.followed.sender import acknowledge, expire, next_number, note_sent
 from btqueue.network.followed.sources import delivered, due, expect, write_due
 from btqueue.network.followed.stations import enter_port, leave, pay, rise, transmitted
+from btqueue.network.followed.stream import bytes_between, layout_of
 from btqueue.network.followed.world import BURST, MOST_BLOCKS, NONE, WIDTH
 
 NEVER = 1e15
@@ -150,12 +151,8 @@ def segment_in(w, number):
     urgent = take(w, flow, item.number, item.stamp, clock.now)
     if own.expected > before:
         clock.delivered += own.expected - before
-        if own.layouts == 1:
-            own.delivered_bytes += (own.expected - before) * w.layouts[own.first_layout].user
-        else:
-            for place in range(before, own.expected):
-                own.delivered_bytes += w.layouts[own.first_layout + place % own.layouts].user
-        speaker = delivered(w, flow, own.expected - before, clock.now)
+        own.delivered_bytes += bytes_between(w, flow, before, own.expected)
+        speaker = delivered(w, flow, before, clock.now)
     free_item(w, number)
     return urgent, speaker
 
@@ -170,7 +167,7 @@ def emit(w, flow):
         if number == NONE:
             break
         again = note_sent(w, flow, number, now)
-        place = new_item(w, flow, 0, own.first_layout + number % own.layouts, number)
+        place = new_item(w, flow, 0, layout_of(w, flow, number), number)
         item = w.items[place]
         item.stamp = now
         if again:

@@ -1,6 +1,7 @@
 """A scenario as the arrays of a network at rest (`followed.world`)."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.channel import packet_error_rate
 from btqueue.channel.interference import spared_by_neighbour
-from btqueue.network.followed import air, bridges, radio, sender, sources
+from btqueue.network.followed import air, bridges, radio, sender, sources, stream
 from btqueue.network.followed.world import (
     BRIDGE,
     CHANNEL,
@@ -66,7 +67,7 @@ VARIANTS = {
     "tahoe": sender.TAHOE, "reno": sender.RENO, "newreno": sender.NEWRENO, "sack": sender.SACK,
     "vegas": sender.VEGAS,
 }  # fmt: skip
-NAGLES = {False: sender.NO_NAGLE, True: sender.NAGLE, "minshall": sender.MINSHALL}
+NAGLES = {False: stream.NO_NAGLE, True: stream.NAGLE, "minshall": stream.MINSHALL}
 LAWS = {
     "greedy": sources.GREEDY, "poisson": sources.POISSON, "ibp": sources.BERNOULLI,
     "periodic": sources.PERIODIC,
@@ -101,7 +102,7 @@ class Plan:
         """Read a scenario that is covered (`followed.covers`)."""
         self.scenario, self.topology = scenario, topology(scenario)
         self.specs = [self._spec(flow) for flow in self.topology.flows]
-        self._layouts: dict[int, int] = {}
+        self._layouts: dict[tuple[int, ...], int] = {}
         self._layout_rows: list[tuple[int, int, int, int, int]] = []
         self._piece_rows: list[tuple[int, int, int, int]] = []
         self._types = [PACKET_TYPES[name] for name in scenario.link.packets]
@@ -128,9 +129,9 @@ class Plan:
         """
         scenario = self.scenario
         chance = np.random.default_rng(seed)
-        width = 1 << (max(spec.transport.receive_window_segments for spec in self.specs)).bit_length()
-        burst = 2 * max(spec.transport.receive_window_segments for spec in self.specs) + 8
         flows = self._flows(chance)
+        most = max(map(most_in_flight, flows))
+        width, burst = 1 << most.bit_length(), 2 * most + 8
         layouts = records(len(self._layout_rows), LAYOUT)
         for name, column in zip(LAYOUT.names or (), zip(*self._layout_rows, strict=True), strict=True):
             layouts[name] = column
@@ -183,53 +184,48 @@ class Plan:
 
     # ---------------------------------------------------------------------------------------------- flows
 
-    def layout(self, user_bytes: int, headers: int) -> int:
-        """Return the number of the layout of a segment with so many user bytes."""
-        if user_bytes in self._layouts:
-            return self._layouts[user_bytes]
-        link, ip = self.scenario.link, user_bytes + headers
-        frame = ip + link.l2cap_header_bytes
+    def _lay_out(self, sizes: tuple[int, ...]) -> int:
+        """Lay out segments with so many user bytes, side by side; return the number of the first layout."""
+        if sizes in self._layouts:
+            return self._layouts[sizes]
+        link, headers = self.scenario.link, self.scenario.transport.header_bytes
         full = self.scenario.flow_control.charge == "payload"
-        first = len(self._piece_rows)
-        cut = segment(frame, self._types, link.segmentation) if self.topology.piconets else []
-        for piece in cut:
-            price = piece.packet.payload_bytes if full else piece.carried_bytes
-            kind = self._types.index(piece.packet)
-            self._piece_rows.append((kind, piece.packet.slots, piece.carried_bytes, price))
-        self._layouts[user_bytes] = len(self._layout_rows)
-        self._layout_rows.append((user_bytes, ip, frame, first, len(cut)))
-        return self._layouts[user_bytes]
+        self._layouts[sizes] = len(self._layout_rows)
+        for size in sizes:
+            first, frame = len(self._piece_rows), size + headers + link.l2cap_header_bytes
+            cut = segment(frame, self._types, link.segmentation) if self.topology.piconets else []
+            for piece in cut:
+                price = piece.packet.payload_bytes if full else piece.carried_bytes
+                kind = self._types.index(piece.packet)
+                self._piece_rows.append((kind, piece.packet.slots, piece.carried_bytes, price))
+            self._layout_rows.append((size, size + headers, frame, first, len(cut)))
+        return self._layouts[sizes]
 
     def _flows(self, chance: np.random.Generator) -> np.recarray:
         t = self.scenario.transport
         self._layouts, self._layout_rows, self._piece_rows = {}, [], []
         rows = records(len(self.specs), FLOW)
-        ack = self.layout(0, t.header_bytes)
+        ack = self._lay_out((0,))
         for number, (spec, flow) in enumerate(zip(self.specs, self.topology.flows, strict=True)):
             own = rows[number]
             sizes = self._messages(number, spec)
-            pattern = [size for message in sizes for size in cut_of(message, t.mss_bytes)]
-            if len(set(pattern)) == 1:
-                pattern = pattern[:1]
-            # layouts of a pattern stand side by side
-            self._layouts.clear()
-            own["first_layout"], own["layouts"] = len(self._layout_rows), len(pattern)
-            for size in pattern:
-                self._layouts.clear()
-                self.layout(size, t.header_bytes)
+            grain = grain_of(sizes, t)
+            shared = range(grain, t.mss_bytes + 1, grain)
+            cut = segments_of(sizes, t.mss_bytes) if grain == t.mss_bytes else shared
+            own["unit"], own["grain"] = t.mss_bytes // grain, grain
+            own["first_layout"], own["layouts"] = self._lay_out(tuple(cut)), len(cut)
             own["ack_layout"] = ack
             own["source"], own["target"] = flow.source, flow.target
             own["forth"], own["back"] = self._starts[number]
             own["variant"] = VARIANTS[spec.transport.variant]
             own["window"] = spec.transport.receive_window_segments
-            own["in_bytes"] = t.protocol == "tcp" and t.windows == "bytes"
-            own["nagle"] = NAGLES[bool(own["in_bytes"]) and spec.transport.nagle]
+            own["nagle"] = NAGLES[spec.transport.nagle]
             self._application(own, number, spec, flow, sizes, chance)
         rows["cwnd"], rows["ssthresh"] = t.initial_window_segments, t.initial_ssthresh_segments
         rows["rto"], rows["min_rto"] = slots(t.initial_rto_s), slots(t.min_rto_s)
         rows["max_rto"], rows["granularity"] = slots(t.max_rto_s), slots(t.clock_granularity_s)
         rows["smoothed"], rows["recover"] = -1.0, -1
-        rows["full"], rows["last_short"] = t.mss_bytes, -1
+        rows["last_short"] = -1
         rows["deadline"] = rows["alarm"] = rows["ack_deadline"] = rows["ack_alarm"] = NEVER
         rows["alpha"], rows["beta"], rows["gamma"] = t.alpha, t.beta, t.gamma
         rows["per_round"] = t.vegas_adjustment == "per-rtt"
@@ -259,20 +255,20 @@ class Plan:
         sizes: list[int],
         chance: np.random.Generator,
     ) -> None:
-        traffic, mss = self.scenario.traffic, self.scenario.transport.mss_bytes
+        traffic, grain = self.scenario.traffic, int(own["grain"])
         own["client"] = NONE
         own["due"] = own["message"] = NEVER
-        own["message_segments"] = len(cut_of(sizes[0], mss))
+        own["length"] = math.ceil(sizes[0] / grain)
         start = slots(spec.traffic.start_s)
         own["start"] = start
         if spec.traffic.source == "request-reply":
             assert flow.reverse is not None
             own["client"], own["server"] = min(number, flow.reverse), max(number, flow.reverse)
             own["law"] = sources.CLIENT if number < flow.reverse else sources.SERVER
-            own["request"], own["reply"], own["goodbye"] = (
-                len(cut_of(size, mss))
-                for size in (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-            )
+            replies = grain_of([traffic.reply_bytes], spec.transport)
+            own["request"] = math.ceil(traffic.request_bytes / grain)
+            own["goodbye"] = math.ceil(traffic.goodbye_bytes / grain)
+            own["reply"] = math.ceil(traffic.reply_bytes / replies)
             own["pause"] = slots(traffic.pause_s)
             return
         own["law"] = LAWS[spec.traffic.source]
@@ -568,10 +564,26 @@ class Plan:
         return always or first, first and not always
 
 
-def cut_of(message_bytes: int, most: int) -> list[int]:
-    """Return the user bytes of the segments of a message."""
-    full, rest = divmod(message_bytes, most)
-    return [most] * full + [rest] * (rest > 0)
+def grain_of(messages: Sequence[int], transport: Transport) -> int:
+    """Return the bytes of a grain (`followed.stream`): a full segment, unless messages share segments."""
+    if transport.windows == "bytes":
+        return math.gcd(transport.mss_bytes, *messages)
+    return transport.mss_bytes
+
+
+def segments_of(messages: Sequence[int], most: int) -> list[int]:
+    """Return the user bytes of the segments of messages that share none; once, if all are alike."""
+    cut = [min(most, size - begin) for size in messages for begin in range(0, size, most)]
+    return cut[:1] if len(set(cut)) == 1 else cut
+
+
+def most_in_flight(flow: np.record) -> int:
+    """Return how many segments may be outstanding: full ones, and a short one at the end of each message."""
+    window = int(flow["window"])
+    if flow["unit"] == 1:
+        return window
+    short = 1 if flow["nagle"] else math.ceil(window * flow["unit"] / flow["length"])
+    return window + short + 1
 
 
 def packet_rates(own: Radio, packet: PacketType) -> np.ndarray:

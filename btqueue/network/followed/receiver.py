@@ -7,13 +7,8 @@ most recent first) and RFC 7323, section 4.3 (the time stamp that is echoed).
 from math import floor
 
 from btqueue.network.compilation import part, subroutine
+from btqueue.network.followed.stream import amount
 from btqueue.network.followed.world import NEVER, WIDTH
-
-
-@part
-def share(w, own, number):
-    """Return what a segment counts: its size in full segments where windows count bytes, else 1."""
-    return w.layouts[own.first_layout + number % own.layouts].user / own.full if own.in_bytes else 1.0
 
 
 @part
@@ -30,7 +25,7 @@ def take(w, flow, number, stamp, now):
     own.expected += 1
     if gap:
         join(w, flow)
-    own.waiting += share(w, own, number)
+    own.waiting += amount(w, flow, number, number + 1)
     if gap or own.waiting >= own.every:
         return True
     if own.ack_deadline >= NEVER:

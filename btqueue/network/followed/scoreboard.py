@@ -4,17 +4,11 @@ Only numbers from `una` to `highest` can have been reported.
 """
 
 from btqueue.network.compilation import part, subroutine
-from btqueue.network.followed.world import MOST_BLOCKS, NONE, WIDTH
+from btqueue.network.followed.stream import amount, has_to_wait, in_flight, next_length
+from btqueue.network.followed.world import MOST_BLOCKS, NONE
 
 DUPLICATES = 3
 """Duplicate acknowledgements, or segments reported above a hole, that make it lost (RFC 5681, RFC 6675)."""
-
-
-@part
-def in_flight(w, flow, number):
-    """Return the record of a number in flight."""
-    width = w.sizes[WIDTH]
-    return w.sent[flow * width + (number & (width - 1))]
 
 
 @part
@@ -52,42 +46,40 @@ def forget(w, flow, number):
 
 @subroutine
 def lost_below(w, flow):
-    """Return the number below which all that is not reported is lost: the third highest reported."""
+    """Return the number below which all that is not reported is lost: enough above it is reported (IsLost).
+
+    More than two full segments, or three blocks with gaps between.
+    """
     own = w.flows[flow]
-    if own.reports < DUPLICATES:
+    if own.reports == 0:
         return own.una
-    number, seen = own.highest, 0
-    while seen < DUPLICATES:
+    number, arrived, blocks, before = own.highest, 0.0, 0, 0
+    while number > own.una and arrived <= DUPLICATES - 1 and blocks < DUPLICATES:
         number -= 1
-        seen += in_flight(w, flow, number).reported
+        here = in_flight(w, flow, number).reported
+        if here:
+            arrived += amount(w, flow, number, number + 1)
+            blocks += 1 - before
+        before = here
     return number
 
 
 @subroutine
 def pipe(w, flow):
-    """Return the segments estimated to be in the network (SetPipe); outside recovery none counts as lost.
+    """Return the estimate of what is in the network, in full segments (SetPipe).
 
-    In recovery all that was ever sent is in flight or reported, of which three are above what is lost.
+    Outside recovery none counts as lost.
     """
     own = w.flows[flow]
     if own.reports == 0 and own.recovering == 0:
-        return own.nxt - own.una
-    if own.recovering == 0:
-        return own.nxt - own.una - reported_below(w, flow, own.nxt)
-    count, lost = own.nxt - own.una - own.reports, lost_below(w, flow)
-    if lost > own.una:
-        count = own.nxt - lost - DUPLICATES
-    return count + max(own.repaired + 1 - own.una, 0) - reported_below(w, flow, own.repaired + 1)
-
-
-@part
-def reported_below(w, flow, number):
-    """Return how many below this number, from the oldest outstanding one on, are reported."""
-    count = 0
-    if w.flows[flow].reports > 0:
-        for old in range(w.flows[flow].una, number):
-            count += in_flight(w, flow, old).reported
-    return count
+        return amount(w, flow, own.una, own.nxt)
+    lost = lost_below(w, flow) if own.recovering else own.una
+    inside = 0.0
+    for number in range(own.una, own.nxt):
+        if not is_reported(w, flow, number):
+            copies = int(number >= lost) + int(own.recovering == 1 and number <= own.repaired)
+            inside += copies * amount(w, flow, number, number + 1)
+    return inside
 
 
 @subroutine
@@ -96,7 +88,9 @@ def next_in_recovery(w, flow):
     own = w.flows[flow]
     hole = next_hole(w, flow)
     if hole == NONE or hole >= lost_below(w, flow):
-        if own.nxt - own.una < own.window and own.nxt < own.written:
+        length = next_length(w, flow)
+        fits = amount(w, flow, own.una, own.nxt) + length / own.unit <= own.window
+        if length > 0 and fits and not has_to_wait(w, flow, length):
             return own.nxt
         if hole == NONE:
             return rescue(w, flow)

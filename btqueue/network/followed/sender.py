@@ -5,25 +5,23 @@ Rules: RFC 5681 (window), RFC 6582 (NewReno, full acknowledgement to ssthresh), 
 time stamps or Karn's rule, RFC 3042 (limited transmit), RFC 7661 (growth of a window that is used).
 """
 
-from math import isnan, nan
+from math import floor, isnan, nan
 
 from btqueue.network.compilation import part, subroutine
-from btqueue.network.followed.receiver import share
 from btqueue.network.followed.scoreboard import (
     DUPLICATES,
     forget,
-    in_flight,
     is_reported,
     lost_below,
     next_in_recovery,
     pipe,
     report,
 )
+from btqueue.network.followed.stream import amount, has_to_wait, in_flight, lay_out, next_length, position
 from btqueue.network.followed.vegas import adjusts, end_round, mark, observe
 from btqueue.network.followed.world import NEVER, NONE, SAMPLES
 
 TAHOE, RENO, NEWRENO, SACK, VEGAS = range(5)
-NO_NAGLE, NAGLE, MINSHALL = range(3)
 LEAST_THRESHOLD = 2.0
 LIMITED_TRANSMIT = 2
 """Segments that the first duplicates may release beyond the window (RFC 3042)."""
@@ -50,7 +48,7 @@ def expire(w, flow, now):
     count_window(own)
     own.timeouts += 1
     if not (own.hold_ssthresh == 1 and repeats(own)):
-        own.ssthresh = reduced(own)
+        own.ssthresh = reduced(w, flow)
     own.cwnd, own.recover, own.recovering = 1.0, own.highest - 1, 0
     own.retransmit, own.duplicates, own.nxt = 0, 0, own.una
     forget(w, flow, own.highest)
@@ -72,35 +70,17 @@ def next_number(w, flow):
             return next_in_recovery(w, flow) if pipe(w, flow) + 1.0 <= own.cwnd else NONE
         while own.nxt < own.highest and is_reported(w, flow, own.nxt):
             own.nxt += 1
-    if own.nxt >= own.written or has_to_wait(w, own):
+    length = next_length(w, flow)
+    if length <= 0 or has_to_wait(w, flow, length):
         return NONE
-    used, allowed, size = amount_out(w, own), own.cwnd, share(w, own, own.nxt)
+    used, allowed, size = amount(w, flow, own.una, own.nxt), own.cwnd, length / own.unit
     if used + size > own.window:
         return NONE
     if own.variant == SACK and (own.limited_transmit == 1 or repeats(own)):
-        used = float(pipe(w, flow))
+        used = pipe(w, flow)
     elif own.limited_transmit == 1 and own.recovering == 0 and not repeats(own):
         allowed += min(own.duplicates, LIMITED_TRANSMIT)
     return own.nxt if used + size <= allowed else NONE
-
-
-@part
-def amount_out(w, own):
-    """Return what is sent and not acknowledged, in full segments."""
-    if not own.in_bytes or own.layouts == 1:
-        return (own.nxt - own.una) * share(w, own, own.una)
-    amount = 0.0
-    for number in range(own.una, own.nxt):
-        amount += share(w, own, number)
-    return amount
-
-
-@part
-def has_to_wait(w, own):
-    """Whether the next segment is short and Nagle's algorithm holds it back (RFC 1122, 4.2.3.4)."""
-    if own.nagle == NO_NAGLE or own.nxt < own.highest or share(w, own, own.nxt) >= 1.0:
-        return False
-    return own.last_short >= own.una if own.nagle == MINSHALL else own.nxt > own.una
 
 
 @part
@@ -112,10 +92,9 @@ def note_sent(w, flow, number, now):
         sent.again = 1
     else:
         sent.at, sent.again = now, 0
-        if share(w, own, number) < 1.0:
-            own.last_short = number
+        lay_out(w, flow)
         if own.variant == VEGAS:
-            mark(own, number, now)
+            mark(own, number, position(w, flow, number), now)
     own.nxt = max(own.nxt, number + 1)
     own.highest = max(own.highest, own.nxt)
     if own.deadline >= NEVER:
@@ -171,7 +150,7 @@ def measure(w, flow, number, echo, now):
 def advance(w, flow, number, news, now):
     """New data is acknowledged: open the window, or go on with recovery, or leave it."""
     own = w.flows[flow]
-    advanced, flight = number - own.una, own.nxt - own.una
+    advanced, flight = amount(w, flow, own.una, number), amount(w, flow, own.una, own.nxt)
     slow = own.cwnd < own.ssthresh
     limited = own.cwnd < 2.0 * flight if slow else flight + 1.0 > own.cwnd
     if own.reports > 0:
@@ -179,12 +158,12 @@ def advance(w, flow, number, news, now):
     own.una, own.nxt, own.duplicates = number, max(own.nxt, number), 0
     if own.recovering == 0:
         grows = limited or own.window_limited == 0
-        if grows and (own.variant != VEGAS or not adjusts(own, now)):
-            own.cwnd += 1.0 if slow else 1.0 / own.cwnd
+        if grows and (own.variant != VEGAS or not adjusts(own, position(w, flow, own.highest), now)):
+            own.cwnd += min(advanced, 1.0) if slow else 1.0 / own.cwnd
     elif number > own.recover or recovers_once(own):
         own.recovering, own.cwnd = 0, own.ssthresh
     elif own.variant != SACK:
-        own.cwnd = max(own.cwnd - advanced + 1.0, 1.0)
+        own.cwnd = max(own.cwnd - advanced + floor(min(advanced, 1.0)), 1.0)
         own.retransmit = 1
     if news and own.recovering == 0:
         duplicate(w, flow)
@@ -214,7 +193,7 @@ def duplicate(w, flow):
     if not enough or known <= own.recover:
         return
     own.fast_retransmits += 1
-    own.ssthresh = reduced(own)
+    own.ssthresh = reduced(w, flow)
     if not recovers_once(own):
         own.recover = own.highest - 1
     if own.variant == TAHOE:
@@ -226,11 +205,12 @@ def duplicate(w, flow):
 
 
 @part
-def reduced(own):
+def reduced(w, flow):
     """Return the threshold after a loss (RFC 5681, equation 4)."""
-    flight = own.nxt - own.una
+    own = w.flows[flow]
+    flight = amount(w, flow, own.una, own.nxt)
     if own.limited_transmit:
-        flight = min(flight, int(own.cwnd))
+        flight = min(flight, floor(own.cwnd))
     half = flight / 2.0
     if own.variant == VEGAS and own.per_round == 0:
         half = own.cwnd / 2.0

@@ -8,13 +8,14 @@ from math import floor, log, log1p
 
 from btqueue.network.compilation import part, subroutine
 from btqueue.network.followed.events import MESSAGE, schedule, uniform
+from btqueue.network.followed.stream import position, room
 from btqueue.network.followed.world import NEVER, NONE
 
 GREEDY, POISSON, BERNOULLI, PERIODIC, CLIENT, SERVER = range(6)
 PAUSE, REQUEST, REPLY, GOODBYE = range(4)
 """What a session is at."""
 NO_END = 1 << 60
-"""Segments that a greedy source has written: more than can be sent."""
+"""What a greedy source has written of its stream: more than can be sent."""
 
 
 @part
@@ -36,8 +37,8 @@ def write_due(w, flow, now):
     if own.law == GREEDY:
         own.written, own.message = NO_END, NEVER
         return
-    while own.message <= now and own.written < own.una + own.window:
-        own.written += own.message_segments
+    while own.message <= now and own.written < room(w, flow):
+        own.written += own.length
         own.messages_in += 1
         own.message_age -= own.message
         own.message = min(own.message + gap(w, own), NEVER)
@@ -47,7 +48,7 @@ def write_due(w, flow, now):
 def expect(w, flow):
     """See to it that the next message is written when it comes, if it can be sent then."""
     own = w.flows[flow]
-    if own.due >= NEVER and own.message < NEVER and own.written < own.una + own.window:
+    if own.due >= NEVER and own.message < NEVER and own.written < room(w, flow):
         own.due = own.message
         schedule(w, own.message, MESSAGE, flow)
 
@@ -74,13 +75,12 @@ def trials(w, chance):
 
 
 @part
-def delivered(w, flow, segments, now):
-    """Count the messages that are whole with the last `segments` delivered; return who answers, or NONE."""
+def delivered(w, flow, before, now):
+    """Count the messages that are whole with the segments from `before` on; return who answers, or NONE."""
     own = w.flows[flow]
     if own.law >= CLIENT:
         return exchange(w, flow, now)
-    length = own.message_segments
-    messages = own.expected // length - (own.expected - segments) // length
+    messages = position(w, flow, own.expected) // own.length - position(w, flow, before) // own.length
     own.messages_out += messages
     own.message_age += messages * now
     return NONE
@@ -91,7 +91,7 @@ def exchange(w, flow, now):
     """Go on with a session when a message is whole; return the flow in which somebody answers, or NONE."""
     client = w.flows[flow].client
     own = w.flows[client]
-    if own.phase == PAUSE or w.flows[flow].expected < w.flows[flow].written:
+    if own.phase == PAUSE or position(w, flow, w.flows[flow].expected) < w.flows[flow].written:
         return NONE
     if own.phase == REQUEST and flow == client:
         own.phase = REPLY

@@ -21,10 +21,10 @@ def end_round(own):
 
 
 @part
-def mark(own, number, now):
-    """Begin a round with a new segment, if one is to be marked."""
+def mark(own, number, position, now):
+    """Begin a round with a new segment, at this position of the stream, if one is to be marked."""
     if own.per_round == 0 and own.round_end == 0:
-        own.round_first, own.round_end, own.round_started = number, number + 1, now
+        own.round_first, own.round_end, own.round_started = position, number + 1, now
 
 
 @part
@@ -36,14 +36,17 @@ def observe(own, rtt):
 
 
 @subroutine
-def adjusts(own, now):
-    """Change the window after an acknowledgement of new data; return False if it grows as in NewReno."""
+def adjusts(own, end, now):
+    """Change the window after an acknowledgement of new data; return False if it grows as in NewReno.
+
+    The stream was sent up to `end`.
+    """
     if own.per_round:
         return adjusts_by_round(own)
     if own.una >= own.round_end > 0:
         trip = now - own.round_started
         own.shortest = min(own.shortest, trip)
-        own.excess = own.cwnd - (own.highest - own.round_first) * own.shortest / trip
+        own.excess = own.cwnd - (end - own.round_first) / own.unit * own.shortest / trip
         if own.cwnd < own.ssthresh and own.doubles == 0 and own.excess > own.gamma:
             own.ssthresh = own.cwnd
         own.doubles = 1 - own.doubles

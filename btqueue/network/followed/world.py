@@ -51,10 +51,10 @@ FLOW = _record(
     # sums; ages: times of delivery or leaving less those of writing or entering
     "cwnd_sum window_sum trip_time trip_squares message_age session_time session_squares",
     "variant window una nxt highest duplicates recover recovering repaired rescued reports written "
-    "timestamps backoff limited_transmit window_limited hold_ssthresh retransmit nagle full last_short "
-    "in_bytes per_round doubles round_first round_end round_samples "
+    "timestamps backoff limited_transmit window_limited hold_ssthresh retransmit nagle unit grain last_short "
+    "per_round doubles round_first round_end round_samples "
     "expected acknowledged blocks every most_blocks tick "
-    "law message_segments layouts first_layout ack_layout source target forth back "
+    "law length layouts first_layout ack_layout source target forth back "
     "client server request reply goodbye phase "
     "delivered_bytes repeated_bytes ended lost timeouts fast_retransmits samples trips messages_in "
     "messages_out sessions",
@@ -76,7 +76,7 @@ MEDIUM = _record("rate up_mean down_mean up_at", "header first_port ports servin
 NODE = _record("delay first_s second_s jitter free_1 free_2 released up_delay up_first up_second up_free_1 "
                "up_free_2 up_released", "held room")  # fmt: skip
 CHANNEL = _record("looked relaxation bad_share", "model radio bad")
-SENT = _record("at", "reported again")
+SENT = _record("at", "reported again start")
 LAYOUT = _record("", "user ip frame first_piece pieces")
 PIECE = _record("", "kind slots carried price")
 
