@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from btqueue.baseband import (
     PACKET_TYPES,
-    SLOT_NS,
-    SLOT_S,
-    TCP_PDU_OVERHEAD_BYTES,
     block_error_rate,
     block_success_rate,
     closed_forms,
@@ -54,24 +51,12 @@ def test_packet_matches_specification(name: str) -> None:
     assert packet.symmetric_kbps == pytest.approx(symmetric, abs=0.05)
 
 
-@pytest.mark.parametrize("name", SPECIFICATION)
-def test_packet_leaves_time_to_retune_before_the_next_slot(name: str) -> None:
-    packet = packet_type(name)
-    assert 200 < packet.slots * 625 - packet.air_time_us < 260
-
-
 @pytest.mark.parametrize(
     ("name", "symbols"),
     [("2-DH1", 232), ("2-DH3", 1484), ("2-DH5", 2732), ("3-DH1", 232), ("3-DH3", 1483), ("3-DH5", 2734)],
 )
 def test_enhanced_rate_symbols(name: str, symbols: int) -> None:
     assert packet_type(name).body_symbols == symbols
-
-
-def test_clock_and_header_constants() -> None:
-    assert SLOT_NS == 625_000
-    assert SLOT_S == 625e-6
-    assert TCP_PDU_OVERHEAD_BYTES == 44
 
 
 def test_unknown_packet_is_named_with_a_guess() -> None:
@@ -167,14 +152,3 @@ def test_symbolic_block_success_equals_numeric(lenient: bool) -> None:
     ber = np.linspace(0, 1, 21)
     np.testing.assert_allclose(twin(ber), block_success_rate(ber, lenient=lenient), rtol=1e-12, atol=1e-15)
     assert sympy.latex(expression).count("b") > 1
-
-
-@pytest.mark.parametrize("kind", ["asymmetric", "symmetric"])
-@pytest.mark.parametrize("name", SPECIFICATION)
-def test_symbolic_rate_equals_numeric(name: str, kind: str) -> None:
-    packet = packet_type(name)
-    expression = getattr(closed_forms, f"{kind}_rate")()
-    symbols = sympy.symbols("u n T_s", positive=True)
-    twin = sympy.lambdify(symbols, expression)
-    rate = twin(packet.payload_bytes, packet.slots, SLOT_S)
-    assert rate / 1e3 == pytest.approx(getattr(packet, f"{kind}_kbps"), rel=1e-14)

@@ -18,7 +18,6 @@ from btqueue.channel import (
     Bits,
     access_code_error_rate,
     ber_from_link_quality,
-    best_packet,
     closed_forms,
     coded_error_rate,
     dpsk8_ber,
@@ -161,17 +160,6 @@ def test_bad_options_are_named() -> None:
         access_code_error_rate(0.1, sync_threshold=65)
     with pytest.raises(ValueError, match="do not change places"):
         goodput_crossing(*packet_types(["DM5", "DH5"]))
-
-
-def test_thresholds_between_packet_types() -> None:
-    names = ["DH5", "DM5", "DM3", "DM1"]
-    expected = [0.000152937, 0.005018106, 0.012701721]
-    types = packet_types(names)
-    for fast, robust, threshold in zip(types, types[1:], expected, strict=False):
-        crossing = goodput_crossing(fast, robust)
-        assert crossing == pytest.approx(threshold, abs=5.1e-10)
-        assert best_packet(types, crossing * 0.999) is fast
-        assert best_packet(types, crossing * 1.001) is robust
 
 
 def test_link_quality_check_values() -> None:

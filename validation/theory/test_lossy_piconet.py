@@ -182,24 +182,19 @@ def test_a_message_waits_for_all_timers_of_one_before_it(cap):
     assert float(found.expiries) == pytest.approx(1.0 / (1.0 - lost), rel=1e-9)
 
 
-@pytest.mark.parametrize("load_kbps", [8.0, 40.0, 80.0, 120.0])
+@pytest.mark.parametrize("load_kbps", [8.0, 40.0, 80.0, 120.0, 160.0])
 def test_without_losses_it_is_nearly_a_perfect_radio(load_kbps):
-    """Within 10 %, what acknowledgements wait behind data, up to two thirds of what is carried."""
+    """Within 10 %, what acknowledgements wait behind data, up to two thirds of what is carried.
+
+    Whatever the load, not more is under way than a window.
+    """
     perfect = bt.load("venugopal-2006/piconet").with_(
         run__solver="analytic", transport__receive_window_segments=8, traffic__load_kbps=load_kbps
     )
     rare = bt.solve(perfect.with_(radio__model="constant", radio__ber=1e-9))
-    assert float(rare.rtt_s.mean()) == pytest.approx(float(bt.solve(perfect).rtt_s.mean()), rel=0.10)
-
-
-@pytest.mark.parametrize("load_kbps", [40.0, 120.0, 160.0])
-def test_no_more_is_under_way_than_a_window(load_kbps):
-    ring = bt.load("venugopal-2006/piconet").with_(
-        run__solver="analytic", radio__model="constant", transport__receive_window_segments=8
-    )
-    found = bt.solve(ring.with_(radio__ber=1e-9, traffic__load_kbps=load_kbps))
-    segments_per_s = found.goodput_kbps / (ring.transport.mss_bytes * 8e-3)
-    assert float((segments_per_s * found.rtt_s).max()) <= 8.0
+    if load_kbps <= 120.0:
+        assert float(rare.rtt_s.mean()) == pytest.approx(float(bt.solve(perfect).rtt_s.mean()), rel=0.10)
+    assert float((rare.goodput_kbps / 11.68 * rare.rtt_s).max()) <= 8.0
 
 
 @in_float64
@@ -210,18 +205,11 @@ def test_no_more_is_under_way_than_a_window(load_kbps):
 def test_without_errors_no_time_is_lost_or_gained(flows, limit, peripherals, stays_s):
     """The channel moves on by as much as a segment lasts: lost is what is left of that, here nothing."""
     for fading in ("per-link", "per-piconet"):
-        scenario = bt.load("venugopal-2006/piconet-errors").changed(
-            {
-                "network.peripherals": peripherals,
-                "network.flows": flows,
-                "polling.limit": limit,
-                "radio.fading": fading,
-                "radio.ber_good": 0.0,
-                "radio.ber_bad": 0.0,
-                "radio.good_s": stays_s[0],
-                "radio.bad_s": stays_s[1],
-            }
-        )
+        scenario = bt.load("venugopal-2006/piconet-errors").with_(
+            network__peripherals=peripherals, network__flows=flows, polling__limit=limit,
+            radio__fading=fading, radio__ber_good=0.0, radio__ber_bad=0.0,
+            radio__good_s=stays_s[0], radio__bad_s=stays_s[1],
+        )  # fmt: skip
         plan = LossyPlan(scenario)
         system = plan.system(plan.parameters)
         net, path, kind = system.network, system.paths[0], system.kinds[0]

@@ -50,7 +50,11 @@ def test_thresholds_to_nine_decimals_and_against_the_numerical_root(fast, robust
     first, second = PACKET_TYPES[fast], PACKET_TYPES[robust]
     root = closed_forms.threshold(FORMS[f"threshold {fast} to {robust}, zero of"].expression)
     assert root == pytest.approx(value, abs=5e-10)
-    assert root == pytest.approx(packet_adaptation.goodput_crossing(first, second), rel=1e-11)
+    crossing = packet_adaptation.goodput_crossing(first, second)
+    assert root == pytest.approx(crossing, rel=1e-11)
+    ladder = [PACKET_TYPES[name] for name in ("DH5", "DM5", "DM3", "DM1")]
+    assert packet_adaptation.best_packet(ladder, crossing * 0.999) is first
+    assert packet_adaptation.best_packet(ladder, crossing * 1.001) is second
 
 
 # Printed values of the adaptation paper: rates of its Table 1, ceil(s / 15) blocks, DM5 with 227 bytes.

@@ -125,13 +125,6 @@ def test_a_tick_parts_messages():
     assert float(found.wait_s) == pytest.approx(parted * delay / sent)
 
 
-@pytest.mark.parametrize("tick", [False, True])
-def test_a_rare_segment_waits_for_the_clock_alone(tick):
-    found = answers(*(jnp.asarray(x) for x in (1e-4, 1.0, 2.0, 0.2, 0.0)), tick=tick)
-    assert float(found.share) == pytest.approx(1.0, rel=1e-4)
-    assert float(found.wait_s) == pytest.approx(0.1 if tick else 0.2, rel=1e-4)
-
-
 # ---------------------------------------------------------------------------------------------------- sources
 
 

@@ -1,13 +1,12 @@
 """The queueing-only simulator against queueing theory, where theory is exact.
 
 Every comparison is at 99 %: the exact value lies within Student's interval of the mean over 20
-replications. One comparison in a hundred fails by chance with a fresh seed: of these 56 half a one is
-expected to, and with probability 0.43 at least one does (less, as they share random numbers and so fail
-together). All use seed 1, which was not chosen; with it none fails at the lengths given here. At twice
-these lengths two did, M/D/1 at load 0.9 (by 1.41 half-widths) and round robin of 7 stations (1.06);
-repeated with the seeds 1 to 40, the means over all 800 replications were 0.9 and 0.4 standard errors from
-the exact values, and one comparison in 40 failed for each: chance. A case that fails after a change of the
-random numbers deserves the same treatment.
+replications. One comparison in a hundred fails by chance with a fresh seed: of 40, with probability 0.33 at
+least one does (less, as they share random numbers and so fail together). All use seed 1, which was not
+chosen; with it none fails at the lengths given here. At twice these lengths two did, M/D/1 at load 0.9
+(by 1.41 half-widths) and round robin of 7 stations (1.06); repeated with the seeds 1 to 40, the means over
+all 800 replications were 0.9 and 0.4 standard errors from the exact values, and one comparison in 40 failed
+for each: chance. A case that fails after a change of the random numbers deserves the same treatment.
 
 The exact values are those of `btqueue.queueing`, which shares nothing with the simulator, or printed ones
 that its tests hold it to (test_vacations, test_finite_queue). Times are in slots: rates a slot.
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from btqueue.queueing import closed_forms
+from btqueue.queueing import closed_forms as forms
 from btqueue.queueing.laws import lattice
 from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
@@ -97,53 +96,44 @@ UNIFORM_SECOND_MOMENT = 30**2 + (41**2 - 1) / 12
 
 
 ONE_QUEUE = {
-    "M/D/1 at load 0.3": Case(one(0.05, SIX), wait, closed_forms.single_wait(0.05, 6, 36)),
-    "M/D/1 at load 0.6": Case(one(0.10, SIX), wait, closed_forms.single_wait(0.10, 6, 36)),
-    "M/D/1 at load 0.9": Case(one(0.15, SIX), wait, closed_forms.single_wait(0.15, 6, 36), 1e7),
+    "M/D/1 at load 0.6": Case(one(0.10, SIX), wait, forms.single_wait(0.10, 6, 36)),
+    "M/D/1 at load 0.9": Case(one(0.15, SIX), wait, forms.single_wait(0.15, 6, 36), 1e7),
     "M/M/1 at load 0.8": Case(one(0.16, ExponentialTime(mean=5)), wait, 0.8 * 5 / 0.2, 1e7),
     "M/M/1, number inside": Case(one(0.1, ExponentialTime(mean=5)), length, 0.5 / 0.5),
-    "M/E3/1": Case(one(0.12, THREE_PHASES), wait, closed_forms.single_wait(0.12, 6, 48), 5e6),
-    "M/G/1, two lengths": Case(one(0.14, SHORT_OR_LONG), wait, closed_forms.single_wait(0.14, 5, 46), 5e6),
-    "M^5/D/1": Case(one(0.012, SIX, batch=5), wait, closed_forms.single_wait(0.06, 6, 36, 5), 5e6),
+    "M/E3/1": Case(one(0.12, THREE_PHASES), wait, forms.single_wait(0.12, 6, 48), 5e6),
+    "M/G/1, two lengths": Case(one(0.14, SHORT_OR_LONG), wait, forms.single_wait(0.14, 5, 46), 5e6),
+    "M^5/D/1": Case(one(0.012, SIX, batch=5), wait, forms.single_wait(0.06, 6, 36, 5), 5e6),
     "vacations, geometric": Case(
-        one(0.1, SIX, walks=GEOMETRIC_12), wait, closed_forms.exhaustive_wait(0.1, 6, 36, 12, 2 * 144 - 12)
+        one(0.1, SIX, walks=GEOMETRIC_12), wait, forms.exhaustive_wait(0.1, 6, 36, 12, 2 * 144 - 12)
     ),
     "vacations, uniform: number inside": Case(
         one(0.08, SIX, walks=UNIFORM_10_50),
         length,
-        0.08 * (closed_forms.exhaustive_wait(0.08, 6, 36, 30, UNIFORM_SECOND_MOMENT) + 6),
-    ),
-    "vacations, exponential": Case(
-        one(0.08, SHORT_OR_LONG, walks=ExponentialTime(mean=9)),
-        wait,
-        closed_forms.exhaustive_wait(0.08, 5, 46, 9, 162),
+        0.08 * (forms.exhaustive_wait(0.08, 6, 36, 30, UNIFORM_SECOND_MOMENT) + 6),
     ),
     "vacations, batches of 5": Case(
         one(0.012, SIX, walks=GEOMETRIC_12, batch=5),
         wait,
-        closed_forms.exhaustive_wait(0.06, 6, 36, 12, 2 * 144 - 12, 5),
+        forms.exhaustive_wait(0.06, 6, 36, 12, 2 * 144 - 12, 5),
     ),
     "vacations, gated": Case(
         one(0.1, SIX, walks=GEOMETRIC_12, gated=True),
         wait,
-        closed_forms.gated_wait(0.1, 6, 36, 12, 2 * 144 - 12),
+        forms.gated_wait(0.1, 6, 36, 12, 2 * 144 - 12),
     ),
     "vacations, one a visit": Case(
         one(0.05, SIX, walks=ConstantTime(slots=10), limit=1),
         wait,
-        closed_forms.one_limited_wait(0.05, 6, 36, 10, 100),
+        forms.one_limited_wait(0.05, 6, 36, 10, 100),
         1e7,
     ),
 }
 # At most M customers a visit: the mean wait follows from the generating function of the queue at the start
 # of a visit and its M - 1 roots in the unit disc.
-for limit, known in ((2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)):
+for limit, known in ((2, 10.477567), (5, 6.588921)):
     ONE_QUEUE[f"vacations, {limit} a visit"] = Case(
         one(0.05, SIX, walks=ConstantTime(slots=10), limit=limit), wait, known
     )
-ONE_QUEUE["vacations, 5 a visit, at 96 % of capacity: cycle"] = Case(
-    one(0.08, SIX, walks=UNIFORM_10_50, limit=5), cycle, 30 / (1 - 0.08 * 6), 1e7
-)
 ONE_QUEUE["vacations, 5 a visit, batches of 5"] = Case(
     one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5), wait, 58.102564, 1e7
 )
@@ -159,24 +149,19 @@ def room_for(places, batch_rate, batch, service):
 
 LIMITED = {
     f"M/M/1/{places}": Case(
-        one(0.9 / 4, ExponentialTime(mean=4), buffer=places), loss, closed_forms.lost_share(0.9, places), 1e6
+        one(0.9 / 4, ExponentialTime(mean=4), buffer=places), loss, forms.lost_share(0.9, places), 1e6
     )
-    for places in (1, 3, 8)
+    for places in (1, 8)
 }
-LIMITED["M/D/1/5"] = Case(one(0.15, SIX, buffer=5), loss, lambda: room_for(5, 0.15, 1, 6).packet_loss)
 LIMITED["M^5/D/1/12: customers"] = Case(
     one(0.025, SIX, buffer=12, batch=5), loss, lambda: room_for(12, 0.025, 5, 6).packet_loss
 )
 LIMITED["M^5/D/1/12: batches"] = Case(
     one(0.02, SIX, buffer=12, batch=5), batch_loss, lambda: room_for(12, 0.02, 5, 6).batch_loss
 )
-for rate, lost in ((0.006, 0.000995), (0.008, 0.004280), (0.012, 0.031314)):
-    LIMITED[f"20 places, vacations, batches at {rate}: loss"] = Case(
-        one(rate, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20), loss, lost, 5e7
-    )
-LIMITED["20 places, vacations, batches at 0.008: cycle"] = Case(
-    one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20), cycle, 39.420404
-)
+TWENTY_PLACES = one(0.008, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20)
+LIMITED["20 places, vacations, batches: loss"] = Case(TWENTY_PLACES, loss, 0.004280, 5e7)
+LIMITED["20 places, vacations, batches: cycle"] = Case(TWENTY_PLACES, cycle, 39.420404)
 LIMITED["20 places, vacations, overloaded"] = Case(
     one(0.2, SIX, walks=UNIFORM_10_50, limit=5, buffer=20), loss, 0.583333
 )
@@ -224,13 +209,11 @@ def conservation(discipline, limit: int | tuple[int, ...] = 1):
 TWO = ConstantTime(slots=2)
 SEVEN = (7, 6, 36, 2, 4)
 """Queues, moments of a service, moments of a walk."""
-FOUR_OR_TWO = TwoPointTime(
-    short=2, long=4, probability_long=0.8
-)  # packets of 3 or 5 slots, the last one a walk
+FOUR_OR_TWO = TwoPointTime(short=2, long=4, probability_long=0.8)
+"""Packets of 3 or 5 slots, the last one a walk."""
 SEVERAL = {
     "conservation law, exhaustive": Case(asymmetric(), *conservation("exhaustive")),
     "conservation law, gated": Case(asymmetric(gated=True), *conservation("gated")),
-    "conservation law, one a visit": Case(asymmetric(limit=1), *conservation("limited"), 5e6),
     "conservation law, gated, exhaustive, one a visit": Case(
         asymmetric(gated=(True, False, False), limit=(None, None, 1)),
         *conservation(("gated", "exhaustive", "limited")),
@@ -238,29 +221,22 @@ SEVERAL = {
     "conservation law, 2, 3 and 4 a visit": Case(
         asymmetric(limit=(2, 3, 4)), *conservation("limited", (2, 3, 4))
     ),
-    "mean cycle, exhaustive": Case(asymmetric(), cycle, CYCLE),
     "mean cycle, two a visit": Case(asymmetric(limit=2), cycle, CYCLE),
-    "seven equal queues, exhaustive": Case(
-        many(7, 1 / 60, SIX, walks=TWO), wait, closed_forms.exhaustive_cyclic_wait(1 / 60, *SEVEN)
-    ),
-    "seven equal queues, gated": Case(
-        many(7, 1 / 60, SIX, walks=TWO, gated=True), wait, closed_forms.gated_cyclic_wait(1 / 60, *SEVEN)
-    ),
     "seven equal queues, one a visit": Case(
         many(7, 1 / 60, SIX, walks=TWO, limit=1),
         wait,
-        closed_forms.one_limited_cyclic_wait(1 / 60, *SEVEN),
+        forms.one_limited_cyclic_wait(1 / 60, *SEVEN),
         1e7,
     ),
-    "two equal queues, no walks": Case(many(2, 0.06, SIX), wait, closed_forms.single_wait(0.12, 6, 36)),
+    "two equal queues, no walks": Case(many(2, 0.06, SIX), wait, forms.single_wait(0.12, 6, 36)),
 }
 # Pure round robin of n stations and their counterparts: 2 n queues, a walk of one slot (POLL or NULL), a
 # service of one slot less than the packet.
-for stations, rate in ((2, 0.6 / 18.4), (4, 0.02), (7, 0.6 / 64.4)):
+for stations, rate in ((2, 0.6 / 18.4), (7, 0.6 / 64.4)):
     SEVERAL[f"round robin, {stations} stations"] = Case(
         many(2 * stations, rate, FOUR_OR_TWO, walks=ConstantTime(slots=1), limit=1),
         wait,
-        closed_forms.alternating_round_robin_wait(rate, stations, 4.6, 21.8),
+        forms.alternating_round_robin_wait(rate, stations, 4.6, 21.8),
     )
 
 # ---------------------------------------------------------------- several servers
@@ -291,7 +267,6 @@ def group(load, service, servers, **settings):
 
 FIVE = ExponentialTime(mean=5)
 SERVERS = {
-    "Erlang B, exponential": Case(group(3, FIVE, 4, waiting_places=0), loss, erlang_b(3, 4)),
     "Erlang B, constant": Case(group(3, SIX, 4, waiting_places=0), loss, erlang_b(3, 4)),
     "Erlang B, two lengths, 10 servers": Case(
         group(7, SHORT_OR_LONG, 10, waiting_places=0), loss, erlang_b(7, 10)
@@ -333,7 +308,6 @@ OPEN_BUCKET = TokenGate(batch_rate=0.01, batch=5, token_slots=15, depth=9, servi
 BUCKET = {
     "token bucket, S = 25: packets": Case(bucket(200, 25), loss, 0.019957, 1e7),
     "token bucket, S = 15: segments": Case(bucket(200, 15), batch_loss, 0.080756, 5e6),
-    "token bucket, overloaded": Case(bucket(240, 25), loss, 0.076597, 5e6),
     "token bucket, wait": Case(
         bucket(200, 10), mean_of("token_wait"), lambda: token_wait(bucket(200, 10)), 5e6
     ),
@@ -341,7 +315,7 @@ BUCKET = {
     "token bucket before an equally fast server": Case(
         OPEN_BUCKET,
         lambda result: mean_of("token_wait")(result) + mean_of("server_wait")(result),
-        closed_forms.single_wait(0.05, 15, 225, 5),
+        forms.single_wait(0.05, 15, 225, 5),
         1e7,
     ),
 }
@@ -352,7 +326,7 @@ LONG = {
     "vacations, 5 a visit, at 96 % of capacity": Case(
         one(0.08, SIX, walks=UNIFORM_10_50, limit=5), wait, 182.041522, 2e8
     ),
-    "M/D/1 at load 0.98": Case(one(0.98 / 6, SIX), wait, closed_forms.single_wait(0.98 / 6, 6, 36), 2e8),
+    "M/D/1 at load 0.98": Case(one(0.98 / 6, SIX), wait, forms.single_wait(0.98 / 6, 6, 36), 2e8),
     "20 places, vacations, rare loss": Case(
         one(0.006, SIX, walks=UNIFORM_10_50, limit=5, batch=5, buffer=20),
         batch_loss,

@@ -92,9 +92,3 @@ def test_the_stationary_law_has_all_its_digits():
     chain += np.diag(1.0 - chain.sum(axis=1))
     law = (up / down) ** np.arange(states)
     assert stationary(chain, 0) == pytest.approx(law / law.sum(), rel=1e-12, abs=0.0)
-
-
-def test_windows_out_of_range_are_refused():
-    for window in (0, 65):
-        with pytest.raises(ValueError, match="window"):
-            reduced_structure(window)

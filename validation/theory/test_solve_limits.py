@@ -114,25 +114,6 @@ def test_failure_is_an_error_that_says_what_was_tried(monkeypatch: pytest.Monkey
         bt.solve(bt.load("venugopal-2006/piconet-errors").with_(run__solver="followed"))
 
 
-def test_a_radio_that_lets_nothing_through_stalls_the_connection():
-    hopeless = {"radio__model": "constant", "radio__ber": 0.5}
-    answer = bt.solve(PICONET.with_(**hopeless))
-    assert value(answer, "goodput_kbps") == 0.0
-    assert value(answer, "timeouts_per_s") == pytest.approx(1 / 64)  # the timer has doubled to its maximum
-    assert value(answer, "segment_loss") == 1.0
-    assert "rtt_s" not in answer or np.isnan(value(answer, "rtt_s"))
-
-
-def test_buffers_too_small_for_any_segment_stall_the_connection():
-    tiny = PICONET.with_(
-        flow_control__enabled=False,
-        flow_control__baseband_packets=1,
-        radio__model="constant",
-        radio__ber=1e-5,
-    )
-    assert value(bt.solve(tiny), "goodput_kbps") == 0.0
-
-
 def test_a_lone_peripheral_just_below_and_above_capacity_has_a_finite_positive_round_trip():
     alone = PICONET.with_(network__peripherals=1, flow_control__token_rate_kbps=5000)
     for load in (350.0, 359.4, 359.43):

@@ -24,8 +24,6 @@ from tcp_chains.newreno_chain import (
     window_lattice,
 )
 
-LARGEST_WINDOW = 10  # the receiver's bitmap doubles the states for every further segment
-
 WITHIN_ROUND = 0  # `ending` of a micro-step that others of its round follow
 ROUND_END = 1  # `ending` of one that closes its round; larger values: and a timeout follows
 
@@ -86,7 +84,7 @@ def compile_chain(
     """Enumerate the recurrent states of one TCP connection.
 
     Args:
-        window: receive window in segments, 1 to 10.
+        window: receive window in segments, 1 to 10: every further one doubles the states by its bit.
         variant: TCP variant.
         ack_loss: whether ACKs may be lost; without, the structure is about a third of the size.
         timestamps: whether every new ACK ends a backoff, or (Karn) only one of segments sent but once.
@@ -94,12 +92,7 @@ def compile_chain(
 
     Returns:
         The structure, cached in memory; treat it as read-only.
-
-    Raises:
-        ValueError: the window is out of range.
     """
-    if not 1 <= window <= LARGEST_WINDOW:
-        raise ValueError(f"window must be 1 to {LARGEST_WINDOW} segments, got {window}")
     variant, receiver = Variant(variant), Receiver(receiver)
     rules = SenderRules(
         window=window,

@@ -30,13 +30,9 @@ class LockstepRates:
         timeouts: expiries of the retransmission timer.
         fast_retransmits: fast retransmits.
         segment_loss: fraction of the segments sent that were lost.
-        mean_cwnd: congestion window, averaged over the arrivals of ACKs.
         mean_window: the lesser of congestion and receive window, averaged over the arrivals of ACKs.
         mean_window_found: the same as ACKs and expiries find it, before they change it.
         mean_window_at_round_ends: its whole part, averaged over the ends of rounds (before any timeout).
-        converged: the stationary law met the tolerance (always true: otherwise an exception is raised).
-        residual: total variation between the stationary law at the cut and its image at the next visit.
-        iterations: passes through the chain by the solver.
         states: number of states of the lumped chain, hidden states included.
     """
 
@@ -45,13 +41,9 @@ class LockstepRates:
     timeouts: float
     fast_retransmits: float
     segment_loss: float
-    mean_cwnd: float
     mean_window: float
     mean_window_found: float
     mean_window_at_round_ends: float
-    converged: bool
-    residual: float
-    iterations: int
     states: int
 
 
@@ -87,16 +79,8 @@ def lockstep_rates(
         tolerance: largest residual accepted.
 
     Raises:
-        ValueError: a time or the window is out of range.
         NotConvergedError: the stationary law was not found.
     """
-    if not rtt > 0.0 or not min_rto > 0.0 or segment_spacing < 0.0:
-        raise ValueError(
-            "rtt and min_rto must be positive and segment_spacing not negative, "
-            f"got {rtt}, {min_rto} and {segment_spacing}"
-        )
-    if max_rto < min_rto:
-        raise ValueError(f"max_rto must be at least min_rto = {min_rto}, got {max_rto}")
     ack_loss = bool(np.any(loss.ack_loss > 0.0))
     structure = lump(compile_chain(window, variant=variant, ack_loss=ack_loss))
     durations = round_durations(structure, rtt=rtt, min_rto=min_rto, max_rto=max_rto, rto_backoff=rto_backoff)
@@ -106,10 +90,22 @@ def lockstep_rates(
         between_segments=loss.transition(segment_spacing),
         between_rounds=np.stack([loss.transition(duration) for duration in durations]),
     )
-    found = stationary_law(round_map, tolerance=tolerance)
-    visits = found.visits
+    visits = stationary_law(round_map, tolerance=tolerance).visits
     flow = visits @ round_map.fate_probability.T  # (N, F): every reward is a sum over transitions
-    return _rates(structure, flow, durations, found.residual, found.iterations, visits.size)
+    seconds = float((flow * durations[structure.ending]).sum())
+    ends = np.where(structure.ending >= ROUND_END, flow, 0.0)
+    acks, used = flow[:, Fate.ACKNOWLEDGED], np.minimum(structure.cwnd, structure.window)
+    return LockstepRates(
+        goodput=float((flow * structure.delivered).sum()) / seconds,
+        sends=float(flow.sum()) / seconds,
+        timeouts=float(flow[structure.ending > ROUND_END].sum()) / seconds,
+        fast_retransmits=float(flow[structure.fast_retransmit].sum()) / seconds,
+        segment_loss=float(flow[:, Fate.LOST].sum() / flow.sum()),
+        mean_window=float(acks @ used[:, Fate.ACKNOWLEDGED] / acks.sum()),
+        mean_window_found=_mean_window_found(structure, flow),
+        mean_window_at_round_ends=float((ends * np.floor(used)).sum() / ends.sum()),
+        states=visits.size,
+    )
 
 
 def fate_probabilities(loss: LossProcess) -> Array:
@@ -132,45 +128,12 @@ def round_durations(
     return np.concatenate([[0.0, rtt], rtt + wait])
 
 
-def _rates(
-    structure: TransitionStructure,
-    flow: Array,
-    durations: Array,
-    residual: float,
-    iterations: int,
-    states: int,
-) -> LockstepRates:
-    """Divide the rewards per round by the mean time per round."""
-    seconds = float((flow * durations[structure.ending]).sum())
-    round_end, timeout = structure.ending >= ROUND_END, structure.ending > ROUND_END
-    acks = flow[:, Fate.ACKNOWLEDGED]
-    cwnd_at_acks = structure.cwnd[:, Fate.ACKNOWLEDGED]
-    used = np.minimum(structure.cwnd, structure.window)
-    ends = np.where(round_end, flow, 0.0)
-    return LockstepRates(
-        goodput=float((flow * structure.delivered).sum()) / seconds,
-        sends=float(flow.sum()) / seconds,
-        timeouts=float(flow[timeout].sum()) / seconds,
-        fast_retransmits=float(flow[structure.fast_retransmit].sum()) / seconds,
-        segment_loss=float(flow[:, Fate.LOST].sum() / flow.sum()),
-        mean_cwnd=float(acks @ cwnd_at_acks / acks.sum()),
-        mean_window=float(acks @ used[:, Fate.ACKNOWLEDGED] / acks.sum()),
-        mean_window_found=_mean_window_found(structure, flow, timeout, used),
-        mean_window_at_round_ends=float((ends * np.floor(used)).sum() / ends.sum()),
-        converged=True,
-        residual=residual,
-        iterations=iterations,
-        states=states,
-    )
-
-
-def _mean_window_found(
-    structure: TransitionStructure, flow: Array, timeout: NDArray[np.bool_], used: Array
-) -> float:
+def _mean_window_found(structure: TransitionStructure, flow: Array) -> float:
     """Mean of the window that ACKs and expiries of the timer find."""
-    acks = flow[:, Fate.ACKNOWLEDGED]
-    at_acks, at_expiries = float(acks @ window_found(structure)), float((flow * used)[timeout].sum())
-    return (at_acks + at_expiries) / float(acks.sum() + flow[timeout].sum())
+    acks = (flow * structure.acks).sum(axis=1)
+    expiries = np.where(structure.ending > ROUND_END, flow, 0.0)
+    at_expiries = float((expiries * np.minimum(structure.cwnd, structure.window)).sum())
+    return float(acks @ window_found(structure) + at_expiries) / float(acks.sum() + expiries.sum())
 
 
 class SegmentCost(NamedTuple):
@@ -231,15 +194,11 @@ def segment_cost(
     flow = flow / (flow * structure.delivered).sum()
     backoff, age = structure.timeout_kinds.T
     kinds = np.bincount(structure.ending.ravel(), flow.ravel(), minlength=endings)[ROUND_END + 1 :]
-    timeout = structure.ending > ROUND_END
-    acks = flow * structure.acks
-    used = np.minimum(structure.cwnd, structure.window)
-    found = float(acks.sum(axis=1) @ window_found(structure) + (flow * used)[timeout].sum())
     return SegmentCost(
         rounds=float(flow[structure.ending >= ROUND_END].sum() - kinds @ age),
         stages=np.bincount(backoff, kinds, minlength=MAX_BACKOFF + 1).astype(float),
         fast_retransmits=float(flow[structure.fast_retransmit].sum()),
         sends=float(flow.sum()),
         delays=float(flow[structure.held_up].sum()),
-        window=found / float(acks.sum() + kinds.sum()),
+        window=_mean_window_found(structure, flow),
     )
