@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from wires import wire
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
@@ -21,6 +22,10 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import NotBuiltYet
 
 KILOBITS = 1460 * 8e-3
+GREEDY = {
+    "traffic__source": "greedy", "flow_control__enabled": False, "flow_control__baseband_packets": 1000,
+}  # fmt: skip
+"""Always data, and room for them."""
 
 
 def followed(scenario: Scenario):
@@ -37,19 +42,6 @@ def ring(**changes) -> Scenario:
 
 def scatternet(**changes) -> Scenario:
     return bt.load("venugopal-2006/scatternet-1").with_(**changes)
-
-
-def wire(**changes) -> Scenario:
-    """Return a transfer over a single wired link of 1 Mbit/s, 50 ms each way."""
-    link = {"name": "wire", "from": "a", "to": "b", "rate_kbps": 1000, "delay_s": 0.05}
-    network = {
-        "topology": "custom",
-        "relay": "segment",
-        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [link | changes.pop("link", {})],
-        "flows": [{"from": "a", "to": "b"}],
-    }
-    return Scenario.from_dict({"network": network, "traffic": {"source": "greedy"}}).with_(**changes)
 
 
 # --------------------------------------------------------------------------------------------------- parts
@@ -147,40 +139,24 @@ def test_a_window_below_and_above_the_pipe(window: int, rtt_s: float):
 def test_a_load_on_a_wire_waits_as_an_md1_queue_does():
     """Datagram-like: a window that never fills, so that the wire is M/D/1; Pollaczek and Khinchine."""
     load = 0.5 * KILOBITS / SERVICE_S
-    found = followed(
-        wire(
-            traffic__source="poisson",
-            traffic__load_kbps=load,
-            transport__receive_window_segments=500,
-            transport__initial_window_segments=500,
-        )
-    )
+    window = {f"transport__{name}_window_segments": 500 for name in ("receive", "initial")}
+    found = followed(wire(traffic__source="poisson", traffic__load_kbps=load, **window))
     wait = 0.5 * SERVICE_S / (2 * (1 - 0.5))
     assert mean(found, "delay_s") == pytest.approx(SERVICE_S + 0.05 + wait, rel=0.02)
 
 
 def test_a_link_that_is_down_part_of_the_time_carries_the_rest():
     """A greedy flow, a full queue: up 2 s and down 1 s on average leave two thirds of the rate."""
-    found = followed(
-        wire(
-            link={"up_s": 0.2, "down_s": 0.1, "delay_s": 0.0},
-            transport__receive_window_segments=500,
-            transport__min_rto_s=30.0,
-        )
-    )
+    patient = {"transport__receive_window_segments": 500, "transport__min_rto_s": 30.0}
+    found = followed(wire(link={"up_s": 0.2, "down_s": 0.1, "delay_s": 0.0}, **patient))
     assert mean(found, "goodput_kbps") == pytest.approx(2 / 3 * KILOBITS / SERVICE_S, rel=0.05)
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
 def test_the_loss_of_segments_is_that_of_the_link(variant: str):
     """A repetition is lost as often as a first try: p of all that is sent."""
-    found = followed(
-        wire(
-            link={"loss": 0.02, "loss_back": 0.0},
-            transport__variant=variant,
-            transport__receive_window_segments=12,
-        )
-    )
+    losses = {"loss": 0.02, "loss_back": 0.0}
+    found = followed(wire(link=losses, transport__variant=variant, transport__receive_window_segments=12))
     sent = mean(found, "throughput_kbps") / KILOBITS
     assert mean(found, "segment_loss") == pytest.approx(0.02, rel=0.12)  # some 2,000 losses: five errors
     assert sent > mean(found, "goodput_kbps") / KILOBITS
@@ -189,8 +165,7 @@ def test_the_loss_of_segments_is_that_of_the_link(variant: str):
 def test_interfering_vegas_keeps_its_segments_in_the_queue():
     """Between alpha and beta segments of Vegas wait in the queue of the bottleneck."""
     found = followed(wire(transport__variant="vegas", transport__receive_window_segments=64))
-    base = EMPTY_S
-    waiting = mean(found, "goodput_kbps") / KILOBITS * (mean(found, "rtt_s") - base)
+    waiting = mean(found, "goodput_kbps") / KILOBITS * (mean(found, "rtt_s") - EMPTY_S)
     assert 0.5 < waiting < 4.0
     assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / SERVICE_S, rel=0.02)
 
@@ -208,16 +183,8 @@ def test_packets_are_damaged_on_either_hop():
 
 def test_arq_stretches_service_by_the_mean_number_of_transmissions():
     """One station that always sends: the slots of its frames, 1/(1 - e) times."""
-    greedy = {
-        "network__peripherals": 1,
-        "network__flows": "uplink",
-        "traffic__source": "greedy",
-        "flow_control__enabled": False,
-        "flow_control__baseband_packets": 1000,
-        "link__arq": "unlimited",
-    }
-    perfect = followed(ring(**greedy))
-    noisy = followed(ring(radio__model="constant", radio__per=0.25, **greedy))
+    lone = ring(network__peripherals=1, network__flows="uplink", link__arq="unlimited", **GREEDY)
+    perfect, noisy = followed(lone), followed(lone.with_(radio__model="constant", radio__per=0.25))
     ratio = mean(noisy, "goodput_kbps") / mean(perfect, "goodput_kbps")
     # data are repeated; acknowledgements travel in the empty halves of frames
     assert ratio == pytest.approx(0.75, rel=0.02)
@@ -225,17 +192,8 @@ def test_arq_stretches_service_by_the_mean_number_of_transmissions():
 
 def test_beside_voice_a_packet_a_period_is_all_there_is():
     """Four free slots carry a DH3 and its answer: 9 and 1 of them on both hops, 120 slots for a segment."""
-    found = followed(
-        ring(
-            network__peripherals=1,
-            voice__packet="HV3",
-            voice__links=1,
-            link__packets=("DH3",),
-            traffic__source="greedy",
-            flow_control__enabled=False,
-            flow_control__baseband_packets=1000,
-        )
-    )
+    voice = {"voice__packet": "HV3", "voice__links": 1, "link__packets": ("DH3",)}
+    found = followed(ring(network__peripherals=1, **voice, **GREEDY))
     assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / (120 * SLOT_S), rel=1e-3)
     assert mean(found, "slot_utilisation") == pytest.approx(3 / 6, rel=1e-3)
 
@@ -259,31 +217,9 @@ def test_a_light_load_is_carried_at_the_round_trip_of_a_lone_segment():
 @pytest.mark.parametrize("discipline", ["e-limited", "exhaustive", "gated", "fep", "lwrr", "slq", "ldq"])
 def test_every_discipline_wastes_no_slot_of_a_lone_greedy_station(discipline: str):
     """With one member there is nobody else to poll: all disciplines are one."""
-    asked = ring(
-        network__peripherals=1,
-        network__flows="uplink",
-        traffic__source="greedy",
-        flow_control__enabled=False,
-        flow_control__baseband_packets=1000,
-        polling__discipline=discipline,
-    )
-    assert mean(followed(asked), "goodput_kbps") == pytest.approx(
-        mean(followed(asked.with_(polling__discipline="round-robin")), "goodput_kbps"), rel=0.01
-    )
-
-
-@pytest.mark.parametrize("window", [2, 8])
-def test_littles_law_where_nothing_is_lost(window: int):
-    found = followed(
-        ring(
-            traffic__source="greedy",
-            flow_control__enabled=False,
-            flow_control__baseband_packets=1000,
-            transport__receive_window_segments=window,
-        )
-    )
-    inside = mean(found, "goodput_kbps") / KILOBITS * mean(found, "rtt_s")
-    assert inside == pytest.approx(window, rel=2 * window / 3_000)
+    asked = ring(network__peripherals=1, network__flows="uplink", **GREEDY)
+    found, usual = (followed(asked.with_(polling__discipline=name)) for name in (discipline, "round-robin"))
+    assert mean(found, "goodput_kbps") == pytest.approx(mean(usual, "goodput_kbps"), rel=0.01)
 
 
 def test_a_radio_without_errors_is_a_perfect_one():
@@ -316,12 +252,8 @@ def test_buffers_too_small_for_any_segment_stall_the_connection():
 
 def test_phases_of_periodic_sources_are_sampled():
     """Two sources of one period meet or do not, for ever: what runs differ in is the error."""
-    asked = ring(
-        network__flows="downlink",
-        traffic__source="periodic",
-        traffic__load_kbps=130,
-        flow_control__enabled=False,
-    ).with_(run__jitter_s=0.0)
+    periodic = {"traffic__source": "periodic", "traffic__load_kbps": 130, "flow_control__enabled": False}
+    asked = ring(network__flows="downlink", **periodic).with_(run__jitter_s=0.0)
     found = averages.follow(Plan(asked))
     assert len(found.runs) == averages.PHASES
     trips = [float(run.counts.of("trip_time").sum() / run.counts.of("trips").sum()) for run in found.runs]
@@ -383,9 +315,8 @@ def test_a_bridge_with_windows_is_in_each_piconet_half_of_the_time(schedule: str
 
 
 def test_a_bridge_with_too_little_room_starves_who_sends_through_it():
-    asked = scatternet(network__piconets=3, network__bridge="MS", polling__bridge_buffer_packets=2)
     # Whole cycles of a central's own piconet go into the bridge's room; on the way back single exchanges do.
-    found = followed(asked)
+    found = followed(scatternet(network__piconets=3, network__bridge="MS", polling__bridge_buffer_packets=2))
     assert found.goodput_kbps.values == pytest.approx([180.0, 0.0])
     assert found.segment_loss.values[1] == 1.0
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btqueue.queueing.polling.conservation import conservation_law, conservation_residual
+from btqueue.queueing.polling.conservation import conservation_law
 from btqueue.queueing.polling.model import polling_model
 from btqueue.queueing.polling.polling import solve_polling
 
@@ -67,26 +67,6 @@ def test_equal_queues_without_a_limit(discipline, wait):
     """Takagi (1986): 7 exponential queues, service 6, walk 2, load .7."""
     solution = solve_polling(equal_queues(7, 0.7, 6, 2, 1.0, discipline))
     np.testing.assert_allclose(solution.mean_wait, wait, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("discipline", "wait"), [("exhaustive", 16.0), ("gated", 34.0)])
-def test_one_queue_without_a_limit(discipline, wait):
-    model = polling_model(
-        arrival_rate=[0.1],
-        service_mean=6,
-        service_second=36,
-        switch_mean=12,
-        switch_second=2 * 12**2 - 12,
-        discipline=discipline,
-    )
-    assert float(solve_polling(model).mean_wait[0]) == pytest.approx(wait, rel=1e-9)
-
-
-@pytest.mark.parametrize("discipline", [("exhaustive", "gated", "exhaustive"), "exhaustive", "gated"])
-def test_exact_waits_obey_the_conservation_law(discipline):
-    model = three_queues(discipline)
-    waits = solve_polling(model).mean_wait
-    assert float(conservation_residual(model, waits, np.zeros(3))) == pytest.approx(0, abs=1e-13)
 
 
 @settings(max_examples=15)

@@ -70,12 +70,6 @@ def test_closed_form_without_control_loss(packets, loss):
     assert mean_time(transaction(packets, loss, 0.0)) == pytest.approx(closed, rel=1e-10)
 
 
-def test_rounds():
-    assert expected_rounds(128, 0.2) == pytest.approx(3.872609, abs=5e-7)
-    assert expected_rounds(7, 0.0) == 1.0
-    assert expected_rounds(1, 0.25) == pytest.approx(4 / 3)
-
-
 @pytest.mark.parametrize(("packets", "data_loss", "control_loss", "mean"), CHECKED)
 def test_law_has_the_mean_of_the_chain(packets, data_loss, control_loss, mean):
     step, length = 0.005, 8192
@@ -263,24 +257,23 @@ def test_session_time_grows_with_the_reply(name):
     assert times == sorted(times)
 
 
-def lossy(**link):
-    data = bt.load("avancha-2002/cdpd-tcp").to_dict()
-    data["network"]["outside_links"][0].update(link)
-    return Scenario.from_dict(data).with_(run__solver="analytic")
-
-
-def without_losses(name):
-    data = bt.load(f"avancha-2002/{name}").to_dict()
+def with_links(scenario: Scenario, **changes) -> Scenario:
+    """Return a scenario with other outside links."""
+    data = scenario.to_dict()
     for link in data["network"]["outside_links"]:
-        link.update(loss=0.0, buffer_packets=1000)
+        link.update(changes)
     return Scenario.from_dict(data)
+
+
+def lossy(**link) -> Scenario:
+    return with_links(bt.load("avancha-2002/cdpd-tcp"), **link).with_(run__solver="analytic")
 
 
 SESSIONS = {
     "over a shared cell": bt.load("avancha-2002/wlan-tcp"),
     "over a shared cell, 30 kB": bt.load("avancha-2002/wlan-tcp").with_(traffic__reply_bytes=30_000),
     "over a wire": bt.load("avancha-2002/ethernet"),
-    "by connections of their own, 663 bytes": without_losses("cdpd-tcp").with_(
+    "by connections of their own, 663 bytes": lossy(loss=0.0, buffer_packets=1000).with_(
         traffic__request_bytes=663, transport__connection_per_session=True, transport__handshake=True
     ),
     "polled": bt.load("avancha-2002/bluetooth-tcp").with_(traffic__reply_bytes=4244),
@@ -295,10 +288,7 @@ def test_rare_losses_change_nothing(name):
     """The chain of losses, at next to none, gives what the recursion without any gives."""
     scenario = SESSIONS[name]
     if scenario.network.outside_links:
-        data = scenario.to_dict()
-        for link in data["network"]["outside_links"]:
-            link["loss"] = 1e-9
-        rare = Scenario.from_dict(data)
+        rare = with_links(scenario, loss=1e-9)
     else:
         rare = scenario.with_(link__arq="none", radio__model="constant", radio__ber=1e-13)
     assert plan_of(rare).lossy
@@ -362,20 +352,10 @@ def test_refused_by_name():
 
 @pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])
 def test_sessions_over_a_link_that_loses_all_are_refused(loss):
-    link = {"name": "x", "from": "a", "to": "b", "loss_back": 0.0} | loss
-    network = {
-        "topology": "custom",
-        "piconet_list": [{"name": "idle", "central": "c", "peripherals": ["p"]}],
-        "outside_links": [link],
-        "flows": [{"from": "a", "to": "b"}],
-    }
-    tables = {"network": network, "traffic": {"source": "request-reply"}, "run": {"solver": "analytic"}}
     with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
-        bt.solve(bt.Scenario.from_dict(tables))
+        bt.solve(lossy(**loss))
 
 
 def test_sessions_that_take_years_have_no_answer():
-    slow = bt.load("avancha-2002/cdpd-tcp").to_dict(resolved=False)
-    slow["network"]["outside_links"][0]["rate_kbps"] = 1e-9
     with pytest.raises(NoConvergence, match="sessions take years"):
-        bt.solve(bt.Scenario.from_dict(slow).with_(run__solver="analytic"))
+        bt.solve(lossy(rate_kbps=1e-9))

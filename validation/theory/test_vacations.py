@@ -31,19 +31,33 @@ def solve(arrivals, vacations, capacity: int, limit: int) -> VacationQueueSoluti
     )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("limit", "wait", "digits"), [(40, 16.0406, 5e-5), (120, 16.000002, 5e-7)])
-def test_a_large_limit_approaches_exhaustive_service(limit: int, wait: float, digits: float):
-    solution = solve(PoissonBatches(0.1), lattice.geometric(12.0), 300, limit)
-    assert float(solution.mean_wait) == pytest.approx(wait, abs=digits)
+SINGLES, TEN, GEOMETRIC = PoissonBatches(0.05), lattice.point(10), lattice.geometric(12.0)
+OVERLOAD = PoissonBatches(0.2, np.pad(lattice.point(1), (0, 4)))
+LARGE_LIMITS = [
+    ((PoissonBatches(0.1), GEOMETRIC, 300, 40), {"mean_wait": 16.0406}, 5e-5),
+    ((PoissonBatches(0.1), GEOMETRIC, 300, 120), {"mean_wait": 16.000002}, 5e-7),
+]
 
 
 @pytest.mark.parametrize(
-    ("limit", "wait"), [(1, 37.0), (2, 10.477567), (3, 7.754771), (5, 6.588921), (10, 6.297837)]
+    ("queue", "known", "digits"),
+    [
+        ((SINGLES, TEN, 400, 1), {"mean_wait": 37.0}, 5e-7),
+        ((SINGLES, TEN, 400, 2), {"mean_wait": 10.477567}, 5e-7),
+        ((SINGLES, TEN, 400, 3), {"mean_wait": 7.754771}, 5e-7),
+        ((SINGLES, TEN, 400, 5), {"mean_wait": 6.588921}, 5e-7),
+        ((SINGLES, TEN, 400, 10), {"mean_wait": 6.297837}, 5e-7),
+        ((BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2), {"mean_wait": 18.745966}, 5e-7),
+        ((PoissonBatches(0.008, FIVE), LONG, 300, 5), {"mean_queue": 2.564103, "mean_wait": 58.102564}, 5e-7),
+        ((PoissonBatches(0.008, FIVE), LONG, 20, 5), {"mean_cycle": 39.420404, "mean_queue": 2.479354}, 5e-7),
+        ((OVERLOAD, LONG, 20, 5), {"packet_loss": 0.583333, "throughput": 0.083333}, 5e-7),
+        # a large limit approaches exhaustive service
+        *(pytest.param(*known, marks=pytest.mark.long) for known in LARGE_LIMITS),
+    ],
 )
-def test_limited_service_with_constant_vacations(limit: int, wait: float):
-    solution = solve(PoissonBatches(0.05), lattice.point(10), 400, limit)
-    assert float(solution.mean_wait) == pytest.approx(wait, abs=5e-7)
+def test_limited_service(queue, known: dict[str, float], digits: float):
+    solution = solve(*queue)
+    assert {name: float(getattr(solution, name)) for name in known} == pytest.approx(known, abs=digits)
 
 
 def test_batches_served_exhaustively_meet_the_closed_form():
@@ -80,18 +94,6 @@ def test_queue_left_behind_and_wait_satisfy_the_conservation_identity():
     assert right / 5 == pytest.approx(left, rel=1e-9)
 
 
-def test_batches_without_loss():
-    solution = solve(PoissonBatches(0.008, FIVE), LONG, 300, 5)
-    assert float(solution.mean_queue) == pytest.approx(2.564103, abs=5e-7)
-    assert float(solution.mean_wait) == pytest.approx(58.102564, abs=5e-7)
-
-
-def test_batches_at_a_finite_buffer():
-    solution = solve(PoissonBatches(0.008, FIVE), LONG, 20, 5)
-    assert float(solution.mean_cycle) == pytest.approx(39.420404, abs=5e-7)
-    assert float(solution.mean_queue) == pytest.approx(2.479354, abs=5e-7)
-
-
 @pytest.mark.parametrize(
     ("rate", "packet_loss", "segment_loss"),
     [
@@ -109,12 +111,6 @@ def test_losses_at_a_finite_buffer(rate: float, packet_loss: float, segment_loss
     assert 1 - float(solution.throughput) / (5 * rate) == pytest.approx(
         float(solution.packet_loss), abs=1e-12
     )
-
-
-def test_overload():
-    solution = solve(PoissonBatches(0.2, np.pad(lattice.point(1), (0, 4))), LONG, 20, 5)
-    assert float(solution.packet_loss) == pytest.approx(0.583333, abs=5e-7)
-    assert float(solution.throughput) == pytest.approx(0.083333, abs=5e-7)
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.5, 5.0])
@@ -135,11 +131,6 @@ def test_no_load_and_hopeless_overload_have_answers(rate: float):
         assert float(limited.throughput) == pytest.approx(40 / (40 * 6 + 12), rel=1e-9)
     else:
         assert float(limited.mean_wait) == pytest.approx((2 * 12**2 - 12) / 24, rel=1e-5)
-
-
-def test_one_arrival_a_slot_at_most():
-    solution = solve(BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2)
-    assert float(solution.mean_wait) == pytest.approx(18.745966, abs=5e-7)
 
 
 ROOM, MOST = 4, 2

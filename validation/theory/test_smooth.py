@@ -1,0 +1,78 @@
+"""Models as functions of their keys: what is smooth must look smooth to central differences of two steps."""
+
+from functools import reduce
+
+import pytest
+
+import btqueue as bt
+
+METRICS = ("goodput_kbps", "rtt_s", "delay_s")
+STEPS = (1e-3, 1e-4)
+
+
+def slopes(scenario: bt.Scenario, key: str, step: float) -> dict[str, float]:
+    """Return the relative change of each metric over a relative change of a key."""
+    value = reduce(getattr, key.split("."), scenario)
+    ends = [bt.solve(scenario.changed({key: value * (1.0 + sign * step)})) for sign in (1, -1)]
+    more, less = ({m: float(found[m].mean()) for m in METRICS if m in found} for found in ends)
+    return {m: (more[m] - less[m]) / (step * (more[m] + less[m])) for m in more}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "changes"),
+    [
+        ("regular-1", "radio.ber", {"radio.ber": 2e-4}),
+        ("adaptive-1", "radio.ber", {"radio.ber": 3e-3}),
+        ("regular-2", "radio.ber", {"radio.ber": 2e-4}),
+        ("regular-2", "radio.ber", {"radio.ber": 5e-4}),
+        ("regular-4", "radio.ber", {"radio.ber": 1e-4}),
+        ("regular-4", "radio.ber", {"radio.ber": 5e-4}),
+        ("adaptive-4", "radio.ber", {"radio.ber": 3e-3}),
+        *(
+            ("alternating-regular", key, {key: value} | hops)
+            for key, value in (("radio.ber_good", 1e-4), ("radio.ber_bad", 5e-4), ("radio.period_s", 1.0))
+            for hops in ({}, {"network.hops": 4})
+        ),
+    ],
+)
+def test_chains_are_smooth(name, key, changes):
+    """To 1e-3 of the answer."""
+    scenario = bt.load(f"chen-2004/{name}").changed(changes)
+    wide, narrow = (slopes(scenario, key, step) for step in STEPS)
+    assert wide == pytest.approx(narrow, abs=1e-3)
+
+
+LINKS = {
+    "smooth": ("smooth", {}),
+    "smooth, near saturation": ("smooth", {"traffic.load_kbps": 230}),
+    "fixed wait": ("fixed-wait", {}),
+    "bursts": ("bursty", {}),
+    "one way": ("smooth", {"traffic.two_way": False}),
+    "greedy": ("symmetric", {"radio.per": 0.2}),
+    "greedy, one way": ("asymmetric", {"radio.per": 0.2}),
+}
+KEYS = {
+    "radio.per": {},
+    "traffic.load_kbps": {},
+    "traffic.scv": {"traffic.scv": 2.2},
+    "transport.ack_delay_s": {"transport.min_rto_s": 1.5},
+    "transport.tcp_delay_s": {},
+    "link.l2cap_delay_s": {},
+    "transport.alpha": {},
+    "transport.beta": {"transport.beta": 3.3},
+    "transport.gamma": {"transport.gamma": 1.2},
+}
+"""With what else is changed: away from the kinks, C^2 = 1 (no bursts below), whole beta (whole windows) and
+gamma = 1 (the excess in slow start is just 1), and out of the way of limits."""
+VARIED = [
+    (name, key) for name in LINKS for key in KEYS if "greedy" not in name or not key.startswith("traffic")
+]
+"""Greedy sources have no rate."""
+
+
+@pytest.mark.parametrize(("name", "key"), VARIED)
+def test_two_way_links_are_smooth(name, key):
+    file, changes = LINKS[name]
+    scenario = bt.load(f"johansson-2000/{file}").changed(changes | KEYS[key])
+    wide, narrow = (slopes(scenario, key, step) for step in STEPS)
+    assert wide == pytest.approx(narrow, rel=1e-3, abs=1e-6)
