@@ -150,7 +150,7 @@ def test_round_trips_after_idling():
         tokens = Tokens(jnp.asarray(rate), net.data.prices, jnp.asarray(depth * price), jnp.asarray(100.0))
         return float(after_idling(window, tokens, turns, jnp.asarray(on)))
 
-    for window in (1, 2, 8):
+    for window in (1, 8):
         assert found(window, 0.0, 1e4, 2.0) == pytest.approx(float(turns.alone), rel=1e-3)
     # an empty bucket that gets a segment's tokens a second: the first one's last packet waits for all of them
     lone = found(1, 0.0, price, 0.0)

@@ -606,7 +606,7 @@ def test_derivatives_are_those_of_the_answers(kind):
 
 
 def test_a_batch_is_many_single_answers():
-    plan = plan_of("ring")
+    plan = bt.network.plan(star())
     loads = np.array([5.0, 30.0, 60.0])
     with jax.enable_x64(True):
         batch = jax.jit(jax.vmap(lambda load: plan.metrics({"traffic.load_kbps": load})["rtt_s"]))(loads)

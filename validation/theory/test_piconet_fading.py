@@ -1,4 +1,8 @@
-"""A radio that fades under repetition: limits of the queueing model of a piconet, and what it must keep."""
+"""A radio that fades under repetition: limits of the queueing model of a piconet, and what it must keep.
+
+A program is compiled for each size of the law of a train's transmissions: error rates are chosen so that they
+are few.
+"""
 
 import dataclasses
 
@@ -49,8 +53,15 @@ def test_fast_fading_is_the_mean_error_rate(fading):
     assert rtt(fast) == pytest.approx(rtt(fast, at_mean_rate=True), rel=1e-3)
 
 
-@pytest.mark.parametrize("fading", FADING)
-@pytest.mark.parametrize(("protocol", "metric"), [("tcp", "rtt_s"), ("none", "delay_s")])
+@pytest.mark.parametrize(
+    ("fading", "protocol", "metric"),
+    [
+        ("per-link", "tcp", "rtt_s"),
+        ("per-piconet", "tcp", "rtt_s"),
+        ("per-link", "none", "delay_s"),
+        pytest.param("per-piconet", "none", "delay_s", marks=pytest.mark.long),
+    ],
+)
 def test_states_that_hardly_differ_are_a_constant_radio(fading, protocol, metric):
     """Datagrams have no acknowledgements, of whose transmissions there are none."""
     asked = star(transport__protocol=protocol)
@@ -72,11 +83,11 @@ def test_longer_fades_of_the_same_share_make_round_trips_longer(fading, ber_bad)
 
 def test_slow_fading_is_the_mean_of_two_constant_radios():
     """Arrivals are spread over the states as time is; what overlaps two states is rare."""
-    lone = {"network__peripherals": 1, "traffic__load_kbps": 100.0, "radio__ber_bad": 2e-4}
-    slow = rtt(star(**lone, radio__good_s=3e5, radio__bad_s=1e5))
-    good, bad = (rtt(star(**lone, radio__model="constant", radio__ber=ber)) for ber in (1e-6, 2e-4))
-    # the variance of a service is that at the mean error rate in both states: 3 % of the mean in this case
-    assert slow == pytest.approx(0.75 * good + 0.25 * bad, rel=0.03)
+    lone = star(network__peripherals=1, traffic__load_kbps=250.0, radio__ber_good=3e-5, radio__ber_bad=1e-4)
+    slow = rtt(lone.with_(radio__good_s=3e5, radio__bad_s=1e5))
+    good, bad = (rtt(lone.with_(radio__model="constant", radio__ber=ber)) for ber in (3e-5, 1e-4))
+    # fast fading is 1.5 % shorter; the variance of a service is that at the mean error rate in both states
+    assert slow == pytest.approx(0.75 * good + 0.25 * bad, rel=5e-3)
 
 
 @pytest.mark.parametrize("fading", FADING)
@@ -88,18 +99,18 @@ def test_what_comes_is_carried(fading):
 
 def test_windows_bound_what_piles_up():
     """Little: not more than a window is under way."""
-    for window in (2, 8, 64):
+    for window in (2, 8, 16):
         found = rtt(star(transport__receive_window_segments=window, radio__ber_bad=0.05))
         assert found <= window * 11.68 / 60.0 * (1.0 + 1e-9)
 
 
 def test_timers_expire_in_long_outages_alone():
-    outage = {"radio__ber_bad": 0.5, "radio__good_s": 50.0}
     seldom, often = (
-        float(solved(star(**outage, radio__bad_s=bad))["timeouts_per_s"][0]) for bad in (0.05, 100.0)
+        float(solved(star(radio__ber_bad=0.5, radio__good_s=5 * bad, radio__bad_s=bad))["timeouts_per_s"][0])
+        for bad in (0.04, 100.0)
     )
     assert seldom < 1e-8
-    assert 1.0 / 150.0 < often <= EXPIRIES / 150.0
+    assert 1.0 / 600.0 < often <= EXPIRIES / 600.0
     assert float(solved(star())["timeouts_per_s"][0]) < 1e-6
 
 
@@ -124,17 +135,16 @@ def test_derivatives_are_those_of_the_answer():
 
 
 def test_a_schedule_of_two_states_piles_up_as_exponential_stays_of_half_the_length():
-    regular = star(radio__model="alternating", radio__period_s=0.4)
-    random = star(radio__fading="per-piconet", radio__good_s=0.2, radio__bad_s=0.2)
+    regular = star(radio__model="alternating", radio__period_s=0.4, radio__ber_bad=2e-4)
+    random = star(radio__fading="per-piconet", radio__good_s=0.2, radio__bad_s=0.2, radio__ber_bad=2e-4)
     assert rtt(regular) == pytest.approx(rtt(random), rel=1e-9)
 
 
 def test_piconets_nearby_spoil_packets_of_one_length_alike():
-    error_rate = 1.0 - float(spared_by_neighbour(PACKET_TYPES["DH1"].air_time_us)) ** 10
-    near = star(radio__model="perfect", radio__interferers=10, link__packets=["DH1"], traffic__load_kbps=20.0)
-    given = star(
-        radio__model="constant", radio__per=error_rate, link__packets=["DH1"], traffic__load_kbps=20.0
-    )
+    error_rate = 1.0 - float(spared_by_neighbour(PACKET_TYPES["DH5"].air_time_us)) ** 3
+    alike = star(link__packets=["DH5"], traffic__load_kbps=20.0)
+    near = alike.with_(radio__model="perfect", radio__interferers=3)
+    given = alike.with_(radio__model="constant", radio__per=error_rate)
     assert rtt(near) == pytest.approx(rtt(given), rel=1e-12)
 
 

@@ -44,9 +44,7 @@ LARGE_LIMITS = [
     [
         ((SINGLES, TEN, 400, 1), {"mean_wait": 37.0}, 5e-7),
         ((SINGLES, TEN, 400, 2), {"mean_wait": 10.477567}, 5e-7),
-        ((SINGLES, TEN, 400, 3), {"mean_wait": 7.754771}, 5e-7),
         ((SINGLES, TEN, 400, 5), {"mean_wait": 6.588921}, 5e-7),
-        ((SINGLES, TEN, 400, 10), {"mean_wait": 6.297837}, 5e-7),
         ((BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2), {"mean_wait": 18.745966}, 5e-7),
         ((PoissonBatches(0.008, FIVE), LONG, 300, 5), {"mean_queue": 2.564103, "mean_wait": 58.102564}, 5e-7),
         ((PoissonBatches(0.008, FIVE), LONG, 20, 5), {"mean_cycle": 39.420404, "mean_queue": 2.479354}, 5e-7),
