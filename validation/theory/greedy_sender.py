@@ -8,22 +8,19 @@ from btqueue.transport.newreno_sender import NO_SEGMENT, answer, go_back, sent_u
 
 @dataclass
 class Receiver:
-    """Cumulative acknowledgement; remembers what came out of order and which timestamp to echo."""
+    """Cumulative acknowledgement; remembers what came out of order."""
 
     expected: int = 0
     early: set[int] = field(default_factory=set)
-    echo: float = 0.0
 
-    def take(self, number: int, sent_at: float) -> tuple[int, float]:
-        """Take a segment; return the acknowledgement number and the echoed time of sending (RFC 7323)."""
-        if number <= self.expected:
-            self.echo = max(self.echo, sent_at)
+    def take(self, number: int) -> int:
+        """Take a segment; return the acknowledgement number."""
         if number >= self.expected:
             self.early.add(number)
         while self.expected in self.early:
             self.early.remove(self.expected)
             self.expected += 1
-        return self.expected, self.echo
+        return self.expected
 
 
 @dataclass

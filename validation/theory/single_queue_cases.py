@@ -4,10 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from btqueue.queueing.laws import lattice
-from btqueue.queueing.single.single_queue import (
-    SingleQueueSolution,
-    single_queue,
-)
+from btqueue.queueing.single.single_queue import SingleQueueSolution, single_queue
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 LENGTH, HORIZON = 60, 400

@@ -96,27 +96,21 @@ def test_little(hops: int):
 
 
 def test_goodput_falls_with_the_bit_error_rate_and_the_hops():
-    rates = [
-        [
-            float(solved("regular-4", network__hops=h, radio__ber=b).goodput_kbps.item())
-            for b in (1e-5, 2e-4, 5e-4)
-        ]
-        for h in (1, 2, 4)
-    ]
+    def goodput(hops: int, ber: float) -> float:
+        return float(solved("regular-4", network__hops=hops, radio__ber=ber).goodput_kbps.item())
+
+    rates = [[goodput(hops, ber) for ber in (1e-5, 2e-4, 5e-4)] for hops in (1, 2, 4)]
     assert np.all(np.diff(rates, axis=1) < 0)
     assert np.all(np.diff(rates, axis=0) < 0)
 
 
 def test_delays_of_hosts_only_matter_to_a_window_that_does_not_cover_them():
-    slow = {
-        "link__l2cap_delay_s": 0.002,
-        "transport__ip_delay_s": 0.001,
-        "transport__receive_window_segments": 1,
-    }
+    delays = {"link__l2cap_delay_s": 0.002, "transport__ip_delay_s": 0.001}
+    slow = delays | {"transport__receive_window_segments": 1}
     apart = [solved("regular-1", **(slow | changes)) for changes in ({}, {"link__l2cap_delay_s": 0.0})]
     # on the way down and up, at both ends
     assert float((apart[0].rtt_s - apart[1].rtt_s).item()) == pytest.approx(4 * 0.002)
-    wide = solved("regular-1", **(slow | {"transport__receive_window_segments": 12}))
+    wide = solved("regular-1", **delays, transport__receive_window_segments=12)
     plain = solved("regular-1", transport__receive_window_segments=12)
     assert float(wide.goodput_kbps.item()) == pytest.approx(float(plain.goodput_kbps.item()), rel=1e-9)
 

@@ -1,5 +1,6 @@
 """The two-state channel: its law, and exact success of packets and trains on it."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -133,15 +134,8 @@ def test_segment_and_ack_over_two_hops(
     channel: TwoStateChannel, gap_slots: int, ack_delay_s: float, expected: tuple[float, float, float]
 ) -> None:
     for observation, value in zip(("published", "sampled", "bit-level"), expected, strict=True):
-        success = exchange_success(
-            channel,
-            DATA,
-            ACK,
-            ack_delay_s=ack_delay_s,
-            gap_s=gap_slots * SLOT_S,
-            hops=2,
-            observation=observation,
-        )
+        how = {"gap_s": gap_slots * SLOT_S, "hops": 2, "observation": observation}
+        success = exchange_success(channel, DATA, ACK, ack_delay_s=ack_delay_s, **how)
         assert success == pytest.approx(value, abs=5.1e-7)
 
 
@@ -267,12 +261,7 @@ def test_equal_packets_close_together_succeed_together(
 def test_a_worse_bad_state_never_helps(
     channel: TwoStateChannel, factor: float, observation: Observation
 ) -> None:
-    worse = TwoStateChannel(
-        ber_good=channel.ber_good,
-        ber_bad=channel.ber_bad * factor,
-        good_s=channel.good_s,
-        bad_s=channel.bad_s,
-    )
+    worse = replace(channel, ber_bad=channel.ber_bad * factor)
     assert train_success(worse, DATA, observation=observation) <= (
         train_success(channel, DATA, observation=observation) + 1e-12
     )

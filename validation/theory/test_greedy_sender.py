@@ -1,9 +1,9 @@
-"""The deterministic NewReno sender and receiver of the saturation model (RFC 5681, 6582, 6298, 7323)."""
+"""The deterministic NewReno sender of the saturation model (RFC 5681, 6582, 6298)."""
 
 from math import inf
 
 import pytest
-from greedy_sender import Receiver, Sender
+from greedy_sender import Sender
 
 
 def new_sender(**changes: float) -> Sender:
@@ -84,11 +84,3 @@ def test_timer_stops_when_all_is_acknowledged_and_follows_rfc_6298():
     sender.acknowledge(1, 0.0, 0.5)
     assert sender.deadline == inf
     assert sender.rto == pytest.approx(0.5 + 4 * 0.25, rel=1e-12)
-
-
-def test_receiver_keeps_early_segments_and_echoes_the_last_in_order_timestamp():
-    receiver = Receiver()
-    assert receiver.take(0, 1.0) == (1, 1.0)
-    assert receiver.take(2, 3.0) == (1, 1.0)
-    assert receiver.take(1, 4.0) == (3, 4.0)
-    assert receiver.take(1, 5.0) == (3, 5.0)  # a duplicate below the left edge is echoed too

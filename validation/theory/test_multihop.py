@@ -224,13 +224,10 @@ SIMULATED: dict[str, dict] = {
     "central as bridge": {"network__bridge": "MS"},
     "three piconets": {"network__piconets": 3, "network__flows": [{"from": "p1.1", "to": "p3.1"}]},
     "tokens": {
-        "load": 65.0,
-        "network__flows": "uplink",
-        "network__peripherals": 2,
-        "network__piconets": 3,
+        "load": 65.0, "network__flows": "uplink", "network__peripherals": 2, "network__piconets": 3,
         "flow_control__enabled": True,
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.long

@@ -152,27 +152,19 @@ def test_a_load_that_is_not_carried_is_a_greedy_one():
     assert "overloaded" in " ".join(offered.attrs["warnings"])
 
 
+TO_CENTRAL, TO_Q, WIRE = ("s", "c", {}), ("s", "q", {}), ("a", "b", {})
+
+
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("links", "flows", "load", "words"),
     [
-        ({"links": [("p", "s", 2000.0, {})], "flows": [("s", "c", {}), ("s", "q", {})], "load": 70.0}, None),
-        (
-            {
-                "links": [("p", "s", 2000.0, {})],
-                "flows": [("s", "q", {}), ("s", "q", {"load_kbps": 60.0})],
-                "load": 60.0,
-            },
-            "same peripheral",
-        ),
-        (
-            {"links": [("a", "b", 200.0, {"buffer_packets": 2})], "flows": [("a", "b", {})], "load": 130.0},
-            "overflows",
-        ),
-        ({"links": [("a", "b", 200.0, {})], "flows": [("a", "b", {})], "load": 165.0}, "in use"),
+        ([("p", "s", 2000.0, {})], [TO_CENTRAL, TO_Q], 70.0, None),
+        ([("p", "s", 2000.0, {})], [TO_Q, ("s", "q", {"load_kbps": 60.0})], 60.0, "same peripheral"),
+        ([("a", "b", 200.0, {"buffer_packets": 2})], [WIRE], 130.0, "overflows"),
+        ([("a", "b", 200.0, {})], [WIRE], 165.0, "in use"),
     ],
 )
-def test_what_is_in_doubt_is_said(changes, words):
-    links, flows, load = changes["links"], changes["flows"], changes["load"]
+def test_what_is_in_doubt_is_said(links, flows, load, words):
     warnings = " ".join(bt.solve(scenario(links, flows, load=load)).attrs["warnings"])
     assert (words in warnings) if words else not warnings
 

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from btqueue.queueing.laws import lattice
-from btqueue.queueing.single.single_queue import (
-    single_queue,
-    wait_distribution,
-)
+from btqueue.queueing.single.single_queue import single_queue, wait_distribution
 from btqueue.queueing.traffic.arrivals import BernoulliBatches, PoissonBatches
 
 from .single_queue_cases import (

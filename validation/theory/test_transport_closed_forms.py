@@ -109,8 +109,7 @@ def periodic_loss_rate(every, cycles=4):
         arrived = [number for place, number in enumerate(flight, sent + 1) if place % every]
         sent, flight, rounds = sent + len(flight), [], rounds + 1
         for number in arrived:
-            acknowledged, _ = receiver.take(number, 0.0)
-            flight += sender.acknowledge(acknowledged, float(rounds - 1), float(rounds))
+            flight += sender.acknowledge(receiver.take(number), float(rounds - 1), float(rounds))
         if sender.fast_retransmits > recoveries:
             seen.append((sender.una, rounds))
     (una, begin), (last, end) = seen[2], seen[-1]

@@ -8,9 +8,10 @@ import pytest
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.mixtures import mixture
-from btqueue.network.models import model_of
+from btqueue.network.models import MODELS, model_of
 from btqueue.network.two_way_link.air import air_of
 from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
+from btqueue.scenario.scope import problems_of
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import ROUNDS, Round, window_walk
 
@@ -153,28 +154,17 @@ def test_windows_acknowledged_in_pairs_are_slower():
     assert air.both(0.0) < pairwise(air).period < one_way(air, 2, 2, opposite=True).period
 
 
+VEGAS = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
+
+
 def test_the_walk_rests_where_slow_start_ends_if_nothing_is_random():
-    walk = window_walk(
-        lambda w: Round(max(0.05, 0.02 * w), 0.0, 0.05, w, w),
-        alpha=1,
-        beta=3,
-        gamma=1,
-        window=12,
-        start=1,
-    )
+    walk = window_walk(lambda w: Round(max(0.05, 0.02 * w), 0.0, 0.05, w, w), **VEGAS)
     (window,) = walk.windows
     assert 1 <= window - 2.5 <= 3  # Base times the rate is 2.5 segments
 
 
 def test_the_law_of_the_walk_is_one():
-    walk = window_walk(
-        lambda w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w),
-        alpha=1,
-        beta=3,
-        gamma=1,
-        window=12,
-        start=1,
-    )
+    walk = window_walk(lambda w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w), **VEGAS)
     assert sum(walk.windows.values()) == pytest.approx(1.0)
     assert walk.residual < 1e-3
 
@@ -182,9 +172,8 @@ def test_the_law_of_the_walk_is_one():
 def test_the_walk_against_a_walk_of_many_rounds():
     """One connection after the other, with the round trips' law and the Base that the model finds."""
     rounds = {w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w) for w in range(1, 13)}
-    asked = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
-    walk = window_walk(rounds.__getitem__, **asked)
-    begins = window_walk(lambda w: replace(rounds[w], sd=0.0), **asked)
+    walk = window_walk(rounds.__getitem__, **VEGAS)
+    begins = window_walk(lambda w: replace(rounds[w], sd=0.0), **VEGAS)
     rng = np.random.default_rng(3)
     counts: dict[int, int] = {}
     cwnd = begins.cwnd
@@ -246,8 +235,5 @@ def test_no_more_is_delivered_than_offered_or_carried(share: float):
     ],
 )
 def test_what_is_not_covered_is_named(changes, key):
-    from btqueue.network.models import MODELS
-    from btqueue.scenario.scope import problems_of
-
     problems = problems_of(MODELS["two_way_link"], _paper("smooth", **changes))
     assert key in [problem.key for problem in problems]
