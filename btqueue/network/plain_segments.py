@@ -1,4 +1,4 @@
-"""What the queueing models of one piconet and of several have in common."""
+"""What several models do not cover alike, and what those of one piconet and of several have in common."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 LARGEST_WINDOW = 64
 LEAST_TIMEOUT_S = 625e-6
-"""A slot. Timers that expire in less, again and again, are followed without end."""
+
+PLAIN_SENDER: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "transport.clock_granularity_s": (0,),
+        "transport.limited_transmit": (False,),
+        "transport.rate_reduction": (False,),
+        "transport.window_limited_growth": (False,),
+        "transport.hold_ssthresh": (False,),
+    }
+)
+"""TCP as RFC 5681 has it, with timers of any length."""
 
 PLAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
@@ -40,23 +50,35 @@ PLAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
 """For each key of which not all values are covered by either, and the same by both: those that are."""
 
 
+def one_segment_a_message(s: Scenario) -> Iterator[Limit]:
+    """Yield messages of several segments."""
+    if s.traffic.message_bytes > s.transport.mss_bytes:
+        available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, one segment for each message"
+        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+
+
+def window_up_to(s: Scenario, most: int, key: str = "receive_window_segments") -> Iterator[Limit]:
+    """Yield a window of more segments."""
+    if (window := getattr(s.transport, key)) > most:
+        yield Limit(f"transport.{key}", window, f"at most {most}")
+
+
+def timers_of_a_slot(s: Scenario) -> Iterator[Limit]:
+    """Yield timers that expire in less than a slot, again and again, and are followed without end."""
+    for key in ("initial_rto_s", "max_rto_s"):
+        if (value := getattr(s.transport, key)) < LEAST_TIMEOUT_S:
+            yield Limit(f"transport.{key}", value, f"at least a slot, {LEAST_TIMEOUT_S:g} s")
+
+
 def not_plain_segments(s: Scenario) -> Iterator[Limit]:
     """Yield what neither covers, and no list of values can say."""
-    network, traffic, transport = s.network, s.traffic, s.transport
-    if network.outside_links:
-        names = ", ".join(link.name for link in network.outside_links)
+    if s.network.outside_links:
+        names = ", ".join(link.name for link in s.network.outside_links)
         yield Limit("network.outside_links", names, "no outside links")
-    if traffic.message_bytes > transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
-    for key in ("receive_window_segments", "initial_window_segments"):
-        if getattr(transport, key) > LARGEST_WINDOW:
-            yield Limit(f"transport.{key}", getattr(transport, key), f"at most {LARGEST_WINDOW}")
-    for key in ("initial_rto_s", "max_rto_s"):
-        if getattr(transport, key) < LEAST_TIMEOUT_S:
-            yield Limit(
-                f"transport.{key}", getattr(transport, key), f"at least a slot, {LEAST_TIMEOUT_S:g} s"
-            )
+    yield from one_segment_a_message(s)
+    yield from window_up_to(s, LARGEST_WINDOW)
+    yield from window_up_to(s, LARGEST_WINDOW, "initial_window_segments")
+    yield from timers_of_a_slot(s)
 
 
 COMMON = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.network.plain_segments import PLAIN_SENDER, one_segment_a_message, window_up_to
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
@@ -39,11 +40,7 @@ CHAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.start_s": (0,),
         "transport.protocol": ("tcp",),
         "transport.variant": ("tahoe", "reno", "newreno", "sack"),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
+        **PLAIN_SENDER,
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),
         "transport.ack_path": ("queued",),
@@ -58,13 +55,9 @@ def not_a_chain(s: Scenario) -> Iterator[Limit]:
     """Yield what the model of chains does not cover, and no list of values can say."""
     if s.network.topology != "chain":
         return
-    if s.traffic.message_bytes > s.transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+    yield from one_segment_a_message(s)
     window, hops = s.transport.receive_window_segments, s.network.hops
-    if window > LARGEST_WINDOW_OF_A_CHAIN:
-        available = f"at most {LARGEST_WINDOW_OF_A_CHAIN}"
-        yield Limit("transport.receive_window_segments", window, available)
+    yield from window_up_to(s, LARGEST_WINDOW_OF_A_CHAIN)
     disciplines = ("exhaustive", "e-limited", "1-limited") if hops == 1 else ("exhaustive", "e-limited")
     if s.polling.discipline not in disciplines:
         yield Limit("polling.discipline", s.polling.discipline, " or ".join(disciplines))
@@ -73,10 +66,15 @@ def not_a_chain(s: Scenario) -> Iterator[Limit]:
     yield from _overflow(s, window)
     if hops > 1 and s.network.bridge != "SS":
         yield Limit("network.bridge", s.network.bridge, '"SS", gateways that are peripherals')
-    frames = s.polling.bridge_limit or s.polling.limit
+    frames = exchange_frames(s)
     if hops > 2 and frames > LARGEST_EXCHANGE:
         key = "limit" if s.polling.bridge_limit is None else "bridge_limit"
         yield Limit(f"polling.{key}", frames, f"exchanges of at most {LARGEST_EXCHANGE} frames")
+
+
+def exchange_frames(s: Scenario) -> int:
+    """Return the most frames of an exchange with a bridge."""
+    return s.polling.bridge_limit or s.polling.limit
 
 
 def _packets_in_the_way(s: Scenario, window: int) -> Iterator[Limit]:
@@ -92,7 +90,7 @@ def _packets_in_the_way(s: Scenario, window: int) -> Iterator[Limit]:
 
 def _passed_whole(s: Scenario) -> bool:
     """Whether an exchange is whole segments, of which nothing is left at the bridge when it comes back."""
-    frames, packets = s.polling.bridge_limit or s.polling.limit, _packets_of(s, 1)
+    frames, packets = exchange_frames(s), _packets_of(s, 1)
     radio = s.radio
     certain = radio.model == "perfect" or (radio.model == "constant" and not (radio.per or radio.ber))
     room = s.polling.bridge_buffer_packets or s.polling.limit

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.network.plain_segments import active_flows, timers_of_a_slot
 from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.polling import free_slots
@@ -38,8 +39,6 @@ FOLLOWED: Mapping[str, tuple[object, ...]] = MappingProxyType(
 
 LARGEST_WINDOW = 1000
 """Segments: what is in flight is looked through at each selective acknowledgement."""
-LEAST_TIMEOUT_S = 625e-6
-"""A slot. Timers that expire in less, again and again, are followed without end."""
 MOST_SEGMENTS = 10_000
 """Of a message, each of which is laid out."""
 MOST_LENGTHS = 4096
@@ -54,15 +53,11 @@ MOST_PICONETS_OF_A_DEVICE = 16
 
 def not_followed(s: Scenario) -> Iterator[Limit]:
     """Yield what cannot be followed, and no list of values can say."""
-    flows, transport = flows_of(s.network), s.transport
-    if s.network.active_flows != "all":
-        flows = flows[: s.network.active_flows]
+    flows, transport = active_flows(s.network), s.transport
     windows = {flow.receive_window_segments or transport.receive_window_segments for flow in flows}
     if (window := max(windows)) > LARGEST_WINDOW:
         yield Limit("transport.receive_window_segments", window, f"at most {LARGEST_WINDOW}")
-    for key in ("initial_rto_s", "max_rto_s"):
-        if (value := getattr(transport, key)) < LEAST_TIMEOUT_S:
-            yield Limit(f"transport.{key}", value, f"at least a slot, {LEAST_TIMEOUT_S:g} s")
+    yield from timers_of_a_slot(s)
     if len(flows) > MOST_FLOWS:
         yield Limit("network.flows", len(flows), f"at most {MOST_FLOWS} flows")
     if s.voice.links and free_slots(s.voice) < 2:

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from btqueue.network.plain_segments import COMMON, PLAIN, active_flows, not_plain_segments, own_keys
+from btqueue.network.plain_segments import (
+    COMMON,
+    PLAIN,
+    PLAIN_SENDER,
+    active_flows,
+    not_plain_segments,
+    own_keys,
+)
 from btqueue.scenario.bounds import packets_of, window_of
 from btqueue.scenario.network import Network, PiconetNames
 from btqueue.scenario.scope import Limit
@@ -38,11 +45,7 @@ MULTIHOP: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.start_s": (0,),
         "transport.protocol": ("tcp",),
         "transport.variant": ("newreno", "reno", "tahoe", "sack"),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
+        **PLAIN_SENDER,
         "transport.sack_blocks": (3,),
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),

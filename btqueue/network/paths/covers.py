@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from btqueue.network.paths.routes import loss_of, member_of, reverse, wires_lose
+from btqueue.network.plain_segments import PLAIN_SENDER
 from btqueue.scenario.bounds import law_of, segments_of, window_of
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
@@ -48,11 +49,7 @@ PATHS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.two_way": (False,),
         "transport.protocol": ("tcp",),
         "transport.variant": VARIANTS,
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
+        **PLAIN_SENDER,
         "transport.ack_clock": ("timer",),
         "transport.ack_path": ("queued",),
         "transport.tcp_delay_s": (0,),

@@ -7,7 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from btqueue.baseband import packet_types, segment
-from btqueue.network.plain_segments import PLAIN, active_flows, not_plain_segments, own_keys
+from btqueue.network.plain_segments import (
+    PLAIN,
+    PLAIN_SENDER,
+    active_flows,
+    not_plain_segments,
+    one_segment_a_message,
+    own_keys,
+    window_up_to,
+)
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
@@ -111,11 +119,7 @@ IN_ROUNDS: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.variant": ("newreno",),
         "transport.delayed_ack": (False,),
         "transport.timestamps": (True,),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
+        **PLAIN_SENDER,
         "transport.ack_path": ("queued",),
         "transport.tcp_delay_s": (0,),
         "transport.ip_delay_s": (0,),
@@ -150,12 +154,8 @@ def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
         table, name = key.split(".")
         if (value := getattr(getattr(s, table), name)) not in known:
             yield Limit(key, value, " or ".join(str(one) for one in known))
-    if s.transport.receive_window_segments > LARGEST_ROUND:
-        available = f"at most {LARGEST_ROUND}"
-        yield Limit("transport.receive_window_segments", s.transport.receive_window_segments, available)
-    if s.traffic.message_bytes > s.transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {s.transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", s.traffic.message_bytes, available)
+    yield from window_up_to(s, LARGEST_ROUND)
+    yield from one_segment_a_message(s)
     for number, flow in enumerate(active_flows(s.network), start=1):
         key = f"network.flows[{number}]"
         if flow.law not in (None, "poisson", "greedy"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from btqueue.network.plain_segments import PLAIN_SENDER
 from btqueue.network.whole_segments import not_one_at_a_time
 from btqueue.scenario.bounds import window_of
 from btqueue.scenario.scenario import Scenario
@@ -16,11 +17,7 @@ REQUEST_REPLY: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "traffic.source": ("request-reply",),
         "traffic.application_timeout_s": (None,),
         "transport.protocol": ("tcp", "centaurus"),
-        "transport.clock_granularity_s": (0,),
-        "transport.limited_transmit": (False,),
-        "transport.rate_reduction": (False,),
-        "transport.window_limited_growth": (False,),
-        "transport.hold_ssthresh": (False,),
+        **PLAIN_SENDER,
         "transport.ack_clock": ("timer",),
         "transport.piggyback": (False,),
         "transport.ack_path": ("queued",),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
+from btqueue.network.plain_segments import one_segment_a_message, window_up_to
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 
@@ -52,9 +53,7 @@ def not_two_way_link(s: Scenario) -> Iterator[Limit]:
         yield Limit("network.active_flows", network.active_flows, '"all"')
     if network.outside_links:
         yield Limit("network.outside_links", len(network.outside_links), "no outside links")
-    if traffic.message_bytes > transport.mss_bytes:
-        available = f"at most transport.mss_bytes = {transport.mss_bytes}, one segment for each message"
-        yield Limit("traffic.message_bytes", traffic.message_bytes, available)
+    yield from one_segment_a_message(s)
     if transport.delayed_ack and transport.ack_every_segments > 2:
         yield Limit("transport.ack_every_segments", transport.ack_every_segments, "1 or 2")
     held = any(delay_s for _, delay_s in _layers(s))
@@ -74,9 +73,7 @@ def not_two_way_link(s: Scenario) -> Iterator[Limit]:
             "every acknowledgement waits for its timer"
         )
         yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
-    if transport.receive_window_segments > LARGEST_WINDOW:
-        available = f"at most {LARGEST_WINDOW}"
-        yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
+    yield from window_up_to(s, LARGEST_WINDOW)
     per = s.radio.per if s.radio.model == "constant" else None
     if per is not None and per > LARGEST_ERROR_RATE:
         yield Limit("radio.per", per, f"at most {LARGEST_ERROR_RATE}")
