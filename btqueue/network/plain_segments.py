@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from btqueue.scenario.network import Flow, Network
     from btqueue.scenario.scenario import Scenario
 
-LARGEST_WINDOW = 64
-LEAST_TIMEOUT_S = 625e-6
+LARGEST_WINDOW, LEAST_TIMEOUT_S = 64, 625e-6
+"""Segments of a window at most, and a slot."""
 
 PLAIN_SENDER: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
