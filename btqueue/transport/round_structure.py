@@ -119,7 +119,6 @@ class RoundStructure:
         window: receive window in segments.
         size: (S,) segments of a round.
         filled: (S,) whether its first one fills a hole and has got through.
-        short: (S,) whether an ACK of the round before was lost.
         timeouts: (S,) timeouts in a row before it; 0 but for a retransmission.
         found: (S,) congestion window that the first of its ACKs finds.
         grown, shortened, silent: (S,) next state if the last ACK arrives, if it is lost, if all are.
@@ -129,7 +128,6 @@ class RoundStructure:
     window: int
     size: Integers
     filled: NDArray[np.bool_]
-    short: NDArray[np.bool_]
     timeouts: Integers
     found: NDArray[np.float64]
     grown: Integers
@@ -203,7 +201,6 @@ class _Enumeration:
             window=self.window,
             size=np.array([self.size(state) for state in self.states]),
             filled=kinds == RECOVERY_END,
-            short=kinds == SHORT,
             timeouts=np.where(kinds == RETRANSMISSION, windows, 0),
             found=np.where(kinds == RETRANSMISSION, 1.0, windows),
             grown=grown,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import root_scalar
-from scipy.special import gammainc, gammaincinv
+from scipy.special import gammainc
 
 Vector = NDArray[np.float64]
 Numbers = float | Vector
@@ -53,12 +53,6 @@ class Round:
         beyond = np.maximum(np.asarray(time, float) - self.least, 0.0)
         certain = np.greater(time, self.mean)
         return np.where(np.greater(self.sd, 0.0), gammainc(shape, beyond / scale), certain)
-
-    def quantile(self, share: Numbers) -> Vector:
-        """Return the time (s) that this share of the round trips stays below."""
-        shape, scale = self._gamma
-        found = self.least + scale * gammaincinv(shape, np.asarray(share, float))
-        return np.where(np.greater(self.sd, 0.0), found, self.mean)
 
     @cached_property
     def _gamma(self) -> tuple[Vector, Vector]:

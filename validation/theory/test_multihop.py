@@ -8,7 +8,7 @@ import pytest
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.models import MODELS
-from btqueue.network.multihop.limits import limits_of
+from btqueue.network.multihop.limits import Network, limits_of
 from btqueue.network.multihop.model import Plan, answer, found
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import NotBuiltYet
@@ -28,7 +28,8 @@ def limits_at(scenario: bt.Scenario):
     plan = Plan(scenario)
     slots = [np.array([packet.slots for packet in train.packets], float) for train in plan.trains]
     none = [np.zeros(own.size) for own in slots]
-    return limits_of(plan.routes, slots, none, scenario.transport.receive_window_segments, 2)
+    window = scenario.transport.receive_window_segments
+    return limits_of(Network(plan.routes, slots, none, window, 2))
 
 
 def test_a_lone_segment_takes_what_each_visit_takes():
@@ -82,7 +83,9 @@ def test_errors_make_a_lone_segment_longer_by_what_is_sent_again():
     plan = Plan(line())
     slots = [np.array([packet.slots for packet in train.packets], float) for train in plan.trains]
     none, fifth = ([np.full(own.size, rate) for own in slots] for rate in (0.0, 0.2))
-    whole, some = (limits_of(plan.routes, slots, errors, 8, 2, whole=True) for errors in (none, fifth))
+    whole, some = (
+        limits_of(Network(plan.routes, slots, errors, 8, 2, whole=True)) for errors in (none, fifth)
+    )
     own = sum(4 * (own + 1.0).sum() for own in slots)
     # at least what is sent again; at most a turn and a cycle more for each of eight trains
     assert 0.25 * own < some.lone[0] - whole.lone[0] < 0.25 * own + 8 * 16

@@ -84,7 +84,7 @@ def test_an_odd_segment_waits_for_the_timer_of_its_acknowledgement():
 def test_no_segment_is_alone_on_a_full_path_or_without_delayed_acknowledgements():
     flight = np.arange(1.0, 65.0)
     full = odd_segments(flight, 64, flight * 0.01, 0.01, 0.2)
-    assert not full.mean_wait.any()
+    assert not (full.waits * full.chances).any()
     assert not odd_segments(flight, 64, np.full(64, 0.5), 0.001, 0.0).alone.any()
 
 

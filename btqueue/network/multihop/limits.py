@@ -63,6 +63,26 @@ class Saturated(NamedTuple):
     rhythms: float
 
 
+class Network(NamedTuple):
+    """A network without its loads.
+
+    Attributes:
+        routes: of the network.
+        slots: of each packet of a segment, and of an acknowledgement.
+        errors: error rates of these; packets are repeated until they are there.
+        window: most segments of a flow under way.
+        initial: with how many it starts.
+        whole: whether relays send on whole trains only.
+    """
+
+    routes: Routes
+    slots: Sequence[np.ndarray]
+    errors: Sequence[np.ndarray]
+    window: int
+    initial: int
+    whole: bool = False
+
+
 class Order(NamedTuple):
     """What decides on the order of events; A piconets, L links, B bridges, F flows, P hops of a train.
 
@@ -353,27 +373,10 @@ def move_on(order, state, bridge, air, now):
         state.time[order.airs[bridge, state.at[bridge]]] = now
 
 
-def limits_of(
-    routes: Routes,
-    slots: Sequence[np.ndarray],
-    errors: Sequence[np.ndarray],
-    window: int,
-    initial: int,
-    *,
-    whole: bool = False,
-) -> Limits:
-    """Return round trips in light traffic, and what saturated flows get.
-
-    Args:
-        routes: of the network.
-        slots: of each packet of a segment, and of an acknowledgement.
-        errors: error rates of these; packets are repeated until they are there.
-        window: most segments of a flow under way.
-        initial: with how many it starts.
-        whole: whether relays send on whole trains only.
-    """
-    order = _order(routes, slots, errors, whole=whole)
-    state, flows = _start(order, window), order.hops.shape[0]
+def limits_of(network: Network) -> Limits:
+    """Return round trips in light traffic, and what saturated flows get."""
+    order = _order(network)
+    state, flows = _start(order, network.window), order.hops.shape[0]
     times = REPEATED if order.errors.any() else 1
 
     def trips(pairs: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -393,37 +396,28 @@ def limits_of(
     offsets = far * (2.0 * (np.arange(1, first.size + 1) * SILVER % 1.0) - 1.0)
     more = trips(np.stack([first, second], axis=1), offsets) - lone[first]
     slopes = 2.0 * far * more.reshape(flows, each, flows).mean(axis=1)
-    if window == 1:
+    if network.window == 1:
         np.fill_diagonal(slopes, 0.0)  # a segment waits at its host until the one before is acknowledged
-    full = saturated(routes, slots, errors, window, initial, whole=whole)
+    full = saturated(network)
     return Limits(lone, slopes, full.most, np.stack([idle, full.cycles]))
 
 
-def saturated(
-    routes: Routes,
-    slots: Sequence[np.ndarray],
-    errors: Sequence[np.ndarray],
-    window: int,
-    initial: int,
-    *,
-    whole: bool = False,
-) -> Saturated:
-    """Return what flows get that always have data, on average over several starts; see `limits_of`."""
-    order = _order(routes, slots, errors, whole=whole)
+def saturated(network: Network) -> Saturated:
+    """Return what flows get that always have data, on average over several starts."""
+    order, window = _order(network), network.window
     state, flows = _start(order, window), order.hops.shape[0]
     segments = (REPEATED if order.errors.any() else 1) * SATURATED * window * flows
     done, cycles = np.zeros((STARTS, flows + 1)), np.zeros(order.central.size)
     for number, one in enumerate(done):
-        saturate(order, state, window, min(initial, window), segments, one, cycles)
+        saturate(order, state, window, min(network.initial, window), segments, one, cycles)
         rest(order, state, 2.0 * GAP * ((number + 1) * GOLDEN % 1.0))
     each, total = done[:, :-1] / done[:, -1:], done.sum(axis=0)
     most = total[:-1] / total[-1]
     return Saturated(most, cycles / total[-1], float(np.ptp(each, axis=0).max() / most.mean()))
 
 
-def _order(
-    routes: Routes, slots: Sequence[np.ndarray], errors: Sequence[np.ndarray], *, whole: bool
-) -> Order:
+def _order(network: Network) -> Order:
+    routes = network.routes
     links, hops = routes.links, routes.hops
     flow, kind = hops.flow.astype(int), hops.kind.astype(int)
     flows = int(flow.max()) + 1
@@ -455,10 +449,10 @@ def _order(
         hops=count.astype(np.int64),
         begin=np.cumsum([0, *map(len, at_port)]).astype(np.int64),
         crossing=np.array([one for port in at_port for one in port], np.int64),
-        slots=table(slots),
-        errors=table(errors),
-        packets=np.array([len(own) for own in slots], np.int64),
-        whole=np.array([whole]),
+        slots=table(network.slots),
+        errors=table(network.errors),
+        packets=np.array([len(own) for own in network.slots], np.int64),
+        whole=np.array([network.whole]),
     )
 
 

@@ -14,8 +14,8 @@ from scipy.special import pdtrc
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.multihop.covers import not_always_full
-from btqueue.network.multihop.limits import Limits, Saturated, limits_of, saturated
-from btqueue.network.multihop.routes import ACK, DATA, Routes, error_rates, rates_of, routes_of, trains_of
+from btqueue.network.multihop.limits import Limits, Network, limits_of, saturated
+from btqueue.network.multihop.routes import ACK, DATA, Routes, error_rates, loads_of, routes_of, trains_of
 from btqueue.network.piconet.bucket import missing
 from btqueue.network.piconet.disciplines import numbers
 from btqueue.network.piconet.plan import changed
@@ -179,7 +179,7 @@ class Plan:
         control, transport = scenario.flow_control, scenario.transport
         self.parameters, self._load_keys = _varied(scenario)
         self._kilobits = scenario.traffic.message_bytes * 8e-3
-        rates = rates_of(scenario)
+        rates = loads_of(scenario) * 1000.0 / (8.0 * scenario.traffic.message_bytes)
         self.flows = rates.size
         more = _padded(self.flows) - self.flows
         prices = numbers([train.tokens for train in self.trains])
@@ -413,32 +413,20 @@ def _repeats(scenario: Scenario) -> bool:
 class _Known:
     """A network without its loads, for a cache: equal where its arrays are."""
 
-    key: tuple[Any, ...]
-    routes: Routes = field(compare=False)
-    slots: list[np.ndarray] = field(compare=False)
-    errors: list[np.ndarray] = field(compare=False)
-    windows: tuple[int, int]
-    whole: bool
+    key: tuple[bytes, ...]
+    network: Network = field(compare=False)
+
+
+_limits_of = lru_cache(lambda known: limits_of(known.network))
+_saturated_of = lru_cache(lambda known: saturated(known.network))
 
 
 def _known(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> _Known:
     slots = [np.array([packet.slots for packet in train.packets], float) for train in trains]
     errors = [_errors(scenario, train) for train in trains]
     windows = (scenario.transport.receive_window_segments, scenario.transport.initial_window_segments)
-    whole = scenario.network.relay == "segment"
-    arrays = jax.tree.leaves((routes, slots, errors, windows, whole))
-    key = tuple(np.asarray(leaf).tobytes() for leaf in arrays)
-    return _Known(key, routes, slots, errors, windows, whole)
-
-
-@lru_cache
-def _limits_of(known: _Known) -> Limits:
-    return limits_of(known.routes, known.slots, known.errors, *known.windows, whole=known.whole)
-
-
-@lru_cache
-def _saturated_of(known: _Known) -> Saturated:
-    return saturated(known.routes, known.slots, known.errors, *known.windows, whole=known.whole)
+    network = Network(routes, slots, errors, *windows, whole=scenario.network.relay == "segment")
+    return _Known(tuple(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(network)), network)
 
 
 def _limits(scenario: Scenario, routes: Routes, trains: tuple[Train, Train]) -> Limits:
@@ -489,8 +477,7 @@ def _varied(scenario: Scenario) -> tuple[dict[str, float], list[str]]:
         "traffic.load_kbps" if load is None else f"network.flows[{number + 1}].load_kbps"
         for number, load in enumerate(own)
     ]
-    loads = [scenario.traffic.load_kbps if load is None else load for load in own]
-    found = dict(zip(keys, map(float, loads), strict=True))
+    found = dict(zip(keys, loads_of(scenario).tolist(), strict=True))
     if scenario.flow_control.enabled:
         for name in ("token_rate_kbps", "bucket_bytes"):
             found[f"flow_control.{name}"] = float(getattr(scenario.flow_control, name))

@@ -125,12 +125,10 @@ def trains_of(scenario: Scenario) -> tuple[Train, Train]:
     return train_of(scenario, scenario.traffic.message_bytes + headers), train_of(scenario, headers)
 
 
-def rates_of(scenario: Scenario) -> np.ndarray:
-    """Return the segments a second of each flow, (F,)."""
-    traffic = scenario.traffic
-    own = [flow.spec.load_kbps if flow.spec is not None else None for flow in topology(scenario).flows]
-    loads = np.array([traffic.load_kbps if load is None else load for load in own])
-    return loads * 1000.0 / (8.0 * traffic.message_bytes)
+def loads_of(scenario: Scenario) -> np.ndarray:
+    """Return the load of each flow (kbit/s), (F,)."""
+    own = [scenario.of_flow(flow.spec).traffic.load_kbps for flow in topology(scenario).flows]
+    return np.array(own, float)
 
 
 def error_rates(scenario: Scenario, train: Train) -> np.ndarray:

@@ -43,11 +43,6 @@ class OddSegments(NamedTuple):
     waits: Vector
     chances: Vector
 
-    @property
-    def mean_wait(self) -> Vector:
-        """Mean time that an acknowledgement of one waits (s)."""
-        return (self.waits * self.chances).sum(axis=1)
-
 
 def odd_segments(flight: Vector, window: int, trip: Vector, service_s: float, delay_s: float) -> OddSegments:
     """Return what goes round alone.
