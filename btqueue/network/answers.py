@@ -17,7 +17,7 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results, Variable
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import Topology, topology
 
 OF_THE_NETWORK = ("cycle_s", "slot_utilisation", "fairness")
 
@@ -26,10 +26,15 @@ class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message says what was tried."""
 
 
+def flow_names(plan: Topology) -> list[str]:
+    """Return the ends of each flow as its label."""
+    return [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+
+
 def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> Results:
     """Put names on a model's metrics."""
     plan = topology(scenario)
-    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+    names = flow_names(plan)
     queues = metrics.get("queue_packets", {})
     variables: dict[str, Variable] = {}
     for name, value in metrics.items():

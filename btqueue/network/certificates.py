@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from btqueue.network.answers import flow_names
 from btqueue.network.load_steps import offered_kbps, steps_of
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.bounds import capacity, packets_of, segments_of, window_kbps, window_of
@@ -86,7 +87,7 @@ def certificates(scenario: Scenario, answer: Results | xr.Dataset) -> Iterator[C
     """
     metrics = answer.variables
     plan = topology(scenario)
-    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
+    names = flow_names(plan)
     yield from _ranges(metrics)
     if "goodput_kbps" not in metrics:
         return

@@ -54,6 +54,11 @@ class Mixture(NamedTuple):
             found[name] = float(np.interp(share, [self.below(end) for end in ends], ends))
         return found
 
+    def metrics(self, name: str) -> dict[str, float]:
+        """Return mean, standard deviation and quantiles as metrics of this name (s)."""
+        quantiles = {f"{name}_{share}_s": value for share, value in self.quantiles().items()}
+        return {f"{name}_s": self.mean, f"{name}_sd_s": self.sd, **quantiles}
+
 
 def mixture(parts: Sequence[Part]) -> Mixture:
     """Make a mixture of parts; weights need not sum to one, and parts without any are left out."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from btqueue.network.answers import flow_names
 from btqueue.scenario import Scenario
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.topology import topology
@@ -43,9 +44,7 @@ def mark_overload(
     overloaded = carried < least * offered * (1.0 - np.asarray(lost))
     if not overloaded.any():
         return metrics, notes
-    plan = topology(scenario)
-    names = [f"{plan.nodes[flow.source]}>{plan.nodes[flow.target]}" for flow in plan.flows]
-    warning = overload_warning(names, overloaded, carried, offered)
+    warning = overload_warning(flow_names(topology(scenario)), overloaded, carried, offered)
     marked = {
         name: np.where(overloaded, np.nan, value) if grows_with_the_run(name) else value
         for name, value in metrics.items()

@@ -12,6 +12,7 @@ from functools import cached_property
 from btqueue.baseband import PacketType, packet_types, segment
 from btqueue.channel import ber_from_link_quality, best_packet, packet_error_rate
 from btqueue.scenario import Scenario
+from btqueue.scenario.radio import Radio
 
 HARDLY_EVER = 1e-9
 """A packet of less success is given this one: it takes days, and the connection stands still either way."""
@@ -57,7 +58,7 @@ def train_of(scenario: Scenario, user_bytes: int, ber: float, quality: float = 2
     most = 1.0 - HARDLY_EVER
     return Train(
         tuple(
-            (kind.slots, min(_error_rate(scenario, kind, ber), most))
+            (kind.slots, min(error_rate(scenario.radio, kind, ber), most))
             for kind in _kinds(scenario, size, ber, quality)
         )
     )
@@ -68,8 +69,14 @@ def segment_bytes(scenario: Scenario) -> int:
     return min(scenario.transport.mss_bytes, scenario.traffic.message_bytes)
 
 
-def _error_rate(scenario: Scenario, kind: PacketType, ber: float) -> float:
-    radio = scenario.radio
+def layers_s(scenario: Scenario) -> float:
+    """Return the time (s) of a segment in the layers of both hosts, from TCP to TCP."""
+    transport, link = scenario.transport, scenario.link
+    return 2.0 * (transport.tcp_delay_s + transport.ip_delay_s + link.l2cap_delay_s + link.baseband_delay_s)
+
+
+def error_rate(radio: Radio, kind: PacketType, ber: float) -> float:
+    """Return the share of the transmissions of a packet that fail at this bit error rate."""
     if radio.model == "perfect":
         return 0.0
     if radio.model == "constant" and radio.per is not None:

@@ -49,6 +49,12 @@ MEANS = ("delay_s", "acknowledged_delay_s")
 """Delays of messages."""
 
 
+def cut_of(message_bytes: int, most: int) -> list[int]:
+    """Return the user bytes of the segments that a message is cut into."""
+    full, rest = divmod(message_bytes, most)
+    return [most] * full + [rest] * (rest > 0)
+
+
 def in_segments(scenario: Scenario) -> Scenario:
     """Return the scenario as models read it: in segments, where that is the same or `in_rounds` knows more.
 

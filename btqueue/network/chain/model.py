@@ -19,11 +19,12 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.chain.bridges import POLL, bridge_round
+from btqueue.network.chain.covers import exchange_frames
 from btqueue.network.chain.link import Hop
 from btqueue.network.chain.radio import radio_course, stretched
 from btqueue.network.chain.window import Queues, Sawtooth, in_one_piconet, over_bridges
 from btqueue.network.mixtures import mixture
-from btqueue.network.repetition import segment_bytes
+from btqueue.network.repetition import layers_s, segment_bytes
 from btqueue.scenario import Scenario
 
 KNEE = 4.0
@@ -80,9 +81,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     metrics = {
         "goodput_kbps": rate * kilobits,
         "throughput_kbps": (rate + lost) * kilobits,
+        **rtt.metrics("rtt"),
         "rtt_s": mean,
-        "rtt_sd_s": rtt.sd,
-        **{f"rtt_{name}_s": value for name, value in rtt.quantiles().items()},
         "window_segments": float(np.average([flow.wave.window for flow in flows], weights=shares * rates)),
         "fast_retransmits_per_s": float(shares @ recoveries),
         "segment_loss": lost / (rate + lost),
@@ -111,12 +111,6 @@ def node_capacity(scenario: Scenario, passed: float = 0.0) -> float:
     return (buffer / (segment_bytes(scenario) + headers) + passed) // 1.0
 
 
-def layers_s(scenario: Scenario) -> float:
-    """Time (s) of a round trip in the layers of both hosts, on the way down and up."""
-    transport, link = scenario.transport, scenario.link
-    return 4.0 * (transport.tcp_delay_s + transport.ip_delay_s + link.l2cap_delay_s + link.baseband_delay_s)
-
-
 def idle_trip_s(scenario: Scenario, hop: Hop) -> float:
     """Mean round trip (s) of a segment with nothing else in the chain.
 
@@ -129,7 +123,7 @@ def idle_trip_s(scenario: Scenario, hop: Hop) -> float:
     bridges = (hops - 1) // 2
     turn = 2 * (POLL + 2 * POLL)
     each_way = POLL * (2 - hops % 2) + bridges * ((POLL + POLL) + (turn / 2 + POLL))
-    return (hops * hop.alone + (2.0 * each_way if hops > 1 else 0.0)) * SLOT_S + layers_s(scenario)
+    return (hops * hop.alone + (2.0 * each_way if hops > 1 else 0.0)) * SLOT_S + 2.0 * layers_s(scenario)
 
 
 def _in_one_piconet(scenario: Scenario, hop: Hop) -> Flow:
@@ -137,12 +131,12 @@ def _in_one_piconet(scenario: Scenario, hop: Hop) -> Flow:
     hops, limit = scenario.network.hops, scenario.transport.receive_window_segments
     segment = hops * hop.time * SLOT_S
     # what passes while an acknowledgement is in the layers of the hosts is in no node's buffer
-    wave = in_one_piconet(hops, node_capacity(scenario, layers_s(scenario) / segment), limit)
+    wave = in_one_piconet(hops, node_capacity(scenario, 2.0 * layers_s(scenario) / segment), limit)
     polls = 0.0
     if hops == 2 and scenario.polling.discipline == "exhaustive":
         # two visits: each ends with a poll in vain, its last acknowledgement is alone in its frames, and the
         # answers to what comes last are late by the layers' time
-        polls = 2.0 * (POLL + 2.0 * min(hop.ack.frames, hop.data.frames)) * SLOT_S + layers_s(scenario)
+        polls = 2.0 * (POLL + 2.0 * min(hop.ack.frames, hop.data.frames)) * SLOT_S + 2.0 * layers_s(scenario)
     flight = float(np.average(wave.flights, weights=wave.weights))
     crossed = 1.0 + (wave.losses / wave.delivered / 2.0 if hops == 2 else 0.0)  # a lost one has crossed half
     each = max(segment * crossed + polls / flight, idle_trip_s(scenario, hop) / flight)
@@ -175,11 +169,6 @@ def _over_bridges(scenario: Scenario, hop: Hop) -> Flow:
     rates = np.array([min(at_best * queues.busy(flight), flight / idle) for flight in wave.flights])
     rate = float(wave.weights.sum() / (wave.weights / rates).sum())
     return Flow(rate, wave, wave.flights / rates, turns.iterations, turns.residual)
-
-
-def exchange_frames(scenario: Scenario) -> int:
-    """Return the most frames of an exchange with a bridge."""
-    return scenario.polling.bridge_limit or scenario.polling.limit
 
 
 def _may_expire(scenario: Scenario, hops: tuple[Hop, ...], flows: list[Flow]) -> bool:

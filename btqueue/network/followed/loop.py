@@ -28,9 +28,8 @@ from btqueue.network.followed.sender import acknowledge, expire, next_number, no
 from btqueue.network.followed.sources import delivered, due, expect, write_due
 from btqueue.network.followed.stations import enter_port, leave, pay, rise, transmitted
 from btqueue.network.followed.stream import bytes_between, layout_of
-from btqueue.network.followed.world import BURST, MOST_BLOCKS, NONE, WIDTH
+from btqueue.network.followed.world import BURST, MOST_BLOCKS, NEVER, NONE, WIDTH
 
-NEVER = 1e15
 STEPS = 32
 """Events between two looks at whether the network has been followed far enough."""
 LOOKS = 4096

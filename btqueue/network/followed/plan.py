@@ -24,6 +24,7 @@ from btqueue.network.followed.world import (
     MEDIUM,
     MOST_BLOCKS,
     MOST_PICONETS,
+    NEVER,
     NODE,
     NONE,
     PACKET,
@@ -36,6 +37,7 @@ from btqueue.network.followed.world import (
     chained,
     records,
 )
+from btqueue.network.whole_segments import cut_of
 from btqueue.scenario import Scenario
 from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.radio import Radio
@@ -43,8 +45,6 @@ from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traffic import Traffic
 from btqueue.scenario.transport import Transport
 
-NEVER = 1e15
-"""Slots after which nothing happens."""
 ITEMS = 256
 """Items that there is room for at first: at least."""
 ITEMS_A_STEP = 4
@@ -101,12 +101,12 @@ class Plan:
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario that is covered (`followed.covers`)."""
         self.scenario, self.topology = scenario, topology(scenario)
-        self.specs = [self._spec(flow) for flow in self.topology.flows]
+        views = [scenario.of_flow(flow.spec) for flow in self.topology.flows]
+        self.specs = [Spec(own.traffic, own.transport) for own in views]
         self._layouts: dict[tuple[int, ...], int] = {}
         self._layout_rows: list[tuple[int, int, int, int, int]] = []
         self._piece_rows: list[tuple[int, int, int, int]] = []
         self._types = [PACKET_TYPES[name] for name in scenario.link.packets]
-        self._patterns: list[list[int]] = []
         self._radios: list[Radio] = [scenario.radio]
         self._radio_of = self._own_radios()
         self.port_of: dict[tuple[int, int], int] = {}
@@ -116,10 +116,6 @@ class Plan:
         self.routes, self._starts = self._routes()
         self.kind_of = self._kinds()
         self.random, self.phases = self._chance()
-
-    def _spec(self, flow: FlowPlan) -> Spec:
-        own = self.scenario.of_flow(flow.spec)
-        return Spec(own.traffic, own.transport)
 
     def world(self, seed: int) -> World:
         """Return the network at rest; connections begin as the scenario says.
@@ -132,12 +128,7 @@ class Plan:
         flows = self._flows(chance)
         most = max(map(most_in_flight, flows))
         width, burst = 1 << most.bit_length(), 2 * most + 8
-        layouts = records(len(self._layout_rows), LAYOUT)
-        for name, column in zip(LAYOUT.names or (), zip(*self._layout_rows, strict=True), strict=True):
-            layouts[name] = column
-        pieces = records(len(self._piece_rows), PIECE)
-        for name, column in zip(PIECE.names or (), zip(*self._piece_rows, strict=True), strict=True):
-            pieces[name] = column
+        layouts, pieces = filled(self._layout_rows, LAYOUT), filled(self._piece_rows, PIECE)
         kept = max(ROUND_TRIPS // len(flows), LEAST_TRIPS)
         kept = 1 << (kept.bit_length() - 1)
         places = max(ITEMS, ITEMS_A_STEP * burst)
@@ -153,7 +144,7 @@ class Plan:
         sizes = np.array(
             [width, len(self._types), kept, burst, scenario.network.relay == "segment"], np.int64
         )
-        world = World(
+        return World(
             clock=records(1, CLOCK),
             events=records(places + 8 * (len(flows) + len(self.ports) + len(piconets)), EVENT),
             items=chained(records(places, ITEM)),
@@ -180,7 +171,6 @@ class Plan:
             sizes=sizes,
             fates=np.zeros(FATES * len(flows), np.int64),
         )
-        return world
 
     # ---------------------------------------------------------------------------------------------- flows
 
@@ -564,6 +554,11 @@ class Plan:
         return always or first, first and not always
 
 
+def filled(rows: list[tuple], kind: np.dtype) -> np.recarray:
+    """Return records with these rows."""
+    return np.array(rows, kind).view(np.recarray)
+
+
 def grain_of(messages: Sequence[int], transport: Transport) -> int:
     """Return the bytes of a grain (`followed.stream`): a full segment, unless messages share segments."""
     if transport.windows == "bytes":
@@ -573,7 +568,7 @@ def grain_of(messages: Sequence[int], transport: Transport) -> int:
 
 def segments_of(messages: Sequence[int], most: int) -> list[int]:
     """Return the user bytes of the segments of messages that share none; once, if all are alike."""
-    cut = [min(most, size - begin) for size in messages for begin in range(0, size, most)]
+    cut = [size for message in messages for size in cut_of(message, most)]
     return cut[:1] if len(set(cut)) == 1 else cut
 
 

@@ -25,7 +25,7 @@ def _record(floats: str, integers: str) -> np.dtype:
 
 
 NEVER = 1e15
-"""A time (s) that no run reaches."""
+"""A time (slots) that no run reaches."""
 
 INTACT, DAMAGED, AT_BUCKET, AT_BASEBAND, ON_THE_WAY, GIVEN_UP, OUTSIDE, AT_NODE = range(8)
 """Fates of packets: come, come damaged, refused by a token buffer, by the queue behind it, by a queue on the
@@ -74,7 +74,7 @@ PICONET = _record(
 BRIDGE = _record("since window", "schedule stay stay_cycles count current exchanges switches offset")
 MEDIUM = _record("rate up_mean down_mean up_at", "header first_port ports serving turn")
 NODE = _record("delay first_s second_s jitter free_1 free_2 released up_delay up_first up_second up_free_1 "
-               "up_free_2 up_released", "held room")  # fmt: skip
+               "up_free_2", "held room")  # fmt: skip
 CHANNEL = _record("looked relaxation bad_share", "model radio bad")
 SENT = _record("at", "reported again start")
 LAYOUT = _record("", "user ip frame first_piece pieces")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
-from btqueue.channel import packet_error_rate
+from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
 from btqueue.network.answers import NoConvergence
+from btqueue.network.repetition import error_rate
 from btqueue.scenario import Scenario
 from btqueue.scenario.bounds import segments_of, window_of
 from btqueue.scenario.network import OutsideLink
@@ -153,20 +153,36 @@ class _Air(NamedTuple):
         """Slots of the polls of the other members, all idle, between two visits of one."""
         return 2.0 * (self.members - 1)
 
+    @property
+    def per_visit(self) -> int:
+        """Most exchanges of a visit."""
+        return 1 if self.discipline in ONE_FRAME else self.limit
+
     def away_slots(self, number: float) -> float:
         """Return the slots that others take, all idle, while so many packets of one member are sent."""
         if self.discipline in NO_IDLE_POLLS:
             return 0.0
-        per_visit = 1 if self.discipline in ONE_FRAME else self.limit
-        return max(0.0, np.ceil(number / per_visit - 1e-9) - 1.0) * self.others_slots
+        return max(0.0, np.ceil(number / self.per_visit - 1e-9) - 1.0) * self.others_slots
 
     @property
     def overhead(self) -> float:
         """Slots of idle polls for each exchange, with all busy members' queues full."""
         if self.discipline in NO_IDLE_POLLS:
             return 0.0
-        per_visit = 1 if self.discipline in ONE_FRAME else self.limit
-        return 2.0 * (self.members - len(self.busy)) / len(self.busy) / per_visit
+        return 2.0 * (self.members - len(self.busy)) / len(self.busy) / self.per_visit
+
+
+class _Network(NamedTuple):
+    """What all ways have in common: the scenario, its topology and resources, and the piconet in use."""
+
+    scenario: Scenario
+    plan: Topology
+    air: _Air | None
+    resources: tuple[str, ...]
+
+    def number(self, hop: Hop, *, back: bool = False) -> int:
+        """Return the number of the resource that carries one direction of a hop."""
+        return self.resources.index(medium_of(self.plan, hop, back))
 
 
 def ways_of(scenario: Scenario) -> Ways:
@@ -185,10 +201,8 @@ def ways_of(scenario: Scenario) -> Ways:
         air = _Air(members, scenario.polling.discipline, scenario.polling.limit, busy)
     names = [medium_of(plan, hop, back) for route in routes for hop in route for back in (False, True)]
     resources = tuple(dict.fromkeys(names))
-    found = [
-        _way(scenario, plan, flow, route, air, resources)
-        for flow, route in zip(plan.flows, routes, strict=True)
-    ]
+    network = _Network(scenario, plan, air, resources)
+    found = [_way(network, flow, route) for flow, route in zip(plan.flows, routes, strict=True)]
     return Ways(
         resources,
         tuple(way for way, _ in found),
@@ -198,30 +212,22 @@ def ways_of(scenario: Scenario) -> Ways:
     )
 
 
-def _way(
-    scenario: Scenario,
-    plan: Topology,
-    flow: FlowPlan,
-    route: tuple[Hop, ...],
-    air: _Air | None,
-    resources: tuple[str, ...],
-) -> tuple[Way, AirUse]:
+def _way(network: _Network, flow: FlowPlan, route: tuple[Hop, ...]) -> tuple[Way, AirUse]:
     """Return a flow's way, and its use of the piconet."""
+    scenario, plan = network.scenario, network.plan
     sent, transport = segments_of(scenario, flow), scenario.transport
     shares = np.array([count for _, count in sent.sizes]) / sent.number
     sizes = [size for size, _ in sent.sizes]
     every = transport.ack_every_segments if transport.delayed_ack else 1
-    service, use = _services(scenario, plan, route, sizes, shares, every, air, resources)
+    service, use = _services(network, route, sizes, shares, every)
     # at the pace of the bottleneck the timer may let fewer segments gather, or the window may
     window = window_of(scenario, flow)
     gathered = min(every, 1 + int(transport.ack_delay_s / service.max()), window)
     if gathered < every:
-        service, use = _services(scenario, plan, route, sizes, shares, gathered, air, resources)
-    base = float(
-        shares @ [_lone_s(scenario, plan, route, size, air, at_once=window >= every) for size in sizes]
-    )
+        service, use = _services(network, route, sizes, shares, gathered)
+    base = float(shares @ [_lone_s(network, route, size, at_once=window >= every) for size in sizes])
     loss = float(shares @ [loss_of(scenario, plan, route, size) for size in sizes])
-    places, packets = (_places(scenario, plan, route, sizes, shares, resources, cut) for cut in (False, True))
+    places, packets = (_places(network, route, sizes, shares, cut) for cut in (False, True))
     slowest = int(np.argmax(service))
     way = Way(
         kilobits=sent.kilobits / sent.number,
@@ -233,8 +239,8 @@ def _way(
         loss=loss,
         ack_loss=loss_of(scenario, plan, reverse(route), 0),
         segments_per_ack=gathered,
-        ports=_ports(plan, route, resources),
-        arq_s=_arq_s(scenario, plan, route, sizes[0], air),
+        ports=_ports(network, route),
+        arq_s=_arq_s(network, route, sizes[0]),
         in_packets=bool(packets[slowest] < places[slowest]),
     )
     return way, use
@@ -281,15 +287,8 @@ def train(scenario: Scenario, plan: Topology, hop: Hop, size: int) -> Train:
         if own.node == member and own.direction in ("both", "up" if up else "down"):
             radio = own.applied_to(radio)
 
-    def error_rate(kind: PacketType) -> float:
-        if radio.model == "perfect":
-            return 0.0
-        return (
-            radio.per if radio.per is not None else float(packet_error_rate(kind, radio.ber, bits=radio.bits))
-        )
-
     slots = np.array([float(piece.packet.slots) for piece in pieces])
-    errors = np.array([error_rate(piece.packet) for piece in pieces])
+    errors = np.array([error_rate(radio, piece.packet, radio.ber) for piece in pieces])
     if link.arq == "none":
         return Train(slots, np.ones_like(slots), 1.0 - float(np.prod(1.0 - errors)), 0.0)
     if (worst := float(errors.max())) > LARGEST_ERROR_RATE:
@@ -302,23 +301,17 @@ def train(scenario: Scenario, plan: Topology, hop: Hop, size: int) -> Train:
 
 
 def _services(
-    scenario: Scenario,
-    plan: Topology,
-    route: tuple[Hop, ...],
-    sizes: list[int],
-    shares: Vector,
-    per_ack: float,
-    air: _Air | None,
-    resources: tuple[str, ...],
+    network: _Network, route: tuple[Hop, ...], sizes: list[int], shares: Vector, per_ack: float
 ) -> tuple[Vector, AirUse]:
     """Return what a segment and its share of an acknowledgement take of each resource (s), and of the air."""
+    scenario, plan, air, resources = network
     service, use = np.zeros(len(resources)), AirUse(0.0, 0.0, 0.0)
     for hop, back in zip(route, reversed(reverse(route)), strict=True):
         if hop.kind == "outside":
             link = plan.outside[hop.index].link
             data = float(shares @ [wire_s(scenario, link, size) for size in sizes])
-            service[resources.index(medium_of(plan, hop, False))] += data
-            service[resources.index(medium_of(plan, hop, True))] += wire_s(scenario, link, 0) / per_ack
+            service[network.number(hop)] += data
+            service[network.number(hop, back=True)] += wire_s(scenario, link, 0) / per_ack
             continue
         assert air is not None
         packets = [train(scenario, plan, hop, size) for size in sizes]
@@ -333,9 +326,7 @@ def _services(
     return service, use
 
 
-def _lone_s(
-    scenario: Scenario, plan: Topology, route: tuple[Hop, ...], size: int, air: _Air | None, *, at_once: bool
-) -> float:
+def _lone_s(network: _Network, route: tuple[Hop, ...], size: int, *, at_once: bool) -> float:
     """Return the mean round trip of a lone segment.
 
     The first packet of a segment that comes from outside meets the cycle of polls at any place. An
@@ -343,6 +334,7 @@ def _lone_s(
     that the central gives misses the visit that has just ended, unless it goes on; the jitter of their host
     passes in the meantime.
     """
+    scenario, plan, air, _ = network
     jitter_slots = scenario.run.jitter_s / SLOT_S
     seconds, turned = 0.0, False
     for way, bytes_ in ((route, size), (reverse(route), 0)):
@@ -394,23 +386,17 @@ def wires_lose(plan: Topology, route: tuple[Hop, ...]) -> bool:
 
 
 def _places(
-    scenario: Scenario,
-    plan: Topology,
-    route: tuple[Hop, ...],
-    sizes: Sequence[int],
-    shares: Vector,
-    resources: tuple[str, ...],
-    cut: bool,
+    network: _Network, route: tuple[Hop, ...], sizes: Sequence[int], shares: Vector, cut: bool
 ) -> Vector:
     """Return the segments that find place before each resource, beside one on a wire.
 
     Of buffers that count whole segments, or the packets into which they are cut. The segment that is being
     sent over the air holds half of its places on average.
     """
-    places = np.full(len(resources), inf)
-    control = scenario.flow_control
+    scenario, plan = network.scenario, network.plan
+    places, control = np.full(len(network.resources), inf), scenario.flow_control
     for hop in route:
-        number = resources.index(medium_of(plan, hop, False))
+        number = network.number(hop)
         if hop.kind == "outside":
             room = inf if cut else float(plan.outside[hop.index].link.buffer_packets)
         elif cut:
@@ -433,27 +419,25 @@ def segments_held(scenario: Scenario, size: float) -> float:
     return link.node_buffer_bytes / (size + scenario.transport.header_bytes + link.l2cap_header_bytes)
 
 
-def _ports(
-    plan: Topology, route: tuple[Hop, ...], resources: tuple[str, ...]
-) -> tuple[tuple[int, ...] | None, ...]:
+def _ports(network: _Network, route: tuple[Hop, ...]) -> tuple[tuple[int, ...] | None, ...]:
     """Return the ends of the hops by which data comes to each resource."""
     ends: dict[int, tuple[int, ...]] = {}
     for hop in route:
-        number = resources.index(medium_of(plan, hop, False))
+        number = network.number(hop)
         ends[number] = (*ends.get(number, ()), hop.source, hop.target)
-    return tuple(ends.get(number) for number in range(len(resources)))
+    return tuple(ends.get(number) for number in range(len(network.resources)))
 
 
-def _arq_s(scenario: Scenario, plan: Topology, route: tuple[Hop, ...], size: int, air: _Air | None) -> float:
+def _arq_s(network: _Network, route: tuple[Hop, ...], size: int) -> float:
     """Return the variance (s) that ARQ adds to a second of service.
 
     A packet with error rate e takes a geometric number of cycles, of variance e/(1 - e)^2 around 1/(1 - e):
     for each second of uninterrupted service that is cycle e/(1 - e), by the renewal theorem.
     """
-    worst = 0.0
+    worst, air = 0.0, network.air
     for hop in route:
         if hop.kind == "bluetooth" and air is not None:
-            one = train(scenario, plan, hop, size)
+            one = train(network.scenario, network.plan, hop, size)
             cycle = (float(one.slots.mean()) + 1.0 + air.overhead) * SLOT_S
             worst = max(worst, cycle * one.spread)
     return worst

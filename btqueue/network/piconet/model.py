@@ -72,21 +72,21 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
     for number, plan in plans.items():
         leaves, tree = jax.tree.flatten(plan.system({}))
         alike.setdefault((tree, *(np.shape(leaf) for leaf in leaves)), []).append(number)
-    found: dict[int, tuple[dict, dict] | NoConvergence] = {}
+    solved: dict[int, tuple[dict[str, Any], Findings]] = {}
     for numbers in alike.values():
         for begin in range(0, len(numbers), AT_ONCE):
             some = numbers[begin : begin + AT_ONCE]
-            for number, values in zip(some, _together([plans[k] for k in some]), strict=True):
-                try:
-                    found[number] = _answer(plans[number], *values)
-                except NoConvergence as error:
-                    found[number] = error
-    for number in set(range(len(scenarios))) - set(plans):
+            solved |= zip(some, _together([plans[k] for k in some]), strict=True)
+
+    def found(number: int) -> tuple[dict, dict] | NoConvergence:
         try:
-            found[number] = lossy_model.answer(scenarios[number])
+            if number in plans:
+                return _answer(plans[number], *solved[number])
+            return lossy_model.answer(scenarios[number])
         except NoConvergence as error:
-            found[number] = error
-    return [found[number] for number in range(len(scenarios))]
+            return error
+
+    return [found(number) for number in range(len(scenarios))]
 
 
 @in_float64

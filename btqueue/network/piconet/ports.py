@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
-from btqueue.channel import packet_error_rate, spared_by_neighbour
+from btqueue.channel import spared_by_neighbour
 from btqueue.network.piconet.covers import fills_gaps
 from btqueue.network.piconet.disciplines import limit_of, visits_of
 from btqueue.network.piconet.lone import Visits
+from btqueue.network.repetition import error_rate as of_packet
 from btqueue.scenario import Scenario
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import FlowPlan, PiconetPlan, topology
@@ -252,15 +253,9 @@ def error_rate(scenario: Scenario, packet: PacketType) -> float:
 
 
 def _of_the_channel(radio: Radio, packet: PacketType) -> float:
-    if radio.model == "perfect":
-        return 0.0
-    if radio.model == "constant":
-        return (
-            float(packet_error_rate(packet, radio.ber, bits=radio.bits)) if radio.per is None else radio.per
-        )
-    good, bad = (
-        float(packet_error_rate(packet, b, bits=radio.bits)) for b in (radio.ber_good, radio.ber_bad)
-    )
+    if radio.model in ("perfect", "constant"):
+        return of_packet(radio, packet, radio.ber)
+    good, bad = (of_packet(radio, packet, ber) for ber in (radio.ber_good, radio.ber_bad))
     good_s, bad_s = stays(radio)
     return (good * good_s + bad * bad_s) / (good_s + bad_s)
 

@@ -16,9 +16,10 @@ from typing import Literal
 import numpy as np
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.law import Law, add_at, session_metrics, with_chance
-from btqueue.network.request_reply.path import Path, pieces_of
+from btqueue.network.request_reply.law import Law, law_of_period, session_metrics, with_chance
+from btqueue.network.request_reply.path import Path
 from btqueue.network.request_reply.timetable import NO_CHANCE, NS, Chance, Form, Parcel, Timetable
+from btqueue.network.whole_segments import cut_of
 from btqueue.scenario import Scenario
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law, variance
 
@@ -49,7 +50,7 @@ class Objects:
         self.way, self.scenario = path.way, scenario
         headers = transport.header_bytes + transport.centaurus_header_bytes
         sizes = (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
-        cut = [pieces_of(size, transport.centaurus_packet_bytes) for size in sizes]
+        cut = [cut_of(size, transport.centaurus_packet_bytes) for size in sizes]
         forms = {piece: path.form(piece + headers) for message in cut for piece in message}
         self.messages = tuple(tuple(forms[piece] for piece in message) for message in cut)
         self.control = path.form(transport.centaurus_control_bytes + transport.header_bytes)
@@ -194,9 +195,7 @@ def _without_losses(objects: Objects) -> tuple[tuple[float, float, float], Law]:
     session = float(np.mean([cycle[0] + cycle[2].repeated_ns for cycle in period])) / NS
     whole = float(np.mean([cycle[1] + cycle[3].repeated_ns for cycle in period])) / NS
     step = LONGEST[False] * session / POINTS
-    law = np.zeros(POINTS)
-    for cycle in period:
-        add_at(law, np.eye(1, POINTS)[0] / len(period), cycle[0] / NS / step)
+    law = law_of_period([cycle[0] / NS for cycle in period], step, POINTS)
     found = Law(step, with_chance(law, period[-1][2], step, jitter_s))
     return (session, found.deviation, whole), found
 

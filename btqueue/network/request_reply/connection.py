@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.request_reply.path import Path, pieces_of
+from btqueue.network.request_reply.path import Path
 from btqueue.network.request_reply.timetable import NO_CHANCE, NS, Chance, Form, Parcel, Timetable, Way
+from btqueue.network.whole_segments import cut_of
 from btqueue.scenario import Scenario
 
 CLIENT, SERVER = 0, 1
@@ -97,7 +98,7 @@ def plan_of(scenario: Scenario) -> Plan:
     path = Path(scenario)
     own = None if isinstance(flows, str) else flows[0].receive_window_segments
     pieces = [
-        pieces_of(size, transport.mss_bytes)
+        cut_of(size, transport.mss_bytes)
         for size in (traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes)
     ]
     forms = {

@@ -1,5 +1,6 @@
 """The law of the session time on a lattice, with processing delays and repeated radio packets."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -95,13 +96,15 @@ def session_metrics(
     }  # fmt: skip
 
 
-def add_at(law: np.ndarray, weights: np.ndarray, places: float) -> None:
-    """Add weights to the law, moved by so many places, which need not be a whole number."""
-    whole, part = int(places), places - int(places)
-    if whole < len(law):
-        law[whole:] += (1.0 - part) * weights[: len(law) - whole]
-    if whole + 1 < len(law):
-        law[whole + 1 :] += part * weights[: len(law) - whole - 1]
+def law_of_period(times_s: Sequence[float], step_s: float, points: int) -> np.ndarray:
+    """Return the law of times that are equally frequent, each shared between two points of a lattice."""
+    law, each = np.zeros(points), 1.0 / len(times_s)
+    for time in times_s:
+        whole, part = divmod(time / step_s, 1.0)
+        for place, share in ((int(whole), 1.0 - part), (int(whole) + 1, part)):
+            if place < points:
+                law[place] += share * each
+    return law
 
 
 def with_chance(law: np.ndarray, chance: Chance, step: float, jitter_s: float) -> np.ndarray:

@@ -3,8 +3,8 @@
 from math import prod
 
 from btqueue.baseband import PACKET_TYPES, SLOT_NS, segment
-from btqueue.channel import packet_error_rate
 from btqueue.network.answers import NoConvergence
+from btqueue.network.repetition import error_rate
 from btqueue.network.request_reply.timetable import NS, Form, Hop, Way
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Hop as Step
@@ -113,15 +113,4 @@ class Path:
         link, radio = self.scenario.link, self.scenario.radio
         types = [PACKET_TYPES[name] for name in link.packets]
         pieces = segment(size + link.l2cap_header_bytes, types, link.segmentation)
-        failing = {piece.packet.name: 0.0 for piece in pieces}
-        if radio.model == "constant":
-            for name in failing:
-                error = packet_error_rate(PACKET_TYPES[name], radio.ber, bits=radio.bits)
-                failing[name] = radio.per if radio.per is not None else float(error)
-        return tuple((piece.packet.slots, failing[piece.packet.name]) for piece in pieces)
-
-
-def pieces_of(message_bytes: int, most: int) -> list[int]:
-    """Return the user bytes of the segments that a message is cut into."""
-    full, rest = divmod(message_bytes, most)
-    return [most] * full + ([rest] if rest else [])
+        return tuple((piece.packet.slots, error_rate(radio, piece.packet, radio.ber)) for piece in pieces)

@@ -19,7 +19,14 @@ from btqueue.network.request_reply.connection import (
     Sessions,
     plan_of,
 )
-from btqueue.network.request_reply.law import QUANTILES, Law, add_at, one_way, session_metrics, with_chance
+from btqueue.network.request_reply.law import (
+    QUANTILES,
+    Law,
+    law_of_period,
+    one_way,
+    session_metrics,
+    with_chance,
+)
 from btqueue.network.request_reply.losses import Sent, long_run
 from btqueue.network.request_reply.stretches import Course, lay_out
 from btqueue.network.request_reply.timetable import NS, Chance
@@ -56,9 +63,7 @@ def _without_losses(scenario: Scenario, plan: Plan) -> tuple[dict, dict]:
     session = float(np.mean([t + s.chance.repeated_ns for t, s in zip(times, period, strict=True)])) / NS
     cycle = float(np.mean([s.next_ns + s.whole.repeated_ns for s in period])) / NS
     step = LONGEST[False] * session / POINTS
-    law = np.zeros(POINTS)
-    for time in times:
-        add_at(law, np.eye(1, POINTS)[0] / count, time / NS / step)
+    law = law_of_period([time / NS for time in times], step, POINTS)
     law = Law(step, with_chance(law, period[0].chance, step, jitter_s))
     metrics = session_metrics(scenario, law, session, law.deviation, cycle)
     counts = ("timeouts_per_s", "fast_retransmits_per_s", "retransmissions_per_s")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.repetition import Train, segment_bytes, train_of
+from btqueue.network.repetition import Train, layers_s, segment_bytes, train_of
 from btqueue.scenario import Scenario
 
 
@@ -52,8 +52,6 @@ class Air:
 
 def air_of(scenario: Scenario) -> Air:
     """Read the link off a scenario that the model covers."""
-    transport, link, radio = scenario.transport, scenario.link, scenario.radio
-    per_layer = transport.tcp_delay_s + transport.ip_delay_s + link.l2cap_delay_s + link.baseband_delay_s
-    ber = radio.ber if radio.model == "constant" else 0.0
+    ber = scenario.radio.ber if scenario.radio.model == "constant" else 0.0
     data, ack = (train_of(scenario, size, ber) for size in (segment_bytes(scenario), 0))
-    return Air(data, ack, 2.0 * per_layer)
+    return Air(data, ack, layers_s(scenario))

@@ -71,20 +71,8 @@ def _greedy(scenario: Scenario) -> tuple[dict, dict]:
             f"{offered:.3g} segments a second are more than the smallest of the windows carries: delays grow "
             "while it lasts, and goodput came out up to 4 % high"
         )
-    slots = full.air.data.slots + full.acks * full.air.ack.slots
-    metrics = {
-        "goodput_kbps": rate * segment_bytes(scenario) * 8e-3,
-        "throughput_kbps": rate * segment_bytes(scenario) * 8e-3,
-        "rtt_s": rtt.mean,
-        "rtt_sd_s": rtt.sd,
-        **{f"rtt_{name}_s": value for name, value in rtt.quantiles().items()},
-        "timeouts_per_s": 0.0,
-        "fast_retransmits_per_s": 0.0,
-        "piggybacked_acks": 1.0 if full.acks == 0.0 else 0.0,
-        "segment_loss": 0.0,
-        "slot_utilisation": min(1.0, rate * slots * SLOT_S * (1 + scenario.traffic.two_way)),
-        "window_segments": sum(w * share for w, share in full.windows.items()),
-    }
+    metrics = _metrics(scenario, full.air, rate, rtt, full.acks, 1.0 if full.acks == 0.0 else 0.0)
+    metrics["window_segments"] = sum(w * share for w, share in full.windows.items())
     residual, iterations = 0.0, 1
     if full.walk is not None:
         metrics["cwnd_segments"] = full.walk.cwnd
@@ -103,6 +91,32 @@ def _greedy(scenario: Scenario) -> tuple[dict, dict]:
         "warnings": warnings + _overflow(scenario, full.windows, full.air) + _vegas_apart(scenario, full.air),
     }
     return metrics, notes
+
+
+def _metrics(
+    scenario: Scenario, air: Air, rate: float, rtt: Mixture, acks: float, carried: float
+) -> dict[str, float]:
+    """Return what both regimes have.
+
+    Args:
+        scenario: that is answered.
+        air: of the link.
+        rate: segments a second of a direction.
+        rtt: law of the round trips.
+        acks: separate acknowledgements a segment.
+        carried: share of the acknowledgements that segments carry.
+    """
+    kbps, slots = rate * segment_bytes(scenario) * 8e-3, air.data.slots + acks * air.ack.slots
+    return {
+        "goodput_kbps": kbps,
+        "throughput_kbps": kbps,
+        **rtt.metrics("rtt"),
+        "timeouts_per_s": 0.0,
+        "fast_retransmits_per_s": 0.0,
+        "piggybacked_acks": carried,
+        "segment_loss": 0.0,
+        "slot_utilisation": min(1.0, rate * slots * SLOT_S * (1 + scenario.traffic.two_way)),
+    }
 
 
 def _vegas_apart(scenario: Scenario, air: Air) -> list[str]:
@@ -146,22 +160,8 @@ def _open(scenario: Scenario, points: list[tuple[float, Operating]]) -> tuple[di
     acknowledged = delay.mean + mean(lambda at: (1.0 - at.blocked) * at.acks.wait)
     waited = mean(lambda at: (1.0 - at.blocked) * at.acks.square)
     spread = delay.sd**2 + max(waited - (acknowledged - delay.mean) ** 2, 0.0)
-    directions = 1 + scenario.traffic.two_way
-    metrics = {
-        "goodput_kbps": sources.rate * segment_bytes(scenario) * 8e-3,
-        "throughput_kbps": sources.rate * segment_bytes(scenario) * 8e-3,
-        "rtt_s": rtt.mean,
-        "rtt_sd_s": rtt.sd,
-        **{f"rtt_{name}_s": value for name, value in rtt.quantiles().items()},
-        "timeouts_per_s": 0.0,
-        "fast_retransmits_per_s": 0.0,
-        "piggybacked_acks": mean(lambda at: at.carried) if scenario.traffic.two_way else 0.0,
-        "segment_loss": 0.0,
-        "slot_utilisation": sources.rate
-        * (air.data.slots + mean(lambda at: at.separate) * air.ack.slots)
-        * SLOT_S
-        * directions,
-    }
+    carried = mean(lambda at: at.carried) if scenario.traffic.two_way else 0.0
+    metrics = _metrics(scenario, air, sources.rate, rtt, mean(lambda at: at.separate), carried)
     warnings = []
     used = max(sources.rate * at.cycles.more.period for _, at in points)
     crowded = scenario.traffic.two_way and sources.batch == 1.0 and used > CROWDED
