@@ -1,97 +1,54 @@
 """Selective acknowledgements: what the receiver reports (RFC 2018), and what the sender does (RFC 6675)."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-MS = 1_000_000
-SECOND = 1000 * MS
-RING = 128
-
-
-def record(dtype):
-    return np.zeros(1, dtype).view(np.recarray)[0]
-
+from .tcp_receiver_calls import Receiver
+from .tcp_sender_calls import Sender
 
 # ---------------------------------------------------------------- RFC 2018, section 4: the receiver
 
 
-class Receiver:
-    def __init__(self, plain, rwnd=32, blocks=3):
-        self.tcp, self.records = plain.receiver, plain.records
-        self.conn = record(plain.records.connection_dtype)
-        self.statistics = record(plain.records.flow_statistics_dtype)
-        self.out_of_order = np.zeros(RING, np.uint8)
-        self.starts = np.zeros(1, np.int64)
-        self.conn.unit = 1
-        self.conn.rwnd, self.conn.sack, self.conn.sack_blocks = rwnd, True, blocks
+def reporter(plain, rwnd=32, blocks=3):
+    """Return a function that receives a segment and gives the acknowledgement and the blocks it reports."""
+    tcp = Receiver(plain, rwnd, sack=True, sack_blocks=blocks)
 
-    def receive(self, number):
-        """Receive a segment; return the acknowledgement and the blocks that it reports."""
-        segment = record(self.records.segment_dtype)
-        segment.number = number
-        self.tcp.on_segment(self.conn, self.out_of_order, self.starts, self.statistics, segment, 0)
-        answer = record(self.records.segment_dtype)
-        answer.kind = self.records.ACK
-        self.tcp.fill_acknowledgement(self.conn, self.out_of_order, self.starts, answer, 0)
-        blocks = [(int(answer.block_start[i]), int(answer.block_end[i])) for i in range(answer.blocks)]
-        return int(answer.ack), blocks
+    def receive(number):
+        tcp.take(number)
+        answer = tcp.answer()
+        blocks = zip(answer.block_start.tolist(), answer.block_end.tolist(), strict=True)
+        return int(answer.ack), list(blocks)[: answer.blocks]
+
+    return tcp, receive
 
 
-def test_in_order_nothing_is_reported(plain):
-    tcp = Receiver(plain)
-    assert [tcp.receive(n) for n in range(2)] == [(1, []), (2, [])]
-
-
-def test_the_first_block_holds_the_segment_just_received(plain):
-    tcp = Receiver(plain)
-    assert tcp.receive(2) == (0, [(2, 3)])
-    assert tcp.receive(3) == (0, [(2, 4)])
-    assert tcp.receive(6) == (0, [(6, 7), (2, 4)])
-    assert tcp.receive(4) == (0, [(2, 5), (6, 7)]), "the block that grew comes first again"
-
-
-def test_joined_blocks_are_one(plain):
-    tcp = Receiver(plain)
-    tcp.receive(2)
-    tcp.receive(4)
-    assert tcp.receive(3) == (0, [(2, 5)])
-
-
-def test_the_oldest_blocks_give_way(plain):
-    tcp = Receiver(plain, blocks=3)
-    for number in (2, 4, 6, 8, 10):
-        answer = tcp.receive(number)
-    assert answer == (0, [(10, 11), (8, 9), (6, 7)])
-    tcp = Receiver(plain, blocks=4)
-    for number in (2, 4, 6, 8, 10):
-        answer = tcp.receive(number)
-    assert answer == (0, [(10, 11), (8, 9), (6, 7), (4, 5)])
-
-
-def test_what_the_acknowledgement_covers_is_no_longer_reported(plain):
-    tcp = Receiver(plain)
-    tcp.receive(1)
-    tcp.receive(3)
-    assert tcp.receive(0) == (2, [(3, 4)])
-    assert tcp.receive(2) == (4, [])
-
-
-def test_a_repeated_segment_brings_its_block_to_the_front(plain):
-    tcp = Receiver(plain)
-    tcp.receive(2)
-    tcp.receive(5)
-    assert tcp.receive(2) == (0, [(2, 3), (5, 6)])
+@pytest.mark.parametrize(
+    ("numbers", "answer"),
+    [
+        ([0, 1], (2, [])),
+        ([2, 3], (0, [(2, 4)])),
+        ([2, 3, 6], (0, [(6, 7), (2, 4)])),  # the segment just received is in the first block
+        ([2, 3, 6, 4], (0, [(2, 5), (6, 7)])),  # the block that grew comes first again
+        ([2, 4, 3], (0, [(2, 5)])),
+        ([2, 4, 6, 8, 10], (0, [(10, 11), (8, 9), (6, 7)])),  # the oldest give way
+        ([1, 3, 0], (2, [(3, 4)])),
+        ([1, 3, 0, 2], (4, [])),
+        ([2, 5, 2], (0, [(2, 3), (5, 6)])),  # repeated
+    ],
+)
+def test_the_last_answer_reports_the_latest_blocks_first(plain, numbers, answer):
+    _, receive = reporter(plain)
+    assert [receive(number) for number in numbers][-1] == answer
 
 
 @given(numbers=st.lists(st.integers(0, 25), max_size=80))
 def test_blocks_are_true_whole_and_apart(plain, numbers):
-    tcp = Receiver(plain, blocks=4)
+    _, receive = reporter(plain, blocks=4)
     arrived = set()
     for number in numbers:
         arrived.add(number)
-        ack, blocks = tcp.receive(number)
+        ack, blocks = receive(number)
         for start, end in blocks:
             assert ack < start < end
             assert set(range(start, end)) <= arrived
@@ -105,58 +62,29 @@ def test_blocks_are_true_whole_and_apart(plain, numbers):
 # ---------------------------------------------------------------- RFC 6675: the sender
 
 
-class Sender:
-    def __init__(self, plain, *, cwnd=8.0, snd_una=10, in_flight=8, rwnd=64, written=1000, **options):
-        self.tcp, self.sack, self.records = plain.sender, plain.sack, plain.records
-        self.conn = record(plain.records.connection_dtype)
-        self.statistics = record(plain.records.flow_statistics_dtype)
-        self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
-        self.starts = np.zeros(RING, np.int64)
-        self.rings = self.board, self.sent_at, self.starts
-        self.histogram = np.zeros(plain.histograms.BINS, np.int64)
-        conn = self.conn
-        conn.variant, conn.sack, conn.timestamps, conn.unit = plain.records.SACK, True, True, 1
-        conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = written, cwnd, 64.0, rwnd
-        conn.snd_una, conn.snd_nxt, conn.snd_max = snd_una, snd_una + in_flight, snd_una + in_flight
-        conn.pipe, conn.recover, conn.backoff = in_flight, -1, True
-        conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
-        conn.rto_deadline = 3 * SECOND
-        for name, value in options.items():
-            setattr(conn, name, value)
+class SackSender(Sender):
+    """By default eight segments are in flight, 10 to 17."""
 
-    def send(self):
-        sent = []
-        while True:
-            number = self.tcp.next_segment(self.conn, *self.rings, self.statistics, 0)
-            if number == self.records.NOTHING:
-                return sent
-            sent.append(int(number))
+    def __init__(self, plain, *, in_flight=8, **options):
+        usual = {"cwnd": 8.0, "snd_una": 10, "variant": plain.records.SACK, "sack": True}
+        super().__init__(plain, in_flight=in_flight, pipe=in_flight, **usual | options)
 
     def ack(self, number, *blocks):
-        segment = record(self.records.segment_dtype)
-        segment.kind, segment.ack, segment.blocks = self.records.ACK, number, len(blocks)
-        for place, (start, end) in enumerate(blocks):
-            segment.block_start[place], segment.block_end[place] = start, end
-        self.tcp.on_ack(
-            self.conn,
-            self.board,
-            self.sent_at,
-            self.starts,
-            self.statistics,
-            self.histogram,
-            segment,
-            100 * MS,
-        )
-        return self.send()
+        return super().ack(number, blocks=blocks)
 
-    def timeout(self):
-        self.tcp.on_timeout(self.conn, self.board, self.sent_at, self.starts, self.statistics, 3 * SECOND)
-        return self.send()
+    def next_by_rule(self, times, arrived, **state):
+        """Ask so many times for the next segment of a recovery in which these have arrived."""
+        for name, value in {"in_recovery": True, "recover": 17, "high_rxt": 10, **state}.items():
+            setattr(self.conn, name, value)
+        for number in arrived:
+            self.board[number] |= 1
+        self.conn.high_sacked = max(arrived)
+        return [int(self.sack.next_segment(self.conn, self.board, self.starts)) for _ in range(times)]
 
 
 @pytest.fixture
 def sender(plain):
-    return lambda **state: Sender(plain, **state)
+    return lambda **state: SackSender(plain, **state)
 
 
 def test_three_acks_with_news_start_recovery_at_half_the_flight(sender):
@@ -167,14 +95,8 @@ def test_three_acks_with_news_start_recovery_at_half_the_flight(sender):
     assert tcp.ack(10, (11, 14)) == [10]
     assert tcp.conn.in_recovery
     assert (tcp.conn.cwnd, tcp.conn.ssthresh, tcp.conn.recover) == (4.0, 4.0, 17)
-    # 14 to 17 and the retransmission of 10 are in the network
-    assert tcp.conn.pipe == 5
-
-
-def test_in_recovery_new_segments_follow_when_pipe_falls_below_cwnd(sender):
-    tcp = sender()
-    for end in (12, 13, 14):
-        tcp.ack(10, (11, end))
+    assert tcp.conn.pipe == 5, "14 to 17 and the retransmission of 10 are in the network"
+    # new segments follow when pipe falls below cwnd
     assert tcp.ack(10, (11, 15)) == [], "pipe 4"
     assert tcp.ack(10, (11, 16)) == [18], "pipe 3: one new segment"
     assert tcp.ack(18) == [19, 20, 21], "recovered: 18 in flight, window 4"
@@ -189,17 +111,14 @@ def test_an_ack_without_news_is_no_duplicate(sender):
     tcp.ack(10, (11, 12))
     tcp.ack(10, (11, 12))
     assert tcp.conn.duplicate_acks == 1
+    tcp = sender()
+    tcp.ack(11, (12, 13))
+    assert tcp.conn.duplicate_acks == 1, "a cumulative one with news is the first"
 
 
 def test_one_ack_that_reports_three_segments_is_enough(sender):
     # section 5, step 2: IsLost (HighACK + 1), although DupAcks is 1
     assert sender().ack(10, (11, 14)) == [10]
-
-
-def test_a_cumulative_ack_with_news_counts_as_the_first_duplicate(sender):
-    tcp = sender()
-    tcp.ack(11, (12, 13))
-    assert tcp.conn.duplicate_acks == 1
 
 
 def test_holes_are_retransmitted_before_new_segments(sender):
@@ -224,24 +143,21 @@ def test_pipe_leaves_out_what_is_lost_and_what_has_arrived(sender):
     # Lost are 10 and 11 (three reported above), of which 10 is sent again; 13 and 16 to 19 are on their way.
     assert tcp.sack.lost_below(tcp.conn, tcp.board, tcp.starts) == 12
     assert tcp.sack.pipe(tcp.conn, tcp.board, tcp.starts) == 1 + 5
-    assert [bool(tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, n)) for n in (10, 11, 13)] == [
-        True,
-        True,
-        False,
-    ]
+    lost = [tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, number) for number in (10, 11, 13)]
+    assert lost == [True, True, False]
 
 
 def test_next_segment_follows_the_four_rules(sender):
-    tcp = sender(in_flight=8, written=19)
-    conn = tcp.conn
-    conn.in_recovery, conn.recover, conn.high_rxt, conn.rescue_rxt = True, 17, 10, 9
-    for number in (12, 13, 15, 16):
-        tcp.board[number] |= 1
-    conn.high_sacked = 16
-    rules = [int(tcp.sack.next_segment(conn, tcp.board, tcp.starts)) for _ in range(5)]
+    tcp = sender(written=19)
+    found = tcp.next_by_rule(5, (12, 13, 15, 16), rescue_rxt=9)
     # (1) 11 is lost; (2) 18 is new; (3) 14 lies below what has arrived; (4) 18 is the highest not reported
-    assert rules == [11, 18, 14, 18, tcp.records.NOTHING]
-    assert conn.high_rxt == 14, "a rescue does not move it"
+    assert found == [11, 18, 14, 18, tcp.records.NOTHING]
+    assert tcp.conn.high_rxt == 14, "a rescue does not move it"
+    # without a place in the receive window rule 2 is passed over for rule 3
+    assert sender(rwnd=8).next_by_rule(1, (12,), rescue_rxt=10) == [11]
+    # if so set only what is lost is sent again: 13 has two above it, and no window is left
+    only_lost = sender(rwnd=8, only_lost=True).next_by_rule(3, (12, 14, 17), rescue_rxt=9)
+    assert only_lost == [11, tcp.records.NOTHING, tcp.records.NOTHING]
 
 
 @pytest.mark.parametrize(("arrived", "begins"), [(13, False), (14, True)])
@@ -253,28 +169,6 @@ def test_by_forward_ack_one_segment_far_above_begins_a_recovery(sender, arrived,
     usual = sender()
     usual.ack(10, (arrived, arrived + 1))
     assert not usual.conn.in_recovery
-
-
-def test_only_what_is_lost_is_sent_again_if_so_set(sender):
-    tcp = sender(in_flight=8, rwnd=8, only_lost=True)
-    conn = tcp.conn
-    conn.in_recovery, conn.recover, conn.high_rxt, conn.rescue_rxt = True, 17, 10, 9
-    for number in (12, 14, 17):
-        tcp.board[number] |= 1
-    conn.high_sacked = 17
-    rules = [int(tcp.sack.next_segment(conn, tcp.board, tcp.starts)) for _ in range(3)]
-    assert rules == [11, tcp.records.NOTHING, tcp.records.NOTHING], (
-        "13 has two above it, and no window is left"
-    )
-
-
-def test_rule_2_respects_the_receive_window(sender):
-    tcp = sender(in_flight=8, rwnd=8)
-    conn = tcp.conn
-    conn.in_recovery, conn.recover, conn.high_rxt, conn.rescue_rxt = True, 17, 10, 10
-    tcp.board[12] |= 1
-    conn.high_sacked = 12
-    assert tcp.sack.next_segment(conn, tcp.board, tcp.starts) == 11, "rule 3"
 
 
 def test_recovery_ends_when_all_of_before_is_acknowledged(sender):
@@ -290,7 +184,7 @@ def test_recovery_ends_when_all_of_before_is_acknowledged(sender):
 def test_after_a_timeout_reports_are_forgotten_and_arrived_segments_left_out(sender):
     tcp = sender()
     tcp.ack(10, (11, 13))
-    assert tcp.timeout() == [10]
+    assert tcp.timeout(3000) == [10]
     assert not (tcp.board & 1).any()
     # the acknowledgement of the retransmission tells again what the receiver holds
     assert tcp.ack(13, (15, 17)) == [13, 14]
@@ -300,7 +194,7 @@ def test_after_a_timeout_reports_are_forgotten_and_arrived_segments_left_out(sen
 def test_no_recovery_starts_before_what_the_timeout_found_is_acknowledged(sender):
     # section 5.1
     tcp = sender()
-    tcp.timeout()
+    tcp.timeout(3000)
     tcp.ack(11, (13, 16))
     assert not tcp.conn.in_recovery
     for number in (18, 19, 20):
@@ -328,8 +222,8 @@ def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh
 @given(losses=st.sets(st.integers(0, 39), max_size=12), rwnd=st.integers(8, 32))
 def test_every_pattern_of_single_losses_is_repaired(plain, losses, rwnd):
     """Send 40 segments over a path that loses the first copy of some; all must arrive."""
-    tcp = Sender(plain, cwnd=4.0, snd_una=0, in_flight=0, rwnd=rwnd, written=40, sack_blocks=3)
-    receiver = Receiver(plain, rwnd=rwnd)
+    tcp = SackSender(plain, cwnd=4.0, snd_una=0, in_flight=0, rwnd=rwnd, written=40, sack_blocks=3)
+    receiver, receive = reporter(plain, rwnd)
     to_lose, network, rounds = set(losses), tcp.send(), 0
     while tcp.conn.snd_una < 40:
         rounds += 1
@@ -339,9 +233,9 @@ def test_every_pattern_of_single_losses_is_repaired(plain, losses, rwnd):
             if number in to_lose:
                 to_lose.remove(number)
                 continue
-            ack, blocks = receiver.receive(number)
+            ack, blocks = receive(number)
             sent += tcp.ack(ack, *blocks)
             assert tcp.conn.pipe <= tcp.conn.snd_max - tcp.conn.snd_una + len(losses)
-        network = sent or tcp.timeout() if tcp.conn.snd_una < 40 else []
+        network = sent or tcp.timeout(3000) if tcp.conn.snd_una < 40 else []
     assert receiver.conn.rcv_nxt == 40
     assert receiver.conn.held == 0
