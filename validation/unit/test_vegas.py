@@ -5,62 +5,31 @@ import itertools
 import numpy as np
 import pytest
 
-MS = 1_000_000
-SECOND = 1000 * MS
-RING = 256
+from .tcp_sender_calls import MS, SECOND, Sender
 
 
-class Path:
-    """A Vegas sender over a path with a fixed delay and a bottleneck that serves one after the other."""
+class Path(Sender):
+    """A Vegas sender over a path with a fixed delay and a bottleneck that serves one after the other (ms)."""
 
-    def __init__(self, plain, *, adjustment, cwnd, ssthresh=1e9, delay=100, service=10, **options):
-        self.tcp, self.vegas, self.records = plain.sender, plain.vegas, plain.records
-        self.conn = np.zeros(1, plain.records.connection_dtype).view(np.recarray)[0]
-        self.statistics = np.zeros(1, plain.records.flow_statistics_dtype).view(np.recarray)[0]
-        self.board, self.sent_at = np.zeros(RING, np.uint8), np.zeros(RING, np.int64)
-        self.starts = np.zeros(RING, np.int64)
-        self.rings = self.board, self.sent_at, self.starts
-        self.histogram = np.zeros(plain.histograms.BINS, np.int64)
-        conn = self.conn
-        conn.variant, conn.adjustment, conn.unit = plain.records.VEGAS, adjustment, 1
-        conn.written, conn.cwnd, conn.ssthresh, conn.rwnd = 10**6, cwnd, ssthresh, 200
-        conn.recover, conn.rto_deadline = -1, plain.records.NEVER
-        conn.rto, conn.min_rto, conn.max_rto = 3 * SECOND, SECOND, 64 * SECOND
-        conn.alpha, conn.beta, conn.gamma = 1.0, 3.0, 1.0
-        for name, value in options.items():
-            setattr(conn, name, value)
-        self.delay, self.service, self.free_at, self.now = delay * MS, service * MS, 0, 0
-        self.acks = []
-        self.send()
+    def __init__(self, plain, *, ssthresh=1e9, delay=100, service=10, **options):
+        law = {"alpha": 1.0, "beta": 3.0, "gamma": 1.0, "variant": plain.records.VEGAS}
+        super().__init__(plain, ssthresh=ssthresh, rwnd=100, timestamps=False, **law | options)
+        self.vegas = plain.vegas
+        self.delay, self.service, self.free_at, self.now = delay, service, 0, 0
+        self.arrivals = []
+        self.forward(self.send())
 
-    def send(self):
-        while True:
-            number = self.tcp.next_segment(
-                self.conn, self.board, self.sent_at, self.starts, self.statistics, self.now
-            )
-            if number == self.records.NOTHING:
-                return
+    def forward(self, sent):
+        for _ in sent:
             self.free_at = max(self.free_at, self.now) + self.service
-            self.acks.append(self.free_at + self.delay)
+            self.arrivals.append(self.free_at + self.delay)
 
     def run(self, acks):
         """Play so many acknowledgements; return cwnd after each."""
         windows = []
         for _ in range(acks):
-            self.now = self.acks.pop(0)
-            segment = np.zeros(1, self.records.segment_dtype).view(np.recarray)[0]
-            segment.kind, segment.ack = self.records.ACK, self.conn.snd_una + 1
-            self.tcp.on_ack(
-                self.conn,
-                self.board,
-                self.sent_at,
-                self.starts,
-                self.statistics,
-                self.histogram,
-                segment,
-                self.now,
-            )
-            self.send()
+            self.now = self.arrivals.pop(0)
+            self.forward(self.ack(self.conn.snd_una + 1, at=self.now))
             windows.append(float(self.conn.cwnd))
         return windows
 
@@ -73,13 +42,21 @@ def path(plain):
 PER_ACK, PER_RTT = 0, 1
 
 
-def test_per_ack_keeps_between_alpha_and_beta_segments_in_the_queue(path):
+@pytest.mark.parametrize("start", [4.0, 40.0])
+@pytest.mark.parametrize(
+    ("options", "least", "most"),
+    [
+        ({"adjustment": PER_ACK}, 1 - 0.1, 3 + 0.1),
+        # whole segments: cwnd - floor(cwnd BaseRTT / RTT) is 2 to 4
+        ({"adjustment": PER_RTT, "alpha": 2.0, "beta": 4.0}, 1, 4),
+    ],
+)
+def test_between_alpha_and_beta_segments_are_kept_in_the_queue(path, start, options, least, most):
     # the path holds 11 segments (110 ms at one per 10 ms)
-    for start in (4.0, 40.0):
-        tcp = path(adjustment=PER_ACK, cwnd=start, ssthresh=2.0)
-        tcp.conn.base_rtt = 110 * MS  # as a single segment would have measured
-        tcp.run(800)
-        assert 11 + 1 - 0.1 <= tcp.conn.cwnd <= 11 + 3 + 0.1
+    tcp = path(cwnd=start, ssthresh=2.0, **options)
+    tcp.conn.base_rtt = 110 * MS  # as a single segment would have measured
+    tcp.run(800)
+    assert 11 + least <= tcp.conn.cwnd <= 11 + most
 
 
 def test_per_ack_opens_by_a_fraction_at_each_acknowledgement(path):
@@ -125,25 +102,12 @@ def test_per_ack_the_third_duplicate_halves_cwnd_and_the_first_new_ack_ends_reco
     tcp = path(adjustment=PER_ACK, cwnd=10.0, ssthresh=2.0)
     tcp.run(30)
     window = float(tcp.conn.cwnd)
-    segment = np.zeros(1, tcp.records.segment_dtype).view(np.recarray)[0]
-    segment.kind, segment.ack = tcp.records.ACK, tcp.conn.snd_una
-    for _ in range(3):
-        tcp.tcp.on_ack(tcp.conn, *tcp.rings, tcp.statistics, tcp.histogram, segment, tcp.now)
+    tcp.acks(*[tcp.conn.snd_una] * 3)
     assert tcp.conn.ssthresh == window / 2
     assert tcp.conn.cwnd == window / 2 + 3
-    segment.ack = tcp.conn.snd_una + 2
-    tcp.tcp.on_ack(tcp.conn, *tcp.rings, tcp.statistics, tcp.histogram, segment, tcp.now)
+    tcp.ack(tcp.conn.snd_una + 2)
     assert not tcp.conn.in_recovery
     assert tcp.conn.cwnd == window / 2
-
-
-def test_per_round_keeps_between_alpha_and_beta_segments_in_the_queue(path):
-    # whole segments: cwnd - floor(cwnd BaseRTT / RTT) is 2 to 4
-    for start in (4.0, 40.0):
-        tcp = path(adjustment=PER_RTT, cwnd=start, ssthresh=2.0, alpha=2.0, beta=4.0)
-        tcp.conn.base_rtt = 110 * MS
-        tcp.run(800)
-        assert 11 + 1 <= tcp.conn.cwnd <= 11 + 4
 
 
 def test_per_round_moves_by_one_segment_at_the_end_of_a_round_trip(path):
@@ -178,14 +142,14 @@ def test_on_srtt_the_smoothed_time_takes_the_place_of_samples(path):
     tcp.run(4)
     assert tcp.conn.srtt > 110 * MS, "the first was 110 ms, the others waited"
     tcp.conn.base_rtt, tcp.conn.round_samples = 0, 0
-    tcp.vegas.observe(tcp.conn, tcp.starts, 50 * MS, tcp.now)
+    tcp.vegas.observe(tcp.conn, tcp.starts, 50 * MS, tcp.now * MS)
     assert tcp.conn.base_rtt == tcp.conn.round_rtt == int(tcp.conn.srtt)
-    tcp.vegas.observe(tcp.conn, tcp.starts, tcp.records.NOTHING, tcp.now)
+    tcp.vegas.observe(tcp.conn, tcp.starts, tcp.records.NOTHING, tcp.now * MS)
     assert tcp.conn.round_samples == 2, "also when there is no sample"
 
 
 def test_per_round_grows_as_newreno_after_a_timeout(path):
     tcp = path(adjustment=PER_RTT, cwnd=16.0, ssthresh=2.0, alpha=2.0, beta=4.0)
-    tcp.tcp.on_timeout(tcp.conn, tcp.board, tcp.sent_at, tcp.starts, tcp.statistics, SECOND)
+    tcp.timeout(at=1000)
     assert tcp.conn.cwnd == 1.0
     assert tcp.run(1) == [2.0], "slow start"
