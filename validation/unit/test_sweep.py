@@ -3,6 +3,7 @@
 import json
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -43,8 +44,10 @@ def formula(engines):
     return engines
 
 
-def test_a_sweep_is_labelled_by_its_keys(formula):
-    found = sweep(Scenario(), SOME, workers=1)
+def test_a_sweep_is_labelled_by_its_keys_and_counts_its_points(formula):
+    seen: list[tuple[int, int]] = []
+    found = sweep(Scenario(), SOME, workers=1, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(done, 6) for done in range(7)]
     assert found["goodput_kbps"].dims == (LIMIT, "traffic.load_kbps")
     assert found["goodput_kbps"].sel({LIMIT: 3, "traffic.load_kbps": 100}) == pytest.approx(50)
     assert found["goodput_kbps_per_flow"].sel({LIMIT: 1, "flow": 2}).values.tolist() == [200, 400]
@@ -65,11 +68,7 @@ def test_a_point_that_fails_is_kept_with_its_reason(formula):
 
 def test_an_error_that_nobody_expected_fails_one_point_and_says_where(engines):
     good = engines.network.solve
-
-    def solve(scenario):
-        return good(scenario) if scenario.polling.limit < 3 else {}["a bug"]
-
-    engines.network.solve = solve
+    engines.network.solve = lambda scenario: good(scenario) if scenario.polling.limit < 3 else {}["a bug"]
     (reason,) = failures(sweep(Scenario(), {LIMIT: [1, 2, 3]}, workers=1))
     assert reason.startswith("error: KeyError: 'a bug' (test_sweep.py, line ")
 
@@ -114,6 +113,9 @@ def test_both_engines_share_metrics_and_points(formula):
     assert np.isnan(found["rtt_s"].sel(engine="solve")).all()
     assert found["replications"].sel(engine="simulate").values.tolist() == [4, 4]
     assert list(found["queue"].values) == ["token_buffer", "uplink", "downlink"]
+    rows = table(found)
+    assert rows["engine"].tolist() == ["solve", "solve", "simulate", "simulate"]
+    assert rows[LIMIT].tolist() == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("engine", ["solve", "simulate"])
@@ -238,13 +240,6 @@ def test_tables_have_a_row_for_each_point(formula, tmp_path):
     assert read["failure"].tolist() == rows["failure"].tolist()
 
 
-def test_tables_of_both_engines_have_a_column_for_them(formula):
-    found = sweep(Scenario(run={"replications": 2}), {LIMIT: [1, 2]}, engine="both", workers=1)
-    rows = table(found)
-    assert rows["engine"].tolist() == ["solve", "solve", "simulate", "simulate"]
-    assert rows[LIMIT].tolist() == [1, 2, 1, 2]
-
-
 def test_parquet_holds_the_table(formula, tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -260,12 +255,6 @@ def test_a_finished_sweep_is_not_computed_again(formula, tmp_path):
     assert digest(again) == digest(first) and "complete already" in said[0]
 
 
-def test_progress_counts_points(formula):
-    seen: list[tuple[int, int]] = []
-    sweep(Scenario(), SOME, workers=1, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(done, 6) for done in range(7)]
-
-
 def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
     changes = [{LIMIT: 1}, {LIMIT: 2}, {}]
     results = {one.number: one for one in map_points(Scenario(), changes, workers=1, numbers=[2, 0])}
@@ -275,22 +264,15 @@ def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
 
 
 def test_failures_of_every_kind_are_told_apart(engines):
-    def failure(error: Exception) -> Failure | None:
-        def solve(scenario):
-            raise error
-
-        engines.network.solve = solve
-        return evaluate(Scenario()).failure
-
-    kinds = [
+    for error, kind in (
         (engines.network.NoConvergence("x"), "no convergence"),
         (engines.network.ImpossibleAnswer("x"), "impossible answer"),
         (engines.simulator.InvariantViolated("x"), "invariant"),
         (ScenarioError(Problem("x")), "scenario"),
         (MemoryError("x"), "error"),
-    ]
-    for error, kind in kinds:
-        found = failure(error)
+    ):
+        engines.network.solve = Mock(side_effect=error)
+        found = evaluate(Scenario()).failure
         assert found is not None and found.kind == kind and "x" in str(found)
 
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from btqueue.plots import save
-from btqueue.plots.sweep import NoFigure, is_geometric, sweep_figure
+from btqueue.plots.sweep import NoFigure, sweep_figure
 
 A, B, C = "polling.limit", "traffic.load_kbps", "run.seed"
 
@@ -29,16 +29,11 @@ def legend(axes) -> list[str]:
     return [text.get_text() for text in axes.get_legend().get_texts()]
 
 
-def test_one_key_is_a_line_through_the_points():
-    (axes,) = panels(sweep_figure(dataset({A: 4})))
-    (line,) = axes.lines
+def test_one_key_is_a_line_through_the_points_with_intervals_as_a_band():
+    (axes,) = panels(sweep_figure(dataset({A: 4}, ci95=True)))
+    (line,), (band,) = axes.lines, axes.collections
     assert np.asarray(line.get_xydata()).tolist() == [[1, 100], [2, 101], [3, 102], [4, 103]]
     assert axes.get_xlabel() == A and axes.get_ylabel() == "goodput (kbit/s)"
-
-
-def test_intervals_are_bands():
-    (axes,) = panels(sweep_figure(dataset({A: 4}, ci95=True)))
-    (band,) = axes.collections
     heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
     assert (heights.min(), heights.max()) == (99.5, 103.5)
 
@@ -63,14 +58,6 @@ def test_a_surface_lies_over_two_keys_with_the_model_as_its_frame():
     solved = data["goodput_kbps"].sel(engine="solve").values
     lines = np.concatenate([np.asarray(line)[:, 2] for line in vars(frame)["_segments3d"]])
     assert sorted(set(lines)) == sorted(set(solved.ravel()))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "complaint"), [({A: 4}, "over two keys"), ({A: 4, B: 1}, "two or more numbers of each key")]
-)
-def test_what_makes_no_surface_is_said(sizes, complaint):
-    with pytest.raises(NoFigure, match=complaint):
-        sweep_figure(dataset(sizes), surface=True)
 
 
 def test_many_values_of_a_second_key_are_a_heat_map():
@@ -123,37 +110,39 @@ def test_chosen_points_are_shown_against_each_key():
     assert [text.get_text() for text in second.get_xticklabels()] == ["a", "b"]
 
 
-def test_values_of_several_orders_get_a_logarithmic_axis():
-    data = dataset({A: 4}).assign_coords({A: [1e-6, 1e-5, 1e-4, 1e-3]})
-    assert panels(sweep_figure(data))[0].get_xscale() == "log"
-    assert panels(sweep_figure(dataset({A: 4})))[0].get_xscale() == "linear"
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([1e-6, 1e-5, 1e-4, 1e-3], "log"),
+        ([1, 2, 4, 8, 16, 32], "log"),
+        ([1, 50, 100], "linear"),
+        ([0, 1, 100], "linear"),
+        ([1, 100], "linear"),
+        (range(1, 40), "linear"),
+    ],
+)
+def test_what_is_evenly_spread_in_the_logarithm_gets_a_logarithmic_axis(values, scale):
+    data = dataset({A: len(values)}).assign_coords({A: np.array(values)})
+    assert panels(sweep_figure(data))[0].get_xscale() == scale
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
+    ("data", "options", "words"),
     [
-        ([1, 2, 4, 8, 16, 32], True),
-        ([1, 50, 100], False),
-        ([0, 1, 100], False),
-        ([1, 100], False),
-        (range(1, 40), False),
+        (dataset({A: 2, B: 2, C: 2, "d": 2}), {}, "at most three keys"),
+        (dataset({A: 2, B: 2, C: 13}), {}, "13 panels are too many"),
+        (
+            dataset({A: 2}),
+            {"metrics": ["delay_s"]},
+            "no point has a value of delay_s; there are goodput_kbps, rtt_s",
+        ),
+        (dataset({A: 4}), {"surface": True}, "over two keys"),
+        (dataset({A: 4, B: 1}), {"surface": True}, "two or more numbers of each key"),
     ],
 )
-def test_what_is_evenly_spread_in_the_logarithm(values, expected):
-    assert is_geometric(np.array(values)) is expected
-
-
-@pytest.mark.parametrize(
-    ("data", "metric", "words"),
-    [
-        (dataset({A: 2, B: 2, C: 2, "d": 2}), "goodput_kbps", "at most three keys"),
-        (dataset({A: 2, B: 2, C: 13}), "goodput_kbps", "13 panels are too many"),
-        (dataset({A: 2}), "delay_s", "no point has a value of delay_s; there are goodput_kbps, rtt_s"),
-    ],
-)
-def test_what_makes_no_figure_is_refused(data, metric, words):
+def test_what_makes_no_figure_is_refused(data, options, words):
     with pytest.raises(NoFigure, match=words):
-        sweep_figure(data, [metric])
+        sweep_figure(data, **options)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

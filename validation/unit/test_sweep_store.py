@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.summary import Estimate
-from btqueue.study.sweep_store import Journal, StoreError, from_plain, journal_folder, to_plain, what_differs
+from btqueue.study.sweep_store import Journal, StoreError, from_plain, journal_folder, to_plain
 
 DEFINITION = {"format": 1, "scenario": {"polling": {"limit": 5}}, "engines": ["solve"]}
 
@@ -138,10 +138,6 @@ def test_a_journal_of_another_sweep_is_refused_with_what_differs(tmp_path):
     assert (tmp_path / "x" / "journal").read_bytes() == before
     with Journal(tmp_path / "x", DEFINITION) as journal:
         assert journal.done == {0}
-
-
-def test_definitions_that_are_equal_do_not_differ():
-    assert what_differs(DEFINITION, json.loads(json.dumps(DEFINITION))) == []
 
 
 def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch):
