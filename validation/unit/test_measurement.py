@@ -286,14 +286,6 @@ def test_every_metric_is_in_the_vocabulary():
     assert set(metrics) >= measurement.LINK_METRICS
 
 
-def test_a_ratio_of_nothing_has_no_value():
-    """Not even where something was counted: transmissions of which no packet came to its end."""
-    from btqueue.simulator.statistics.measurement import _ratio
-
-    np.testing.assert_array_equal(_ratio(np.array([0, 3, 3]), np.array([0, 0, 2])), [np.nan, np.nan, 1.5])
-    assert np.isnan(_ratio(np.int64(3), np.int64(0)))
-
-
 def test_packets_that_were_sent_and_not_served_have_no_number_of_transmissions():
     sim = network(ports=(UPLINK, DOWNLINK))
     sim.ports.most_transmissions = UNLIMITED

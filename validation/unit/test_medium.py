@@ -91,27 +91,25 @@ def test_a_packet_takes_the_time_of_its_bytes_and_the_links_header(plain):
 
 def test_the_time_on_the_wire_is_rounded_to_the_nearest_nanosecond(plain):
     # 800 bits at 3 Mbit/s and at 2.97 Mbit/s: 266,666.67 and 269,360.27 ns
-    assert [play(plain, new_medium(plain, rate=rate), [(0, 0)])[0][0] for rate in (3e6, 2.97e6)] == [
-        266_667,
-        269_360,
-    ]
+    for rate, time in ((3e6, 266_667), (2.97e6, 269_360)):
+        assert play(plain, new_medium(plain, rate=rate), [(0, 0)])[0][0] == time
 
 
-def test_one_port_sends_one_packet_after_the_other_in_order(plain):
-    crossed = play(plain, new_medium(plain), [(0, 0), (1, 0), (2, 0), (10 * ON_WIRE, 0)])
-    assert [time for time, _, _ in crossed] == [ON_WIRE, 2 * ON_WIRE, 3 * ON_WIRE, 11 * ON_WIRE]
-    assert [segment for _, _, segment in crossed[:3]] == [0, 1, 2]
-
-
-def test_the_directions_of_a_half_duplex_link_take_turns(plain):
-    crossed = play(plain, new_medium(plain, ports=2), [(0, 0)] * 4 + [(0, 1)] * 4)
-    assert [port for _, port, _ in crossed] == [0, 1] * 4
-    assert [time for time, _, _ in crossed] == [k * ON_WIRE for k in range(1, 9)], "one at a time"
-
-
-def test_a_port_with_nothing_to_send_is_passed_over(plain):
-    crossed = play(plain, new_medium(plain, ports=3), [(0, 0)] * 3 + [(0, 2)] * 2)
-    assert [port for _, port, _ in crossed] == [0, 2, 0, 2, 0]
+@pytest.mark.parametrize(
+    ("ports", "arrivals", "order"),
+    [
+        (1, [0] * 3, [0, 0, 0]),
+        (2, [0] * 4 + [1] * 4, [0, 1] * 4),  # the directions of a half-duplex link
+        (3, [0] * 3 + [2] * 2, [0, 2, 0, 2, 0]),  # a port with nothing to send is passed over
+    ],
+)
+def test_ports_take_turns_and_one_packet_is_sent_at_a_time(plain, ports, arrivals, order):
+    crossed = play(plain, new_medium(plain, ports=ports), [(0, port) for port in arrivals])
+    assert [port for _, port, _ in crossed] == order
+    assert [time for time, _, _ in crossed] == [k * ON_WIRE for k in range(1, len(order) + 1)]
+    for port in range(ports):
+        segments = [segment for _, sent_by, segment in crossed if sent_by == port]
+        assert segments == sorted(segments), "in the order in which they came"
 
 
 def test_the_packet_on_the_wire_takes_no_place_in_the_buffer(plain):
@@ -199,9 +197,8 @@ def test_a_link_loses_its_share_of_packets(plain):
     play(plain, sim, [(k * ON_WIRE, 0) for k in range(3000)])
     share = 1 - 0.98**4  # 100 bytes on the wire are four blocks of 30
     # 4.06 deviations of a binomial count: false-alarm rate 5e-5
-    assert (
-        abs(sim.flow_statistics[0].lost_outside - 3000 * share) < 4.06 * (3000 * share * (1 - share)) ** 0.5
-    )
+    bound = 4.06 * (3000 * share * (1 - share)) ** 0.5
+    assert abs(sim.flow_statistics[0].lost_outside - 3000 * share) < bound
 
 
 def test_a_link_without_loss_or_interruptions_draws_nothing(plain):

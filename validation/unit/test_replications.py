@@ -118,14 +118,6 @@ def test_a_run_that_never_becomes_stationary_is_refused():
     assert error.value.key == "run.warmup_s"
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_works():
-    """Let Ctrl-C raise KeyboardInterrupt even where the tests were started in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def interrupting(calls):
     """A progress function that sends Ctrl-C at that call, and then gives the main thread time to notice."""
     seen = []

@@ -21,11 +21,6 @@ def new_timers(plain, count, islands=1, largest_scan=0):
     return sim
 
 
-def order(sim):
-    """All timers in the order in which they fire."""
-    return sorted(range(len(sim.timers)), key=lambda timer: (sim.timers[timer].due, timer))
-
-
 commands = st.integers(1, 12).flatmap(
     lambda count: st.tuples(
         st.just(count),
@@ -78,28 +73,6 @@ def test_each_island_finds_its_earliest_timer(plain, largest_scan, commands, isl
         own = range(island, count, islands)
         plain.timers.forget_earliest(sim, sim.heap[root])
         assert plain.timers.earliest(sim, root) == min(own, key=lambda timer: (sim.timers[timer].due, timer))
-
-
-@given(due=st.lists(st.integers(0, 5), min_size=1, max_size=20))
-def test_timers_due_together_fire_by_number_whatever_the_history(plain, due):
-    sim = new_timers(plain, len(due))
-    for timer in reversed(range(len(due))):
-        plain.timers.schedule(sim, timer, due[timer])
-    expected = order(sim)
-    fired = []
-    for _ in due:
-        fired.append(int(plain.timers.earliest(sim, 0)))
-        plain.timers.cancel(sim, fired[-1])
-    assert fired == expected
-
-
-@pytest.mark.parametrize("later", [False, True])
-def test_rescheduling_replaces_the_due_time(plain, later):
-    sim = new_timers(plain, 3)
-    plain.timers.schedule(sim, 1, 50)
-    plain.timers.schedule(sim, 2, 60)
-    plain.timers.schedule(sim, 1, 70 if later else 40)
-    assert plain.timers.earliest(sim, 0) == (2 if later else 1)
 
 
 @given(now=st.integers(0, 2**55), delay=st.one_of(st.integers(0, 2**62), st.floats(min_value=0.0)))

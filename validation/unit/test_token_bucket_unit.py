@@ -78,12 +78,9 @@ def gate(plain):
 def test_tokens_gather_at_the_rate_up_to_the_depth(plain):
     bucket = np.zeros(1, plain.records.bucket_dtype).view(np.recarray)[0]
     bucket.rate, bucket.depth = 8000, 100 * BYTE
-    plain.token_bucket.accrue(bucket, 30 * MS)
-    assert bucket.tokens == 30 * BYTE
-    plain.token_bucket.accrue(bucket, 100 * MS)
-    assert bucket.tokens == 100 * BYTE
-    plain.token_bucket.accrue(bucket, 5000 * MS)
-    assert bucket.tokens == 100 * BYTE
+    for now, tokens in ((30, 30), (100, 100), (5000, 100)):
+        plain.token_bucket.accrue(bucket, now * MS)
+        assert bucket.tokens == tokens * BYTE
 
 
 def test_a_very_long_idle_spell_fills_the_bucket_and_overflows_nothing(plain):
@@ -110,10 +107,24 @@ def test_the_bucket_starts_full(plain):
     assert (sim.buckets.tokens[sim.buckets.enabled] == 3000 * BYTE).all()
 
 
-def test_a_packet_passes_at_once_if_its_tokens_are_there(gate):
-    flow = gate(tokens=400)
-    flow.offer(0)
-    assert (flow.tokens, flow.waiting, flow.uplink) == (400 - DH5, 0, 1)
+@pytest.mark.parametrize(
+    ("settings", "offered", "waiting", "uplink", "refused", "tokens"),
+    [
+        # the tokens are there
+        ({"tokens": 400}, 1, 0, 1, (0, 0), 400 - DH5),
+        # the token buffer is full
+        ({"tokens": 0, "S": 2}, 3, 2, 0, (1, 0), 0),
+        # the uplink queue is full, and the tokens are spent
+        ({"tokens": 1100, "L": 2}, 3, 0, 2, (0, 1), 1100 - 3 * DH5),
+        # without flow control packets go straight to the uplink queue
+        ({"tokens": 0, "S": 1, "L": 3, "enabled": False}, 4, 0, 3, (0, 1), 0),
+    ],
+)
+def test_a_packet_passes_or_waits_or_is_refused(gate, settings, offered, waiting, uplink, refused, tokens):
+    flow = gate(**settings)
+    flow.offer(*range(offered))
+    assert (flow.waiting, flow.uplink, flow.refused, flow.tokens) == (waiting, uplink, refused, tokens)
+    assert flow.sim.segments[flow.segment].damaged == any(refused)
 
 
 def test_a_packet_waits_exactly_until_its_tokens_are_there(gate):
@@ -155,46 +166,23 @@ def test_one_expiry_releases_all_that_the_tokens_pay_for(gate):
     assert (flow.waiting, flow.uplink, flow.tokens) == (0, 2, 400 - 2 * DH3)
 
 
-def test_a_full_token_buffer_refuses_the_packet(gate):
-    flow = gate(tokens=0, S=2)
-    flow.offer(0, 1, 2)
-    assert (flow.waiting, flow.refused) == (2, (1, 0))
-    assert flow.sim.segments[flow.segment].damaged
-
-
-def test_a_full_uplink_queue_refuses_the_packet_and_its_tokens_are_spent(gate):
-    flow = gate(tokens=1100, L=2)
-    flow.offer(0, 1, 2)
-    assert (flow.uplink, flow.refused, flow.tokens) == (2, (0, 1), 1100 - 3 * DH5)
-
-
-def test_without_flow_control_packets_go_straight_to_the_uplink_queue(gate):
-    flow = gate(tokens=0, S=1, L=3, enabled=False)
-    flow.offer(0, 1, 2, 3)
-    assert (flow.waiting, flow.uplink, flow.refused) == (0, 3, (0, 1))
-
-
 @pytest.mark.parametrize(
-    ("tokens", "waiting", "fits"),
+    ("places", "tokens", "waiting", "fits"),
     [
-        (0, 0, True),  # five packets, five places
-        (0, 1, False),  # four places left
-        (DH5, 0, True),
-        (4 * DH5 + DH3, 1, False),  # somebody waits, so the tokens are his
+        (5, 0, 0, True),  # five packets, five places
+        (5, 0, 1, False),  # four places left
+        (5, DH5, 0, True),
+        (5, 4 * DH5 + DH3, 1, False),  # somebody waits, so the tokens are his
+        (4, DH5 - 1, 0, False),
+        (4, DH5, 0, True),  # packets that pass at once need no place
     ],
 )
-def test_whether_a_whole_segment_fits(gate, tokens, waiting, fits):
-    flow = gate(tokens=0, S=5)
+def test_whether_a_whole_segment_fits(gate, places, tokens, waiting, fits):
+    flow = gate(tokens=0, S=places)
     flow.offer(*range(waiting))
     flow.bucket.tokens = tokens * BYTE
     layout = flow.sim.layouts[flow.layout]
     assert flow.bucket_of.has_room_for(flow.sim, PORT, layout, 0) == fits
-
-
-@pytest.mark.parametrize(("tokens", "fits"), [(DH5 - 1, False), (DH5, True)])
-def test_packets_that_pass_at_once_need_no_place(gate, tokens, fits):
-    flow = gate(tokens=tokens, S=4)
-    assert flow.bucket_of.has_room_for(flow.sim, PORT, flow.sim.layouts[flow.layout], 0) == fits
 
 
 def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):

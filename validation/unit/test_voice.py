@@ -74,16 +74,6 @@ def test_room_is_the_free_air_from_now_on(plain_voice, name, now):
     assert room == (UNLIMITED if name == "none" else free * TICK)
 
 
-def test_idle_visits_beside_one_hv3_link(plain_voice):
-    """Two visits in the four slots that follow each reserved pair."""
-    hv3 = central("1 HV3")
-    starts = [plain_voice.start_of_idle_visit(hv3, 0, count) // SLOT for count in range(5)]
-    assert starts == [2, 4, 8, 10, 14]
-    assert [plain_voice.idle_visits(hv3, 0, slot * SLOT) for slot in range(11)] == [
-        *[0] * 4, 1, 1, 2, 2, 2, 2, 3,
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", NO_ROOM)
 def test_voice_in_every_slot_leaves_no_visit(plain_voice, name):
     full = central(name)
