@@ -1,7 +1,9 @@
 """E-limited polling as a timeline of half-frames on the air (Venugopal 2006, sections 2.1.1 and 2.3.1).
 
-A line of a timeline reads "slot station direction packet"; stations count from 0.
+A timeline reads "slot station direction packet, ..."; stations count from 0.
 """
+
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -65,11 +67,17 @@ class Piconet:
         return f"{self.central.station} {'down' if down else 'up'} {name}"
 
     def timeline(self, half_frames):
+        """Play so many half-frames; return what was on the air, in a line."""
         lines = []
         for _ in range(half_frames):
             lines.append(f"{self.sim.clock[0].now // SLOT} {self.on_air()}")
             self.plain.engine.advance(self.sim, int(self.sim.timers[self.central.timer].due))
-        return lines
+        return ", ".join(lines)
+
+    def stations(self, half_frames, direction):
+        """Play so many half-frames; return the stations in those of this direction."""
+        lines = [line.split() for line in self.timeline(half_frames).split(", ")]
+        return [int(station) for _, station, way, _ in lines if way == direction]
 
 
 def sleepless(plain, scenario):
@@ -90,59 +98,40 @@ def piconet(plain):
 
 
 def test_with_nothing_to_send_every_visit_is_poll_and_null(piconet):
-    assert piconet().timeline(5) == [
-        "0 0 down POLL",
-        "1 0 up NULL",
-        "2 1 down POLL",
-        "3 1 up NULL",
-        "4 0 down POLL",
-    ]
+    assert piconet().timeline(4) == "0 0 down POLL, 1 0 up NULL, 2 1 down POLL, 3 1 up NULL"
 
 
 def test_a_visit_ends_after_the_limit_of_frames(piconet):
     network = piconet(limit=2)
     network.fill("up", 0, 0, 1, 2)
-    assert network.timeline(5) == [
-        "0 0 down POLL",
-        "1 0 up DH5",
-        "6 0 down POLL",
-        "7 0 up DH5",
-        "12 1 down DH5",  # two frames: the third packet waits for the next visit, the first two were relayed
-    ]
+    assert network.timeline(4) == "0 0 down POLL, 1 0 up DH5, 6 0 down POLL, 7 0 up DH5"
+    # two frames: the third packet waits for the next visit, the first two were relayed
+    assert network.timeline(1) == "12 1 down DH5"
 
 
 def test_a_visit_ends_at_once_when_poll_is_answered_by_null(piconet):
     network = piconet(limit=5)
     network.fill("up", 0, 4)
-    assert network.timeline(5) == [
-        "0 0 down POLL",
-        "1 0 up DH3",
-        "4 0 down POLL",
-        "5 0 up NULL",
-        "6 1 down DH3",
-    ]
+    assert network.timeline(4) == "0 0 down POLL, 1 0 up DH3, 4 0 down POLL, 5 0 up NULL"
+    assert network.timeline(1) == "6 1 down DH3"
 
 
 def test_a_downlink_packet_answered_by_null_does_not_end_the_visit(piconet):
     network = piconet(limit=5)
     network.timeline(2)
     network.fill("down", 1, 0, 4)
-    assert network.timeline(6) == [
-        "2 1 down POLL",  # was on the air already
-        "3 1 up NULL",
-        "4 0 down POLL",
-        "5 0 up NULL",
-        "6 1 down DH5",
-        "11 1 up NULL",
-    ]
-    assert network.timeline(4) == ["12 1 down DH3", "15 1 up NULL", "16 1 down POLL", "17 1 up NULL"]
+    # the POLL was on the air already
+    assert network.timeline(4) == "2 1 down POLL, 3 1 up NULL, 4 0 down POLL, 5 0 up NULL"
+    assert network.timeline(4) == "6 1 down DH5, 11 1 up NULL, 12 1 down DH3, 15 1 up NULL"
+    assert network.timeline(2) == "16 1 down POLL, 17 1 up NULL"
 
 
 def test_both_directions_share_a_frame(piconet):
     network = piconet(peripherals=3, limit=5)
     network.fill("up", 2, 4)
     network.fill("down", 2, 0)
-    assert network.timeline(7)[4:] == ["4 2 down DH5", "9 2 up DH3", "12 2 down POLL"]
+    network.timeline(4)
+    assert network.timeline(3) == "4 2 down DH5, 9 2 up DH3, 12 2 down POLL"
 
 
 def test_a_packet_relayed_to_the_station_being_visited_goes_out_in_the_same_visit(piconet):
@@ -150,7 +139,7 @@ def test_a_packet_relayed_to_the_station_being_visited_goes_out_in_the_same_visi
     network = piconet(limit=5)
     network.timeline(2)
     network.fill("up", 1, 4)
-    assert network.timeline(4) == ["2 1 down POLL", "3 1 up DH3", "6 1 down DH3", "9 1 up NULL"]
+    assert network.timeline(4) == "2 1 down POLL, 3 1 up DH3, 6 1 down DH3, 9 1 up NULL"
 
 
 def test_the_uplink_answers_with_what_was_ready_when_the_downlink_ended(piconet):
@@ -158,39 +147,32 @@ def test_the_uplink_answers_with_what_was_ready_when_the_downlink_ended(piconet)
     network = piconet(limit=5)
     network.timeline(2)
     network.put("down", 1, network.new_segment(travelling=1), 4)
-    assert network.timeline(8)[4:] == ["6 1 down DH3", "9 1 up NULL", "10 1 down POLL", "11 1 up DH3"]
+    network.timeline(4)
+    assert network.timeline(4) == "6 1 down DH3, 9 1 up NULL, 10 1 down POLL, 11 1 up DH3"
 
 
-@pytest.mark.parametrize("peripherals", [1 + 1, 3, 7])
+@pytest.mark.parametrize("peripherals", [2, 3, 7])
 def test_visits_are_cyclic(piconet, peripherals):
     network = piconet(peripherals=peripherals)
-    stations = [int(line.split()[1]) for line in network.timeline(4 * peripherals)]
-    assert stations[::2] == 2 * list(range(peripherals))
+    assert network.stations(4 * peripherals, "down") == 2 * list(range(peripherals))
 
 
 @pytest.mark.parametrize("limit", [1, 3, 15])
 def test_a_backlog_gets_exactly_the_limit_in_every_visit(piconet, limit):
     network = piconet(limit=limit)
     network.fill("up", 0, *[4] * 40)
-    ups = [line for line in network.timeline(16 * limit) if line.split()[2] == "up"]
-    visits, last = [], None
-    for line in ups:
-        station = line.split()[1]
-        visits = [*visits, 0] if station != last else visits
-        visits[-1] += 1
-        last = station
-    assert visits[0] == limit, "the first visit, to the station with the backlog"
-    assert max(visits) == limit
+    visits = [len(list(visit)) for _, visit in groupby(network.stations(16 * limit, "up"))]
+    assert visits[0] == max(visits) == limit, "the first visit is to the station with the backlog"
 
 
 def test_one_limited_and_exhaustive_are_the_ends_of_the_scale(piconet):
     one = piconet(limit=5, polling__discipline="1-limited")
     one.fill("up", 0, 4, 4)
-    assert one.timeline(3)[2] == "4 1 down DH3"
+    one.timeline(2)
+    assert one.timeline(1) == "4 1 down DH3"
     exhaustive = piconet(limit=1, polling__discipline="exhaustive")
     exhaustive.fill("up", 0, *[4] * 30)
-    stations = [line.split()[1] for line in exhaustive.timeline(62)]
-    assert stations == ["0"] * 62, "30 frames with packets, and POLL with NULL"
+    assert exhaustive.stations(62, "up") == [0] * 31, "30 frames with packets, and POLL with NULL"
 
 
 def outcome(plain, sim, scenario, seconds):
@@ -223,17 +205,7 @@ def outcome(plain, sim, scenario, seconds):
         {"traffic__load_kbps": 2, "voice__packet": "HV3", "link__packets": ["DH3"]},
         {"traffic__source": "ibp", "traffic__load_kbps": 20, "transport__delayed_ack": True},
     ],
-    ids=[
-        "light",
-        "two frames a visit",
-        "five peripherals",
-        "few tokens and errors",
-        "jitter",
-        "gated",
-        "exhaustive, ARQ",
-        "voice",
-        "bursts, delayed ACKs",
-    ],
+    ids=str,
 )
 def test_sleeping_through_idle_visits_changes_nothing(plain, changes):
     scenario = Scenario().with_(**changes)

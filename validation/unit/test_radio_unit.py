@@ -102,20 +102,17 @@ def test_constant_error_rate_draws_no_state(plain):
     assert abs(hits / 5000 - 0.2) < DEVIATIONS * math.sqrt(0.2 * 0.8 / 5000)
 
 
-def test_a_state_that_never_changes_is_not_drawn(plain):
+def test_what_never_changes_is_not_drawn(plain):
     sim = two_state(plain, rates=[[0.2, 0.0], [1.0, 0.0]])
     sim.channels.stationary_good = 1.0
-    before = sim.streams[STATE].copy()
-    plain.radio.is_hit(sim, 0, 0, SECOND)
-    assert sim.streams[STATE] == before
-
-
-def test_a_perfect_channel_draws_nothing_at_all(plain):
-    sim = two_state(plain)
-    sim.channels.lossy = False
     before = sim.streams.copy()
-    assert not plain.radio.is_hit(sim, 0, 0, SECOND)
-    assert (sim.streams == before).all()
+    plain.radio.is_hit(sim, 0, 0, SECOND)
+    assert sim.streams[STATE] == before[STATE]
+    assert sim.streams[ERROR] != before[ERROR]
+    perfect = two_state(plain)
+    perfect.channels.lossy = False
+    assert not plain.radio.is_hit(perfect, 0, 0, SECOND)
+    assert (perfect.streams == before).all()
 
 
 def test_poll_and_null_use_the_last_column(plain):

@@ -143,26 +143,17 @@ def test_finished_claims_are_known_and_not_judged_again(engines, store):
     assert [engine.runs for engine in again] == [2, 1]
 
 
-def test_words_of_the_record_may_change_and_checks_may_not(engines, store):
+def test_what_is_kept_is_found_again_for_the_same_checks_and_length_until_it_is_damaged(engines, store, kept):
     judged(engines, store, "goodput-4")
     claim = RECORD["goodput-4"]
     assert store.get(PAPER, claim | {"reason": "another", "statement": "in other words"}, engines[0])
     assert store.get(PAPER, claim | {"rel_tol": 0.2}, engines[0]) is None
-
-
-def test_quick_outcomes_are_kept_apart(engines, store):
-    judged(engines, store, "goodput-4")
-    quick = Store(quick=True)
-    assert quick.get(PAPER, RECORD["goodput-4"], engines[0]) is None
-    assert quick.get(PAPER, RECORD["goodput-4"], engines[1]) is not None
-
-
-def test_fresh_ignores_what_is_kept_and_a_damaged_file_is_judged_again(engines, store, kept):
-    judged(engines, store, "goodput-4")
-    assert Store(quick=False, fresh=True).get(PAPER, RECORD["goodput-4"], engines[0]) is None
+    assert Store(quick=True).get(PAPER, claim, engines[0]) is None
+    assert Store(quick=True).get(PAPER, claim, engines[1]) is not None
+    assert Store(quick=False, fresh=True).get(PAPER, claim, engines[0]) is None
     for path in kept.rglob("*.json"):
         path.write_text("{")
-    assert store.get(PAPER, RECORD["goodput-4"], engines[0]) is None
+    assert store.get(PAPER, claim, engines[0]) is None
 
 
 def test_ctrl_c_keeps_what_is_done(engines, store, monkeypatch):
@@ -244,16 +235,12 @@ def test_the_files_hold_every_claim_with_its_verdicts(report, tmp_path):
     assert "2.3.1-lwrr" not in page and "MP - 1 cycles" in page  # misprints are in words
 
 
-def test_the_page_needs_no_other_file_and_its_links_lead_somewhere(report, tmp_path):
+def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_words(report, tmp_path):
     page = written(report, tmp_path)[0].read_text("utf-8")
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links and links <= set(re.findall(r'id="([^"]+)"', page))
     assert "$" not in page.replace("$ in our copy", "")
-
-
-def test_a_verdict_is_a_word_not_only_a_colour(report, tmp_path):
-    page = written(report, tmp_path)[0].read_text("utf-8")
     for verdict in ("reproduced", "in part", "not simulated", "no model"):
         assert f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>' in page
 
