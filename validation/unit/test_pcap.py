@@ -103,23 +103,17 @@ def test_sequence_numbers_follow_a_pattern_of_sizes():
 
 
 def test_a_retransmission_has_the_old_sequence_number_and_does_not_move_the_next():
-    sim = network()
-    first, _, again, pure = segments(
-        sim,
-        entry(0, DATA, number=0, application=1000),
-        entry(1, DATA, number=1, application=1000),
-        entry(2, DATA, number=0, application=1000),
-        entry(3, ACK, flow=1, backward=True, sent=True, acknowledges=True, ack=0),
-    )
+    sent = [entry(n, DATA, number=number, application=1000) for n, number in enumerate((0, 1, 0))]
+    pure = entry(3, ACK, flow=1, backward=True, sent=True, acknowledges=True, ack=0)
+    first, _, again, pure = segments(network(), *sent, pure)
     assert again.seq == first.seq
     assert pure.seq == first.seq + 2000
 
 
 def test_sequence_numbers_wrap_around():
-    sim = network()
     far = 10_000_000
     segment, ack = segments(
-        sim,
+        network(),
         entry(0, DATA, number=far, application=1000),
         entry(1, ACK, backward=True, acknowledges=True, ack=far + 1),
     )

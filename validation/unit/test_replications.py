@@ -132,11 +132,16 @@ def interrupting(calls):
     return progress
 
 
+def interrupted(scenario, calls, **options):
+    """Return what is left of a simulation after Ctrl-C at that call of its progress function."""
+    with pytest.raises(Interrupted) as interruption:
+        simulate(scenario, progress=interrupting(calls), **options)
+    return interruption.value.partial
+
+
 def test_an_interruption_keeps_the_replications_that_came_to_their_end():
     scenario = LIGHT.with_(run__duration_s=5, run__warmup_s=1, run__replications=1000)
-    with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, threads=1, progress=interrupting(100))  # less than 30 calls a replication
-    partial = interruption.value.partial
+    partial = interrupted(scenario, 100, threads=1)  # less than 30 calls a replication
     assert partial is not None
     assert not partial.attrs["complete"]
     assert 3 <= partial.attrs["finished"] < 1000
@@ -147,26 +152,16 @@ def test_an_interruption_keeps_the_replications_that_came_to_their_end():
 
 def test_an_interruption_before_any_end_keeps_what_was_measured():
     scenario = LIGHT.with_(run__duration_s=1e6, run__warmup_s=1, run__replications=2)
-    with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, threads=1, progress=interrupting(4))
-    partial = interruption.value.partial
+    partial = interrupted(scenario, 4, threads=1)
     assert partial is not None
     assert (partial.attrs["finished"], partial.sizes["replication"]) == (0, 1)
     assert 0 < float(partial["measured_s"][0]) < 1e6
-
-
-def test_an_interruption_in_the_warm_up_leaves_nothing():
-    scenario = LIGHT.with_(run__warmup_s=1e6)
-    with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, progress=interrupting(2))
-    assert interruption.value.partial is None
+    assert interrupted(LIGHT.with_(run__warmup_s=1e6), 2) is None, "in the warm-up nothing was"
 
 
 def test_an_interrupted_long_run_keeps_its_whole_batches():
     scenario = LIGHT.with_(run__duration_s=30 * 15, run__warmup_s=1)
-    with pytest.raises(Interrupted) as interruption:
-        simulate(scenario, progress=interrupting(5))  # the warm-up and four batches
-    partial = interruption.value.partial
+    partial = interrupted(scenario, 5)  # the warm-up and four batches
     assert partial is not None
     assert 4 <= partial.attrs["finished"] < BATCHES
     np.testing.assert_allclose(partial["measured_s"], 15)

@@ -27,10 +27,13 @@ def series(plain):
         return plain.series.time_series(scenario(), step_s=0.25)
 
 
-def test_steps_cover_the_run_with_its_warm_up(series):
+def test_steps_cover_the_run_with_its_warm_up_and_queues_are_named(series):
     assert series.time.values.tolist() == [0.25 * step for step in range(1, 13)]
     assert series.flow.values.tolist() == [1, 2]
     assert series.time.attrs["units"] == "s"
+    names = series.queue.values.tolist()
+    assert len(set(names)) == len(names)
+    assert {"p1.1>c1 uplink", "c1>p1.2 downlink", "p1.1>c1 token_buffer"} <= set(names)
 
 
 @pytest.mark.parametrize("time_s", [0.5, 3.0])
@@ -52,12 +55,6 @@ def test_goodputs_of_the_steps_add_up(plain, series):
     assert np.all(bits > 0)
 
 
-def test_queues_are_named_by_port_and_kind(series):
-    names = series.queue.values.tolist()
-    assert len(set(names)) == len(names)
-    assert {"p1.1>c1 uplink", "c1>p1.2 downlink", "p1.1>c1 token_buffer"} <= set(names)
-
-
 def test_a_choice_of_flows_changes_nothing_else(plain, series):
     chosen = plain.series.time_series(scenario(), step_s=0.25, flows=[2])
     assert chosen.flow.values.tolist() == [2]
@@ -76,13 +73,11 @@ def test_another_replication_is_another_run(plain):
     assert runs[0] != runs[1]
 
 
-@pytest.mark.parametrize("step_s", [0.0, -1.0, 3.5, float("nan")])
-def test_a_step_must_fit(plain, step_s):
-    with pytest.raises(ValueError, match="a step must"):
-        plain.series.time_series(scenario(), step_s=step_s)
-
-
-@pytest.mark.parametrize("flows", [[0], [3], []])
-def test_unknown_flows_are_refused(plain, flows):
-    with pytest.raises(ValueError, match="numbered from 1 to 2"):
-        plain.series.time_series(scenario(), step_s=1.0, flows=flows)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"step_s": step}, "a step must") for step in (0.0, -1.0, 3.5, float("nan"))]
+    + [({"step_s": 1.0, "flows": flows}, "numbered from 1 to 2") for flows in ([0], [3], [])],
+)
+def test_steps_that_do_not_fit_and_unknown_flows_are_refused(plain, options, words):
+    with pytest.raises(ValueError, match=words):
+        plain.series.time_series(scenario(), **options)

@@ -1,5 +1,7 @@
 """`run.solver`: queues and chains that are solved, connections that are followed, or the one that stands."""
 
+from unittest.mock import Mock
+
 import pytest
 
 import btqueue as bt
@@ -17,15 +19,24 @@ NOT_FOLLOWED = {"network.flows": "uplink", "link.arq": "unlimited", "polling.dis
 
 
 @pytest.fixture
-def doubtful(monkeypatch):
-    """Let the analytic model of a piconet doubt its answer."""
+def doubt(monkeypatch):
+    """Let the analytic model of a piconet doubt its answers beyond a load (kbit/s)."""
     real = piconet.answer
 
-    def answer(scenario):
-        metrics, notes = real(scenario)
-        return metrics, {**notes, "warnings": ["it may rain"]}
+    def beyond(load_kbps):
+        def answer(scenario):
+            metrics, notes = real(scenario)
+            doubts = ["it may rain"] if scenario.traffic.load_kbps > load_kbps else []
+            return metrics, {**notes, "warnings": doubts}
 
-    monkeypatch.setattr(piconet, "answer", answer)
+        monkeypatch.setattr(piconet, "answer", answer)
+
+    return beyond
+
+
+@pytest.fixture
+def doubtful(doubt):
+    doubt(0.0)
 
 
 def test_the_default_is_the_analytic_answer_where_it_stands():
@@ -43,10 +54,7 @@ def test_connections_are_followed_where_the_analytic_answer_is_in_doubt(doubtful
 
 
 def test_connections_are_followed_where_there_is_no_analytic_answer(monkeypatch):
-    def answer(scenario):
-        raise NoConvergence("nothing settles")
-
-    monkeypatch.setattr(piconet, "answer", answer)
+    monkeypatch.setattr(piconet, "answer", Mock(side_effect=NoConvergence("nothing settles")))
     solved = bt.solve(RING)
     assert solved.attrs["solver"] == "followed" and "nothing settles" in solved.attrs["solver_reason"]
     with pytest.raises(NoConvergence, match="nothing settles"):
@@ -54,10 +62,7 @@ def test_connections_are_followed_where_there_is_no_analytic_answer(monkeypatch)
 
 
 def test_an_answer_in_doubt_is_better_than_none(doubtful, monkeypatch):
-    def answer(scenario):
-        raise NoConvergence("lost its way")
-
-    monkeypatch.setattr(follower, "answer", answer)
+    monkeypatch.setattr(follower, "answer", Mock(side_effect=NoConvergence("lost its way")))
     solved = bt.solve(RING)
     assert solved.attrs["solver"] == "analytic" and "lost its way" in solved.attrs["solver_reason"]
     assert "it may rain" in solved.attrs["warnings"]
@@ -140,17 +145,10 @@ def test_both_answers_agree_within_their_errors():
         assert float(analytic[metric].mean()) == pytest.approx(float(followed[metric].mean()), rel=error)
 
 
-def test_a_slope_is_of_one_solver_although_a_neighbour_is_in_doubt(monkeypatch):
+def test_a_slope_is_of_one_solver_although_a_neighbour_is_in_doubt(doubt):
     """A step above the load the model doubts its answer; both ends are analytic answers all the same."""
-    real = piconet.answer
-
-    def answer(scenario):
-        metrics, notes = real(scenario)
-        beyond = scenario.traffic.load_kbps > RING.traffic.load_kbps
-        return metrics, {**notes, "warnings": ["it may rain"] if beyond else []}
-
     wanted = ["rtt_s"], ["traffic.load_kbps"]
     expected = gradient(RING.with_(run__solver="analytic"), *wanted)
-    monkeypatch.setattr(piconet, "answer", answer)
+    doubt(RING.traffic.load_kbps)
     found = gradient(RING, *wanted)
     assert [row.derivative for row in found.rows] == [row.derivative for row in expected.rows]

@@ -28,7 +28,9 @@ def test_writes_share_a_segment(plain):
     assert tcp.send() == [0], "nothing is unacknowledged: a short segment leaves at once"
     tcp.conn.written += 7 * 50
     assert tcp.send() == [], "Nagle: the first has to be acknowledged"
-    assert lengths(tcp, tcp.ack(1)) == [350]
+    tcp.conn.written += 750
+    assert lengths(tcp, tcp.send()) == [1000], "a full segment does not wait, the 100 bytes behind it do"
+    assert lengths(tcp, tcp.ack(2)) == [100]
 
 
 def test_the_end_of_a_message_waits_for_the_end_of_the_one_before_only(plain):
@@ -37,14 +39,6 @@ def test_the_end_of_a_message_waits_for_the_end_of_the_one_before_only(plain):
     tcp.conn.written += 1050
     assert lengths(tcp, tcp.send()) == [1000], "50 bytes of the first message are unacknowledged"
     assert lengths(tcp, tcp.ack(2)) == [50], "a full segment is, too, and holds nothing back"
-
-
-def test_a_full_segment_waits_for_no_acknowledgement(plain):
-    tcp = new_sender(plain, written=50, cwnd=4.0)
-    tcp.send()
-    tcp.conn.written += 1100
-    assert lengths(tcp, tcp.send()) == [1000], "the 100 bytes behind it wait"
-    assert lengths(tcp, tcp.ack(2)) == [100]
 
 
 def test_without_nagle_every_write_leaves_at_once(plain):
@@ -95,30 +89,31 @@ def test_what_is_sent_again_keeps_its_length(plain):
     assert lengths(tcp, [0]) == [50], "though more is written by now"
 
 
-def test_a_message_is_lost_when_more_than_two_full_segments_above_have_arrived(plain):
+def test_a_message_is_lost_when_more_than_two_full_segments_or_three_blocks_have_arrived(plain):
     # RFC 6675, IsLost: three blocks, or more than two full segments; five short ones are neither
-    tcp = new_sender(plain, nagle=False, cwnd=8.0, sack=True, sack_blocks=3)
-    for _ in range(6):
-        tcp.conn.written += 50
-        tcp.send()
+    def messages(count):
+        tcp = new_sender(plain, nagle=False, cwnd=8.0, sack=True, sack_blocks=3)
+        for _ in range(count):
+            tcp.conn.written += 50
+            tcp.send()
+        return tcp
+
+    def first_is_lost(tcp):
+        return bool(tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, 0))
+
+    tcp = messages(6)
     tcp.ack(0, blocks=[(1, 6)])
-    assert not tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, 0)
+    assert not first_is_lost(tcp)
     assert tcp.conn.pipe == pytest.approx(0.05)
     tcp.conn.written += 2000
     tcp.send()
     tcp.ack(0, blocks=[(1, 8)])
     assert tcp.conn.in_recovery
-
-
-def test_three_blocks_with_gaps_are_enough(plain):
-    tcp = new_sender(plain, nagle=False, cwnd=8.0, sack=True, sack_blocks=3)
-    for _ in range(7):
-        tcp.conn.written += 50
-        tcp.send()
+    tcp = messages(7)
     tcp.ack(0, blocks=[(1, 2), (3, 4)])
-    assert not tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, 0)
+    assert not first_is_lost(tcp)
     tcp.ack(0, blocks=[(5, 6), (3, 4), (1, 2)])
-    assert tcp.sack.is_lost(tcp.conn, tcp.board, tcp.starts, 0)
+    assert first_is_lost(tcp)
 
 
 def test_a_delayed_acknowledgement_counts_bytes(plain):
