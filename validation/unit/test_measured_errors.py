@@ -25,9 +25,8 @@ def test_the_errors_of_every_kind_are_those_of_its_points():
         kind = row["solver"], Kind(row["system"], row["regime"])
         found.setdefault(kind, []).append(float(row["solved"]) / float(row["simulated"]) - 1)
     large = {kind: np.array(errors) for kind, errors in found.items() if len(errors) >= FEW}
-    assert {kind.system for _, kind in large} == {
-        "one piconet", "several piconets", "outside links", "sessions",
-    }  # fmt: skip
+    systems = {"one piconet", "several piconets", "outside links", "sessions"}
+    assert {kind.system for _, kind in large} == systems
     for (solver, kind), errors in large.items():
         known = measured_errors(solver, kind)["goodput_kbps"]
         assert known.points == len(errors)

@@ -7,30 +7,15 @@ import numpy as np
 import pytest
 
 from btqueue.scenario.metrics import METRICS
-from btqueue.simulator.records.connections import (
-    GREEDY,
-    NO_TRANSPORT,
-    POISSON,
-    TCP,
-    connection_dtype,
-    flow_statistics_dtype,
-    session_dtype,
-)
+from btqueue.simulator.records import connections, nodes, piconets, run
+from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT, POISSON, TCP, session_dtype
 from btqueue.simulator.records.conventions import NOTHING, SECOND, UNLIMITED
-from btqueue.simulator.records.nodes import (
-    DOWNLINK,
-    OUTSIDE,
-    TOKEN_BUFFER,
-    UPLINK,
-    port_dtype,
-    queue_dtype,
-    queue_statistics_dtype,
-)
-from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
-from btqueue.simulator.records.run import clock_dtype, settings_dtype
+from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, TOKEN_BUFFER, UPLINK
 from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.histograms import BINS, edges
 from btqueue.simulator.statistics.measurement import jain_index, measure, take_counts
+
+from .session_network import table
 
 MS = 1_000_000
 TEN_SECONDS = 10 * SECOND
@@ -42,28 +27,22 @@ def every_visit_is_counted(monkeypatch):
     monkeypatch.setattr(measurement, "visits_until_now", lambda sim: sim.piconets.visits.copy())
 
 
-def zeros(dtype, length):
-    return np.zeros(length, dtype).view(np.recarray)
-
-
-def network(
-    flows=2, piconets=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLINK), ports=(UPLINK,)
-) -> Any:
+def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLINK), ports=(UPLINK,)) -> Any:
     """A network that was measured from 5 s to 15 s and in which nothing happened."""
     sim = SimpleNamespace(
-        clock=zeros(clock_dtype, 1),
-        settings=zeros(settings_dtype, 1),
-        connections=zeros(connection_dtype, flows),
-        flow_statistics=zeros(flow_statistics_dtype, flows),
-        sessions=zeros(session_dtype, 0),
+        clock=table(run.clock_dtype, 1),
+        settings=table(run.settings_dtype, 1),
+        connections=table(connections.connection_dtype, flows),
+        flow_statistics=table(connections.flow_statistics_dtype, flows),
+        sessions=table(session_dtype, 0),
         rtt_histogram=np.zeros((flows, BINS), np.int64),
         delay_histogram=np.zeros((flows, BINS), np.int64),
-        ports=zeros(port_dtype, len(ports)),
-        queues=zeros(queue_dtype, len(queues)),
-        queue_statistics=zeros(queue_statistics_dtype, len(queues)),
-        piconets=zeros(piconet_dtype, piconets),
-        links=zeros(link_dtype, piconets * links),
-        bridges=zeros(bridge_dtype, 0),
+        ports=table(nodes.port_dtype, len(ports)),
+        queues=table(nodes.queue_dtype, len(queues)),
+        queue_statistics=table(nodes.queue_statistics_dtype, len(queues)),
+        piconets=table(piconets.piconet_dtype, stars),
+        links=table(piconets.link_dtype, stars * links),
+        bridges=table(piconets.bridge_dtype, 0),
     )
     sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
     sim.connections.protocol, sim.connections.application = TCP, POISSON
@@ -72,7 +51,7 @@ def network(
     sim.queues.kind, sim.queues.limit = queues, UNLIMITED
     sim.queue_statistics.changed_at = 5 * SECOND
     sim.piconets.links = links
-    sim.links.piconet = np.repeat(np.arange(piconets), links)
+    sim.links.piconet = np.repeat(np.arange(stars), links)
     return sim
 
 
@@ -183,7 +162,7 @@ def test_greedy_flows_among_others_have_no_delay(plain):
 
 def test_sessions_stand_at_the_requester():
     sim = network()
-    sim.sessions = zeros(session_dtype, 1)
+    sim.sessions = table(session_dtype, 1)
     sim.sessions.requester, sim.sessions.responder = 1, 0
     sim.connections.session = 0
     flow = sim.flow_statistics[1]
@@ -229,8 +208,9 @@ def test_losses_are_shares_of_what_was_offered_there():
 def test_transmissions_of_a_packet_are_counted_over_radio_hops():
     sim = network(ports=(UPLINK, DOWNLINK, OUTSIDE))
     sim.ports.most_transmissions = [UNLIMITED, UNLIMITED, 0]
-    sim.queue_statistics.served = [60, 40, 1000, 7]  # of the three ports, and of a token buffer
     sim.flow_statistics.transmissions = [100, 50]
+    assert np.isnan(measured(sim)["transmissions_per_packet"]), "of packets that were sent and not served"
+    sim.queue_statistics.served = [60, 40, 1000, 7]  # of the three ports, and of a token buffer
     assert measured(sim)["transmissions_per_packet"] == 1.5
 
 
@@ -243,7 +223,8 @@ def test_queue_lengths_are_means_over_the_queues_of_a_kind():
 
 
 def test_polling_of_several_piconets():
-    sim = network(piconets=2, links=2, flows=2)
+    sim = network(stars=2)
+    assert np.isnan(measured(sim)["cycle_s"]), "without a visit there is no cycle"
     sim.piconets.visits = [200, 50]
     sim.piconets.data_slots = [4000, 0]
     sim.links.visits = [150, 50, 25, 25]
@@ -257,14 +238,10 @@ def test_polling_of_several_piconets():
 
 
 def test_a_network_without_piconets_has_no_polling():
-    sim = network(piconets=0, queues=(OUTSIDE,), ports=(OUTSIDE,))
+    sim = network(stars=0, queues=(OUTSIDE,), ports=(OUTSIDE,))
     metrics = measured(sim)
     assert not {"cycle_s", "slot_utilisation", "polls_per_s", "loss_radio"} & set(metrics)
     assert metrics["queue_packets"].tolist() == [0.0]
-
-
-def test_a_run_without_a_visit_has_no_cycle():
-    assert np.isnan(measured(network())["cycle_s"])
 
 
 @pytest.mark.parametrize(
@@ -279,15 +256,8 @@ def test_every_metric_is_in_the_vocabulary():
     sim = network(ports=(UPLINK, OUTSIDE))
     sim.settings.node_buffers = True
     sim.ports.most_transmissions = 2
-    sim.sessions = zeros(session_dtype, 1)
+    sim.sessions = table(session_dtype, 1)
     sim.connections.session, sim.connections.send_buffer = 0, 8
     metrics = measured(sim)
     assert set(metrics) == set(METRICS)
     assert set(metrics) >= measurement.LINK_METRICS
-
-
-def test_packets_that_were_sent_and_not_served_have_no_number_of_transmissions():
-    sim = network(ports=(UPLINK, DOWNLINK))
-    sim.ports.most_transmissions = UNLIMITED
-    sim.flow_statistics.transmissions = [100, 50]
-    assert np.isnan(measured(sim)["transmissions_per_packet"])

@@ -10,35 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-NEVER = 2**62
+from .session_network import NEVER, POOL, pool, table
+
 SIZE, HEADER = 90, 10
 ON_WIRE = 100_000
 """Time on the wire of a packet of SIZE + HEADER bytes at 8 Mbit/s (ns)."""
-POOL = 200
-
-
-def pool(dtype, size):
-    records = np.zeros(size, dtype).view(np.recarray)
-    records.next = [*range(1, size), -1]
-    return records
 
 
 def new_medium(plain, ports=1, limit=1000, loss=0.0, loss_block=0, seed=1, **fields):
     """A medium with these ports, each with a queue and a flow of its own, and no propagation delay."""
     records = plain.records
     sim = SimpleNamespace(
-        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
-        timers=np.zeros(2, records.timer_dtype).view(np.recarray),
+        clock=table(records.clock_dtype, 1),
+        timers=table(records.timer_dtype, 2),
         heap=np.arange(2),
         streams=plain.random_streams.make_streams(seed, 0, 2),
-        packets=pool(records.packet_dtype, POOL),
-        segments=pool(records.segment_dtype, POOL),
-        queues=np.zeros(ports, records.queue_dtype).view(np.recarray),
-        queue_statistics=np.zeros(ports, records.queue_statistics_dtype).view(np.recarray),
-        ports=np.zeros(ports, records.port_dtype).view(np.recarray),
-        lines=np.zeros(1, records.line_dtype).view(np.recarray),
-        media=np.zeros(1, records.medium_dtype).view(np.recarray),
-        flow_statistics=np.zeros(ports, plain.records.flow_statistics_dtype).view(np.recarray),
+        packets=pool(records.packet_dtype),
+        segments=pool(records.segment_dtype),
+        queues=table(records.queue_dtype, ports),
+        queue_statistics=table(records.queue_statistics_dtype, ports),
+        ports=table(records.port_dtype, ports),
+        lines=table(records.line_dtype, 1),
+        media=table(records.medium_dtype, 1),
+        flow_statistics=table(records.flow_statistics_dtype, ports),
     )
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.timers.due, sim.timers.place = NEVER, np.arange(2)

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from .session_network import NEVER, NOTHING, table
+
 SLOT = 625_000
-NOTHING, UNLIMITED, NEVER = -1, 2**62, 2**62
+UNLIMITED = 2**62
 LEAST = 160 * SLOT
 GUARD, SHORTEST = 2, 14  # slots
 
@@ -19,10 +21,6 @@ class Network:
 
     def __init__(self, plain, *, own=False, rest=0.0):
         records = plain.records
-
-        def table(dtype, size):
-            return np.zeros(size, dtype).view(np.recarray)
-
         self.meetings, self.bridges = plain.meetings, plain.bridges
         self.sim = sim = SimpleNamespace(
             piconets=table(records.piconet_dtype, 3),

@@ -153,16 +153,11 @@ def test_a_sample_of_whole_numbers_and_lists_takes_all_of_them_evenly():
     assert [limits.count(value) for value in (1, 2, 3, 4)] == [10, 10, 10, 10]
     assert disciplines.count("gated") == 20
     assert all(isinstance(value, int) for value in limits)
-
-
-def test_a_sample_of_logarithms_of_whole_numbers_keeps_to_its_ends():
+    # a range with steps is sampled at its steps, one of logarithms keeps to its ends
+    assert set(latin_hypercube({LOAD: "100..200:50"}, 30, 1).columns[0]) == {100.0, 150.0, 200.0}
     limits = latin_hypercube({LIMIT: "log(1,100)"}, 200, 3).columns[0]
     assert (min(limits), max(limits)) == (1, 100)
     assert np.median(limits) == pytest.approx(10, rel=0.3)
-
-
-def test_a_range_with_steps_is_sampled_at_its_steps():
-    assert set(latin_hypercube({LOAD: "100..200:50"}, 30, 1).columns[0]) == {100.0, 150.0, 200.0}
 
 
 def test_samples_of_nothing_are_refused():
@@ -193,6 +188,8 @@ def test_points_are_read_from_a_file(tmp_path):
         {LIMIT: 7, "link.packets": ["DH1"]},
     ]
     assert Scenario().changed(found[1]).link.packets == ("DH1",)
+    with pytest.raises(ScenarioError, match=r"none\.csv: cannot be read"):
+        read_points(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize(
@@ -215,11 +212,6 @@ def test_wrong_files_of_points_are_refused_with_the_line(tmp_path, text, words):
         read_points(file)
     for word in words:
         assert word in str(refused.value)
-
-
-def test_a_missing_file_of_points_is_refused(tmp_path):
-    with pytest.raises(ScenarioError, match=r"none\.csv: cannot be read"):
-        read_points(tmp_path / "none.csv")
 
 
 def test_labels_of_several_kinds_are_texts():

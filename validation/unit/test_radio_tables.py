@@ -83,16 +83,13 @@ def test_on_air_errors_hit_poll_and_null_too(tables):
     assert table.error_rates[0, 1] > 0
 
 
-def test_a_fixed_packet_error_rate_is_the_same_for_all(tables):
-    table = tables(Radio(model="constant", per=0.3))
+def test_a_fixed_packet_error_rate_is_the_same_for_all_and_of_no_account_in_another_model(tables):
+    radio = Radio(model="constant", per=0.3)
+    table = tables(radio)
     assert table.error_rates.tolist() == [[0.3, 0.3, 0.3]]
     assert table.channels[0].lossy
-
-
-def test_a_fixed_packet_error_rate_is_of_no_account_in_another_model(tables):
     # a link that overrides the model of a radio with `per`
-    radio = Radio(model="constant", per=0.3).model_copy(update={"model": "perfect"})
-    assert not tables(radio).error_rates.any()
+    assert not tables(radio.model_copy(update={"model": "perfect"})).error_rates.any()
 
 
 # -------------------------------------------------------------------------------------------------- traces
@@ -189,14 +186,8 @@ def test_interference_adds_to_the_errors_of_the_channel(tables):
 @pytest.mark.parametrize(
     ("ber", "name"),
     [
-        (0.0, "DH5"),
-        (0.00015289, "DH5"),
-        (0.0001529, "DM5"),
-        (0.0060794, "DM5"),
-        (0.0060795, "DM3"),
-        (0.0157812, "DM3"),
-        (0.0157813, "DM1"),
-        (0.5, "DM1"),
+        *((0.0, "DH5"), (0.00015289, "DH5"), (0.0001529, "DM5"), (0.0060794, "DM5")),
+        *((0.0060795, "DM3"), (0.0157812, "DM3"), (0.0157813, "DM1"), (0.5, "DM1")),
     ],
 )
 def test_a_threshold_is_the_lowest_rate_of_the_next_type(tables, ber, name):

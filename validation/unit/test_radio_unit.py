@@ -47,22 +47,6 @@ def two_state(plain, rates=((0.0, 0.0), (1.0, 1.0))):
     )
 
 
-@pytest.mark.parametrize("start", [0, 1])
-@pytest.mark.parametrize("elapsed_s", [0.001, 0.03, 0.2])
-def test_the_state_follows_the_exact_transition_probability(plain, start, elapsed_s):
-    # Two-state Markov process with rates a = 1/good_s, b = 1/bad_s:
-    # P(good at t | good at 0) = b/(a+b) + a/(a+b) exp(-(a+b)t), by Kolmogorov's forward equation
-    a, b = 1 / GOOD_S, 1 / BAD_S
-    memory = math.exp(-(a + b) * elapsed_s)
-    exact = b / (a + b) + (-b / (a + b) * memory if start == 1 else a / (a + b) * memory)
-    sim = two_state(plain)
-    draws, good = 4000, 0
-    for _ in range(draws):
-        sim.channels.level, sim.channels.sampled_at = start, 0
-        good += plain.radio.level(sim, 0, round(elapsed_s * SECOND)) == 0
-    assert abs(good / draws - exact) < DEVIATIONS * math.sqrt(exact * (1 - exact) / draws)
-
-
 def test_with_no_time_between_two_looks_the_state_stays(plain):
     sim = two_state(plain)
     for start in (0, 1):
@@ -70,26 +54,22 @@ def test_with_no_time_between_two_looks_the_state_stays(plain):
         assert [plain.radio.level(sim, 0, 7 * SECOND) for _ in range(50)] == [start] * 50
 
 
-def test_the_state_decides_the_error_rate(plain):
-    sim = two_state(plain)
-    seen = set()
-    for now in range(0, 20 * SECOND, SECOND // 20):
-        hit = plain.radio.is_hit(sim, 0, 0, now)
-        assert hit == (sim.channels[0].level == 1)
-        seen.add(hit)
-    assert seen == {False, True}
-
-
 def test_a_two_state_channel_draws_its_state_and_then_the_error(plain):
+    # Two-state Markov process with rates a = 1/good_s, b = 1/bad_s:
+    # P(good at t | good at 0) = b/(a+b) + a/(a+b) exp(-(a+b)t), by Kolmogorov's forward equation
+    a, b = 1 / GOOD_S, 1 / BAD_S
     sim = two_state(plain, rates=[[0.3, 0.0], [0.6, 0.0]])
     state, error = sim.streams[STATE].copy(), sim.streams[ERROR].copy()
-    good, sampled_at = True, 0
-    for now in range(1, SECOND, SECOND // 100):
-        memory = math.exp(-(1 / GOOD_S + 1 / BAD_S) * (now - sampled_at) / SECOND)
-        chance = GOOD_S / (GOOD_S + BAD_S) * (1 - memory) + good * memory
+    good, sampled_at, seen = True, 0, set()
+    for now in np.cumsum([SECOND // 1000, 3 * SECOND // 100, SECOND // 5] * 1000).tolist():
+        memory = math.exp(-(a + b) * (now - sampled_at) / SECOND)
+        chance = b / (a + b) + (a / (a + b) * memory if good else -b / (a + b) * memory)
         good, sampled_at = plain.random_streams.uniform(state) < chance, now
         expected = plain.random_streams.uniform(error) < (0.3 if good else 0.6)
         assert plain.radio.is_hit(sim, 0, 0, now) == expected
+        assert sim.channels[0].level == (0 if good else 1)
+        seen.add((good, expected))
+    assert len(seen) == 4, "both states, with errors and without"
     assert sim.streams[STATE] == state
     assert sim.streams[ERROR] == error
 

@@ -154,8 +154,7 @@ LAN = {"name": "lan", "from": "host", "to": "c1"}
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"network.topology": "chain"}, {"network.outside_links": [LAN]}, {"link.adaptation": "best"}],
+    "changes", [{"network.topology": "chain"}, {"network.outside_links": [LAN]}, {"link.adaptation": "best"}]
 )
 def test_relays_pass_packets_unless_segments_are_cut_anew(changes):
     s = Scenario()
@@ -304,12 +303,7 @@ LONG_BURSTS = {
     [
         ("chen-2004/adaptive-2", {"traffic.source": "ibp"}, "chains", "traffic.source"),
         ("avancha-2002/wlan-tcp", SESSIONS | {"transport.variant": "vegas"}, "sessions", "transport.variant"),
-        (
-            "avancha-2002/bluetooth-centaurus",
-            {"network.flows": TWICE},
-            "sessions",
-            "transport.protocol",
-        ),
+        ("avancha-2002/bluetooth-centaurus", {"network.flows": TWICE}, "sessions", "transport.protocol"),
         ("venugopal-2006/piconet", LONG_BURSTS, "a piconet of queues", "flow_control.buffer_packets"),
     ],
 )
@@ -349,22 +343,16 @@ BUILT = [
     {"link.quality_memory_s": 0.5},  # packet types are fixed
     {"polling.bridge_patience_s": 1},  # no bridge
     {"link.arq": "unlimited", "polling.residence": "cycle", "transport.sack_blocks": 1},
-    {"network.flows": "pairs"},
-    {"network.active_flows": 1},
-    {"network.relay": "segment"},
-    {"link.arq": "unlimited"},
-    {"link.arq": 3},
-    {"transport.header_bytes": 52},
+    {"network.flows": "pairs", "network.relay": "segment"},
+    {"network.active_flows": 1, "transport.header_bytes": 52},
+    {"link.arq": 3, "link.packets": ["DM5", "DM3", "DM1"]},
     {"radio.model": "constant", "radio.ber": 1e-5, "radio.bits": "on-air"},
     {"radio.model": "gilbert-elliott", "radio.fading": "per-piconet"},
     {"link.packets": ["DM1"], "link.segmentation": "best-fit"},
-    {"link.packets": ["DM5", "DM3", "DM1"]},
-    {"flow_control.enabled": False},
+    {"flow_control.enabled": False, "polling.discipline": "1-limited"},
     {"flow_control.drop": "segment", "flow_control.charge": "actual"},
-    {"polling.discipline": "1-limited"},
-    {"polling.discipline": "exhaustive"},
+    {"polling.discipline": "exhaustive", "traffic.message_bytes": 500, "transport.mss_bytes": 500},
     {"traffic.source": "greedy", "transport.rto_backoff": False},
-    {"traffic.message_bytes": 500, "transport.mss_bytes": 500},
     {"network.peripherals": 7, "network.active_flows": 7},
 ]
 

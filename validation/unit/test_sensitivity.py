@@ -214,11 +214,6 @@ def test_the_interval_of_paired_slopes_holds_its_confidence():
     assert math.isnan(_slope(np.array([1.0, math.nan]), np.array([2.0, 3.0]), 1.0)["simulated"])
 
 
-def test_one_replication_has_no_interval():
-    with pytest.raises(ScenarioError, match="two or more"):
-        simulated_slopes(LIGHT.with_(run__replications=1), ["traffic.load_kbps"])
-
-
 def test_formulas_of_a_scenario_have_its_numbers():
     found = {entry.form.name: entry for entry in formulas_of(CHAIN)}
     for name in ("DH5", "DM5", "DM3", "DM1"):
@@ -267,11 +262,12 @@ def test_a_formula_without_all_numbers_has_expressions_only():
     [
         (lambda: formula("goodput, DH7"), "did you mean"),
         (lambda: formula("attempts", {"z": 1}), "has no symbol z"),
+        (lambda: simulated_slopes(LIGHT.with_(run__replications=1), ["traffic.load_kbps"]), "two or more"),
         (lambda: parse_at(["b"]), "write symbol=number"),
         (lambda: parse_at(["b=x"]), "write symbol=number"),
     ],
 )
-def test_wrong_formulas_are_refused(call, words):
+def test_wrong_formulas_and_slopes_of_one_replication_are_refused(call, words):
     with pytest.raises(ScenarioError, match=words):
         call()
 

@@ -138,13 +138,6 @@ def test_what_the_key_was_called_is_guessed():
     assert '"followed"' in refusal.value.allowed
 
 
-def test_both_answers_agree_within_their_errors():
-    analytic, followed = (bt.solve(RING.with_(run__solver=solver)) for solver in ("analytic", "followed"))
-    # 95th percentiles of both models' errors, docs/explanation/model-against-simulation.md
-    for metric, error in (("goodput_kbps", 0.02), ("rtt_s", 0.12)):
-        assert float(analytic[metric].mean()) == pytest.approx(float(followed[metric].mean()), rel=error)
-
-
 def test_a_slope_is_of_one_solver_although_a_neighbour_is_in_doubt(doubt):
     """A step above the load the model doubts its answer; both ends are analytic answers all the same."""
     wanted = ["rtt_s"], ["traffic.load_kbps"]

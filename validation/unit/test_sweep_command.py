@@ -79,17 +79,12 @@ def test_a_metric_that_no_point_has_is_an_error_and_no_empty_table_or_picture(tm
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_picture_is_drawn_in_each_format(tmp_path, suffix):
-    run(NAME, *OVER, "--plot", tmp_path / f"picture.{suffix}", "--threads", 1)
-    begin = (tmp_path / f"picture.{suffix}").read_bytes()[:40]
-    assert {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix] in begin
-
-
-def test_both_engines_and_a_sample(tmp_path):
+@pytest.mark.parametrize(("suffix", "begin"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_both_engines_and_a_sample_are_drawn_in_each_format(tmp_path, suffix, begin):
     sampled = ["--over", "polling.limit=1..10", "--sample", 4, "--engine", "both"]
-    shown = run(NAME, *sampled, "--threads", 1, "--plot", tmp_path / "picture.svg").stdout
+    shown = run(NAME, *sampled, "--threads", 1, "--plot", tmp_path / f"picture.{suffix}").stdout
     assert shown.count("simulate") == 4 and shown.count("solve") == 4
+    assert begin in (tmp_path / f"picture.{suffix}").read_bytes()[:40]
 
 
 def test_points_of_a_file(tmp_path):

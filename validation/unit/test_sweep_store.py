@@ -109,18 +109,12 @@ def test_a_point_that_is_damaged_while_the_sweep_runs_is_not_left_out_in_silence
             list(journal.results())
 
 
-def test_a_journal_has_one_writer(tmp_path):
+def test_a_journal_has_one_writer_and_the_lock_of_a_process_that_is_gone_is_stale(tmp_path):
     with (
         Journal(tmp_path / "x", DEFINITION),
         pytest.raises(StoreError, match=f"another process is writing this sweep .process {os.getpid()} on"),
     ):
         Journal(tmp_path / "x", DEFINITION)
-    with Journal(tmp_path / "x", DEFINITION):
-        pass
-
-
-def test_a_lock_of_a_process_that_is_gone_is_stale(tmp_path):
-    (tmp_path / "x").mkdir()
     (tmp_path / "x" / "lock").write_text("process 1 on elsewhere\n")
     with Journal(tmp_path / "x", DEFINITION):
         assert f"process {os.getpid()} on" in (tmp_path / "x" / "lock").read_text()

@@ -44,11 +44,7 @@ def test_the_receive_window_limits_flight_but_not_cwnd(sender):
     assert tcp.ack(1) == [8], "one leaves, one enters"
     assert tcp.conn.cwnd == 9.0
     assert tcp.tcp.send_window(tcp.conn) == 8.0
-
-
-def test_a_fraction_of_a_segment_in_the_window_sends_nothing(sender):
-    tcp = sender(cwnd=2.99)
-    assert tcp.send() == [0, 1]
+    assert sender(cwnd=2.99).send() == [0, 1], "a fraction of a segment sends nothing"
 
 
 def test_only_what_the_application_has_written_is_sent(sender):

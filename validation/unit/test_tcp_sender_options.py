@@ -75,12 +75,7 @@ def test_the_rule_that_reduces_ssthresh_is_a_setting(sender, reduction, ssthresh
     [
         (1, False, (11, 12), [2.0, 3.0]),
         (1, True, (11, 12), [1.0, 2.0]),
-        (
-            2,
-            True,
-            (11, 13),
-            [2.0, 3.0],
-        ),  # in slow start all count; 12 was sent after the timeout
+        (2, True, (11, 13), [2.0, 3.0]),  # in slow start all count; 12 was sent after the timeout
     ],
 )
 def test_the_end_of_the_slow_start_after_a_timeout_may_open_nothing(

@@ -37,21 +37,6 @@ def test_round_trip_times_are_taken_from_echoed_timestamps_and_their_spread_is_k
     assert tcp.histogram.sum() == 3
 
 
-def test_without_timestamps_only_segments_sent_once_are_timed(sender):
-    # Karn's algorithm (RFC 6298, section 3)
-    tcp = sender(cwnd=2.0, ssthresh=2.0, timestamps=False)
-    assert tcp.send(at=10) == [0, 1]
-    tcp.ack(1, at=130)
-    assert (tcp.statistics.rtt_samples, tcp.statistics.rtt_sum) == (1, 120 * MS)
-    assert tcp.timeout(2000) == [1]
-    assert tcp.ack(2, at=2100) == [2, 3]
-    assert tcp.statistics.rtt_samples == 1, "of the first or the second transmission of 1?"
-    tcp.ack(3, at=2180)
-    assert tcp.statistics.rtt_samples == 1, "2 had been sent before the timeout as well"
-    tcp.ack(4, at=2190)
-    assert tcp.statistics.rtt_sum == (120 + 90) * MS, "3 was sent once"
-
-
 def test_without_timestamps_a_filled_gap_gives_no_sample(sender):
     tcp = sender(cwnd=8.0, timestamps=False)
     assert tcp.send(at=0) == list(range(8))
@@ -64,7 +49,8 @@ def test_without_timestamps_a_filled_gap_gives_no_sample(sender):
 
 
 def test_a_doubled_timeout_stays_until_a_segment_that_was_sent_once_is_timed(sender):
-    # RFC 6298, section 3 and 5.7: the acknowledgement of the original comes late, when 0 was sent again
+    # RFC 6298, section 3 (Karn) and 5.7: the acknowledgement of the original comes late, when 0 was
+    # sent again
     tcp = sender(cwnd=4.0, ssthresh=4.0, timestamps=False)
     assert tcp.send(at=0) == [0, 1, 2, 3]
     assert tcp.timeout(3000) == [0]

@@ -146,15 +146,13 @@ def some_log(plain):
 
 
 def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
-    nodes = plain.names.node_names(Scenario())
-    segment, packet, timeout = written(plain, tmp_path, some_log(plain)).read().to_pylist()
-    assert segment["event"] == "segment sent"
-    assert segment["node"] == nodes[1]
+    nodes, log = plain.names.node_names(Scenario()), some_log(plain)
+    file = written(plain, tmp_path, log, log[:1], log)
+    assert (file.num_row_groups, file.metadata.num_rows) == (3, 7), "each part of the log is a row group"
+    segment, packet, timeout = file.read().to_pylist()[:3]
+    assert (segment["event"], segment["kind"], segment["node"]) == ("segment sent", "data", nodes[1])
     assert segment["port"] is None
-    assert segment["flow"] == FLOW + 1
-    assert segment["kind"] == "data"
-    assert segment["segment"] == 17
-    assert segment["acknowledged_segments"] == 9
+    assert (segment["flow"], segment["segment"], segment["acknowledged_segments"]) == (FLOW + 1, 17, 9)
     assert segment["sack_blocks"] == [{"start": 12, "end": 14}, {"start": 20, "end": 21}]
     assert (segment["size_bytes"], segment["application_bytes"]) == (1500, 1448)
     assert segment["timestamp_s"] == pytest.approx(1e-6)
@@ -167,13 +165,6 @@ def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
     )  # fmt: skip
     assert timeout["sack_blocks"] == []
     assert timeout["cwnd_segments"] == 2.5
-
-
-def test_each_part_of_the_log_is_a_row_group(plain, tmp_path):
-    log = some_log(plain)
-    file = written(plain, tmp_path, log, log[:1], log)
-    assert file.num_row_groups == 3
-    assert file.metadata.num_rows == 7
 
 
 def test_an_interrupted_run_leaves_a_readable_file(plain, tmp_path, monkeypatch):

@@ -91,10 +91,9 @@ def test_a_metric_that_an_engine_does_not_give_is_no_answer(engines):
 
 def test_a_claim_of_tests_names_them_and_is_none_of_the_models(engines):
     simulated, solved = (judge_one(PAPER, RECORD["switch-delay"], engine) for engine in engines)
+    test = "test_bridges.py::test_a_switch_takes_up_to_two_slots"
     assert simulated.judged.verdict == "in part"
-    assert simulated.judged.parts[0].seen == (
-        "checked by test test_bridges.py::test_a_switch_takes_up_to_two_slots"
-    )
+    assert simulated.judged.parts[0].seen == f"checked by test {test}"
     assert solved.judged.parts == ()
 
 

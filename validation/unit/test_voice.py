@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
-RESERVATIONS = {
-    "none": (0, 0),
-    "1 HV3": (6, 2),
-    "2 HV3": (6, 4),
-    "1 HV2": (4, 2),
-}
+RESERVATIONS = {"none": (0, 0), "1 HV3": (6, 2), "2 HV3": (6, 4), "1 HV2": (4, 2)}
 NO_ROOM = {"3 HV3": (6, 6), "2 HV2": (4, 4), "1 HV1": (2, 2)}
 
 
