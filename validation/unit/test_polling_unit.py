@@ -175,7 +175,7 @@ def test_one_limited_and_exhaustive_are_the_ends_of_the_scale(piconet):
     assert exhaustive.stations(62, "up") == [0] * 31, "30 frames with packets, and POLL with NULL"
 
 
-def outcome(plain, sim, scenario, seconds):
+def outcome(plain, sim, seconds):
     """Run from the start; return everything that a result is made of, and the number of events played."""
     for second in range(1, seconds + 1):
         while plain.engine.advance(sim, second * 1_000_000_000 + 7) != plain.engine.REACHED:
@@ -209,8 +209,8 @@ def outcome(plain, sim, scenario, seconds):
 )
 def test_sleeping_through_idle_visits_changes_nothing(plain, changes):
     scenario = Scenario().with_(**changes)
-    slept, slept_metrics, few = outcome(plain, plain.state.new_state(scenario, 0), scenario, 8)
-    played, played_metrics, many = outcome(plain, sleepless(plain, scenario), scenario, 8)
+    slept, slept_metrics, few = outcome(plain, plain.state.new_state(scenario, 0), 8)
+    played, played_metrics, many = outcome(plain, sleepless(plain, scenario), 8)
     assert few < 0.8 * many, "it slept"
     assert [name for name in played if slept[name] != played[name]] == []
     for name, value in played_metrics.items():

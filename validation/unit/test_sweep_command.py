@@ -141,10 +141,7 @@ BAD = [
     ([*ONE, "--cluster", "tcp://x:1", "--threads", "2"], ["--threads"]),
     ([*ONE, "--sample", "0"], ["--sample"]),
     ([*ONE, "--engine", "guess"], ["guess"]),
-    (
-        ["--over", "run.replications=1,2", *OVER, "--over", "run.seed=1,2", "--plot", "x.png"],
-        ["at most 3 keys"],
-    ),
+    ([*OVER, *PER_RUN, "--plot", "x.png"], ["at most 3 keys"]),
 ]
 
 
