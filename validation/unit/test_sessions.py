@@ -1,5 +1,7 @@
 """Request, reply, good-bye over a stream; giving up and opening connections. TCP itself is left out here."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ OPTIONS = [
 """Fields of a connection that stay as they are when it is opened anew."""
 
 
-def new_network(plain, **options):
+def new_network(plain, **options) -> Any:
     return Network(plain, plain.records.TCP, **options)
 
 
