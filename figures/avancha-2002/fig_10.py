@@ -6,27 +6,12 @@ channel, which the paper makes responsible for most peaks. Here peaks are lost c
 a session hangs until the watchdog (10 s, our reading), and data packets that are sent again.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.avancha_2002 import TIMES, histories, played
+from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.2-peaks-ejection",)
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield a hundred sessions of either size."""
-    longer = {"run.duration_s": 3000}
-    columns = {
-        f"{size:,} byte": {
-            label: played(work, "cdpd-centaurus", size, longer, loss=rate).first(100)
-            for label, rate in TIMES.items()
-        }
-        for size in (1024, 128)
-    }
-    yield Picture(histories(columns, title=f"{work.citation}: CentaurusComm, a client at rest"))
-
+draw = at_rest("cdpd-centaurus", (1024, 128), "CentaurusComm", 3000)
 
 if __name__ == "__main__":
     run_script(__file__)

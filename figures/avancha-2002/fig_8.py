@@ -6,27 +6,12 @@ bytes the modem's buffer refuses packets at good times, too, so that the efficie
 loss on the air.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.avancha_2002 import TIMES, histories, played
+from btqueue.reproduction.figures.avancha_2002 import at_rest
 
 CLAIMS = ("5.2.1-large-prone", "5.2.1-rssi")
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield a hundred sessions of either size."""
-    longer = {"run.duration_s": 6000}
-    columns = {
-        f"{size:,} byte": {
-            label: played(work, "cdpd-tcp", size, longer, loss=rate).first(100)
-            for label, rate in TIMES.items()
-        }
-        for size in (4096, 1024)
-    }
-    yield Picture(histories(columns, title=f"{work.citation}: TCP, a client at rest"))
-
+draw = at_rest("cdpd-tcp", (4096, 1024), "TCP", 6000)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -6,17 +6,10 @@ It is largest where some segments wait for the tick and others find data to ride
 replications differ widely, as in figure 3.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.johansson_2000 import LOADS, variability
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield the picture."""
-    yield variability(work, "smooth", "smooth arrivals, tick of 500 ms", LOADS, 1.0)
-
+draw = variability("smooth", "smooth arrivals, tick of 500 ms", LOADS, 1.0)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -7,19 +7,11 @@ A fixed wait is less variable than the tick, of which a segment waits any part. 
 above the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
 from btqueue.reproduction.figures.johansson_2000 import variability
 
 LOADS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
-
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield the picture."""
-    yield variability(work, "fixed-wait", "smooth arrivals, wait of 200 ms", LOADS, 0.5)
-
+draw = variability("fixed-wait", "smooth arrivals, wait of 200 ms", LOADS, 0.5)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -12,15 +12,12 @@ waits for its second segment. Bounds that close are also where the model is leas
 from collections.abc import Iterator
 
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.claims.johansson_2000.systems import PEPS, VEGAS
+from btqueue.reproduction.claims.johansson_2000.systems import VEGAS
 from btqueue.reproduction.figures import Picture, Work, curves
-from btqueue.reproduction.figures.curve_panels import curve_of, metric_panel
-from btqueue.reproduction.figures.johansson_2000 import LOAD_LABEL, over_load
+from btqueue.reproduction.figures.johansson_2000 import beside_each_other
 from btqueue.reproduction.figures.work import runs_note
 
 CLAIMS = ("vegas-bounds",)
-LOADS = (0.1, 0.3, 0.6, 0.8)
-PEP = 0.1
 
 
 def draw(work: Work) -> Iterator[Picture]:
@@ -29,22 +26,7 @@ def draw(work: Work) -> Iterator[Picture]:
         f"alpha {low}, beta {high}": {"transport.alpha": low, "transport.beta": high}
         for low, high in work.some(VEGAS)
     }
-    panels = []
-    for link in ("asymmetric", "symmetric"):
-        drawn = [
-            curve_of(work.sweep(link, {"radio.per": PEPS}, changes=change, what=link), "goodput_kbps", label)
-            for label, change in bounds.items()
-        ]
-        panels.append(
-            metric_panel("goodput_kbps", drawn, title=f"{link} link, saturated",
-                         xlabel="packet error probability")
-        )  # fmt: skip
-    delay = "acknowledged_delay_s"
-    drawn = [
-        over_load(work, "smooth", delay, pep=PEP, loads=LOADS, label=label, changes=change)
-        for label, change in bounds.items()
-    ]
-    panels.append(metric_panel(delay, drawn, title=f"smooth arrivals, PEP {PEP:g}", xlabel=LOAD_LABEL))
+    panels = beside_each_other(work, bounds, ("smooth",))
     note = f"Simulated: {runs_note(work.scenario('smooth'))}."
     title = "Johansson 2000, section 6: bounds of Vegas"
     yield Picture(curves(panels, columns=3, size=(4.0, 3.4), title=title, note=note))

@@ -8,11 +8,8 @@ The thesis draws surfaces; curves are added, with the model beside the simulatio
 nothing random in it.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, PICONET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, pages
 
 CLAIMS = (
     "goodput-2",
@@ -24,11 +21,7 @@ CLAIMS = (
     "best-S",
 )
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "piconet-{n}", PICONET_LOADS, BUFFERS, numbers=(2,), claims=CLAIMS)
-
+draw = pages("piconet", BUFFERS, (2,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -7,19 +7,12 @@ peripherals, too, which must be a slip.
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import LIMITS, SCATTERNET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import LIMITS, pages
 
 CLAIMS = ("scatternet-M-2-6",)
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, LIMITS, numbers=(2, 4, 6), claims=CLAIMS)
-
+draw = pages("scatternet", LIMITS, (2, 4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -7,11 +7,8 @@ the token rate: 90 to 180 kbit/s for two, 40 to 100 for four, 30 to 80 for six p
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import SCATTERNET_LOADS, pages, token_rates
+from btqueue.reproduction.figures.venugopal_2006 import pages, token_rates
 
 CLAIMS = ("scatternet-tb-extremes",)
 RATES = {
@@ -20,11 +17,7 @@ RATES = {
     6: token_rates(range(30, 81, 10)),
 }
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, RATES, numbers=(2, 4, 6), claims=CLAIMS)
-
+draw = pages("scatternet", RATES, (2, 4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

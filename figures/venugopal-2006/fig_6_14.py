@@ -9,27 +9,12 @@ scenarios that were fitted to its numbers: no doubling of the timer, one fading 
 piconet, whole segments refused at S.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, PICONET_ERROR_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, pages
 
 CLAIMS = ("errors-goodput-4", "errors-rtt-6", "errors-fall-with-n", "errors-timeouts-rise-with-S-4")
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(
-        work,
-        "piconet-errors-{n}",
-        PICONET_ERROR_LOADS,
-        BUFFERS,
-        numbers=(4, 6),
-        claims=CLAIMS,
-        fitted="piconet-errors-as-reported-{n}",
-    )
-
+draw = pages("piconet-errors", BUFFERS, (4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -9,27 +9,12 @@ scenarios that were fitted to its numbers: no doubling of the timer, one fading 
 piconet, whole segments refused at S.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, SCATTERNET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, pages
 
 CLAIMS = ("scatternet-errors-goodput-1", "scatternet-errors-flat")
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(
-        work,
-        "scatternet-errors-{n}",
-        SCATTERNET_LOADS,
-        BUFFERS,
-        numbers=(1,),
-        claims=CLAIMS,
-        fitted="scatternet-errors-as-reported-{n}",
-    )
-
+draw = pages("scatternet-errors", BUFFERS, (1,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

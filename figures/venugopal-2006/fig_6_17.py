@@ -32,8 +32,8 @@ CLAIMS = (
 )
 METRICS = ("goodput_kbps", "rtt_s", "timeouts_per_s")
 PLACES = ("piconet", "scatternet")
-RADIOS = {"perfect radio": "{place}-{{n}}", "bit errors": "{place}-errors-{{n}}"}
-FITTED = {"bit errors, fitted": "{place}-errors-as-reported-{{n}}"}
+RADIOS = {"perfect radio": "{place}", "bit errors": "{place}-errors"}
+FITTED = {"bit errors, fitted": "{place}-errors-as-reported"}
 STATED = {
     "piconet": ("goodput-2", "goodput-4", "goodput-6", "rtt-2", "rtt-6"),
     "piconet, errors": ("errors-goodput-2", "errors-goodput-4", "errors-rtt-2", "errors-rtt-6"),

@@ -7,20 +7,13 @@ and more.
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import PICONET_LOADS, pages, token_rates
+from btqueue.reproduction.figures.venugopal_2006 import pages, token_rates
 
 CLAIMS = ("goodput-falls-beyond-tb", "place-of-loss")
 RATES = token_rates((150, 200, 225, 250, 275, 300, 350, 400))
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "piconet-{n}", PICONET_LOADS, RATES, numbers=(2,), claims=CLAIMS)
-
+draw = pages("piconet", RATES, (2,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -8,19 +8,12 @@ The thesis draws surfaces; curves are added, with the model beside the simulatio
 below the 90 kbit/s of the thesis, which is the bare capacity of the slots: at S = 25 packets are lost there.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import BUFFERS_TO_40, PICONET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS_TO_40, pages
 
 CLAIMS = ("goodput-4", "goodput-6", "goodput-falls-with-n", "capacity", "rtt-6", "best-S-4-6")
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "piconet-{n}", PICONET_LOADS, BUFFERS_TO_40, numbers=(4, 6), claims=CLAIMS)
-
+draw = pages("piconet", BUFFERS_TO_40, (4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -6,19 +6,12 @@ the polling limit M (S = 25, L = 20; token rate 110 kbit/s for four peripherals,
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import LIMITS, PICONET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import LIMITS, pages
 
 CLAIMS = ("recovery-with-n",)
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "piconet-{n}", PICONET_LOADS, LIMITS, numbers=(4, 6), claims=CLAIMS)
-
+draw = pages("piconet", LIMITS, (4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

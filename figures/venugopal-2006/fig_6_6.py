@@ -6,20 +6,13 @@ the token rate, 50 to 140 kbit/s for four peripherals and 30 to 100 for six (S =
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import PICONET_LOADS, pages, token_rates
+from btqueue.reproduction.figures.venugopal_2006 import pages, token_rates
 
 CLAIMS = ("best-tb",)
 RATES = {4: token_rates((50, 65, 80, 95, 110, 125, 140)), 6: token_rates(range(30, 101, 10))}
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "piconet-{n}", PICONET_LOADS, RATES, numbers=(4, 6), claims=CLAIMS)
-
+draw = pages("piconet", RATES, (4, 6), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

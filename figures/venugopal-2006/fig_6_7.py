@@ -6,11 +6,8 @@ the size S of the token buffer (M = 5, token rate 250 kbit/s, L = 20).
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, SCATTERNET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import BUFFERS, pages
 
 CLAIMS = (
     "scatternet-goodput-1",
@@ -22,11 +19,7 @@ CLAIMS = (
     "scatternet-below-piconet",
 )
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, BUFFERS, numbers=(1,), claims=CLAIMS)
-
+draw = pages("scatternet", BUFFERS, (1,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

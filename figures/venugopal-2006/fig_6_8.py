@@ -6,19 +6,12 @@ the polling limit M (S = 25, token rate 250 kbit/s, L = 20).
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import LIMITS, SCATTERNET_LOADS, pages
+from btqueue.reproduction.figures.venugopal_2006 import LIMITS, pages
 
 CLAIMS = ("scatternet-M",)
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, LIMITS, numbers=(1,), claims=CLAIMS)
-
+draw = pages("scatternet", LIMITS, (1,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -7,20 +7,13 @@ printed.
 The thesis draws surfaces; curves are added, with the model beside the simulation.
 """
 
-from collections.abc import Iterator
-
 from btqueue.cli.figures import run_script
-from btqueue.reproduction.figures import Picture, Work
-from btqueue.reproduction.figures.venugopal_2006 import SCATTERNET_LOADS, pages, token_rates
+from btqueue.reproduction.figures.venugopal_2006 import pages, token_rates
 
 CLAIMS = ("scatternet-tb-lossless", "scatternet-tb-moderate")
 RATES = token_rates((175, 200, 225, 250, 275, 300, 350))
 
-
-def draw(work: Work) -> Iterator[Picture]:
-    """Yield curves and surfaces."""
-    return pages(work, "scatternet-{n}", SCATTERNET_LOADS, RATES, numbers=(1,), claims=CLAIMS)
-
+draw = pages("scatternet", RATES, (1,), CLAIMS)
 
 if __name__ == "__main__":
     run_script(__file__)

@@ -7,7 +7,7 @@ CDPD are block error rates of 0.1 and 2 %; the paper's own values stand only in 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from btqueue.plotting import MARKERS, PALETTE, house_style
 from btqueue.reproduction.claims.avancha_2002.systems import NOISY, QUIET
 from btqueue.reproduction.figures.curve_panels import Curve, curve_of
 from btqueue.reproduction.figures.runs import Events, events
-from btqueue.reproduction.figures.work import Work
+from btqueue.reproduction.figures.work import Picture, Work
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import ENGINES, Engine
 
@@ -205,6 +205,32 @@ def _of_centaurus(log: Events) -> tuple[np.ndarray, np.ndarray]:
         elif message == "ACK":
             ended.setdefault(int(number), float(time_s))
     return np.array(list(started.values())), np.array([ended.get(one, np.nan) for one in started])
+
+
+def at_rest(
+    name: str, sizes: Sequence[int], who: str, duration_s: float | None = None
+) -> Callable[[Work], Iterator[Picture]]:
+    """Return the function that draws a hundred sessions on CDPD at good and at bad times: figures 7 to 11.
+
+    Args:
+        name: of the scenario.
+        sizes: of the swept message (byte), a column each.
+        who: protocol, for the title.
+        duration_s: of the run, if it has to be longer than the scenario's.
+    """
+    longer = {} if duration_s is None else {"run.duration_s": duration_s}
+
+    def draw(work: Work) -> Iterator[Picture]:
+        """Yield the sessions."""
+        columns = {
+            f"{size:,} byte": {
+                label: played(work, name, size, longer, loss=rate).first(100) for label, rate in TIMES.items()
+            }
+            for size in sizes
+        }
+        yield Picture(histories(columns, title=f"{work.citation}: {who}, a client at rest"))
+
+    return draw
 
 
 def histories(columns: Mapping[str, Mapping[str, Sessions]], *, title: str) -> Figure:

@@ -21,7 +21,7 @@ from btqueue.scenario.topology import topology
 ROLES = {"central": ("black", "white"), "bridge": (PALETTE[6], "black"), "peripheral": ("white", "black"),
          "host": (PALETTE[5], "black")}  # fmt: skip
 """Fill and letters of a node, by role."""
-INK, FAINT = "#333333", "#888888"
+INK = "#333333"
 
 
 def blank(width: float, height: float, title: str = "") -> tuple[Figure, Axes]:

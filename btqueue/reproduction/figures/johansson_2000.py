@@ -6,15 +6,15 @@ claims, it is the goodput both ways that the same engine gives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from btqueue.reproduction.claims.johansson_2000.systems import NOISY
-from btqueue.reproduction.figures.curve_panels import Curve, Panel, curve_of, curves
+from btqueue.reproduction.claims.johansson_2000.systems import NOISY, PEPS
+from btqueue.reproduction.figures.curve_panels import Curve, Panel, curve_of, curves, metric_panel
 from btqueue.reproduction.figures.work import Picture, Work, runs_note
 from btqueue.study.evaluate import ENGINES, Engine
 
@@ -79,21 +79,61 @@ def by_pep(work: Work, name: str, metric: str, loads: Sequence[float] = LOADS) -
     return [over_load(work, name, metric, pep=pep, loads=loads, label=f"PEP {pep:g}") for pep in peps]
 
 
-def variability(work: Work, name: str, what: str, loads: Sequence[float], most: float) -> Picture:
-    """Return a picture of the squared coefficient of variation of the delay: figures 4 and 6.
+def variability(
+    name: str, what: str, loads: Sequence[float], most: float
+) -> Callable[[Work], Iterator[Picture]]:
+    """Return the function that draws the squared coefficient of variation of the delay: figures 4 and 6.
 
     Args:
-        work: the workbench.
         name: of the scenario, as "smooth".
         what: the title, after the citation.
         loads: shares of the saturated goodput.
         most: end of the axis of loads.
     """
-    panel = Panel(
-        by_pep(work, name, "acknowledged_delay_scv", loads),
-        "squared coefficient of variation of the delay",
-        xlabel=LOAD_LABEL,
-        finish=lambda axes: axes.set(xlim=(0, most)),
-    )
-    note = f"Simulated: {runs_note(work.scenario(name))}."
-    return Picture(curves([panel], title=f"{work.citation}: {what}", size=(6.2, 4.2), note=note))
+
+    def draw(work: Work) -> Iterator[Picture]:
+        """Yield the picture."""
+        panel = Panel(
+            by_pep(work, name, "acknowledged_delay_scv", loads),
+            "squared coefficient of variation of the delay",
+            xlabel=LOAD_LABEL,
+            finish=lambda axes: axes.set(xlim=(0, most)),
+        )
+        note = f"Simulated: {runs_note(work.scenario(name))}."
+        yield Picture(curves([panel], title=f"{work.citation}: {what}", size=(6.2, 4.2), note=note))
+
+    return draw
+
+
+def beside_each_other(
+    work: Work,
+    cases: Mapping[str, Mapping[str, Any]],
+    arrivals: Sequence[str],
+    finish: Callable[[Axes], Any] | None = None,
+) -> list[Panel]:
+    """Return panels in which the cases of section 6 differ: saturated goodputs, and delays of *arrivals*.
+
+    Args:
+        work: the workbench.
+        cases: by label, changes of all points, by dotted key.
+        arrivals: scenarios, a panel of delays each.
+        finish: as of `Panel`.
+    """
+    panels = []
+    for link in ("asymmetric", "symmetric"):
+        drawn = [
+            curve_of(work.sweep(link, {"radio.per": PEPS}, changes=change, what=link), "goodput_kbps", label)
+            for label, change in cases.items()
+        ]
+        title = f"{link} link, saturated"
+        axis = "packet error probability"
+        panels.append(metric_panel("goodput_kbps", drawn, title=title, xlabel=axis, finish=finish))
+    metric, pep, loads = "acknowledged_delay_s", 0.1, (0.1, 0.3, 0.6, 0.8)
+    for name in arrivals:
+        drawn = [
+            over_load(work, name, metric, pep=pep, loads=loads, label=label, changes=change)
+            for label, change in cases.items()
+        ]
+        title = f"{name} arrivals, PEP {pep:g}"
+        panels.append(metric_panel(metric, drawn, title=title, xlabel=LOAD_LABEL, finish=finish))
+    return panels

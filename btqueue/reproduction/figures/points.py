@@ -1,36 +1,24 @@
 """Answers of both engines at many points, each kept on disk as soon as it is known.
 
 A point is a scenario and an engine. Its file lies in a cache folder under a digest of the sources of that
-engine, and is named by a digest of all else that the answer depends on: the
-resolved scenario with its seed and replications, the files that it names, and the versions of packages. So
-figures that share points compute them once, and work that was interrupted goes on where it was.
+engine, and is named by a digest of all else that the answer depends on: the resolved scenario with its seed
+and replications, the files that it names, and the versions of packages. So figures that share points compute
+them once, and work that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from btqueue.caches import cache_folder, keep
+from btqueue.caches import cache_folder
+from btqueue.reproduction.kept import digest_of, read, source_digest, write
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import Answer, Engine, PointResult, evaluate
 from btqueue.study.points import Listing
 from btqueue.study.sweep_definition import definition
 from btqueue.study.sweep_store import from_plain, to_plain
-
-PACKAGE = Path(__file__).parents[2]
-SOURCES: dict[Engine, tuple[str, ...]] = {
-    "simulate": ("baseband", "channel", "scenario", "simulator", "study/evaluate.py", "study/summary.py"),
-    "solve": (
-        *("baseband", "channel", "scenario", "queueing", "transport", "network"),
-        *("study/evaluate.py", "study/summary.py"),
-    ),
-}
-"""Files and folders of the package that the answers of an engine depend on."""
 
 LASTING = ("scenario", "not built", "no convergence")
 """Kinds of failures that are answers, too, and are kept."""
@@ -44,35 +32,23 @@ class ComputationFailed(RuntimeError):
 
 
 class Store:
-    """The answers in the cache.
-
-    Attributes:
-        computed: how many answers were added.
-        found: how many were there already.
-    """
+    """The answers in the cache; `computed` of them were added."""
 
     def __init__(self, *, fresh: bool = False) -> None:
         """Use the cache; `fresh` computes everything anew, and answers are still kept."""
         self.fresh = fresh
-        self.computed = self.found = 0
+        self.computed = 0
 
     def get(self, scenario: Scenario, engine: Engine) -> Answer | None:
         """Return the answer that was kept, None if there is none that can be read."""
         if self.fresh:
             return None
-        try:
-            content = json.loads(self._path(scenario, engine).read_text("utf-8"))
-            answer = from_plain(content).answers[engine]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        self.found += 1
-        return answer
+        return read(self._path(scenario, engine), lambda content: from_plain(content).answers[engine])
 
     def keep(self, scenario: Scenario, engine: Engine, answer: Answer) -> None:
         """Keep an answer."""
         self.computed += 1
-        content = json.dumps(to_plain(PointResult(0, {engine: answer})))
-        keep(self._path(scenario, engine), content.encode())
+        write(self._path(scenario, engine), to_plain(PointResult(0, {engine: answer})))
 
     def _path(self, scenario: Scenario, engine: Engine) -> Path:
         return cache_folder("points", f"{engine}-{source_digest(engine)}") / f"{_key(scenario, engine)}.json"
@@ -124,24 +100,8 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
     return kept
 
 
-@cache
-def source_digest(engine: Engine) -> str:
-    """Return a short digest of every source file that the answers of an engine depend on."""
-    digest = hashlib.sha256()
-    for source in _sources(engine):
-        digest.update(source.relative_to(PACKAGE).as_posix().encode())
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _sources(engine: Engine) -> Iterator[Path]:
-    for name in SOURCES[engine]:
-        place = PACKAGE / name
-        yield from sorted(place.rglob("*.py")) if place.is_dir() else [place]
-
-
 def _key(scenario: Scenario, engine: Engine) -> str:
     """Return the digest of all that the answer depends on beside the sources."""
     what = definition(scenario, Listing((), ()), (engine,), independent=False)
     what["scenario"].pop("title", None)
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
+    return digest_of(what)[:32]

@@ -6,7 +6,7 @@ and 5 to 20 kbit/s for the load, such that the standard values are among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -43,49 +43,49 @@ def token_rates(values: Sequence[float]) -> Swept:
 
 
 def pages(
-    work: Work,
-    name: str,
-    loads: Mapping[int, Sequence[float]],
-    swept: Swept | Mapping[int, Swept],
-    *,
-    numbers: Sequence[int],
-    claims: Sequence[str],
-    fitted: str = "",
-) -> Iterator[Picture]:
-    """Yield curves and surfaces for each number of peripherals.
+    system: str, swept: Swept | Mapping[int, Swept], numbers: Sequence[int], claims: Sequence[str]
+) -> Callable[[Work], Iterator[Picture]]:
+    """Return the function that draws a figure of chapter 6: over the load and another key.
+
+    With bit errors the scenarios that were fitted to the thesis's numbers follow, as curves.
 
     Args:
-        work: the workbench.
-        name: of the scenarios, with "{n}" for the number of peripherals.
-        loads: by number of peripherals.
+        system: scenarios without the number of peripherals, as "piconet-errors".
         swept: the other key, or one for each number of peripherals.
-        numbers: of peripherals, one page each.
+        numbers: of peripherals (of each piconet); curves and surfaces for each.
         claims: ids, for marks.
-        fitted: name of the scenarios that were fitted to the thesis's numbers; they are drawn as curves.
     """
-    place = "each of two piconets" if name.startswith("scatternet") else "a piconet"
-    with_errors = "errors" in name
-    radio = "radio with bit errors" if with_errors else "perfect radio"
-    metrics = WITH_ERRORS if with_errors else FIVE
-    for n in numbers:
-        key = swept if isinstance(swept, Swept) else swept[n]
-        heading = f"{WORDS[n]} in {place}, {radio}"
-        part = f"n{n}" if len(numbers) > 1 else ""
-        yield from five_panels(
-            work, scenario_name(name, n), loads[n], key,
-            heading=heading, part=part, claims=claims, metrics=metrics,
-        )  # fmt: skip
-        if fitted:
+
+    def draw(work: Work) -> Iterator[Picture]:
+        """Yield curves and surfaces."""
+        with_errors = system.endswith("errors")
+        loads = SCATTERNET_LOADS
+        if system.startswith("piconet"):
+            loads = PICONET_ERROR_LOADS if with_errors else PICONET_LOADS
+        place = "each of two piconets" if system.startswith("scatternet") else "a piconet"
+        radio = "radio with bit errors" if with_errors else "perfect radio"
+        metrics = WITH_ERRORS if with_errors else FIVE
+        for n in numbers:
+            key = swept if isinstance(swept, Swept) else swept[n]
+            heading = f"{WORDS[n]} in {place}, {radio}"
+            part = f"n{n}" if len(numbers) > 1 else ""
             yield from five_panels(
-                work, scenario_name(fitted, n), loads[n], key,
-                heading=f"{heading}, fitted", part=f"{part}-fitted".removeprefix("-"), surfaces=False,
-                claims=claims, metrics=metrics, marks_of=work.scenario(scenario_name(name, n)),
+                work, scenario_name(system, n), loads[n], key,
+                heading=heading, part=part, claims=claims, metrics=metrics,
             )  # fmt: skip
+            if with_errors:
+                yield from five_panels(
+                    work, scenario_name(f"{system}-as-reported", n), loads[n], key,
+                    heading=f"{heading}, fitted", part=f"{part}-fitted".removeprefix("-"), surfaces=False,
+                    claims=claims, metrics=metrics, marks_of=work.scenario(scenario_name(system, n)),
+                )  # fmt: skip
+
+    return draw
 
 
-def scenario_name(pattern: str, n: int) -> str:
+def scenario_name(system: str, n: int) -> str:
     """Return the name of the scenario with *n* peripherals; that of two in a piconet has no number."""
-    return pattern.format(n=n).removesuffix("-2") if pattern.startswith("piconet") else pattern.format(n=n)
+    return system if n == 2 and system.startswith("piconet") else f"{system}-{n}"
 
 
 def with_fading(

@@ -27,7 +27,6 @@ from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Se
 
 COLUMNS = ("metric", "value", "ci95", "low", "high", "replications", "replication", "flow", "link", "queue")
 TIMES = ("t", "time", "time_s", "t_s")
-ACCURACY = ("ci95", "low", "high")
 IGNORED = ("unit", "interrupted")
 
 Row = dict[str, str]

@@ -13,7 +13,7 @@ ETHERNET, PPP, NULL, COOKED, COOKED2, RAW = 1, 9, 0, 113, 276, (12, 14, 101, 228
 TCP = 6
 EXTENSIONS = (0, 43, 60)
 """Headers of IPv6 that may stand before TCP: hop-by-hop options, routing, destination options."""
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+SYN, RST, ACK = 2, 4, 16
 MSS, SACK_PERMITTED, SACK, TIMESTAMPS = 2, 4, 5, 8
 
 End = tuple[bytes, int]

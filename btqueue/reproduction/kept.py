@@ -1,0 +1,55 @@
+"""What was computed before: files in cache folders whose names end in a digest of what they came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from btqueue.caches import keep
+
+PACKAGE = Path(__file__).parents[1]
+GROUND = ("baseband", "channel", "scenario", "study/evaluate.py", "study/summary.py")
+SOURCES = {
+    "simulate": (*GROUND, "simulator"),
+    "solve": (*GROUND, "queueing", "transport", "network"),
+}
+"""Files and folders of the package that the answers of an engine depend on."""
+SUFFIXES = (".py", ".csv", ".toml", ".txt")
+PACKAGES = ("numpy", "scipy", "jax", "numba")
+
+Kept = TypeVar("Kept")
+
+
+@cache
+def source_digest(engine: str, *others: Path) -> str:
+    """Return a short digest of the sources of an engine, of the packages below it, and of other sources."""
+    digest = hashlib.sha256(" ".join(metadata.version(name) for name in PACKAGES).encode())
+    for place in (*(PACKAGE / name for name in SOURCES[engine]), *others):
+        for source in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if source.suffix in SUFFIXES:
+                digest.update(source.relative_to(place.parent).as_posix().encode())
+                digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def digest_of(content: Any) -> str:
+    """Return a digest of plain values."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def read(path: Path, from_plain: Callable[[Any], Kept]) -> Kept | None:
+    """Return what was kept, None if there is nothing that can be read."""
+    try:
+        return from_plain(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write(path: Path, content: Any) -> None:
+    """Keep plain values."""
+    keep(path, json.dumps(content).encode())
