@@ -77,6 +77,10 @@ class Answer:
         """Mean of each metric."""
         return {name: value.mean for name, value in self.metrics.items()}
 
+    def mean(self, metric: str) -> float:
+        """Return the mean of a metric; NaN if there is none."""
+        return self.metrics[metric].mean if metric in self.metrics else math.nan
+
     @property
     def ci95(self) -> dict[str, float]:
         """Half-width of the 95 % interval of each metric that has one."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from btqueue.study.value_ranges import (
     MOST_VALUES,
     Interval,
     checked_value,
+    keyed_values,
     known_key,
     label,
     parse_one,
@@ -33,35 +34,6 @@ Changes = dict[str, Any]
 """What a point changes in the scenario, by dotted key, as `Scenario.changed` takes it."""
 
 MOST_POINTS = 10_000_000  # more are surely a slip
-
-
-class Points(Protocol):
-    """What `Grid` and `Listing` have in common."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that differ from point to point."""
-        ...
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions of a result."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Their lengths."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, number: int) -> Changes:
-        """The changes of one point."""
-        ...
-
-    def coordinates(self) -> dict[str, tuple[str, np.ndarray]]:
-        """Dimension and labels of each coordinate, by name."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -146,6 +118,9 @@ class Listing:
         return numbers | {
             key: ("point", as_labels(column)) for key, column in zip(self.keys, self.columns, strict=True)
         }
+
+
+Points = Grid | Listing
 
 
 def grid(over: Mapping[str, Any] | Iterable[str]) -> Grid:
@@ -264,21 +239,7 @@ def _row(keys: list[str], cells: list[str]) -> tuple[Any, ...]:
 
 def _spreads(over: Mapping[str, Any] | Iterable[str]) -> list[tuple[str, Any]]:
     """Return keys with an `Interval` or a tuple of values, checked."""
-    if isinstance(over, Mapping):
-        pairs = [(key, values) for key, values in over.items()]
-    else:
-        pairs = []
-        for text in [over] if isinstance(over, str) else over:
-            key, equals, values = text.partition("=")
-            if not equals:
-                message = f"'{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
-                raise ScenarioError(Problem(message, key=key, value=text))
-            pairs.append((key.strip(), values.strip()))
-    names = [known_key(key) for key, _ in pairs]
-    if twice := {name for name in names if names.count(name) > 1}:
-        name = sorted(twice)[0]
-        raise ScenarioError(Problem(f"{name} is given twice: list all of its values once", key=name))
-    return [(key, parse_values(key, values)) for key, values in pairs]
+    return [(key, parse_values(key, values)) for key, values in keyed_values(over)]
 
 
 def _is_open(spread: Any) -> bool:

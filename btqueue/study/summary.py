@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from btqueue.simulator.statistics.batch_means import student_half_width
 
 if TYPE_CHECKING:
     import xarray as xr
+
+Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 PARTS = ("flow", "link", "queue")
 """What a metric can have one value for each of."""
@@ -95,3 +98,18 @@ def _mean(values: np.ndarray) -> float:
     """Return the mean of those that are numbers, NaN if none is."""
     kept = values[~np.isnan(values)]
     return float(kept.mean()) if kept.size else math.nan
+
+
+def holm(p_values: Mapping[Hypothesis, float], alpha: float) -> frozenset[Hypothesis]:
+    """Return the hypotheses that Holm's procedure rejects (Scand. J. Statistics 6, 1979).
+
+    The chance of rejecting any that is true is at most *alpha*, whatever their dependence. Those whose
+    p-value is NaN were not tested.
+    """
+    tested = sorted((item for item in p_values.items() if not math.isnan(item[1])), key=lambda item: item[1])
+    rejected = set()
+    for place, (name, p) in enumerate(tested):
+        if p > alpha / (len(tested) - place):
+            break
+        rejected.add(name)
+    return frozenset(rejected)

@@ -112,7 +112,11 @@ def sweep(
     what = definition(scenario, chosen, engines, independent=independent)
     evaluator = partial(map_points, scenario, work, engines=engines, workers=workers, cluster=cluster)
     finish = partial(_finished, scenario, chosen, engines, what)
-    report = _Report(len(chosen), progress)
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, len(chosen))
+
     if target is None:
         return _in_memory(evaluator, finish, report)
     say = notes or (lambda message: None)
@@ -134,11 +138,11 @@ def sweep(
         if left and not anew and target.exists():  # so it cannot be this sweep's
             raise StoreError(f"{target}: exists already and is not replaced; {remedy(target)}")
         try:
-            report.at(len(journal.done))
+            report(len(journal.done))
             with closing(evaluator(numbers=left)) as results:
                 for result in results:
                     journal.add(result)
-                    report.at(len(journal.done))
+                    report(len(journal.done))
             dataset = finish(journal.results)
             try:
                 write_sweep(target, dataset, replace=anew)
@@ -215,28 +219,19 @@ def own_seed(seed: int, number: int) -> int:
     return int(word >> np.uint64(1))  # seeds of scenarios have 63 bits
 
 
-class _Report:
-    """Tells how far a sweep is."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self.total, self.progress = total, progress
-
-    def at(self, done: int) -> None:
-        if self.progress is not None:
-            self.progress(done, self.total)
-
-
 def _in_memory(
-    evaluator: Callable[..., Generator[PointResult]], finish: Callable[..., xr.Dataset], report: _Report
+    evaluator: Callable[..., Generator[PointResult]],
+    finish: Callable[..., xr.Dataset],
+    report: Callable[[int], None],
 ) -> xr.Dataset:
     """Run a sweep without a file."""
     kept: list[PointResult] = []
     try:
-        report.at(0)
+        report(0)
         with closing(evaluator()) as results:
             for result in results:
                 kept.append(result)
-                report.at(len(kept))
+                report(len(kept))
     except KeyboardInterrupt:
         raise SweepInterrupted(len(kept), finish(lambda: kept) if kept else None) from None
     return finish(lambda: kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_origin
@@ -80,6 +80,30 @@ def known_key(key: Any) -> str:
             Problem(f"{key} is no key of a table: a study goes over keys such as polling.limit")
         )
     return key
+
+
+def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> list[tuple[str, Any]]:
+    """Return keys and their values, given as a mapping or as texts ``key=values``.
+
+    Args:
+        over: keys and values.
+        option: of the command line that they come from, to begin messages with.
+
+    Raises:
+        ScenarioError: a text cannot be read, or a key is unknown or given twice.
+    """
+    pairs: list[tuple[str, Any]] = list(over.items()) if isinstance(over, Mapping) else []
+    if not isinstance(over, Mapping):
+        for text in [over] if isinstance(over, str) else over:
+            key, equals, values = text.partition("=")
+            if not equals:
+                message = f"{option} '{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                raise ScenarioError(Problem(message.strip(), key, text))
+            pairs.append((key.strip(), values.strip()))
+    names = [known_key(key) for key, _ in pairs]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise ScenarioError(Problem(f"{twice[0]} is given twice: list all of its values once", twice[0]))
+    return pairs
 
 
 def parse_one(key: str, text: str) -> Any:

@@ -35,7 +35,6 @@ SESSION_EVENTS = (
     "message delivered",
     "segment sent",
     "packet lost outside",
-    "packet refused",
 )
 
 
@@ -107,13 +106,11 @@ class Sessions:
     Attributes:
         time_s: from the request until the client has the whole reply; NaN if it was given up.
         lost: data packets and segments that the link lost meanwhile and until the next session.
-        refused: those that did not fit into a buffer.
         efficiency: packets needed for all messages over packets sent for them.
     """
 
     time_s: np.ndarray
     lost: np.ndarray
-    refused: np.ndarray
     efficiency: np.ndarray
 
     def first(self, count: int) -> Sessions:
@@ -155,7 +152,6 @@ def sessions(scenario: Scenario, replication: int = 0) -> Sessions:
     return Sessions(
         (ended - started)[whole],
         counted("packet lost outside")[whole],
-        counted("packet refused")[whole],
         np.where(np.isfinite(ended), needed / np.maximum(counted("segment sent"), 1), np.nan)[whole],
     )
 

@@ -19,6 +19,7 @@ from btqueue.baseband import packet_type, packet_types
 from btqueue.baseband.packets import FEC_BLOCK_BITS, PacketType
 from btqueue.channel import coded_error_rate, goodput_crossing, packet_error_rate
 from btqueue.plotting import PALETTE, axis_label
+from btqueue.reproduction.claims.chen_2004.systems import HOPS, LINKS
 from btqueue.reproduction.figures.curve_panels import Curve, Panel, curves
 from btqueue.reproduction.figures.work import Work
 from btqueue.scenario import Scenario
@@ -26,8 +27,6 @@ from btqueue.scenario.library import models_folder
 from btqueue.simulator.statistics.series import time_series
 
 TYPES = packet_types(["DH5", "DM5", "DH3", "DM3", "DH1", "DM1"])
-HOPS = (1, 2, 4)
-LINKS = ("regular", "adaptive")
 SAMPLE_S = 10.0
 PRINTED_BYTES = {"DM5": 227}
 """Payloads that the paper's tables 1 and 2 print differently."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,7 +43,7 @@ def clear(axes: Axes, width: float, height: float) -> None:
 def draw_network(
     axes: Axes,
     scenario: Scenario,
-    positions: Mapping[str, tuple[float, float]] | None = None,
+    places: Mapping[str, tuple[float, float]],
     *,
     flows: bool = True,
     size: float = 620,
@@ -56,14 +55,12 @@ def draw_network(
     Args:
         axes: where to draw.
         scenario: whose network.
-        positions: of the nodes by name; found by `networkx.kamada_kawai_layout` by default.
+        places: of the nodes by name.
         flows: whether to draw the flows, as dashed arrows from source to target.
         size: of a node (points squared).
     """
     plan = topology(scenario)
     graph = plan.graph()
-    found = positions if positions is not None else nx.kamada_kawai_layout(graph)
-    places = {str(node): (float(x), float(y)) for node, (x, y) in found.items()}
     for one, other, kind in graph.edges(data="kind"):
         style = (0, (1, 1.5)) if kind == "outside" else "-"
         axes.plot(*zip(places[one], places[other], strict=True), color=INK, linewidth=1.4, linestyle=style)
@@ -189,7 +186,7 @@ class Transition:
 def state_machine(
     axes: Axes,
     transitions: Sequence[Transition],
-    positions: Mapping[str, tuple[float, float]] | None = None,
+    positions: Mapping[str, tuple[float, float]],
     *,
     radius: float = 0.42,
     bend: float = 0.2,
@@ -200,18 +197,11 @@ def state_machine(
     Args:
         axes: where to draw.
         transitions: all arrows; those between the same two states in one direction share an arc.
-        positions: centres of the states by name; on a circle by default.
+        positions: centres of the states by name.
         radius: of a state (data units).
         bend: of the arcs.
         shaded: states that are filled.
     """
-    states = list(dict.fromkeys(name for one in transitions for name in (one.source, one.target)))
-    if positions is None:
-        angles = np.pi / 2 - 2 * np.pi * np.arange(len(states)) / len(states)
-        scale = max(1.0, radius * 1.7 / math.sin(math.pi / max(2, len(states))))
-        positions = {
-            name: (scale * math.cos(a), scale * math.sin(a)) for name, a in zip(states, angles, strict=True)
-        }
     labels: dict[tuple[str, str], list[str]] = {}
     for one in transitions:
         labels.setdefault((one.source, one.target), []).append(one.label)

@@ -25,8 +25,6 @@ class Events:
         backward: whether a segment travels against the data of its flow.
         packet_type: as "DH5", empty where there is no packet.
         message: name of a CentaurusComm control message, else empty.
-        cwnd: window of the flow's sender after the event (segments).
-        ssthresh: its slow start threshold (segments).
     """
 
     time_s: np.ndarray
@@ -38,8 +36,6 @@ class Events:
     backward: np.ndarray
     packet_type: np.ndarray
     message: np.ndarray
-    cwnd: np.ndarray
-    ssthresh: np.ndarray
 
     def where(self, chosen: np.ndarray) -> Events:
         """Return the events that a mask, shape (events,), chooses."""
@@ -99,8 +95,6 @@ def events(scenario: Scenario, replication: int = 0, only: Sequence[str] = ()) -
         backward=np.asarray(log["backward"], bool),
         packet_type=_named(log["packet_type"], packet_type_names(scenario), NOTHING),
         message=_named(message, CONTROL_NAMES, NOTHING),
-        cwnd=np.asarray(log["cwnd"], float),
-        ssthresh=np.asarray(log["ssthresh"], float),
     )
 
 

@@ -23,6 +23,7 @@ from scipy import stats
 from btqueue.scenario import METRICS
 from btqueue.study.check.results import HELPERS, ForeignResults, Quantity
 from btqueue.study.comparison import long_name
+from btqueue.study.summary import holm, student_half_width
 
 if TYPE_CHECKING:
     from btqueue.network.measured_errors import MeasuredError
@@ -124,7 +125,7 @@ def compare_all(
     order = list(METRICS)
     names = sorted(metrics, key=lambda name: (order.index(name.partition("[")[0]), name))
     p_values = {name: p_value(metrics[name], simulated[name], runs) for name in names if name in simulated}
-    different = holm({name: p for name, p in p_values.items() if not math.isnan(p)}, 1 - confidence)
+    different = holm(p_values, 1 - confidence)
     return tuple(
         _judged(metrics[name], simulated.get(name), model.get(name, math.nan), errors.get(name),
                 p_values.get(name, math.nan), name in different, seconds)
@@ -191,16 +192,6 @@ def _tail(difference: float, variance: float, freedom: float) -> float:
     return float(2 * stats.t.sf(difference / math.sqrt(variance), max(1.0, freedom)))
 
 
-def holm(p_values: Mapping[str, float], alpha: float) -> frozenset[str]:
-    """Return the hypotheses that Holm's procedure rejects at family-wise level *alpha*."""
-    rejected = set()
-    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
-        if p > alpha / (len(p_values) - place):
-            break
-        rejected.add(name)
-    return frozenset(rejected)
-
-
 def negligible(name: str, reference: float, seconds: float) -> float:
     """Return the absolute difference of a metric that does not matter."""
     least = 0.0
@@ -227,7 +218,7 @@ def _judged(
     reference = model
     if ours is not None:
         reference = mean = float(ours.mean())
-        own_width = _half_width(ours)
+        own_width = student_half_width(ours)
     limit = negligible(name, reference, seconds) if not math.isnan(reference) else math.nan
     chance = width if math.isfinite(width) else 0.0
     near = abs(theirs.value - model) <= max(limit, error * abs(theirs.value)) + chance
@@ -244,12 +235,6 @@ def _judged(
         verdict = "negligible" if abs(theirs.value - reference) <= limit else "differs"
     sentence = _sentence(name, theirs.value, mean, model, measured, p, limit, verdict, near)
     return Agreement(name, theirs.value, width, mean, own_width, model, error, p, limit, verdict, sentence)
-
-
-def _half_width(samples: np.ndarray) -> float:
-    from btqueue.study.summary import student_half_width
-
-    return student_half_width(samples)
 
 
 def _sentence(

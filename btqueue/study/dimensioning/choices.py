@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from btqueue.scenario import Problem, ScenarioError
-from btqueue.study.value_ranges import Interval, known_key, parse_values, values_of
+from btqueue.study.value_ranges import Interval, keyed_values, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
@@ -65,21 +65,11 @@ def parse_choices(choose: Choices) -> tuple[Choice, ...]:
     Raises:
         ScenarioError: there are none, one is unknown or given twice, or its values cannot be read.
     """
-    pairs = [(key, values) for key, values in choose.items()] if isinstance(choose, Mapping) else []
-    if not isinstance(choose, Mapping):
-        for text in [choose] if isinstance(choose, str) else choose:
-            key, equals, values = text.partition("=")
-            if not equals:
-                message = f"--choose '{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
-                raise ScenarioError(Problem(message, key, text))
-            pairs.append((key.strip(), values.strip()))
+    pairs = keyed_values(choose, "--choose")
     if not pairs:
         raise ScenarioError(
             Problem("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
         )
-    names = [known_key(key) for key, _ in pairs]
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise ScenarioError(Problem(f"{twice[0]} is given twice: list all of its values once", twice[0]))
     return tuple(parse_choice(key, values) for key, values in pairs)
 
 

@@ -1,4 +1,4 @@
-"""Statistics of simulated points: values by replication, intervals, paired differences, Holm's procedure."""
+"""Statistics of simulated points: values by replication, intervals, paired differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from btqueue.study.dimensioning.expressions import Linear, Quantity
-from btqueue.study.summary import Estimate, student_half_width
+from btqueue.study.summary import Estimate, holm, student_half_width
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,16 +86,6 @@ def paired_p_value(differences: np.ndarray) -> float:
     return float(2 * stdtr(n - 1, -abs(kept.mean()) / (deviation / math.sqrt(n))))
 
 
-def different(p_values: Sequence[float], confidence: float = CONFIDENCE) -> set[int]:
-    """Return which of several differences are significant, by Holm's procedure (Holm 1979).
-
-    The chance of naming any of them that is nothing is at most 1 - *confidence*, whatever their dependence.
-    P-values that are NaN are no comparisons.
-    """
-    tested = sorted((p_value, number) for number, p_value in enumerate(p_values) if not math.isnan(p_value))
-    found: set[int] = set()
-    for rank, (p_value, number) in enumerate(tested):
-        if p_value > (1 - confidence) / (len(tested) - rank):
-            break
-        found.add(number)
-    return found
+def different(p_values: Sequence[float], confidence: float = CONFIDENCE) -> frozenset[int]:
+    """Return which of several differences are significant by `holm`; P-values that are NaN are none."""
+    return holm(dict(enumerate(p_values)), 1 - confidence)

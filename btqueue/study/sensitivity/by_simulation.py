@@ -17,7 +17,7 @@ import xarray as xr
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.simulator import simulate
 from btqueue.study.evaluate import evaluate
-from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.fitted import fitted, nodes
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.solving import Progress, chosen_metrics
@@ -72,11 +72,7 @@ def simulated_slopes(
     if keys is None:
         keys = _leading_keys(scenario, names, spread, share)
     varied = factors(scenario, keys, spread, share)
-    for factor in varied:
-        if factor.spread is None:
-            raise ScenarioError(
-                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
-            )
+    require_spreads(varied)
     paired = scenario.changed({"run.precision": None, "run.intervals": "replications"})
     shape = (len(names), len(varied))
     columns = {name: np.full(shape, math.nan) for name in COLUMNS}
@@ -153,7 +149,7 @@ class _Solved:
 
     def slope(self, metric: str) -> dict[str, float]:
         """Return the slope between the ends and the half-width of its interval."""
-        values = [answer.means.get(metric, math.nan) for answer in self._answers]
+        values = [answer.mean(metric) for answer in self._answers]
         low, high = self._ends
         if len(values) == 2:
             return {"solved": (values[1] - values[0]) / (high - low), "solved_ci95": 0.0}
@@ -172,14 +168,6 @@ def _covers(slope: float, ci95: float, solved: float) -> float:
 def _dataset(
     columns: Mapping[str, np.ndarray], metrics: Sequence[str], varied: Sequence[Factor], scenario: Scenario
 ) -> xr.Dataset:
-    ends = [_ends(factor) for factor in varied]
-    coordinates: dict[str, Any] = {
-        "metric": list(metrics),
-        "units": ("metric", [METRICS[metric].unit for metric in metrics]),
-        "key": [factor.key for factor in varied],
-        "value": ("key", [float(factor.value) for factor in varied]),
-        "low": ("key", [float(low) for low, _ in ends]),
-        "high": ("key", [float(high) for _, high in ends]),
-    }
     attrs = {"study": "simulate", "replications": scenario.run.replications, "seed": scenario.run.seed}
-    return xr.Dataset({n: (("metric", "key"), v) for n, v in columns.items()}, coordinates, attrs)
+    variables = {name: (("metric", "key"), values) for name, values in columns.items()}
+    return xr.Dataset(variables, coordinates(metrics, varied), attrs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.study.value_ranges import Interval, known_key, label, parse_values
 
 SHARE = 0.1
@@ -80,6 +82,35 @@ def factors(
         raise ScenarioError(Problem("the scenario has no key that holds a number"))
     values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
     return [_factor(scenario, key, values[key], ranges.get(key), share) for key in wanted]
+
+
+def require_spreads(varied: Sequence[Factor]) -> None:
+    """Make sure that it is known of each key how far it may be varied.
+
+    Raises:
+        ScenarioError: one is 0.
+    """
+    for factor in varied:
+        if factor.spread is None:
+            raise ScenarioError(
+                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
+            )
+
+
+def coordinates(metrics: Iterable[str], varied: Iterable[Factor], **more: Iterable[Any]) -> dict[str, Any]:
+    """Return the coordinates of a study's dataset; *more* are those of the metrics beside their units."""
+    names, factors = list(metrics), list(varied)
+    nowhere = Interval(math.nan, math.nan)
+    spreads = [nowhere if factor.spread is None else factor.spread for factor in factors]
+    return {
+        "metric": names,
+        "units": ("metric", [METRICS[name].unit for name in names]),
+        **{name: ("metric", list(values)) for name, values in more.items()},
+        "key": [factor.key for factor in factors],
+        "value": ("key", [float(factor.value) for factor in factors]),
+        "low": ("key", [float(spread.low) for spread in spreads]),
+        "high": ("key", [float(spread.high) for spread in spreads]),
+    }
 
 
 def numeric_keys(scenario: Scenario) -> dict[str, float]:

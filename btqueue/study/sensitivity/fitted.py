@@ -38,10 +38,10 @@ def fitted_derivatives(
     found: dict[str, dict[str, Derivative]] = {}
     for factor in active:
         values = [*places(factor), factor.value]
-        answers = [solver.at({factor.key: value}).means for value in values[:-1]] + [solver.answer.means]
+        answers = [*(solver.at({factor.key: value}) for value in values[:-1]), solver.answer]
         offsets = np.array(values) - factor.value
         found[factor.key] = {
-            name: fitted(offsets, np.array([means.get(name, math.nan) for means in answers]), factor.unit)
+            name: fitted(offsets, np.array([answer.mean(name) for answer in answers]), factor.unit)
             for name in metrics
         }
     return found

@@ -158,10 +158,10 @@ def _is_flat(derivatives: Mapping[str, Derivative | None]) -> bool:
 
 def _at_once(factor: Factor, names: Sequence[str], solver: Solver) -> dict[str, Derivative | None]:
     """Return, by metric, the derivative that the pair of solves settles, None for one that it does not."""
-    below, above = (solver.at(change).means for change in _pair(factor))
+    below, above = (solver.at(change) for change in _pair(factor))
     return {
         name: central(
-            (below.get(name, math.nan), solver.answer.means[name], above.get(name, math.nan)),
+            (below.mean(name), solver.answer.mean(name), above.mean(name)),
             STEP * factor.unit,
             factor.unit,
         )

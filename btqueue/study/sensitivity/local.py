@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.study.evaluate import Answer, Failure
+from btqueue.study.evaluate import Failure
 from btqueue.study.sensitivity.differences import (
     FLAT,
     NOTHING,
@@ -141,7 +141,7 @@ def _offsets(factor: Factor, relative: float) -> list[float]:
 
 def _stencil(factor: Factor, relative: float, metric: str, solver: Solver) -> Stencil:
     down, down_half, up_half, up = (
-        _mean(solver.at(_change(factor, factor.value + offset)), metric)
+        solver.at(_change(factor, factor.value + offset)).mean(metric)
         for offset in _offsets(factor, relative)
     )
     return Stencil(
@@ -159,7 +159,7 @@ def _floors(factor: Factor, metric: str, stencil: Stencil) -> tuple[float, float
 def _steps(factor: Factor, metrics: Sequence[str], solver: Solver) -> dict[str, Derivative]:
     down, up = (solver.at(_change(factor, factor.value + step)) for step in (-1, 1))
     return {
-        metric: step_difference(_mean(down, metric), solver.answer.metrics[metric].mean, _mean(up, metric))
+        metric: step_difference(down.mean(metric), solver.answer.mean(metric), up.mean(metric))
         for metric in metrics
     }
 
@@ -169,12 +169,7 @@ def _end(factor: Factor, place: int, metric: str, base: float, solver: Solver) -
     if factor.spread is None:
         return math.nan
     end = (factor.spread.low, factor.spread.high)[place]
-    return base if end == factor.value else _mean(solver.at(_change(factor, end)), metric)
-
-
-def _mean(answer: Answer, metric: str) -> float:
-    value = answer.metrics.get(metric)
-    return math.nan if value is None else value.mean
+    return base if end == factor.value else solver.at(_change(factor, end)).mean(metric)
 
 
 def _failures(factor: Factor, solver: Solver) -> list[tuple[str, Failure]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import xarray as xr
 
-from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario import Scenario
 from btqueue.study.sensitivity.differences import Derivative
-from btqueue.study.sensitivity.factors import Factor
+from btqueue.study.sensitivity.factors import Factor, coordinates
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,10 @@ class Local:
             name: (("metric", "key"), [[column(by_place[m, key]) for key in keys] for m in self.metrics])
             for name, column in COLUMNS.items()
         }
-        by_key = {row.factor.key: row.factor for row in self.rows}
-        spreads = [by_key[key].spread for key in keys]
-        coordinates: dict[str, Any] = {
-            "metric": list(self.metrics),
-            "units": ("metric", [METRICS[metric].unit for metric in self.metrics]),
-            "base": ("metric", list(self.metrics.values())),
-            "key": keys,
-            "value": ("key", [float(by_key[key].value) for key in keys]),
-            "low": ("key", [math.nan if spread is None else float(spread.low) for spread in spreads]),
-            "high": ("key", [math.nan if spread is None else float(spread.high) for spread in spreads]),
-        }
+        varied = {row.factor.key: row.factor for row in self.rows}.values()
+        labels = coordinates(self.metrics, varied, base=self.metrics.values())
         attrs = {"study": self.study, "solved": self.solved, "without_effect": list(self.without_effect)}
-        return xr.Dataset(columns, coordinates, {**attrs, "failed": dict(self.failed)})
+        return xr.Dataset(columns, labels, {**attrs, "failed": dict(self.failed)})
 
 
 COLUMNS: Mapping[str, Any] = {

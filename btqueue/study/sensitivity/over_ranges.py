@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.many_points import map_points
-from btqueue.study.sensitivity.factors import SHARE, Factor, factors
+from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
 from btqueue.study.sensitivity.local import active_factors
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
 from btqueue.study.sensitivity.variance import (
@@ -91,11 +91,7 @@ def global_sensitivity(
         varied = [f for f in active_factors(varied, names, solver) if f.spread and _answers(f, solver)]
     if not varied:
         raise ScenarioError(Problem("no key changes a metric within its spread: give wider spreads"))
-    for factor in varied:
-        if factor.spread is None:
-            raise ScenarioError(
-                Problem(f"{factor.key} = 0: give its spread, as in --spread {factor.key}=0..1e-3", factor.key)
-            )
+    require_spreads(varied)
     inputs = len(varied)
     points = sobol_points(inputs, samples, pairs) if method == "sobol" else morris_points(inputs, samples)
     if points > MOST_POINTS:
@@ -136,9 +132,7 @@ def _solved_at(
             answer = result.answers["solve"]
             if answer.failure is not None:
                 reasons[str(answer.failure)] += 1
-            table[result.number] = [
-                answer.metrics[name].mean if name in answer.metrics else math.nan for name in metrics
-            ]
+            table[result.number] = [answer.mean(name) for name in metrics]
             if progress is not None:
                 progress(done, len(points))
         return table
@@ -155,24 +149,13 @@ def _dataset(
     samples: int,
     seed: int,
 ) -> xr.Dataset:
-    spreads = [factor.spread for factor in varied if factor.spread is not None]
-    coordinates: dict[str, Any] = {
-        "metric": list(metrics),
-        "units": ("metric", [METRICS[metric].unit for metric in metrics]),
-        "missing": ("metric", found.missing),
-        "kept": ("metric", found.kept),
-        "key": [factor.key for factor in varied],
-        "other": [factor.key for factor in varied],
-        "value": ("key", [float(factor.value) for factor in varied]),
-        "low": ("key", [float(spread.low) for spread in spreads]),
-        "high": ("key", [float(spread.high) for spread in spreads]),
-    }
+    labels = coordinates(metrics, varied, missing=found.missing, kept=found.kept)
     attrs = {
         "study": method, "points": found.points, "groups": found.groups, "samples": samples, "seed": seed,
         "failed": sum(reasons.values()), "reasons": dict(reasons.most_common(5)),
     }  # fmt: skip
     dims = ("metric", "key", "other")
     variables = {name: (dims[: values.ndim], values) for name, values in found.values.items()}
-    if "pair" not in variables:
-        del coordinates["other"]
-    return xr.Dataset(variables, coordinates, attrs)
+    if "pair" in variables:
+        labels["other"] = labels["key"]
+    return xr.Dataset(variables, labels, attrs)

@@ -19,7 +19,6 @@ STEP_S = 2 * 625e-6
 """A DH1 packet every two slots looks at the state of the radio."""
 CLEAN_S = 10.0
 """Section 5.4: the radio errs from then on."""
-STEPS = [{"at_s": at, "load_kbps": load} for at, load in ((60, 120), (120, 160), (180, 200))]
 
 
 def events(scenario: Scenario, replication: int = 0) -> Any:
