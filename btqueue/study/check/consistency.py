@@ -28,7 +28,8 @@ BACKOFF_LEAST = 1.5
 ABOVE_ONE = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that are no shares."""
 
-Problems = Iterator[str]
+Problems = Iterator[tuple[bool, str]]
+"""Of each thing that was looked at: whether it is wrong, and how."""
 
 
 def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
@@ -51,18 +52,13 @@ def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Find
     )
     found: list[Finding] = []
     for name, problems, sentence in checks:
-        looked, wrong = False, []
-        for problem in problems:
-            looked = True
-            if problem:
-                wrong.append(problem)
-        if looked:
-            found += [failed(name, problem) for problem in wrong] or [passed(name, sentence)]
+        if looked := list(problems):
+            found += [failed(name, problem) for bad, problem in looked if bad] or [passed(name, sentence)]
     return tuple(found)
 
 
 def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
-    """Yield "" for each balance that holds, and what is wrong with the others."""
+    """Look at the balances of packets and of rates."""
     value = results.value
     sent, delivered, lost = (value(f"packets_{what}") for what in ("sent", "delivered", "lost"))
     if not math.isnan(sent + delivered + lost):
@@ -72,30 +68,28 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
         bad = (known and (abs(left) > ROUNDING or inside < 0)) or (not known and left < -ROUNDING)
         flight = f" and {inside:g} in flight" if known else ""
         yield (
-            f"packets are not conserved: {sent:g} sent, but {delivered:g} delivered, {lost:g} lost{flight}"
-            if bad
-            else ""
+            bad,
+            f"packets are not conserved: {sent:g} sent, but {delivered:g} delivered, {lost:g} lost{flight}",
         )
     arrived = value("arrived_kbps")
     if not math.isnan(arrived + value("throughput_kbps")):
         bad = arrived > value("throughput_kbps") * (1 + EDGES)
         sent_kbps = value("throughput_kbps")
-        yield f"{arrived:.4g} kbit/s arrived, and only {sent_kbps:.4g} were sent" if bad else ""
+        yield bad, f"{arrived:.4g} kbit/s arrived, and only {sent_kbps:.4g} were sent"
     throughput, goodput = value("throughput_kbps"), value("goodput_kbps")
     slack = results.slack("throughput_kbps") + results.slack("goodput_kbps")
     if not math.isnan(throughput + goodput):
         bad = goodput > throughput * (1 + EDGES) + slack
-        yield f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s" if bad else ""
+        yield bad, f"goodput {goodput:.4g} is above throughput {throughput:.4g} kbit/s"
         loss = value("segment_loss")
         if 0 <= loss <= 1:
             arrived = throughput * (1 - loss)
             bad = goodput > arrived * (1 + EDGES) + slack
-            yield (
+            text = (
                 f"goodput {goodput:.4g} kbit/s is more than arrives: throughput less the segment loss gives "
                 f"{arrived:.4g}"
-                if bad
-                else ""
             )
+            yield bad, text
         again = value("retransmissions_per_s")
         whole = scenario.traffic.source == "greedy" or (
             scenario.traffic.message_bytes % scenario.transport.mss_bytes == 0
@@ -103,12 +97,11 @@ def _conservation(results: ForeignResults, scenario: Scenario) -> Problems:
         if not math.isnan(again) and whole:
             repeated = again * scenario.transport.mss_bytes * 8 / 1000
             bad = abs(throughput - goodput - repeated) > EDGES * throughput + slack
-            yield (
+            text = (
                 f"throughput less goodput is {throughput - goodput:.4g} kbit/s, but retransmissions carry "
                 f"{repeated:.4g}"
-                if bad
-                else ""
             )
+            yield bad, text
 
 
 def _little(results: ForeignResults) -> Problems:
@@ -121,9 +114,8 @@ def _little(results: ForeignResults) -> Problems:
         slack = results.slack(name) + rate * results.slack(f"queue_delay_s[{queue}")
         bad = abs(length - expected) > EDGES * max(length, expected) + slack
         yield (
-            f"{name} = {length:.4g}, but {rate:.4g} packets/s that stay {delay:.4g} s make {expected:.4g}"
-            if bad
-            else ""
+            bad,
+            f"{name} = {length:.4g}, but {rate:.4g} packets/s that stay {delay:.4g} s make {expected:.4g}",
         )
 
 
@@ -133,15 +125,15 @@ def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
         metric = METRICS.get(name.partition("[")[0])
         value = quantity.value
         if value < 0:
-            yield f"{name} = {value:.4g} is negative"
+            yield True, f"{name} = {value:.4g} is negative"
         elif metric and metric.unit == "1" and name not in ABOVE_ONE and value > 1 + ROUNDING:
-            yield f"{name} = {value:.4g} is above 1"
+            yield True, f"{name} = {value:.4g} is above 1"
         elif name == "fairness" and value < (1 - ROUNDING) / flows:
-            yield f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
+            yield True, f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"
         elif name == "transmissions_per_packet" and value < 1 - ROUNDING:
-            yield f"{name} = {value:.4g}: a packet is transmitted once at least"
+            yield True, f"{name} = {value:.4g}: a packet is transmitted once at least"
         else:
-            yield ""
+            yield False, ""
 
 
 def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
@@ -159,23 +151,21 @@ def _orders(results: ForeignResults, scenario: Scenario) -> Problems:
         known = [name for name in chain if not math.isnan(value(name))]
         for low, high in pairwise(known):
             bad = value(low) > value(high) * (1 + ROUNDING)
-            yield f"{low} = {value(low):.4g} is above {high} = {value(high):.4g}" if bad else ""
+            yield bad, f"{low} = {value(low):.4g} is above {high} = {value(high):.4g}"
     again, timeouts = value("retransmissions_per_s"), value("timeouts_per_s")
     fast = value("fast_retransmits_per_s")
     causes = timeouts + (0.0 if math.isnan(fast) else fast)
     if not math.isnan(again + timeouts):
         bad = causes > again * (1 + EDGES) + results.slack("retransmissions_per_s") + ROUNDING
-        yield (
+        text = (
             f"{again:.4g} retransmissions/s are fewer than the {causes:.4g}/s timeouts and fast "
-            "retransmits that "
-            "each cause one"
-            if bad
-            else ""
+            "retransmits that each cause one"
         )
+        yield bad, text
     window, most = value("window_segments"), scenario.transport.receive_window_segments
     if not math.isnan(window) and scenario.transport.protocol == "tcp":
         bad = window > most * (1 + ROUNDING)
-        yield f"window_segments = {window:.4g} is above the receive window of {most}" if bad else ""
+        yield bad, f"window_segments = {window:.4g} is above the receive window of {most}"
 
 
 def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
@@ -185,7 +175,7 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     types = ", ".join(scenario.link.packets)
     beyond = f"is above the {most:.4g} kbit/s for which devices and links have time with {types}"
     if not math.isnan(arrived) and math.isfinite(most):
-        yield f"what arrived, {arrived:.4g}, {beyond}" if arrived > most * (1 + EDGES) else ""
+        yield arrived > most * (1 + EDGES), f"what arrived, {arrived:.4g}, {beyond}"
     goodput, slack = results.value("goodput_kbps"), results.slack("goodput_kbps")
     if math.isnan(goodput):
         return
@@ -194,20 +184,19 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
         messages = load * 1000 / 8 * (results.duration_s or run.duration_s) / scenario.traffic.message_bytes
         chance = 4 / math.sqrt(max(messages, 1.0))
         bad = goodput > load * (1 + chance) + slack
-        yield (
+        text = (
             f"goodput {goodput:.4g} is above the offered load of {load:.4g} kbit/s, further than "
             "chance allows"
-            if bad
-            else ""
         )
+        yield bad, text
     if math.isfinite(most):
-        yield f"goodput {goodput:.4g} {beyond}" if goodput > most * (1 + EDGES) else ""
+        yield goodput > most * (1 + EDGES), f"goodput {goodput:.4g} {beyond}"
     windows = window_kbps(scenario)
     allowed = float(windows.mean() if place is None else windows[place])
     if math.isfinite(allowed):
         bad = goodput > allowed * (1 + EDGES)
         what = f"is above the {allowed:.4g} kbit/s of a window in each least round trip"
-        yield f"goodput {goodput:.4g} {what}" if bad else ""
+        yield bad, f"goodput {goodput:.4g} {what}"
     transport, rtt = scenario.transport, results.value("rtt_s")
     if transport.protocol != "tcp" or not rtt > 0:
         return
@@ -215,22 +204,19 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     segments = transport.receive_window_segments if math.isnan(window) else window
     bound = segments * transport.mss_bytes * 8 / 1000 / max(rtt - results.slack("rtt_s"), 0.1 * rtt)
     bad = goodput > bound * (1 + WINDOW_BIAS) + slack
-    yield (
+    text = (
         f"goodput {goodput:.4g} is above window over round trip: {segments:.3g} segments in {rtt:.4g} s give "
         f"{bound:.4g} kbit/s"
-        if bad
-        else ""
     )
+    yield bad, text
     timeouts = results.value("timeouts_per_s")
     if not math.isnan(timeouts):
         bad = timeouts > (1 + EDGES) / transport.min_rto_s
-        yield (
+        text = (
             f"timeouts_per_s = {timeouts:.4g}: with a least timeout of {transport.min_rto_s:g} s a "
-            "flow has at "
-            f"most {1 / transport.min_rto_s:g}"
-            if bad
-            else ""
+            f"flow has at most {1 / transport.min_rto_s:g}"
         )
+        yield bad, text
 
 
 def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:
@@ -261,10 +247,8 @@ def _backoff(results: ForeignResults, scenario: Scenario) -> Problems:
         return
     ratio = median(b / a for a, b in gaps)
     typical = median(b for _, b in gaps)
-    yield (
+    text = (
         f"the retransmission timer does not double: {len(gaps)} times a segment timed out again, and "
-        "the gap was "
-        f"{ratio:.2g} times the one before (median; {typical:.3g} s)"
-        if ratio < BACKOFF_LEAST
-        else ""
+        f"the gap was {ratio:.2g} times the one before (median; {typical:.3g} s)"
     )
+    yield ratio < BACKOFF_LEAST, text

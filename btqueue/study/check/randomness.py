@@ -117,8 +117,7 @@ def _warm_up(results: ForeignResults, alpha: float) -> list[Finding]:
         elif abs(cut.mean - whole) > NEGLIGIBLE * abs(cut.mean):
             text = (
                 f"the warm-up is still in {name}: MSER-5 leaves the first {cut.end_s:.3g} s out, and "
-                "the mean "
-                f"goes from {whole:.4g} to {cut.mean:.4g}"
+                f"the mean goes from {whole:.4g} to {cut.mean:.4g}"
             )
             found.append(failed("warm-up", text))
         else:
@@ -162,8 +161,7 @@ def _optimistic(results: ForeignResults, alpha: float) -> list[Finding]:
         if estimate > 0 and stats.chi2.sf(excess, BATCHES - 1) < alpha / len(by_name):
             text = (
                 f"the interval of {name} is too optimistic: ± {claimed:.3g} is given, batch means of "
-                "the series "
-                f"give ± {own:.3g}, for values next to each other are correlated "
+                f"the series give ± {own:.3g}, for values next to each other are correlated "
                 f"({autocorrelation(values):.2f})"
             )
             found.append(failed("intervals", text))
@@ -202,8 +200,7 @@ def _shared_streams(results: ForeignResults, scenario: Scenario) -> list[Finding
     if all(len(set(samples)) == 1 for samples in telling.values()):
         text = (
             f"all {count} replications are identical: they share one random stream (the seed does not "
-            "change), so "
-            "there is one replication and no interval"
+            "change), so there is one replication and no interval"
         )
         return [failed("replications", text)]
     varying = {name: samples for name, samples in telling.items() if len(set(samples)) > 1}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
+from btqueue.study.check.capture_files import PCAP_ORDERS, SECTION
 from btqueue.study.check.csv_results import read_csv
 from btqueue.study.check.flow_monitor import read_flow_monitor
 from btqueue.study.check.omnet import read_omnet
@@ -31,11 +33,7 @@ SUFFIXES: Mapping[str, Format] = {
     ".vec": "omnet",
 }
 FIRST_BYTES: Mapping[bytes, Format] = {
-    b"\xa1\xb2\xc3\xd4": "pcap",
-    b"\xd4\xc3\xb2\xa1": "pcap",
-    b"\xa1\xb2\x3c\x4d": "pcap",
-    b"\x4d\x3c\xb2\xa1": "pcap",
-    b"\x0a\x0d\x0d\x0a": "pcap",
+    **dict.fromkeys((*PCAP_ORDERS, SECTION.to_bytes(4, "big")), "pcap"),
     b"<": "flowmonitor",
     b"version": "omnet",
     b"metric": "csv",
@@ -78,9 +76,7 @@ def read_results(
         raise BadResults(f"{path}: {error}") from None
     except OSError as error:
         raise BadResults(f"{path}: cannot be read ({error.strerror or error})") from None
-    if flow is not None:
-        return _about(found, flow)
-    return _about(found, None) if flows == 1 else found
+    return replace(found, flow=flow) if flow is not None or flows == 1 else found
 
 
 def _read(
@@ -105,9 +101,3 @@ def _format_of(path: Path, head: bytes) -> Format:
     if head.startswith(b"\x89HDF"):
         raise BadResults(f"{path.name}: is netCDF, which is not read here; write CSV with --out FILE.csv")
     raise BadResults(f"{path.name}: its format is unknown; give --format {', '.join(get_args(Format))}")
-
-
-def _about(found: ForeignResults, flow: int | None) -> ForeignResults:
-    from dataclasses import replace
-
-    return replace(found, flow=flow)

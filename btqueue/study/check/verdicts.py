@@ -223,8 +223,7 @@ def pattern(differing: list[Agreement]) -> str:
     if names and names <= TIMES:
         return (
             "only times differ, rates agree: look at how they are measured first (Karn's rule; a "
-            "capture behind "
-            "the queue of its interface does not see the wait there)"
+            "capture behind the queue of its interface does not see the wait there)"
         )
     if {"goodput_kbps", "throughput_kbps"} <= names and "rtt_s" not in names:
         return (
