@@ -6,21 +6,17 @@ import hashlib
 import json
 from collections.abc import Callable
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 from btqueue.caches import keep
+from btqueue.study.sweep_definition import versions
 
 PACKAGE = Path(__file__).parents[1]
 GROUND = ("baseband", "channel", "scenario", "study/evaluate.py", "study/summary.py")
-SOURCES = {
-    "simulate": (*GROUND, "simulator"),
-    "solve": (*GROUND, "queueing", "transport", "network"),
-}
+SOURCES = {"simulate": (*GROUND, "simulator"), "solve": (*GROUND, "queueing", "transport", "network")}
 """Files and folders of the package that the answers of an engine depend on."""
 SUFFIXES = (".py", ".csv", ".toml", ".txt")
-PACKAGES = ("numpy", "scipy", "jax", "numba")
 
 Kept = TypeVar("Kept")
 
@@ -28,7 +24,7 @@ Kept = TypeVar("Kept")
 @cache
 def source_digest(engine: str, *others: Path) -> str:
     """Return a short digest of the sources of an engine, of the packages below it, and of other sources."""
-    digest = hashlib.sha256(" ".join(metadata.version(name) for name in PACKAGES).encode())
+    digest = hashlib.sha256(digest_of(versions()).encode())
     for place in (*(PACKAGE / name for name in SOURCES[engine]), *others):
         for source in sorted(place.rglob("*")) if place.is_dir() else [place]:
             if source.suffix in SUFFIXES:

@@ -8,11 +8,4 @@ from btqueue.study.comparison import compare, side_by_side
 from btqueue.study.provenance import provenance
 from btqueue.study.summary import Estimate, student_half_width, summarise
 
-__all__ = [
-    "Estimate",
-    "compare",
-    "provenance",
-    "side_by_side",
-    "student_half_width",
-    "summarise",
-]
+__all__ = ["Estimate", "compare", "provenance", "side_by_side", "student_half_width", "summarise"]

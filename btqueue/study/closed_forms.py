@@ -66,8 +66,8 @@ SEQUENCES: Mapping[str, tuple[str, ...]] = {
 """The symbols of parameters that are sequences; the catalogue shows them for two queues, or three shares."""
 
 
-def _expression(closed_form: Callable[..., Any], which: int | None = None, **known: Any) -> Any:
-    """The expression of a queueing function in the symbols above; ``which`` picks one of several values."""
+def _expression(closed_form: Callable[..., Any], **known: Any) -> Any:
+    """The expression of a queueing function in the symbols above."""
     import sympy
 
     given = dict(known)
@@ -76,8 +76,7 @@ def _expression(closed_form: Callable[..., Any], which: int | None = None, **kno
             given.setdefault(name, [sympy.Symbol(symbol, positive=True) for symbol in SEQUENCES[name]])
         elif name in PARAMETERS:
             given.setdefault(name, sympy.Symbol(PARAMETERS[name], positive=True))
-    value: Any = queueing.formula(closed_form, **given)
-    return value if which is None else value[which]
+    return queueing.formula(closed_form, **given)
 
 
 def _answer(closed_form: Callable[..., Any]) -> Any:
@@ -138,12 +137,7 @@ def _queueing_entries() -> list[ClosedForm]:
         twin = here + "polling.conservation.conservation_law"
         entries.append(queue(f"conservation law, {discipline}", "slots", build=build, twin=twin))
     entries += [
-        queue(
-            "loss, M/M/1/K",
-            "1",
-            build=partial(_expression, queueing.lost_share),
-            twin=CHAIN,
-        ),
+        queue("loss, M/M/1/K", "1", build=partial(_expression, queueing.lost_share), twin=CHAIN),
         queue(
             "throughput, saturated cycle",
             "packets/slot",
@@ -248,10 +242,7 @@ def _baseband_entries() -> list[ClosedForm]:
             twin=here + "voice.data_capacity_kbps",
         ),
         entry(
-            "capacity of a ring, each flow",
-            "segments/s",
-            build=baseband.ring_capacity,
-            twin=here + "segment",
+            "capacity of a ring, each flow", "segments/s", build=baseband.ring_capacity, twin=here + "segment"
         ),
     ]
 

@@ -110,11 +110,7 @@ class Worker:
 
 
 def map_in_processes(
-    base: Scenario,
-    points: Numbered,
-    engines: Sequence[Engine],
-    numbers: Sequence[int],
-    workers: int,
+    base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int], workers: int
 ) -> Generator[PointResult]:
     """Yield the points as they are finished; see `btqueue.study.many_points.map_points`."""
     threads = available_cores() if "simulate" in engines else 1

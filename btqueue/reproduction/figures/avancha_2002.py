@@ -30,12 +30,7 @@ RECENT = 10
 """Sessions over which the range of session times is taken."""
 QUICK_CDPD_S = 400.0
 """Length of a run with single sessions in a quick figure: sessions on CDPD take 2 to 50 s."""
-SESSION_EVENTS = (
-    "message written",
-    "message delivered",
-    "segment sent",
-    "packet lost outside",
-)
+SESSION_EVENTS = ("message written", "message delivered", "segment sent", "packet lost outside")
 
 
 def network(
@@ -157,11 +152,7 @@ def sessions(scenario: Scenario, replication: int = 0) -> Sessions:
 
 
 def played(
-    work: Work,
-    name: str,
-    size: int | None = None,
-    changes: Mapping[str, Any] | None = None,
-    **link: Any,
+    work: Work, name: str, size: int | None = None, changes: Mapping[str, Any] | None = None, **link: Any
 ) -> Sessions:
     """Return the sessions of one run; arguments as `network`. A run takes long enough for some on CDPD."""
     scenario = network(work, name, size, changes, **link)

@@ -164,10 +164,7 @@ def arrow(
         length = math.hypot(x1 - x0, y1 - y0) or 1.0
         away = bend * length / 2 + math.copysign(aside, bend if bend else 1.0)
         # arc3 puts the middle of the arc to the right of the direction for a positive bend
-        middle = (
-            (x0 + x1) / 2 + away * (y1 - y0) / length,
-            (y0 + y1) / 2 - away * (x1 - x0) / length,
-        )
+        middle = ((x0 + x1) / 2 + away * (y1 - y0) / length, (y0 + y1) / 2 - away * (x1 - x0) / length)
         words = axes.text(
             *middle, text, ha="center", va="center", fontsize=size, color=colour, linespacing=1.2
         )

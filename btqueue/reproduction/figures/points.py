@@ -55,10 +55,7 @@ class Store:
 
 
 def answers(
-    scenarios: Sequence[Scenario],
-    engines: Sequence[Engine],
-    store: Store,
-    progress: Progress | None = None,
+    scenarios: Sequence[Scenario], engines: Sequence[Engine], store: Store, progress: Progress | None = None
 ) -> list[dict[Engine, Answer]]:
     """Return what the engines say about scenarios; a point without an answer holds the reason.
 

@@ -37,30 +37,23 @@ from btqueue.study.check.results import (
 
 USUAL: Final = MappingProxyType(
     {
-        "rtt:vector": ("rtt_s", "as it is"),
-        "rtt:mean": ("rtt_s", "as it is"),
-        "rtt:histogram": ("rtt_s", "as it is"),
-        "rtt:stats": ("rtt_s", "as it is"),
-        "measured RTT": ("rtt_s", "as it is"),
-        "endToEndDelay:histogram": ("delay_s", "as it is"),
-        "endToEndDelay:vector": ("delay_s", "as it is"),
-        "endToEndDelay:mean": ("delay_s", "as it is"),
-        "dataAge:histogram": ("delay_s", "as it is"),
-        "cwnd:vector": ("cwnd_segments", "bytes to segments"),
-        "cwnd:mean": ("cwnd_segments", "bytes to segments"),
-        "cwnd": ("cwnd_segments", "bytes to segments"),
-        "packetReceived:sum(packetBytes)": ("goodput_kbps", "bytes to kbit/s"),
-        "packetReceived:sum(packetLength)": ("goodput_kbps", "bytes to kbit/s"),
-        "rcvdPk:sum(packetBytes)": ("goodput_kbps", "bytes to kbit/s"),
-        "bytes rcvd": ("goodput_kbps", "bytes to kbit/s"),
-        "throughput:vector": ("goodput_kbps", "bit/s to kbit/s"),
-        "throughput:mean": ("goodput_kbps", "bit/s to kbit/s"),
-        "numRtos:last": ("timeouts_per_s", "count to rate"),
-        "numRtos:vector": ("timeouts_per_s", "last count to rate"),
-        "queueLength:timeavg": ("queue_packets[queue]", "as it is"),
-        "queueingTime:mean": ("queue_delay_s[queue]", "as it is"),
-        "queueingTime:histogram": ("queue_delay_s[queue]", "as it is"),
-        "incomingPackets:count": ("arrivals_per_s[queue]", "count to rate"),
+        name: (ours, how)
+        for ours, how, names in (
+            ("rtt_s", "as it is", ("rtt:vector", "rtt:mean", "rtt:histogram", "rtt:stats", "measured RTT")),
+            ("delay_s", "as it is", ("endToEndDelay:histogram", "endToEndDelay:vector")),
+            ("delay_s", "as it is", ("endToEndDelay:mean", "dataAge:histogram")),
+            ("cwnd_segments", "bytes to segments", ("cwnd:vector", "cwnd:mean", "cwnd")),
+            ("goodput_kbps", "bytes to kbit/s", ("packetReceived:sum(packetBytes)",)),
+            ("goodput_kbps", "bytes to kbit/s", ("packetReceived:sum(packetLength)",)),
+            ("goodput_kbps", "bytes to kbit/s", ("rcvdPk:sum(packetBytes)", "bytes rcvd")),
+            ("goodput_kbps", "bit/s to kbit/s", ("throughput:vector", "throughput:mean")),
+            ("timeouts_per_s", "count to rate", ("numRtos:last",)),
+            ("timeouts_per_s", "last count to rate", ("numRtos:vector",)),
+            ("queue_packets[queue]", "as it is", ("queueLength:timeavg",)),
+            ("queue_delay_s[queue]", "as it is", ("queueingTime:mean", "queueingTime:histogram")),
+            ("arrivals_per_s[queue]", "count to rate", ("incomingPackets:count",)),
+        )
+        for name in names
     }
 )
 """Names of INET's statistics, our quantity for each, and how its unit is changed."""

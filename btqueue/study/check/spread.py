@@ -20,12 +20,7 @@ WATCHED = ("goodput_kbps", "throughput_kbps", "rtt_s", "window_segments", "cycle
 
 
 def check_spread(
-    results: ForeignResults,
-    simulated: Mapping[str, np.ndarray],
-    alpha: float,
-    *,
-    runs: int,
-    seconds: float,
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, *, runs: int, seconds: float
 ) -> tuple[Finding, ...]:
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 

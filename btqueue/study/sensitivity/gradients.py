@@ -161,9 +161,7 @@ def _at_once(factor: Factor, names: Sequence[str], solver: Solver) -> dict[str, 
     below, above = (solver.at(change) for change in _pair(factor))
     return {
         name: central(
-            (below.mean(name), solver.answer.mean(name), above.mean(name)),
-            STEP * factor.unit,
-            factor.unit,
+            (below.mean(name), solver.answer.mean(name), above.mean(name)), STEP * factor.unit, factor.unit
         )
         for name in names
     }

@@ -22,10 +22,7 @@ def two_hops_halve(engine: Engine) -> Comparison:
 def four_hops_as_two(engine: Engine) -> Comparison:
     """Four hops carry as much as two."""
     ratio = goodput(engine, "regular", 4, 0.0) / goodput(engine, "regular", 2, 0.0)
-    return Comparison(
-        f"{ratio.mean():.3f} of it",
-        {"four hops": within(ratio, 0.95, 1.05)},
-    )
+    return Comparison(f"{ratio.mean():.3f} of it", {"four hops": within(ratio, 0.95, 1.05)})
 
 
 def adaptation_wins(engine: Engine) -> Comparison:
@@ -41,8 +38,7 @@ def adaptation_wins(engine: Engine) -> Comparison:
         at = [pair for pair in pairs if pair[2] in (2e-4, 5e-4, 1e-3)]
         seen.append(f"{hops}: {', '.join(f'{a.mean():.0f} against {r.mean():.0f}' for a, r, _ in at)}")
     return Comparison(
-        f"kbit/s at 2e-4, 5e-4, 1e-3, hops {'; '.join(seen)}; the same below the first threshold",
-        parts,
+        f"kbit/s at 2e-4, 5e-4, 1e-3, hops {'; '.join(seen)}; the same below the first threshold", parts
     )
 
 
@@ -57,10 +53,7 @@ def gain_grows(engine: Engine) -> Comparison:
         ]
         parts[f"{hops} hops"] = rising(gains)
         seen.append(f"{hops}: {listed(gains, '.1f')}")
-    return Comparison(
-        f"adaptive over regular from 2e-4 to 1e-3, hops {'; '.join(seen)}",
-        parts,
-    )
+    return Comparison(f"adaptive over regular from 2e-4 to 1e-3, hops {'; '.join(seen)}", parts)
 
 
 def regular_starves(engine: Engine) -> Comparison:
@@ -70,10 +63,7 @@ def regular_starves(engine: Engine) -> Comparison:
         share = goodput(engine, "regular", hops, 1e-3) / goodput(engine, "regular", hops, 0.0)
         parts[f"{hops} hops"] = within(share, 0.0, 0.1)
         shares.append(share)
-    return Comparison(
-        f"{listed(shares, '.3f')} of the best over 1, 2, 4 hops",
-        parts,
-    )
+    return Comparison(f"{listed(shares, '.3f')} of the best over 1, 2, 4 hops", parts)
 
 
 def alternating(engine: Engine) -> Comparison:
@@ -87,6 +77,5 @@ def alternating(engine: Engine) -> Comparison:
             f"{hops}: {adaptive.mean():.0f} against {regular.mean():.0f}, {(adaptive > regular).mean():.0%}"
         )
     return Comparison(
-        f"mean kbit/s and share of samples in which adaptive is above, hops {'; '.join(seen)}",
-        parts,
+        f"mean kbit/s and share of samples in which adaptive is above, hops {'; '.join(seen)}", parts
     )

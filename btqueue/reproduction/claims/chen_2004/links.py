@@ -55,7 +55,4 @@ def link_throughput(engine: Engine) -> Comparison:
             errors[packet, ber] = abs(float(found.mean()) / expected - 1)
             parts[f"{packet} at {ber:g}"] = errors[packet, ber] < 0.005 + interval(found)[1] / expected
     worst = max(errors, key=lambda place: errors[place])
-    return Comparison(
-        f"largest error {errors[worst]:.1%} ({worst[0]} at {worst[1]:g})",
-        parts,
-    )
+    return Comparison(f"largest error {errors[worst]:.1%} ({worst[0]} at {worst[1]:g})", parts)

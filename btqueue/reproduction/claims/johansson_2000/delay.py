@@ -24,10 +24,7 @@ def delay_is_u_shaped(engine: Engine) -> Comparison:
         least = min(samples, key=lambda s: s.mean())
         parts[f"PEP {pep}"] = longer(samples[0], least) and longer(samples[-1], least)
         seen.append(milliseconds(samples))
-    return Comparison(
-        f"at loads {LOADS}, ms: {'; '.join(seen)} (PEP {NOISY})",
-        parts,
-    )
+    return Comparison(f"at loads {LOADS}, ms: {'; '.join(seen)} (PEP {NOISY})", parts)
 
 
 def piggybacked_share(engine: Engine) -> Comparison:
@@ -39,10 +36,7 @@ def piggybacked_share(engine: Engine) -> Comparison:
         parts[f"PEP {pep} rises"] = rising(samples)
         parts[f"PEP {pep} nearly none at first"] = within(samples[0], 0.0, 0.1)
         seen.append(listed(samples, ".2f"))
-    return Comparison(
-        f"share on data at loads {loads}: {'; '.join(seen)} (PEP {NOISY})",
-        parts,
-    )
+    return Comparison(f"share on data at loads {loads}: {'; '.join(seen)} (PEP {NOISY})", parts)
 
 
 def bursts_cost_delay(engine: Engine) -> Comparison:
@@ -56,10 +50,7 @@ def bursts_cost_delay(engine: Engine) -> Comparison:
             parts[f"PEP {pep}, load {load}"] = longer(bursty, 2 * smooth)
             factors.append(bursty.mean() / smooth.mean())
         seen.append(f"{min(factors):.1f} to {max(factors):.1f}")
-    return Comparison(
-        f"times {', '.join(seen)} (PEP {NOISY})",
-        parts,
-    )
+    return Comparison(f"times {', '.join(seen)} (PEP {NOISY})", parts)
 
 
 def half_the_buffer(engine: Engine) -> Comparison:

@@ -20,19 +20,13 @@ from btqueue.reproduction.claims.record import Comparison
 def goodput_asymmetric(engine: Engine) -> Comparison:
     """Saturated and without errors the asymmetric link stays slightly below 721 kbit/s."""
     seen = capacity(engine, "asymmetric", 0.0)
-    return Comparison(
-        f"{shown(seen, 4)} kbit/s",
-        {"in range": within(seen, 600, 721)},
-    )
+    return Comparison(f"{shown(seen, 4)} kbit/s", {"in range": within(seen, 600, 721)})
 
 
 def goodput_symmetric(engine: Engine) -> Comparison:
     """Saturated and without errors the symmetric link stays slightly below 432.6 kbit/s each way."""
     seen = capacity(engine, "symmetric", 0.0)
-    return Comparison(
-        f"{shown(seen)} kbit/s",
-        {"in range": within(seen, 360, 432.6)},
-    )
+    return Comparison(f"{shown(seen)} kbit/s", {"in range": within(seen, 360, 432.6)})
 
 
 def goodput_against_pep(engine: Engine) -> Comparison:
@@ -54,20 +48,14 @@ def asymmetric_over_symmetric(engine: Engine) -> Comparison:
         for pep in PEPS
     }
     gains = [capacity(engine, "asymmetric", pep) / capacity(engine, "symmetric", pep) for pep in PEPS]
-    return Comparison(
-        f"ratio {listed(gains, '.2f')}",
-        parts,
-    )
+    return Comparison(f"ratio {listed(gains, '.2f')}", parts)
 
 
 def half_of_all_packets_lost(engine: Engine) -> Comparison:
     """At a PEP of 0.5: goodput at least 40 % of its best, and delays below 1 s up to a load of 0.6."""
     ratio = capacity(engine, "symmetric", 0.5) / capacity(engine, "symmetric", 0.0)
     delays = [measured(engine, "smooth", "acknowledged_delay_s", 0.5, load) for load in (0.2, 0.4, 0.6)]
-    parts = {
-        "goodput": within(ratio, 0.4, 1.0),
-        "delays": all(within(delay, 0.0, 1.0) for delay in delays),
-    }
+    parts = {"goodput": within(ratio, 0.4, 1.0), "delays": all(within(delay, 0.0, 1.0) for delay in delays)}
     return Comparison(
         f"{shown(ratio)} of the goodput without errors; {milliseconds(delays)} ms at loads 0.2, 0.4, 0.6",
         parts,
@@ -86,10 +74,7 @@ def overload(engine: Engine) -> Comparison:
         )
         ratios.append(twice / full)
         parts[f"PEP {pep}"] = within(twice / float(full.mean()), 0.95, 1.05)
-    return Comparison(
-        f"twice the capacity offered: {listed(ratios, '.3f')} of it",
-        parts,
-    )
+    return Comparison(f"twice the capacity offered: {listed(ratios, '.3f')} of it", parts)
 
 
 def load_is_normalised(engine: Engine) -> Comparison:
@@ -101,7 +86,4 @@ def load_is_normalised(engine: Engine) -> Comparison:
         )
         parts[f"PEP {pep}"] = within(below, 0.79, 0.81)
         seen.append(f"{capacity(engine, 'symmetric', pep).mean():.0f}")
-    return Comparison(
-        f"load 1 is {', '.join(seen)} kbit/s each way; load 0.8 is carried",
-        parts,
-    )
+    return Comparison(f"load 1 is {', '.join(seen)} kbit/s each way; load 0.8 is carried", parts)

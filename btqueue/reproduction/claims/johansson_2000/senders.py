@@ -38,8 +38,7 @@ def vegas_bounds(engine: Engine) -> Comparison:
         parts[f"delay at load {load}"] = spread(delays) < 0.05
         seen.append(f"load {load} {milliseconds(delays)} ms")
     return Comparison(
-        f"with (alpha, beta) = {', '.join(map(str, VEGAS))}: {'; '.join(seen)} (PEP 0.1)",
-        parts,
+        f"with (alpha, beta) = {', '.join(map(str, VEGAS))}: {'; '.join(seen)} (PEP 0.1)", parts
     )
 
 
@@ -93,10 +92,7 @@ def repetition_costs_one_turn(engine: Engine) -> Comparison:
         cost = extra / packets / (noisy["transmissions_per_packet"].values - 1)
         parts[name] = bool(np.allclose(cost, slots, rtol=1e-3))
         seen.append(f"{name} {cost.mean():.3f} slots")
-    return Comparison(
-        f"each repetition, its answer included: {', '.join(seen)}",
-        parts,
-    )
+    return Comparison(f"each repetition, its answer included: {', '.join(seen)}", parts)
 
 
 def vegas_over_reno(engine: Engine) -> Comparison:
@@ -116,7 +112,4 @@ def repetition_is_needed(engine: Engine) -> Comparison:
         without = engine.sample(model("asymmetric", radio__per=pep, link__arq="none"), "goodput_kbps")
         parts[f"PEP {pep}"] = exceeds(capacity(engine, "asymmetric", pep), 10 * without)
         seen.append(f"{capacity(engine, 'asymmetric', pep).mean():.0f} against {without.mean():.2f}")
-    return Comparison(
-        f"with against without, kbit/s: {', '.join(seen)} (PEP {NOISY})",
-        parts,
-    )
+    return Comparison(f"with against without, kbit/s: {', '.join(seen)} (PEP {NOISY})", parts)
