@@ -12,13 +12,13 @@ from typing import Any
 
 from btqueue.scenario import Scenario
 from btqueue.study.evaluate import (
-    Answer,
     Engine,
     Failure,
     Numbered,
     PointResult,
     available_cores,
     evaluate_point,
+    failed_point,
 )
 from btqueue.study.extras import require
 from btqueue.study.sweep_definition import versions
@@ -118,8 +118,7 @@ def _result(distributed: Any, future: Any, number: int, engines: Sequence[Engine
     try:
         return future.result()
     except distributed.KilledWorker:
-        failure = Failure("worker", "the workers that it was sent to have died")
-        return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
+        return failed_point(number, engines, Failure("worker", "the workers that it was sent to have died"))
     except CancelledError:
         raise ClusterError("the cluster was lost; finished points are kept if there is a file") from None
 

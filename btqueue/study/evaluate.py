@@ -139,12 +139,16 @@ def evaluate_point(
     try:
         scenario = base.changed(changes) if changes else base
     except ScenarioError as error:
-        failed = Answer(failure=failure_of(error))
-        return PointResult(number, dict.fromkeys(engines, failed))
+        return failed_point(number, engines, failure_of(error))
     found: dict[Engine, Answer] = {
         engine: evaluate(scenario, engine, threads=threads, ahead=ahead) for engine in engines
     }
     return PointResult(number, found)
+
+
+def failed_point(number: int, engines: Sequence[Engine], failure: Failure) -> PointResult:
+    """Return a point that no engine could be asked about."""
+    return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
 
 
 def available_cores() -> int:

@@ -24,13 +24,13 @@ from btqueue.caches import cache_folder
 from btqueue.scenario import Scenario
 from btqueue.search_path import without_working_directory
 from btqueue.study.evaluate import (
-    Answer,
     Engine,
     Failure,
     Numbered,
     PointResult,
     available_cores,
     evaluate_point,
+    failed_point,
 )
 
 ATTEMPTS = 2
@@ -141,7 +141,8 @@ def map_in_processes(
                         break
                     except WorkerDied as death:
                         if attempt == ATTEMPTS:
-                            done.put(_lost(number, engines, str(death)))
+                            failure = Failure("worker", f"{death}, {ATTEMPTS} times in a row")
+                            done.put(failed_point(number, engines, failure))
                         if (worker := start(place)) is None:
                             return
         except BaseException as error:
@@ -171,11 +172,6 @@ def map_in_processes(
             thread.join()
         for worker in running.values():
             worker.end()
-
-
-def _lost(number: int, engines: Sequence[Engine], how: str) -> PointResult:
-    failure = Failure("worker", f"{how}, {ATTEMPTS} times in a row")
-    return PointResult(number, dict.fromkeys(engines, Answer(failure=failure)))
 
 
 def serve() -> None:

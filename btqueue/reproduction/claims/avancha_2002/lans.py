@@ -32,9 +32,9 @@ def ethernet_is_flat(engine: Engine) -> Finding:
     return Finding(flat, f"{rounded(*near)} ms; {rounded(*far)} ms over a way that is 50 ms longer")
 
 
-def on_bluetooth(engine: Engine, protocol: str, size: int, **changes: Any) -> np.ndarray:
-    """Return the session time on Bluetooth (ms)."""
-    return 1000 * session(simulated(engine, f"bluetooth-{protocol}", size, **changes))
+def milliseconds(engine: Engine, name: str, size: int, **changes: Any) -> np.ndarray:
+    """Return the session time of a scenario (ms)."""
+    return 1000 * session(simulated(engine, name, size, **changes))
 
 
 def no_collapse(engine: Engine) -> Finding:
@@ -47,7 +47,7 @@ def no_collapse(engine: Engine) -> Finding:
 def centaurus_is_linear(engine: Engine) -> Finding:
     """CentaurusComm's time on Bluetooth is linear in the size."""
     sizes = np.array(BLUETOOTH_SIZES[:5])
-    times = [on_bluetooth(engine, "centaurus", size) for size in BLUETOOTH_SIZES[:5]]
+    times = [milliseconds(engine, "bluetooth-centaurus", size) for size in BLUETOOTH_SIZES[:5]]
     fit = float(np.corrcoef(sizes, [t.mean() for t in times])[0, 1] ** 2)
     return Finding(fit > 0.95, f"R² = {fit:.4f}: {rounded(*times)} ms")
 
@@ -56,7 +56,8 @@ def difference_of_small(engine: Engine) -> Finding:
     """Up to 512 bytes the protocols differ by about 50 ms."""
     usual, slow = (
         [
-            on_bluetooth(engine, "centaurus", size, **changes) - on_bluetooth(engine, "tcp", size)
+            milliseconds(engine, "bluetooth-centaurus", size, **changes)
+            - milliseconds(engine, "bluetooth-tcp", size)
             for size in (64, 512)
         ]
         for changes in ({}, {"transport__centaurus_worker_s": 0.01})
@@ -70,7 +71,7 @@ def difference_of_small(engine: Engine) -> Finding:
 def tcp_is_faster_on_bluetooth(engine: Engine) -> Finding:
     """TCP is faster on Bluetooth."""
     pairs = [
-        (on_bluetooth(engine, "tcp", size), on_bluetooth(engine, "centaurus", size))
+        (milliseconds(engine, "bluetooth-tcp", size), milliseconds(engine, "bluetooth-centaurus", size))
         for size in BLUETOOTH_SIZES
     ]
     seen = ", ".join(f"{t.mean():.0f} < {c.mean():.0f}" for t, c in pairs)
@@ -92,15 +93,10 @@ def order_of_networks(engine: Engine) -> Finding:
     return Finding(met, "; ".join(seen))
 
 
-def on_wlan(engine: Engine, name: str, size: int, **changes: Any) -> np.ndarray:
-    """Return the session time on the WLAN (ms)."""
-    return 1000 * session(simulated(engine, name, size, **changes))
-
-
 def half_as_long_again(engine: Engine) -> Finding:
     """CentaurusComm takes 50 % longer than TCP on the WLAN, at all sizes."""
     ratios = [
-        ratio(on_wlan(engine, "wlan-centaurus", size), on_wlan(engine, "wlan-tcp", size))
+        ratio(milliseconds(engine, "wlan-centaurus", size), milliseconds(engine, "wlan-tcp", size))
         for size in WLAN_SIZES
     ]
     return Finding(all(1.3 <= r.mean() <= 1.8 for r in ratios), rounded(*ratios))
@@ -108,7 +104,7 @@ def half_as_long_again(engine: Engine) -> Finding:
 
 def interference(engine: Engine) -> Finding:
     """Interference lengthens TCP's 8,192 bytes by 400 %."""
-    factor = ratio(on_wlan(engine, "wlan-chargen", 8192), on_wlan(engine, "wlan-tcp", 8192))
+    factor = ratio(milliseconds(engine, "wlan-chargen", 8192), milliseconds(engine, "wlan-tcp", 8192))
     increase = 100 * (factor - 1)
     return Finding(
         abs(increase.mean() / 400 - 1) <= 0.4, f"+{rounded(increase)} %, a factor of {rounded(factor)}"
