@@ -298,12 +298,7 @@ def _medium(link: OutsideLink, back: bool) -> str:
 
 def _outside_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
     """Return the time that an outside link takes to send a segment with so many user bytes, at least."""
-    return (size + _headers(scenario) + link.header_bytes) / KILOBIT_BYTES / link.rate_kbps
-
-
-def _headers(scenario: Scenario) -> int:
-    """Return the bytes above L2CAP that a segment has besides user data, at least."""
-    return scenario.transport.header_bytes
+    return (size + scenario.transport.header_bytes + link.header_bytes) / KILOBIT_BYTES / link.rate_kbps
 
 
 def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
@@ -313,7 +308,7 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
     were a full one of the type best for it.
     """
     link = scenario.link
-    frame = size + _headers(scenario) + link.l2cap_header_bytes
+    frame = size + scenario.transport.header_bytes + link.l2cap_header_bytes
     if frame == 0:
         return OnAir(0.0, 0.0)
     if exact and link.adaptation == "fixed":

@@ -20,6 +20,13 @@ class Metric(NamedTuple):
     description: str
 
 
+def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, Metric]:
+    return {
+        f"{prefix}_p{percent}_s": Metric("s", f"{long_name}, {percent} %", description.format(percent))
+        for percent in (50, 90, 95, 99)
+    }
+
+
 METRICS: Final = MappingProxyType(
     {
         "goodput_kbps": Metric(
@@ -39,36 +46,14 @@ METRICS: Final = MappingProxyType(
         "rtt_sd_s": Metric(
             "s", "deviation of the round-trip time", "standard deviation of the round-trip samples, per flow"
         ),
-        "rtt_p50_s": Metric(
-            "s", "round-trip time, 50 %", "50 % of the round-trip samples are shorter, per flow"
-        ),
-        "rtt_p90_s": Metric(
-            "s", "round-trip time, 90 %", "90 % of the round-trip samples are shorter, per flow"
-        ),
-        "rtt_p95_s": Metric(
-            "s", "round-trip time, 95 %", "95 % of the round-trip samples are shorter, per flow"
-        ),
-        "rtt_p99_s": Metric(
-            "s", "round-trip time, 99 %", "99 % of the round-trip samples are shorter, per flow"
-        ),
+        **_percentiles("rtt", "round-trip time", "{} % of the round-trip samples are shorter, per flow"),
         "delay_s": Metric(
             "s", "message delay", "mean time from a message's arrival to its delivery in order, per flow"
         ),
         "delay_scv": Metric(
             "1", "variability of the delay", "squared coefficient of variation of the message delay, per flow"
         ),
-        "delay_p50_s": Metric(
-            "s", "message delay, 50 %", "50 % of the messages are delivered faster, per flow"
-        ),
-        "delay_p90_s": Metric(
-            "s", "message delay, 90 %", "90 % of the messages are delivered faster, per flow"
-        ),
-        "delay_p95_s": Metric(
-            "s", "message delay, 95 %", "95 % of the messages are delivered faster, per flow"
-        ),
-        "delay_p99_s": Metric(
-            "s", "message delay, 99 %", "99 % of the messages are delivered faster, per flow"
-        ),
+        **_percentiles("delay", "message delay", "{} % of the messages are delivered faster, per flow"),
         "acknowledged_delay_s": Metric(
             "s",
             "delay until acknowledged",
@@ -90,17 +75,8 @@ METRICS: Final = MappingProxyType(
             "deviation of the session time",
             "standard deviation of the duration of sessions, per requesting flow",
         ),
-        "session_time_p50_s": Metric(
-            "s", "session time, 50 %", "50 % of the sessions are shorter, per requesting flow"
-        ),
-        "session_time_p90_s": Metric(
-            "s", "session time, 90 %", "90 % of the sessions are shorter, per requesting flow"
-        ),
-        "session_time_p95_s": Metric(
-            "s", "session time, 95 %", "95 % of the sessions are shorter, per requesting flow"
-        ),
-        "session_time_p99_s": Metric(
-            "s", "session time, 99 %", "99 % of the sessions are shorter, per requesting flow"
+        **_percentiles(
+            "session_time", "session time", "{} % of the sessions are shorter, per requesting flow"
         ),
         "connect_time_s": Metric(
             "s",
