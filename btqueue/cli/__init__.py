@@ -215,8 +215,16 @@ def compare(
         _end(simulated)
 
 
-for study in (sweep, sensitivity, dimension, check, emulate, explore, validate):
-    study.register(app)
+for command, typed in (
+    (sweep.sweep, sweep.EXAMPLES),
+    (sensitivity.sensitivity, sensitivity.EXAMPLES),
+    (dimension.dimension, dimension.EXAMPLES),
+    (check.check, check.EXAMPLES),
+    (emulate.emulate, emulate.EXAMPLES),
+    (explore.explore, explore.EXAMPLES),
+    (validate.validate, validate.EXAMPLES),
+):
+    app.command(epilog=examples(*typed))(command)
 
 
 @app.command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, put_json, say
-from btqueue.cli.options import AsJson, Force, Quiet, Sets, Threads, examples
+from btqueue.cli.options import AsJson, Force, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,11 +25,6 @@ EXAMPLES = (
     "btqueue check capture.pcap --scenario venugopal-2006/piconet --set run.duration_s=60",
 )
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(check)
 
 
 def check(

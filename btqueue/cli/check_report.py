@@ -7,12 +7,12 @@ import json
 import math
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from btqueue.cli.exits import finite
 from btqueue.cli.files import Target
-from btqueue.cli.tables import Screen
+from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import METRICS
 from btqueue.study import Estimate, provenance
 from btqueue.study.check import Agreement, Report
@@ -49,7 +49,7 @@ def document(report: Report) -> dict[str, Any]:
             ],
             "metrics": {
                 one.metric: {
-                    **{column: _plain(getattr(one, column)) for column in COLUMNS},
+                    **{column: finite(getattr(one, column)) for column in COLUMNS},
                     "verdict": one.verdict,
                     "sentence": one.sentence,
                 }
@@ -111,9 +111,8 @@ def print_report(report: Report, name: str) -> None:
 
 
 def _table(report: Report) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(("metric", "unit", "theirs", "model", "simulation ± 95 %", "verdict")):
-        table.add_column(column, justify="left" if place in (0, 1, 5) else "right")
+    table = new_table("metric", "unit", "theirs", "model", "simulation ± 95 %", "verdict", left=2)
+    table.columns[-1].justify = "left"
     for one in report.agreements:
         text, style = VERDICTS[one.verdict]
         table.add_row(
@@ -133,7 +132,3 @@ def _unit(one: Agreement) -> str:
 
 def _values(one: Agreement) -> list[float]:
     return [getattr(one, column) for column in COLUMNS]
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -9,27 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, say
-from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads, examples
+from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     from btqueue.cli.files import Target
     from btqueue.scenario import Scenario
     from btqueue.study.dimensioning import Dimensioning
 
-RESULTS = {".nc": "netCDF", ".csv": "CSV"}
-"""Formats of --out."""
-
-
 EXAMPLES = (
     "btqueue dimension venugopal-2006/piconet --choose polling.limit=1..25 --maximize goodput_kbps "
     "--subject-to 'rtt_s <= 400 ms'",
 )
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(dimension)
 
 
 def dimension(
@@ -99,7 +90,7 @@ def dimension(
     from btqueue.study.dimensioning import DimensioningInterrupted
 
     base = load(scenario, set_ or ())
-    table = None if out is None else Target.checked(out, suffixes=RESULTS, force=force)
+    table = None if out is None else Target.checked(out, force=force)
     picture = None if plot is None else Target.checked(plot, "--plot", FORMATS, force=force)
     keep_compiled_models()
     began = time.perf_counter()

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen, heading
+from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
@@ -67,7 +66,7 @@ def _points_table(found: Dimensioning) -> Table:
     task = found.task
     keys = [choice.key for choice in task.choices]
     heading = [] if task.objective.text in keys else [task.objective.text]
-    table = _table("", *keys, *heading, *(c.text for c in task.constraints), left=1 + len(keys))
+    table = new_table("", *keys, *heading, *(c.text for c in task.constraints), left=1 + len(keys))
     if found.best is None:
         rows = [("nearest", found.nearest)]
     else:
@@ -115,7 +114,7 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
 
 
 def _price_table(prices: tuple[Price, ...]) -> Table:
-    table = _table(
+    table = new_table(
         "bound", "binds", "value", "slack", "gain if 1 % looser", "next gain", "when looser by", left=2
     )
     for price in prices:
@@ -134,7 +133,7 @@ def _price_table(prices: tuple[Price, ...]) -> Table:
 
 def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
     task = found.task
-    table = _table(
+    table = new_table(
         "simulated", task.objective.text, "model", *(c.text for c in task.constraints), "winner better by",
         "", left=1,
     )  # fmt: skip
@@ -177,10 +176,3 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
         rest = f"; not so: {names}" if names else ""
         lines.append(f"{len(apart)} of {len(compared)} points can be told apart from the winner{rest}")
     return lines
-
-
-def _table(*columns: str, left: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(Text(column), justify="left" if place < left else "right")
-    return table

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from btqueue.cli.engines import Answer
+from btqueue.cli.exits import finite
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
 from btqueue.study import provenance
@@ -37,7 +37,7 @@ def _solution(results: Results) -> dict[str, Any]:
     attrs = results.attrs
     return {
         "converged": bool(attrs["converged"]),
-        "residual": _number(attrs["residual"]),
+        "residual": finite(attrs["residual"]),
         **({"iterations": int(attrs["iterations"])} if "iterations" in attrs else {}),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
@@ -54,7 +54,7 @@ def _simulation(simulated: Answer) -> dict[str, Any]:
     if simulated.interrupted:
         content["interrupted"] = simulated.interrupted
     if attrs.get("intervals") == "batch-means":
-        correlations = {name: _number(value) for name, value in attrs["autocorrelation"].items()}
+        correlations = {name: finite(value) for name, value in attrs["autocorrelation"].items()}
         content |= {"replications": 1, "batches": entries, "autocorrelation": correlations}
     else:
         content["replications"] = entries
@@ -75,14 +75,10 @@ def _metric(results: Results, found: Estimate, interval: bool) -> dict[str, Any]
     if queues := by_queue(results, found):
         values["per_queue"] = {queue: _estimate(one, interval) for queue, one in queues.items()}
     elif found.part:
-        values[f"per_{found.part}"] = [_number(value) for value in found.means]
+        values[f"per_{found.part}"] = [finite(value) for value in found.means]
     return values
 
 
 def _estimate(estimate: Estimate, interval: bool) -> dict[str, float | None]:
-    mean = {"mean": _number(estimate.mean)}
-    return {**mean, "ci95": _number(estimate.ci95)} if interval else mean
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    mean = {"mean": finite(estimate.mean)}
+    return {**mean, "ci95": finite(estimate.ci95)} if interval else mean

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from btqueue.cli.exits import NO_ANSWER, BadInput, put, put_json, say
-from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets, examples
+from btqueue.cli.exits import NO_ANSWER, BadInput, finite, put, put_json, say
+from btqueue.cli.options import AsJson, Force, Name, Quiet, Sets
 
 if TYPE_CHECKING:
     from btqueue.emulation.real_time import Account, Emulation
@@ -26,11 +26,6 @@ LATE_MS = 0.625
 
 EXAMPLES = ("btqueue emulate phone.toml --serve 'iperf3 -s -1' --exec 'iperf3 -c 10.77.0.2'",)
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(emulate)
 
 
 def emulate(
@@ -201,8 +196,3 @@ def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[st
         },
         "provenance": provenance(scenario),
     }
-
-
-def finite(value: float) -> float | None:
-    """Return the value, None for NaN."""
-    return value if math.isfinite(value) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -71,6 +72,11 @@ def put(text: object, *, end: str = "\n") -> None:
 def put_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object to standard output, the version of its form first."""
     put(json.dumps({"schema": SCHEMA, **content}, allow_nan=False))
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON has it: None for infinity and NaN."""
+    return float(value) if math.isfinite(value) else None
 
 
 def put_titles(titles: Mapping[str, str]) -> None:

@@ -9,15 +9,12 @@ from typing import Annotated
 import typer
 
 from btqueue.cli.exits import put, say
-from btqueue.cli.options import NameOrPiconet, Quiet, Sets, examples
+from btqueue.cli.options import NameOrPiconet, Quiet, Sets
 
+EXAMPLES = ("btqueue explore", "btqueue explore venugopal-2006/piconet-errors")
+"""That the help shows."""
 PORT = 8765
 """Unless another is asked for: links that were copied work again with the next start."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples("btqueue explore", "btqueue explore venugopal-2006/piconet-errors"))(explore)
 
 
 def explore(

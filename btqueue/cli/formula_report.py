@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.sensitivity_report import plain_table, plain_value
-from btqueue.cli.tables import Screen
+from btqueue.cli.sensitivity_report import plain_value
+from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
 from btqueue.study.sensitivity.formulas import Evaluated
@@ -22,7 +22,7 @@ def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
     """Print the formulas that apply to a scenario, with their values and elasticities."""
     screen = Screen()
     screen.say(heading, "bold")
-    table = plain_table("formula", "value", "unit", "elasticity by")
+    table = new_table("formula", "value", "unit", "elasticity by")
     for column in table.columns[2:]:
         column.justify = "left"
     for entry in found:
@@ -48,7 +48,7 @@ def print_formula(entry: Evaluated) -> None:
     screen.say(form.name, "bold")
     screen.say(str(form.expression))
     screen.say(f"LaTeX: {_short(form.latex())}", "dim")
-    table = plain_table("symbol", "meaning", "unit", "value", "derivative", "elasticity")
+    table = new_table("symbol", "meaning", "unit", "value", "derivative", "elasticity")
     for column in table.columns[1:3]:
         column.justify = "left"
     for derivative in entry.derivatives:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Quiet, Sets, Threads, examples
+from btqueue.cli.options import AsJson, Force, MaybeName, Metrics, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,11 +29,6 @@ EXAMPLES = (
     "--spread radio.ber=1e-6..1e-4",
 )
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(sensitivity)
 
 
 def sensitivity(

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen
+from btqueue.cli.tables import Screen, new_table
 from btqueue.scenario import METRICS, Scenario
 from btqueue.study import Estimate, provenance
 from btqueue.study.tables import number, with_interval
@@ -60,17 +59,9 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         screen.say(line, "dim")
 
 
-def plain_table(*columns: str) -> Table:
-    """Return an empty table, its first column aligned to the left, the others to the right."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right")
-    return table
-
-
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
     """Return the keys with an effect, the largest first, and notes on missing sides."""
-    table, notes = plain_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
+    table, notes = new_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
     slopes = [np.abs(one[name].values) for name in ("derivative", "left", "right")]
     ends = [np.abs(one[name].values - float(one["base"])) for name in ("at_low", "at_high")]
     shown = np.nanmax(np.nan_to_num(np.stack([*slopes, *ends])), axis=0) > 0
@@ -94,7 +85,7 @@ def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
 
 def _gradient(one: xr.Dataset) -> tuple[Table, list[str]]:
     """Return the keys with a derivative, the largest elasticity first."""
-    table = plain_table("key", "value", "derivative", "elasticity")
+    table = new_table("key", "value", "derivative", "elasticity")
     slopes = np.stack([np.abs(one[name].values) for name in ("derivative", "left", "right")])
     for place in np.lexsort((-np.nan_to_num(slopes[0]), -np.nan_to_num(np.abs(one["elasticity"].values)))):
         row = one.isel(key=place)
@@ -128,7 +119,7 @@ def _elasticity(row: xr.Dataset) -> str:
 
 
 def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
-    table = plain_table("key", "low..high", "alone", "with interactions")
+    table = new_table("key", "low..high", "alone", "with interactions")
     rows = _index_rows(one, table, ("first", "total"), "total", _share, LEAST_SHARE)
     return rows, _pair_notes(one) if "pair" in one else []
 
@@ -148,7 +139,7 @@ def _pair_notes(one: xr.Dataset) -> list[str]:
 
 
 def _morris(one: xr.Dataset) -> tuple[Table, list[str]]:
-    table = plain_table("key", "low..high", "mean effect", "mean size", "deviation")
+    table = new_table("key", "low..high", "mean effect", "mean size", "deviation")
     return _index_rows(one, table, ("mean", "absolute", "deviation"), "absolute", _effect), []
 
 
@@ -179,7 +170,7 @@ def _index_rows(
 
 
 def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
-    table = plain_table("key", "low..high", "simulated ± 95 %", "solved", "", "worth of common numbers")
+    table = new_table("key", "low..high", "simulated ± 95 %", "solved", "", "worth of common numbers")
     for place in range(one.sizes["key"]):
         row = one.isel(key=place)
         simulated, inside = float(row["simulated"]), float(row["inside"])

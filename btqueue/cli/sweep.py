@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, say
-from btqueue.cli.options import AsJson, Force, Metrics, Name, Quiet, Sets, Threads, examples
+from btqueue.cli.options import AsJson, Force, Metrics, Name, Quiet, Sets, Threads
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,11 +31,6 @@ EXAMPLES = (
     "--over link.packets=DH5,3-DH5 --engine both --out grid.nc",
 )
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(sweep)
 
 
 def sweep(

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from btqueue.cli.exits import put_json
-from btqueue.cli.tables import Screen, heading
+from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate, provenance
@@ -95,11 +93,7 @@ def _points_table(found: xr.Dataset, metrics: Sequence[str]) -> Table:
         for name in rows.columns
         if name in found.coords and ("[" not in str(name) or field_at(Scenario, str(name)) is not None)
     ]
-    printed = Table(box=box.SIMPLE_HEAD)
-    for key in keys:
-        printed.add_column(Text(key))
-    for metric in shown:
-        printed.add_column(_heading(metric), justify="right")
+    printed = new_table(*keys, *map(_heading, shown), left=len(keys))
     for row in rows.to_dict("records"):
         cells = [f"{row[key]:g}" if isinstance(row[key], float) else str(row[key]) for key in keys]
         for metric in shown:

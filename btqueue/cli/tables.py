@@ -57,6 +57,14 @@ def heading(name: str, scenario: Scenario) -> str:
     return f"{name}: {' '.join(scenario.title.split())}" if scenario.title else name
 
 
+def new_table(*columns: str, left: int = 1) -> Table:
+    """Return an empty table; the first columns, so many, are aligned to the left, the others to the right."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        table.add_column(Text(column), justify="left" if place < left else "right")
+    return table
+
+
 def solved_table(heading: str, solved: Answer, *, every: bool = False) -> None:
     """Print the metrics of a solution."""
     footer = [_model_line(solved), *_warnings("model", solved)]
@@ -76,7 +84,7 @@ def comparison_table(
     from btqueue.study import side_by_side
 
     comparison = side_by_side(scenario, solved.results, simulated.results)
-    table = _table(*COMPARED)
+    table = new_table(*COMPARED, left=2)
     for *cells, verdict in (row or ("",) for row in comparison_rows(comparison, every=every)):
         table.add_row(*cells, Text(verdict, STYLES.get(verdict, "dim")))
     lines = [_simulation_line(scenario, simulated), *_warnings("simulation", simulated)]
@@ -85,9 +93,7 @@ def comparison_table(
 
 def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) -> None:
     """Print which files were written."""
-    table = _table("file", "what is in it")
-    for column in table.columns:
-        column.justify = "left"
+    table = new_table("file", "what is in it", left=2)
     words = {"trace": "{events:,} events", "pcap": "segments of {host}", "series": "{steps:,} steps"}
     for name, facts in written.items():
         table.add_row(Text(str(facts["path"])), words[name].format(**facts))
@@ -95,7 +101,7 @@ def recordings_table(heading: str, written: Mapping[str, Mapping[str, object]]) 
 
 
 def _metric_table(results: Results, column: str, every: bool) -> Table:
-    table = _table("metric", "unit", column)
+    table = new_table("metric", "unit", column, left=2)
     for row in metric_rows(results, every=every):
         table.add_row(*row)
     return table
@@ -134,13 +140,6 @@ def _warnings(side: str, answer: Answer) -> list[str]:
 
 def _seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place < 2 else "right")
-    return table
 
 
 def _print(heading: str, table: Table, footer: list[str]) -> None:

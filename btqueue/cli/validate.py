@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from btqueue.cli.exits import INTERRUPTED, NO_ANSWER, BadInput, put, put_json, say
-from btqueue.cli.options import AsJson, Force, Quiet, Threads, examples
+from btqueue.cli.options import AsJson, Force, Quiet, Threads
 
 if TYPE_CHECKING:
     from btqueue.reproduction.claims.record import Claim
@@ -24,11 +24,6 @@ Wanted = list[tuple[str, "Claim"]]
 
 EXAMPLES = ("btqueue validate --paper venugopal-2006 --quick --out report",)
 """That the help shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to *app*."""
-    app.command(epilog=examples(*EXAMPLES))(validate)
 
 
 def validate(

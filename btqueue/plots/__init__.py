@@ -17,6 +17,10 @@ FORMATS = {".png": "PNG", ".svg": "SVG", ".pdf": "PDF"}
 """Of pictures, by suffix."""
 
 
+class NoFigure(ValueError):
+    """There is nothing that can be drawn; the message says why."""
+
+
 def save(figure: Figure, path: Path, suffix: str | None = None) -> None:
     """Write a figure in the format of a suffix, one of `FORMATS`; by default that of *path*.
 

@@ -13,6 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from btqueue.plots import NoFigure
 from btqueue.plotting import MARKERS, PALETTE, axis_label, house_style
 from btqueue.scenario import METRICS
 
@@ -21,10 +22,6 @@ MOST_BARS = 12
 
 LOW, HIGH = PALETTE[1], PALETTE[0]
 """Colours of the low and the high end of a spread, or of a second and a first index."""
-
-
-class NoFigure(ValueError):
-    """There is nothing to draw; the message says why."""
 
 
 def sensitivity_figure(dataset: xr.Dataset, metrics: Sequence[str] | None = None, title: str = "") -> Figure:

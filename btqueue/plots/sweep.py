@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, LogLocator
 
+from btqueue.plots import NoFigure
 from btqueue.plotting import MARKERS, PALETTE, SURFACE, axis_label, house_style, surface_key, surface_panel
 from btqueue.scenario import METRICS
 
@@ -26,10 +27,6 @@ MOST_PANELS = 12
 """In one figure."""
 BAND = 0.18
 """Opacity of the band that shows a 95 % interval."""
-
-
-class NoFigure(ValueError):
-    """These results make no figure; the message says why."""
 
 
 def sweep_figure(

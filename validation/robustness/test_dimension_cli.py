@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from btqueue.cli.dimension import register
+from btqueue.cli.dimension import dimension
 from btqueue.cli.exits import Commands
 
 QUESTION = ["dimension", "venugopal-2006/piconet", "--maximize", "goodput_kbps"]
@@ -18,7 +18,7 @@ def run(engines):
     """The command with stand-ins for the engines: 101 kbit/s by the model, 100 by simulation, anywhere."""
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
     app.callback()(lambda: None)
-    register(app)
+    app.command()(dimension)
     return lambda *arguments: CliRunner().invoke(app, arguments)
 
 

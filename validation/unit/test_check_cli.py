@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from btqueue.cli import check as command
 from btqueue.cli import exits
-from btqueue.cli.check import register
 from btqueue.plots.check import check_figure
 from btqueue.scenario import Scenario
 from btqueue.study.check import check
@@ -25,7 +25,7 @@ THEIRS = "metric,value,ci95,replications\ngoodput_kbps,{goodput},2,10\nqueue_pac
 def app(engines):
     """A command line with `check` and, so that it is a group, one more command."""
     found = typer.Typer(cls=exits.Commands)
-    register(found)
+    found.command()(command.check)
     found.command("other")(lambda: None)
     return found
 

@@ -9,7 +9,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from btqueue.cli.exits import Commands
-from btqueue.cli.sensitivity import register
+from btqueue.cli.sensitivity import sensitivity
 
 CHAIN = "chen-2004/adaptive-1"
 KEYS = ["--key", "radio.ber", "--key", "transport.receive_window_segments"]
@@ -21,7 +21,7 @@ def run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     app = typer.Typer(cls=Commands)
     app.callback()(lambda: None)
-    register(app)
+    app.command()(sensitivity)
 
     def invoke(*arguments: str):
         return CliRunner().invoke(app, ["sensitivity", *arguments])

@@ -16,7 +16,7 @@ NAME = "venugopal-2006/piconet"
 OVER = ["--over", "polling.limit=1..6:5", "--over", "traffic.load_kbps=100,120,140"]
 
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
-command.register(app)
+app.command()(command.sweep)
 app.command("other")(lambda: None)  # with a single command its name would not be asked for
 
 
