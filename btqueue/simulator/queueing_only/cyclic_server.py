@@ -13,21 +13,15 @@ import numpy as np
 from btqueue.simulator.machinery.compilation import compiled, entry_point
 from btqueue.simulator.machinery.random_streams import exponential
 from btqueue.simulator.queueing_only.random_times import draw_time, law_dtype
-from btqueue.simulator.records.conventions import NEVER
+from btqueue.simulator.records.conventions import NEVER, flags, integers, reals
 
 REACHED, NEEDS_SPACE = 0, 1
 
 server_dtype = np.dtype(
     [
-        ("now", np.int64),
-        ("statistics_since", np.int64),
-        ("due", np.int64),
-        ("station", np.int64),
-        ("serving", np.bool_),
-        ("arriving", np.bool_),
-        ("walks", np.bool_),
-        ("allowance", np.int64),
-        ("served", np.int64),
+        *integers("now statistics_since due station"),
+        *flags("serving arriving walks"),
+        *integers("allowance served"),
     ]
 )
 """`due`: end of the present service or walk. `walks`: whether walks take time. `served` customers of this
@@ -36,31 +30,16 @@ visit, which may become `allowance`."""
 station_dtype = np.dtype(
     [
         # the law of arrivals and what happens in a visit
-        ("mean_interarrival", np.float64),
-        ("batch", np.int64),
-        ("places", np.int64),
-        ("limit", np.int64),
-        ("gated", np.bool_),
+        *reals("mean_interarrival"),
+        *integers("batch places limit"),
+        *flags("gated"),
         ("service", law_dtype),
         ("walk", law_dtype),
         # the queue, a ring of arrival instants
-        ("arrival_due", np.int64),
-        ("first", np.int64),
-        ("length", np.int64),
+        *integers("arrival_due first length"),
         # statistics
-        ("changed_at", np.int64),
-        ("area", np.int64),
-        ("inside_at_start", np.int64),
-        ("batches", np.int64),
-        ("batches_cut", np.int64),
-        ("offered", np.int64),
-        ("refused", np.int64),
-        ("started", np.int64),
-        ("waited", np.int64),
-        ("served", np.int64),
-        ("sojourn", np.int64),
-        ("visits", np.int64),
-        ("pairs_served", np.int64),
+        *integers("changed_at area inside_at_start batches batches_cut offered refused started waited"),
+        *integers("served sojourn visits pairs_served"),
     ]
 )
 """`batch` customers come at once; `places` counts the one in service too. `batches_cut` lost a customer or

@@ -9,18 +9,15 @@ import numpy as np
 
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.machinery.random_streams import exponential, uniform
-from btqueue.simulator.records.conventions import SLOT
+from btqueue.simulator.records.conventions import SLOT, integers, reals
 
 CONSTANT, TWO_POINT, EXPONENTIAL, ERLANG, UNIFORM, GEOMETRIC = range(6)
 
 law_dtype = np.dtype(
     [
-        ("kind", np.int64),
-        ("least", np.int64),
-        ("most", np.int64),
-        ("scale", np.float64),
-        ("probability", np.float64),
-        ("phases", np.int64),
+        *integers("kind least most"),
+        *reals("scale probability"),
+        *integers("phases"),
     ]
 )
 """`least` and `most`: the two values of TWO_POINT and the ends of UNIFORM (ns), `least` alone is CONSTANT;

@@ -16,23 +16,16 @@ from btqueue.simulator.machinery.compilation import compiled, entry_point
 from btqueue.simulator.machinery.random_streams import exponential, make_streams
 from btqueue.simulator.queueing_only.independent_runs import Metrics, Runs, run_independently
 from btqueue.simulator.queueing_only.random_times import TimeLaw, draw_time, law_dtype
-from btqueue.simulator.records.conventions import SLOT
+from btqueue.simulator.records.conventions import SLOT, integers, reals
 
 MOST_WAITING = 1 << 16
 """Most customers that wait for a server at a time."""
 
 group_dtype = np.dtype(
     [
-        ("mean_interarrival", np.float64),
+        *reals("mean_interarrival"),
         ("service", law_dtype),
-        ("waiting_places", np.int64),
-        ("arrival_due", np.int64),
-        ("first", np.int64),
-        ("waiting", np.int64),
-        ("offered", np.int64),
-        ("refused", np.int64),
-        ("delayed", np.int64),
-        ("waited", np.int64),
+        *integers("waiting_places arrival_due first waiting offered refused delayed waited"),
     ]
 )
 """`first` and `waiting`: where the ring of starting times begins, and how many are in it; `delayed`

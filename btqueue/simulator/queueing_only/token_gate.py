@@ -17,29 +17,18 @@ from btqueue.simulator.machinery.compilation import compiled, entry_point
 from btqueue.simulator.machinery.random_streams import exponential, make_streams
 from btqueue.simulator.queueing_only.independent_runs import Metrics, Runs, run_independently
 from btqueue.simulator.queueing_only.random_times import TimeLaw, draw_time, law_dtype
-from btqueue.simulator.records.conventions import SLOT
+from btqueue.simulator.records.conventions import SLOT, integers, reals
 
 MOST_WAITING = 1 << 16
 """Most packets that wait for tokens at a time."""
 
 gate_dtype = np.dtype(
     [
-        ("mean_interarrival", np.float64),
-        ("batch", np.int64),
-        ("token_time", np.int64),
-        ("depth", np.int64),
-        ("buffer", np.int64),
+        *reals("mean_interarrival"),
+        *integers("batch token_time depth buffer"),
         ("service", law_dtype),
-        ("arrival_due", np.int64),
-        ("full_at", np.int64),
-        ("free_at", np.int64),
-        ("first", np.int64),
-        ("waiting", np.int64),
-        ("batches", np.int64),
-        ("batches_cut", np.int64),
-        ("refused", np.int64),
-        ("token_wait", np.int64),
-        ("server_wait", np.int64),
+        *integers("arrival_due full_at free_at first waiting batches batches_cut refused token_wait"),
+        *integers("server_wait"),
     ]
 )
 """`token_time` (ns) is the time in which a token gathers; `free_at` is when the server has finished all

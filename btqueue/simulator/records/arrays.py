@@ -1,7 +1,7 @@
 """All records of one replication, gathered in a `State`: one array for each kind of entity."""
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -31,6 +31,13 @@ from btqueue.simulator.records.packets import (
 from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet_dtype
 from btqueue.simulator.records.run import clock_dtype, log_dtype, settings_dtype, stream_dtype, timer_dtype
 
+# What an array is, the type of its entries, and its number of dimensions.
+Integers = Annotated[np.ndarray, np.dtype(np.int64), 1]
+Reals = Annotated[np.ndarray, np.dtype(np.float64), 1]
+IntegerRows = Annotated[np.ndarray, np.dtype(np.int64), 2]
+RealRows = Annotated[np.ndarray, np.dtype(np.float64), 2]
+ByteRows = Annotated[np.ndarray, np.dtype(np.uint8), 2]
+
 
 class Arrays(NamedTuple):
     """One replication: arrays of records, one array for each kind of entity.
@@ -45,97 +52,54 @@ class Arrays(NamedTuple):
     statistics of the flows in the middle.
     """
 
-    clock: np.recarray
-    settings: np.recarray
-    timers: np.recarray
-    heap: np.ndarray
-    islands: np.ndarray
-    streams: np.recarray
-    packet_types: np.recarray
-    layouts: np.recarray
-    routes: np.ndarray
-    packets: Any
-    segments: Any
-    messages: Any
-    queues: np.recarray
-    queue_statistics: np.recarray
-    buckets: np.recarray
-    nodes: np.recarray
-    lines: np.recarray
-    ports: np.recarray
-    media: np.recarray
-    channels: np.recarray
-    error_rates: np.ndarray
-    trace_levels: np.ndarray
-    level_quality: np.ndarray
-    type_for_level: np.ndarray
-    type_for_quality: np.ndarray
-    piconets: np.recarray
-    links: np.recarray
-    bridges: np.recarray
-    connections: np.recarray
-    backlogs: np.recarray
-    patterns: np.ndarray
-    schedules: np.ndarray
-    out_of_order: np.ndarray
-    scoreboard: np.ndarray
-    sent_at: np.ndarray
-    starts: np.ndarray
-    sessions: np.recarray
-    flow_statistics: np.recarray
-    rtt_histogram: np.ndarray
-    delay_histogram: np.ndarray
-    looks: np.ndarray
-    seen: np.ndarray
-    halfway: np.recarray
-    log: np.recarray
+    clock: Annotated[np.recarray, clock_dtype, 1]
+    settings: Annotated[np.recarray, settings_dtype, 1]
+    timers: Annotated[np.recarray, timer_dtype, 1]
+    heap: Integers
+    islands: Integers
+    streams: Annotated[np.recarray, stream_dtype, 1]
+    packet_types: Annotated[np.recarray, packet_type_dtype, 1]
+    layouts: Annotated[np.recarray, layout_dtype, 1]
+    routes: Integers
+    packets: Annotated[Any, packet_dtype, 1]
+    segments: Annotated[Any, segment_dtype, 1]
+    messages: Annotated[Any, message_dtype, 1]
+    queues: Annotated[np.recarray, queue_dtype, 1]
+    queue_statistics: Annotated[np.recarray, queue_statistics_dtype, 1]
+    buckets: Annotated[np.recarray, bucket_dtype, 1]
+    nodes: Annotated[np.recarray, node_dtype, 1]
+    lines: Annotated[np.recarray, line_dtype, 1]
+    ports: Annotated[np.recarray, port_dtype, 1]
+    media: Annotated[np.recarray, medium_dtype, 1]
+    channels: Annotated[np.recarray, channel_dtype, 1]
+    error_rates: RealRows
+    trace_levels: Integers
+    level_quality: Reals
+    type_for_level: Integers
+    type_for_quality: Integers
+    piconets: Annotated[np.recarray, piconet_dtype, 1]
+    links: Annotated[np.recarray, link_dtype, 1]
+    bridges: Annotated[np.recarray, bridge_dtype, 1]
+    connections: Annotated[np.recarray, connection_dtype, 1]
+    backlogs: Annotated[np.recarray, backlog_dtype, 1]
+    patterns: Integers
+    schedules: Integers
+    out_of_order: ByteRows
+    scoreboard: ByteRows
+    sent_at: IntegerRows
+    starts: IntegerRows
+    sessions: Annotated[np.recarray, session_dtype, 1]
+    flow_statistics: Annotated[np.recarray, flow_statistics_dtype, 1]
+    rtt_histogram: IntegerRows
+    delay_histogram: IntegerRows
+    looks: Integers
+    seen: IntegerRows
+    halfway: Annotated[np.recarray, flow_statistics_dtype, 1]
+    log: Annotated[np.recarray, log_dtype, 1]
 
 
 FIELDS: dict[str, tuple[np.dtype, int]] = {
-    "clock": (clock_dtype, 1),
-    "settings": (settings_dtype, 1),
-    "timers": (timer_dtype, 1),
-    "heap": (np.dtype(np.int64), 1),
-    "islands": (np.dtype(np.int64), 1),
-    "streams": (stream_dtype, 1),
-    "packet_types": (packet_type_dtype, 1),
-    "layouts": (layout_dtype, 1),
-    "routes": (np.dtype(np.int64), 1),
-    "packets": (packet_dtype, 1),
-    "segments": (segment_dtype, 1),
-    "messages": (message_dtype, 1),
-    "queues": (queue_dtype, 1),
-    "queue_statistics": (queue_statistics_dtype, 1),
-    "buckets": (bucket_dtype, 1),
-    "nodes": (node_dtype, 1),
-    "lines": (line_dtype, 1),
-    "ports": (port_dtype, 1),
-    "media": (medium_dtype, 1),
-    "channels": (channel_dtype, 1),
-    "error_rates": (np.dtype(np.float64), 2),
-    "trace_levels": (np.dtype(np.int64), 1),
-    "level_quality": (np.dtype(np.float64), 1),
-    "type_for_level": (np.dtype(np.int64), 1),
-    "type_for_quality": (np.dtype(np.int64), 1),
-    "piconets": (piconet_dtype, 1),
-    "links": (link_dtype, 1),
-    "bridges": (bridge_dtype, 1),
-    "connections": (connection_dtype, 1),
-    "backlogs": (backlog_dtype, 1),
-    "patterns": (np.dtype(np.int64), 1),
-    "schedules": (np.dtype(np.int64), 1),
-    "out_of_order": (np.dtype(np.uint8), 2),
-    "scoreboard": (np.dtype(np.uint8), 2),
-    "sent_at": (np.dtype(np.int64), 2),
-    "starts": (np.dtype(np.int64), 2),
-    "sessions": (session_dtype, 1),
-    "flow_statistics": (flow_statistics_dtype, 1),
-    "rtt_histogram": (np.dtype(np.int64), 2),
-    "delay_histogram": (np.dtype(np.int64), 2),
-    "looks": (np.dtype(np.int64), 1),
-    "seen": (np.dtype(np.int64), 2),
-    "halfway": (flow_statistics_dtype, 1),
-    "log": (log_dtype, 1),
+    name: kind.__metadata__ for name, kind in get_type_hints(Arrays, include_extras=True).items()
 }
 """Type of the entries and number of dimensions of each array of a `State`."""
 

@@ -24,12 +24,36 @@ def nanoseconds(seconds: float) -> int:
     return max(1, round(seconds * SECOND)) if seconds > 0 else 0
 
 
-def record_type(fields: list[Any]) -> np.dtype:
+Fields = list[tuple[Any, ...]]
+"""Name, type and shape of fields of a record."""
+
+
+def integers(names: str, shape: int | tuple[()] = ()) -> Fields:
+    """Return fields that hold a whole number, or so many."""
+    return [(name, np.int64, shape) for name in names.split()]
+
+
+def reals(names: str) -> Fields:
+    """Return fields that hold a real number."""
+    return [(name, np.float64) for name in names.split()]
+
+
+def flags(names: str) -> Fields:
+    """Return fields that hold a truth value."""
+    return [(name, np.bool_) for name in names.split()]
+
+
+def words(names: str) -> Fields:
+    """Return fields that hold the bits of a random stream."""
+    return [(name, np.uint64) for name in names.split()]
+
+
+def record_type(*groups: Fields) -> np.dtype:
     """Return the type of a record whose fields lie where a processor reads them fastest.
 
     Sizes in `ROUND_SIZES` become powers of two: an index becomes an address by a shift.
     """
-    dense = np.dtype(fields, align=True)
+    dense = np.dtype([field for group in groups for field in group], align=True)
     if dense.itemsize not in ROUND_SIZES:
         return dense
     places: Any = dense.fields
