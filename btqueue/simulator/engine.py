@@ -26,6 +26,7 @@ from btqueue.simulator.records.run import (
 )
 from btqueue.simulator.statistics.backlog import take_looks
 from btqueue.simulator.tcp import delayed_ack
+from btqueue.simulator.tcp.fresh_connection import set_initial_values
 from btqueue.simulator.traces.trace import SEGMENT_SENT, segment_event
 
 REACHED, NEEDS_SPACE, PAUSED = 0, 1, 2
@@ -118,6 +119,7 @@ def start(sim):
     for session in range(len(sim.sessions)):
         sessions.start(sim, session)
     for flow in range(len(sim.connections)):
+        set_initial_values(sim.connections[flow])
         start_application(sim, flow)
 
 

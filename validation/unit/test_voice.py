@@ -82,7 +82,6 @@ def test_voice_in_every_slot_leaves_no_visit(plain_voice, name):
     [("HV1", 1, 0), ("HV2", 1, 2), ("HV2", 2, 0), ("HV3", 1, 4), ("HV3", 2, 2), ("HV3", 3, 0)],
 )
 def test_slots_between_reservations(packet, links, slots):
-    assert voice.free_slots(packet, links) == slots
     period, reserved = voice.reservation(packet, links)
     assert period - reserved == slots * SLOT
     assert reserved == 2 * links * SLOT
@@ -90,21 +89,6 @@ def test_slots_between_reservations(packet, links, slots):
 
 def test_without_voice_nothing_is_reserved():
     assert voice.reservation("none", 0) == (0, 0)
-    assert voice.free_slots("none", 0) == UNLIMITED
-
-
-@pytest.mark.parametrize(
-    ("packet", "links", "sendable"),
-    [
-        ("none", 0, ["DH1", "DM3", "DH3", "DM5", "DH5"]),
-        ("HV3", 1, ["DH1", "DM3", "DH3"]),
-        ("HV3", 2, ["DH1"]),
-        ("HV2", 1, ["DH1"]),
-        ("HV1", 1, []),
-    ],
-)
-def test_five_slot_packets_never_fit_beside_voice(packet, links, sendable):
-    assert voice.sendable_types(["DH1", "DM3", "DH3", "DM5", "DH5"], packet, links) == sendable
 
 
 @pytest.fixture(scope="session")

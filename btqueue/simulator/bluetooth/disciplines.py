@@ -7,6 +7,7 @@ what it promises to an uplink, which the central cannot see into. A visit to a b
 """
 
 from btqueue.simulator.bluetooth.bridges import may_poll
+from btqueue.simulator.bluetooth.meetings import packets_waiting
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.machinery.random_streams import uniform
 from btqueue.simulator.records.conventions import NOTHING, SLOT, UNLIMITED
@@ -72,12 +73,6 @@ def visit_is_over(sim, p, null_frame):
     central = sim.piconets[p]
     gates_closed = central.discipline == GATED and central.gate_down <= 0 and central.gate_up <= 0
     return null_frame or central.frame >= central.visit_limit or gates_closed
-
-
-@compiled
-def packets_waiting(sim, port):
-    """Return the length of a port's queue."""
-    return sim.queues[port].length
 
 
 # --------------------------------------------------------------------------------------------- the next visit

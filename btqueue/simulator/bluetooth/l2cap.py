@@ -23,17 +23,10 @@ def new_segment(sim, flow, kind, backward, layout, number):
     segment.layout = layout
     segment.hop = conn.back_route if backward else conn.route
     segment.number = number
-    segment.acknowledges = False
-    segment.ack = 0
-    segment.timestamp = 0
-    segment.echo = 0
-    segment.pushed = False
-    segment.window = 0
-    segment.blocks = 0
     segment.message = NOTHING
     segment.incarnation = conn.incarnation
-    segment.travelling = 0
-    segment.damaged = False
+    segment.ack = segment.timestamp = segment.echo = segment.window = segment.blocks = segment.travelling = 0
+    segment.acknowledges = segment.pushed = segment.damaged = False
     return index
 
 

@@ -6,14 +6,9 @@ lie side by side at the start of the period, so a frame of data has to fit into 
 piece. A central without voice has `voice_period` 0. Times are in ns.
 """
 
-from collections.abc import Iterable
-
-from btqueue.baseband import PACKET_TYPES
+from btqueue.baseband.voice import VOICE_PERIOD_SLOTS
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
-
-PERIOD_SLOTS = {"HV1": 2, "HV2": 4, "HV3": 6}
-"""Slots from one reserved pair of a link to its next."""
 
 IDLE_VISIT = 2 * SLOT
 """POLL and NULL, the shortest frame."""
@@ -88,14 +83,4 @@ def reservation(packet: str, links: int) -> tuple[int, int]:
     """Return the period of the voice links and what they take of it (ns); (0, 0) without voice."""
     if links == 0:
         return 0, 0
-    return PERIOD_SLOTS[packet] * SLOT, 2 * links * SLOT
-
-
-def free_slots(packet: str, links: int) -> int:
-    """Return the slots between two reservations of `links` voice links; UNLIMITED without voice."""
-    return PERIOD_SLOTS[packet] - 2 * links if links else UNLIMITED
-
-
-def sendable_types(names: Iterable[str], packet: str, links: int) -> list[str]:
-    """Return the packet types that fit beside the voice links, with a POLL or NULL of one slot."""
-    return [name for name in names if PACKET_TYPES[name].slots + 1 <= free_slots(packet, links)]
+    return VOICE_PERIOD_SLOTS[packet] * SLOT, 2 * links * SLOT

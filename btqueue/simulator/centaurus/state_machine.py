@@ -26,23 +26,9 @@ from btqueue.simulator.applications.exchange import (
     on_request,
 )
 from btqueue.simulator.applications.session_timer import clear_deadline
+from btqueue.simulator.centaurus import ends
 from btqueue.simulator.centaurus.bitmaps import is_whole, record, update_from_receiver
-from btqueue.simulator.centaurus.ends import (
-    ACK_REJ_RECEIVED,
-    CONNECTED,
-    DONE_RECEIVED,
-    NOPE_RECEIVED,
-    OBJ_RECEIVED,
-    PACKET_RECEIVE,
-    PACKET_TRANSMIT,
-    POLL_RECEIVED,
-    WAIT,
-    WAIT_PACKET_SEND,
-    begin_session,
-    close,
-    enter,
-    join,
-)
+from btqueue.simulator.centaurus.ends import begin_session, close, enter, join
 from btqueue.simulator.centaurus.messages import answer_done, answer_offer, next_packet, nope, offer, poll
 from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.connections import (
@@ -75,8 +61,8 @@ def on_watchdog(sim, index, end, now):
 def on_worker(sim, index, end, now):
     """The worker routine runs again: Level I has sent the data packet, the next one can be handed to it."""
     session = sim.sessions[index]
-    if session.state[end] == WAIT_PACKET_SEND:
-        enter(sim, index, end, PACKET_TRANSMIT, now)
+    if session.state[end] == ends.WAIT_PACKET_SEND:
+        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
         sim.clock[0].sending = flow_from(session, end)
 
 
@@ -86,7 +72,7 @@ def on_poll(sim, index, now):
     session = sim.sessions[index]
     if not session.busy[SERVER]:
         begin_session(sim, index, SERVER)
-        enter(sim, index, SERVER, CONNECTED, now)
+        enter(sim, index, SERVER, ends.CONNECTED, now)
         sim.clock[0].sending = session.responder
 
 
@@ -105,9 +91,9 @@ def on_segment(sim, flow, segment, now):
         return
     if segment.kind == DATA:
         on_packet(sim, index, end, flow, segment.number, now)
-    elif session.state[end] == WAIT:
+    elif session.state[end] == ends.WAIT:
         on_message_while_waiting(sim, index, end, segment, now)
-    elif session.state[end] == PACKET_RECEIVE:
+    elif session.state[end] == ends.PACKET_RECEIVE:
         if segment.message == DONE:
             on_done(sim, index, end, flow, now)
     else:
@@ -120,12 +106,12 @@ def on_message_while_waiting(sim, index, end, segment, now):
     """A control message reaches an end in the state `wait`."""
     session = sim.sessions[index]
     if segment.message == POLL:
-        enter(sim, index, end, POLL_RECEIVED, now)
+        enter(sim, index, end, ends.POLL_RECEIVED, now)
     elif segment.message == OBJ:
         session.incoming[end] = segment.number
-        enter(sim, index, end, OBJ_RECEIVED, now)
+        enter(sim, index, end, ends.OBJ_RECEIVED, now)
     elif segment.message == NOPE:
-        enter(sim, index, end, NOPE_RECEIVED, now)
+        enter(sim, index, end, ends.NOPE_RECEIVED, now)
     elif segment.message == PROCEED:
         on_proceed(sim, index, end, segment, now)
     elif segment.message == REJ or segment.message == OBJECT_ACK:
@@ -148,8 +134,8 @@ def on_proceed(sim, index, end, segment, now):
     if segment.echo != session.done_sent[end]:
         return
     update_from_receiver(sim, index, end, segment.ack)
-    if session.state[end] == WAIT:
-        enter(sim, index, end, PACKET_TRANSMIT, now)
+    if session.state[end] == ends.WAIT:
+        enter(sim, index, end, ends.PACKET_TRANSMIT, now)
 
 
 @compiled
@@ -164,16 +150,16 @@ def on_answered(sim, index, end, message, number, now):
     if message == OBJECT_ACK and end == SERVER:
         close(sim, index, end, now)
     else:
-        enter(sim, index, end, ACK_REJ_RECEIVED, now)
+        enter(sim, index, end, ends.ACK_REJ_RECEIVED, now)
 
 
 @compiled
 def on_packet(sim, index, end, flow, slot, now):
     """Copy the payload of a data packet to its slot and set the bit."""
     session = sim.sessions[index]
-    if session.state[end] == PACKET_RECEIVE:
+    if session.state[end] == ends.PACKET_RECEIVE:
         record(sim, index, end, flow, slot)
-        enter(sim, index, end, PACKET_RECEIVE, now)
+        enter(sim, index, end, ends.PACKET_RECEIVE, now)
 
 
 @compiled
@@ -181,7 +167,7 @@ def on_done(sim, index, end, flow, now):
     """The sender has sent all that it thought missing; a whole object goes to the application."""
     session = sim.sessions[index]
     session.done_received[end] += 1
-    enter(sim, index, end, DONE_RECEIVED, now)
+    enter(sim, index, end, ends.DONE_RECEIVED, now)
     if is_whole(session, end):
         deliver(sim, index, end, flow, now)
 
@@ -219,24 +205,24 @@ def next_output(sim, flow, now):
     session = sim.sessions[index]
     end = CLIENT if flow == session.requester else SERVER
     may_offer = session.outgoing[end] != NOTHING and not session.offered[end]
-    if session.state[end] == NOPE_RECEIVED and not may_offer:
+    if session.state[end] == ends.NOPE_RECEIVED and not may_offer:
         close(sim, index, end, now)
     # On peer-to-peer media Level I triggers a session for a pending object (a local POLL).
-    at_rest = session.state[end] == WAIT and not session.busy[end]
+    at_rest = session.state[end] == ends.WAIT and not session.busy[end]
     if at_rest and not session.polled and session.outgoing[end] != NOTHING:
         begin_session(sim, index, end)
-        enter(sim, index, end, POLL_RECEIVED, now)
+        enter(sim, index, end, ends.POLL_RECEIVED, now)
     state = session.state[end]
-    if state == CONNECTED:
+    if state == ends.CONNECTED:
         return poll(sim, index, end, now)
-    if state in (POLL_RECEIVED, NOPE_RECEIVED) and session.outgoing[end] != NOTHING:
+    if state in (ends.POLL_RECEIVED, ends.NOPE_RECEIVED) and session.outgoing[end] != NOTHING:
         return offer(sim, index, end, now)
-    if state in (POLL_RECEIVED, ACK_REJ_RECEIVED):
+    if state in (ends.POLL_RECEIVED, ends.ACK_REJ_RECEIVED):
         return nope(sim, index, end, now)
-    if state == OBJ_RECEIVED:
+    if state == ends.OBJ_RECEIVED:
         return answer_offer(sim, index, end, now)
-    if state == PACKET_TRANSMIT:
+    if state == ends.PACKET_TRANSMIT:
         return next_packet(sim, index, end, now)
-    if state == DONE_RECEIVED:
+    if state == ends.DONE_RECEIVED:
         return answer_done(sim, index, end, now)
     return NOTHING

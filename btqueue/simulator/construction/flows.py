@@ -10,45 +10,16 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology
-from btqueue.scenario.transport import Transport
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
-from btqueue.simulator.records.connections import (
-    CENTAURUS,
-    CUBIC,
-    FROM_FILE,
-    GREEDY,
-    HALF_FLIGHT,
-    HALF_PIPE,
-    HALF_WINDOW,
-    IBP,
-    MINSHALL,
-    NAGLE_OF_RFC_1122,
-    NEWRENO,
-    NO_NAGLE,
-    NO_TRANSPORT,
-    ONE_LESS,
-    PER_ACK,
-    PER_RTT,
-    PERIODIC,
-    POISSON,
-    RENO,
-    REQUESTER,
-    RESPONDER,
-    SACK,
-    TAHOE,
-    TCP,
-    VEGAS,
-    connection_dtype,
-    session_dtype,
-)
+from btqueue.simulator.records import connections as kinds
+from btqueue.simulator.records.connections import connection_dtype, session_dtype
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
     NOTHING,
     SECOND,
     SLOT,
-    UNLIMITED,
     nanoseconds,
 )
 from btqueue.simulator.records.packets import PACKETS_A_SEGMENT, layout_dtype
@@ -63,32 +34,32 @@ LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
 APPLICATIONS = {
-    "poisson": POISSON,
-    "ibp": IBP,
-    "greedy": GREEDY,
-    "periodic": PERIODIC,
-    "file": FROM_FILE,
-    "request-reply": REQUESTER,
+    "poisson": kinds.POISSON,
+    "ibp": kinds.IBP,
+    "greedy": kinds.GREEDY,
+    "periodic": kinds.PERIODIC,
+    "file": kinds.FROM_FILE,
+    "request-reply": kinds.REQUESTER,
 }
 VARIANTS = {
-    "tahoe": TAHOE,
-    "reno": RENO,
-    "newreno": NEWRENO,
-    "sack": SACK,
-    "vegas": VEGAS,
-    "cubic": CUBIC,
+    "tahoe": kinds.TAHOE,
+    "reno": kinds.RENO,
+    "newreno": kinds.NEWRENO,
+    "sack": kinds.SACK,
+    "vegas": kinds.VEGAS,
+    "cubic": kinds.CUBIC,
 }
 REDUCTIONS = {
-    "flight": HALF_FLIGHT,
-    "window": HALF_WINDOW,
-    "pipe": HALF_PIPE,
-    "one-less": ONE_LESS,
+    "flight": kinds.HALF_FLIGHT,
+    "window": kinds.HALF_WINDOW,
+    "pipe": kinds.HALF_PIPE,
+    "one-less": kinds.ONE_LESS,
 }
-NAGLE: dict[object, int] = {False: NO_NAGLE, True: NAGLE_OF_RFC_1122, "minshall": MINSHALL}
+NAGLE: dict[object, int] = {False: kinds.NO_NAGLE, True: kinds.NAGLE_OF_RFC_1122, "minshall": kinds.MINSHALL}
 PROTOCOLS = {
-    "tcp": TCP,
-    "centaurus": CENTAURUS,
-    "none": NO_TRANSPORT,
+    "tcp": kinds.TCP,
+    "centaurus": kinds.CENTAURUS,
+    "none": kinds.NO_TRANSPORT,
 }
 
 
@@ -176,13 +147,9 @@ def build_flows(scenario: Scenario, plan: Topology, type_names: list[str], strea
             destination=flow.target,
             reverse=NOTHING if flow.reverse is None else flow.reverse,
             stream=streams.add(),
-            message_head=NOTHING,
-            message_tail=NOTHING,
-            message_undelivered=NOTHING,
             session=NOTHING,
             start_at=nanoseconds(own.traffic.start_s),
-            **sender_fields(own),
-            **receiver_fields(own, flow.reverse is not None),
+            **option_fields(own, flow.reverse is not None),
         )
         assert conn == index
         flows.connections[conn].update(application_fields(own, flow.reverse, index, flows))
@@ -254,6 +221,12 @@ BEHIND = 3
 """Places in the rings for segments that a tuned send buffer holds beyond the window."""
 BY_TIME = ("newreno", "sack", "cubic")
 """Variants that may find losses by time."""
+OF_ONE_NAME = (
+    *("limited_transmit", "window_limited_growth", "hold_ssthresh", "sack_blocks", "forward_ack", "frto"),
+    *("rate_reduction", "loss_probes", "byte_counting", "timeout_exit_holds", "inflate_by_one", "gamma"),
+    *("ack_ends_backoff", "vegas_on_srtt", "alpha", "beta", "timestamps", "delayed_ack", "quick_acks"),
+)
+"""Keys of `[transport]` that a connection has a field of the same name for."""
 
 
 def unit_of(scenario: Scenario) -> int:
@@ -269,109 +242,44 @@ def unit_of(scenario: Scenario) -> int:
     return transport.mss_bytes if short else 1
 
 
-def sender_fields(scenario: Scenario) -> dict[str, object]:
-    """Return the fields of the sender's half of a connection."""
+def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
+    """Return the fields of a connection that stay as they are; `set_initial_values` sets the others."""
     transport, unit = scenario.transport, unit_of(scenario)
-    handshake = transport.handshake and transport.protocol == "tcp"
     return {
+        **{name: getattr(transport, name) for name in OF_ONE_NAME},
         "protocol": PROTOCOLS[transport.protocol],
         "unit": unit,
         "nagle": NAGLE[transport.nagle],
-        "last_short": NOTHING,
         "variant": VARIANTS[transport.variant],
-        "open": not handshake,
-        "handshake": handshake,
-        "opening": NOTHING,
-        "connecting_since": NOTHING,
-        "syn_timeout": nanoseconds(transport.initial_rto_s),
-        "cwnd": transport.initial_window_segments,
+        "handshake": transport.handshake and transport.protocol == "tcp",
         "initial_window": transport.initial_window_segments,
-        "ssthresh": transport.initial_ssthresh_segments,
         "initial_ssthresh": transport.initial_ssthresh_segments,
         "rwnd": transport.receive_window_segments,
         "send_buffer": (transport.send_buffer_segments or 0) * unit,
-        "recover": NOTHING,
-        "limited_transmit": transport.limited_transmit,
-        "window_limited_growth": transport.window_limited_growth,
-        "hold_ssthresh": transport.hold_ssthresh,
         "sack": transport.sack or transport.variant == "sack",
-        "sack_blocks": transport.sack_blocks,
         "only_lost": transport.retransmit_only_lost,
-        "forward_ack": transport.forward_ack,
-        "rate_reduction": transport.rate_reduction,
         "rack": transport.loss_detection == "rack" and transport.variant in BY_TIME,
-        "frto": transport.frto,
-        "loss_probes": transport.loss_probes,
-        "probe_end": NOTHING,
-        "rack_sent": NOTHING,
-        "rack_number": NOTHING,
-        "high_lost": NOTHING,
         "reduction": REDUCTIONS[transport.ssthresh_rule],
-        "byte_counting": transport.byte_counting,
         "exit_grows": transport.recovery_exit_grows,
-        "timeout_exit_holds": transport.timeout_exit_holds,
-        "inflate_by_one": transport.inflate_by_one,
-        "ack_ends_backoff": transport.ack_ends_backoff,
         "impatient": transport.impatient_timer,
-        "vegas_on_srtt": transport.vegas_on_srtt,
-        "cubic_epoch": NOTHING,
         "hystart": transport.hystart and transport.variant == "cubic",
-        "high_sacked": NOTHING,
-        "high_rxt": NOTHING,
-        "rescue_rxt": NOTHING,
-        "alpha": transport.alpha,
-        "beta": transport.beta,
-        "gamma": transport.gamma,
-        "adjustment": PER_ACK if transport.vegas_adjustment == "per-ack" else PER_RTT,
-        "timestamps": transport.timestamps,
-        "rto": nanoseconds(transport.initial_rto_s),
+        "adjustment": kinds.PER_ACK if transport.vegas_adjustment == "per-ack" else kinds.PER_RTT,
         "initial_rto": nanoseconds(transport.initial_rto_s),
         "min_rto": nanoseconds(transport.min_rto_s),
         "max_rto": nanoseconds(transport.max_rto_s),
         "granularity": nanoseconds(transport.clock_granularity_s),
         "backoff": transport.rto_backoff,
-        "rto_deadline": NEVER,
-        "least_rtt": NEVER,
         "tick": nanoseconds(transport.timer_tick_s),
         "largest_variation": transport.rto_variation == "largest",
-        **buffer_fields(transport),
-    }
-
-
-def buffer_fields(transport: Transport) -> dict[str, object]:
-    """Return the fields of buffers as Linux tunes them; a packet costs a power of two, and its record."""
-    cost = 256 + 2 ** (transport.mss_bytes + 575).bit_length()
-    tuned = transport.buffers == "tuned"
-    return {
-        "tuned_buffers": tuned,
+        "tuned_buffers": transport.buffers == "tuned",
         "mss": transport.mss_bytes,
-        "packet_cost": cost,
-        "writing": True,
-        "receive_last": NOTHING,
-        "drained_since": NOTHING,
-        "send_space": 2 * buffers.LEAST_WINDOW * cost,
-        "receive_space": buffers.FIRST_SPACE,
-        **dict.fromkeys(
-            ("receive_threshold", "receive_edge", "send_edge", "most_window"),
-            buffers.FIRST_WINDOW // transport.mss_bytes * transport.mss_bytes,
-        ),
-        "drained": buffers.LEAST_WINDOW * transport.mss_bytes,
-    }
-
-
-def receiver_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
-    """Return the fields of the receiver's half of a connection."""
-    transport = scenario.transport
-    return {
-        "delayed_ack": transport.delayed_ack,
+        # of Linux's buffers: a power of two, and the packet's record
+        "packet_cost": 256 + 2 ** (transport.mss_bytes + 575).bit_length(),
         "ack_every": transport.ack_every_segments,
         "ack_delay": nanoseconds(transport.ack_delay_s),
         "ack_tick": transport.ack_clock == "tick",
-        "quick_acks": transport.quick_acks,
-        "quick_left": transport.quick_acks,
         "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
-        "recent_blocks": [NOTHING] * 4,
     }
 
 
@@ -497,10 +405,10 @@ def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -
     traffic, transport = scenario.traffic, scenario.transport
     if reverse < index:
         sizes = [traffic.reply_bytes]
-        role, session = RESPONDER, flows.connections[reverse]["session"]
+        role, session = kinds.RESPONDER, flows.connections[reverse]["session"]
     else:
         sizes = [traffic.request_bytes] + ([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])
-        role = REQUESTER
+        role = kinds.REQUESTER
         session = flows.sessions.add(
             requester=index,
             responder=reverse,
@@ -540,8 +448,3 @@ def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
 def tables(flows: Flows) -> tuple[np.ndarray, np.ndarray]:
     """Return patterns and schedules as arrays; an empty one has one unused place."""
     return np.array(flows.patterns or [0], np.int64), np.array(flows.schedules or [0], np.int64)
-
-
-def unlimited(limit: int | None) -> int:
-    """Return the limit, or one that is never reached."""
-    return UNLIMITED if limit is None else limit

@@ -16,6 +16,7 @@ from btqueue.simulator.bluetooth import voice
 from btqueue.simulator.bluetooth.meetings import SHORTEST_MEETING
 from btqueue.simulator.construction.numbering import Rows, Streams, Timers
 from btqueue.simulator.construction.radio_tables import RadioTables, radio_tables
+from btqueue.simulator.records import nodes, piconets
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
@@ -25,60 +26,28 @@ from btqueue.simulator.records.conventions import (
     UNLIMITED,
     nanoseconds,
 )
-from btqueue.simulator.records.nodes import (
-    DOWNLINK,
-    INBOX,
-    OUTBOX,
-    OUTSIDE,
-    PROPAGATION,
-    TOKEN_BUFFER,
-    UPLINK,
-    bucket_dtype,
-    channel_dtype,
-    line_dtype,
-    medium_dtype,
-    node_dtype,
-    port_dtype,
-    queue_dtype,
-)
-from btqueue.simulator.records.piconets import (
-    COMPLETE,
-    COORDINATED,
-    E_LIMITED,
-    EXHAUSTIVE,
-    FEP,
-    GATED,
-    LDQ,
-    LWRR,
-    PICONETS_A_BRIDGE,
-    PRC_LWRR,
-    PSEUDO_RANDOM,
-    SLQ,
-    SNIFF,
-    VISIT,
-    WALK_IN,
-    WHOLE_CYCLES,
-    bridge_dtype,
-    link_dtype,
-    piconet_dtype,
-)
 from btqueue.simulator.records.run import BRIDGE, LINE, MEDIUM, TOKENS, TURN
 
 DISCIPLINES = {
-    "e-limited": E_LIMITED,
-    "1-limited": E_LIMITED,
-    "round-robin": E_LIMITED,
-    "exhaustive": EXHAUSTIVE,
-    "gated": GATED,
-    "fep": FEP,
-    "lwrr": LWRR,
-    "prc-lwrr": PRC_LWRR,
-    "slq": SLQ,
-    "ldq": LDQ,
+    "e-limited": piconets.E_LIMITED,
+    "1-limited": piconets.E_LIMITED,
+    "round-robin": piconets.E_LIMITED,
+    "exhaustive": piconets.EXHAUSTIVE,
+    "gated": piconets.GATED,
+    "fep": piconets.FEP,
+    "lwrr": piconets.LWRR,
+    "prc-lwrr": piconets.PRC_LWRR,
+    "slq": piconets.SLQ,
+    "ldq": piconets.LDQ,
 }
 SINGLE_FRAME = ("1-limited", "round-robin")
-SCHEDULES = {"walk-in": WALK_IN, "sniff": SNIFF, "pcss": PSEUDO_RANDOM, "lcs": COORDINATED}
-RESIDENCES = {"visit": VISIT, "cycle": WHOLE_CYCLES, "complete": COMPLETE}
+SCHEDULES = {
+    "walk-in": piconets.WALK_IN,
+    "sniff": piconets.SNIFF,
+    "pcss": piconets.PSEUDO_RANDOM,
+    "lcs": piconets.COORDINATED,
+}
+RESIDENCES = {"visit": piconets.VISIT, "cycle": piconets.WHOLE_CYCLES, "complete": piconets.COMPLETE}
 
 
 class Parts(NamedTuple):
@@ -112,16 +81,16 @@ def build_network(
     """
     radios, radio_of = radios_of(scenario, plan)
     parts = Parts(
-        nodes=Rows(node_dtype),
-        lines=Rows(line_dtype),
-        ports=Rows(port_dtype),
-        queues=Rows(queue_dtype),
-        buckets=Rows(bucket_dtype),
-        media=Rows(medium_dtype),
-        channels=np.zeros(0, channel_dtype).view(np.recarray),
-        piconets=Rows(piconet_dtype),
-        links=Rows(link_dtype),
-        bridges=Rows(bridge_dtype),
+        nodes=Rows(nodes.node_dtype),
+        lines=Rows(nodes.line_dtype),
+        ports=Rows(nodes.port_dtype),
+        queues=Rows(nodes.queue_dtype),
+        buckets=Rows(nodes.bucket_dtype),
+        media=Rows(nodes.medium_dtype),
+        channels=np.zeros(0, nodes.channel_dtype).view(np.recarray),
+        piconets=Rows(piconets.piconet_dtype),
+        links=Rows(piconets.link_dtype),
+        bridges=Rows(piconets.bridge_dtype),
         tables=radio_tables(radios, scenario.link),
         port_of={},
     )
@@ -136,8 +105,8 @@ def build_network(
     add_bridges(parts, scenario, plan)
     for index in range(len(plan.piconets)):
         add_piconet(parts, scenario, plan, index, timers)
-    add_outside_ports(parts, scenario, plan)
-    channels = add_channels(parts, scenario, plan, radio_of, streams)
+    add_outside_ports(parts, plan)
+    channels = add_channels(parts, scenario, radio_of, streams)
     add_hosts(parts, scenario, plan, routes, timers, streams)
     for index in range(len(plan.outside)):
         add_outside_lines(parts, plan, index, timers, streams)
@@ -161,7 +130,7 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
     polling = scenario.polling
     for index, bridge in enumerate(plan.bridges):
         count = len(bridge.piconets)
-        padding = [NOTHING] * (PICONETS_A_BRIDGE - count)
+        padding = [NOTHING] * (piconets.PICONETS_A_BRIDGE - count)
         own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
         agreed = polling.bridge_schedule == "lcs"
         longest = polling.longest_rendezvous_s or IDLE_INTERVALS * polling.rendezvous_s
@@ -174,7 +143,7 @@ def add_bridges(parts: Parts, scenario: Scenario, plan: Topology) -> None:
             residence_cycles=polling.residence_cycles,
             count=count,
             piconets=list(bridge.piconets) + padding,
-            links=[NOTHING] * PICONETS_A_BRIDGE,
+            links=[NOTHING] * piconets.PICONETS_A_BRIDGE,
             own=bridge.piconets[own[0]] if own else NOTHING,
             current=own[0] if own else 0,
             # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
@@ -197,7 +166,7 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
     bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
     bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
     period, reserved = voice.reservation(scenario.voice.packet, scenario.voice.links)
-    cyclic = DISCIPLINES[polling.discipline] <= GATED
+    cyclic = DISCIPLINES[polling.discipline] <= piconets.GATED
     windows = polling.bridge_schedule != "walk-in"
     meets = polling.bridge_schedule == "lcs" and (len(bridges) > 0 or away != NOTHING)
     meetings = len(bridges) + (0 if away == NOTHING else parts.bridges[away]["count"] - 1)
@@ -235,8 +204,10 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         central_limit = scenario.flow_control.central_buffer_packets
         down_limit = UNLIMITED if central_limit is None else central_limit
         parts.links[link] |= {
-            "up": add_radio_port(parts, scenario, link, member, piconet.central, UPLINK, up_limit),
-            "down": add_radio_port(parts, scenario, link, piconet.central, member, DOWNLINK, down_limit),
+            "up": add_radio_port(parts, scenario, link, member, piconet.central, nodes.UPLINK, up_limit),
+            "down": add_radio_port(
+                parts, scenario, link, piconet.central, member, nodes.DOWNLINK, down_limit
+            ),
         }
 
 
@@ -306,7 +277,7 @@ def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tup
 
 
 def add_channels(
-    parts: Parts, scenario: Scenario, plan: Topology, own: dict[tuple[int, str], int], streams: Streams
+    parts: Parts, scenario: Scenario, own: dict[tuple[int, str], int], streams: Streams
 ) -> np.recarray:
     """Give every port its channel and return the channels.
 
@@ -327,7 +298,7 @@ def add_channels(
                 rows[-1]["state_stream"] = streams.add()
                 rows[-1]["error_stream"] = streams.add()
             parts.ports[parts.links[link][direction]]["channel"] = known[key]
-    return np.array(rows, channel_dtype).view(np.recarray)
+    return np.array(rows, nodes.channel_dtype).view(np.recarray)
 
 
 # -------------------------------------------------------------------------------------------------- hosts
@@ -350,7 +321,7 @@ def add_hosts(
             entered[parts.port_of[step]] = None
     ports_of_node: dict[int, list[int]] = {}
     for port in sorted(entered):
-        if parts.ports[port]["kind"] != OUTSIDE:
+        if parts.ports[port]["kind"] != nodes.OUTSIDE:
             ports_of_node.setdefault(parts.ports[port]["node"], []).append(port)
     for node in range(len(plan.nodes)):
         for port in ports_of_node.get(node, []):
@@ -369,7 +340,7 @@ def add_bucket(parts: Parts, scenario: Scenario, port: int, timers: Timers) -> N
     limit = flow_control.buffer_packets
     parts.buckets[port] |= {
         "enabled": True,
-        "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=TOKEN_BUFFER),
+        "queue": parts.queues.add(head=NOTHING, tail=NOTHING, limit=limit, kind=nodes.TOKEN_BUFFER),
         "timer": timers.add(TOKENS, port, parts.ports[port]["node"]),
         "rate": flow_control.token_rate_kbps * 1000,
         "depth": depth,
@@ -388,30 +359,27 @@ def add_layers(parts: Parts, scenario: Scenario, node: int, timers: Timers, stre
     tcp, ip = nanoseconds(transport.tcp_delay_s), nanoseconds(transport.ip_delay_s)
     l2cap, baseband = nanoseconds(link.l2cap_delay_s), nanoseconds(link.baseband_delay_s)
     jitter = nanoseconds(scenario.run.jitter_s)
-    common = {"head": NOTHING, "tail": NOTHING}
     stream = streams.add()
     if tcp or ip or l2cap or jitter:
-        line = parts.lines.add(
-            purpose=OUTBOX,
-            stream=stream,
-            delay=tcp,
-            interval_1=ip,
-            interval_2=l2cap,
-            jitter=jitter,
-            **common,
-        )
-        parts.lines[line]["timer"] = timers.add(LINE, line, node)
+        times = {"delay": tcp, "interval_1": ip, "interval_2": l2cap, "jitter": jitter}
+        line = add_line(parts, timers, node, purpose=nodes.OUTBOX, stream=stream, **times)
         parts.nodes[node]["outbox"] = line
     if tcp or ip or l2cap or baseband:
-        line = parts.lines.add(purpose=INBOX, delay=tcp + baseband, interval_1=l2cap, interval_2=ip, **common)
-        parts.lines[line]["timer"] = timers.add(LINE, line, node)
-        parts.nodes[node]["inbox"] = line
+        times = {"delay": tcp + baseband, "interval_1": l2cap, "interval_2": ip}
+        parts.nodes[node]["inbox"] = add_line(parts, timers, node, purpose=nodes.INBOX, **times)
+
+
+def add_line(parts: Parts, timers: Timers, node: int, **fields: object) -> int:
+    """Add an empty delay line at a node, with its timer, and return its number."""
+    line = parts.lines.add(head=NOTHING, tail=NOTHING, **fields)
+    parts.lines[line]["timer"] = timers.add(LINE, line, node)
+    return line
 
 
 # -------------------------------------------------------------------------------------------- outside links
 
 
-def add_outside_ports(parts: Parts, scenario: Scenario, plan: Topology) -> None:
+def add_outside_ports(parts: Parts, plan: Topology) -> None:
     """Add the ports of outside links, medium by medium: the ports that share a medium are neighbours.
 
     A link that names a medium shares it with all links of that name, in both directions; else a half-duplex
@@ -449,7 +417,7 @@ def add_outside_port(parts: Parts, plan: Topology, index: int, back: bool, mediu
     loss_back = link.loss if link.loss_back is None else link.loss_back
     parts.port_of[ends] = add_port(
         parts,
-        OUTSIDE,
+        nodes.OUTSIDE,
         link.buffer_packets,
         node=ends[0],
         peer=ends[1],
@@ -471,14 +439,6 @@ def add_outside_lines(parts: Parts, plan: Topology, index: int, timers: Timers, 
         parts.ports[port]["stream"] = streams.add()
         stream = streams.add()
         if outside.link.delay_s or outside.link.jitter_s:
-            line = parts.lines.add(
-                purpose=PROPAGATION,
-                stream=stream,
-                head=NOTHING,
-                tail=NOTHING,
-                delay=nanoseconds(outside.link.delay_s),
-                jitter=nanoseconds(outside.link.jitter_s),
-                exponential=True,
-            )
-            parts.lines[line]["timer"] = timers.add(LINE, line, ends[0])
-            parts.ports[port]["line"] = line
+            times = {"delay": nanoseconds(outside.link.delay_s), "jitter": nanoseconds(outside.link.jitter_s)}
+            own = {"purpose": nodes.PROPAGATION, "stream": stream, "exponential": True}
+            parts.ports[port]["line"] = add_line(parts, timers, ends[0], **own, **times)

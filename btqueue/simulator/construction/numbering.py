@@ -83,11 +83,9 @@ def heaps(
 class Streams:
     """The random streams of a replication, counted."""
 
-    def __init__(self, count: int = 0) -> None:
-        """Start with `count` streams given out."""
-        self.count = count
+    count = 0
 
-    def add(self, how_many: int = 1) -> int:
-        """Give out streams and return the index of the first."""
-        self.count += how_many
-        return self.count - how_many
+    def add(self) -> int:
+        """Give out a stream and return its index."""
+        self.count += 1
+        return self.count - 1

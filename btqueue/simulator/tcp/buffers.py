@@ -36,26 +36,16 @@ SCALE = 1024
 @compiled
 def start(conn):
     """Begin with the buffers of a new connection."""
-    conn.accepted = 0
-    conn.tail_start = 0
-    conn.pieces = 0
-    conn.piece_length = 0
-    conn.cut = 0
+    conn.accepted = conn.tail_start = conn.pieces = conn.piece_length = conn.cut = conn.pushed = 0
     conn.writing = True
-    conn.pushed = 0
     conn.send_space = 2 * LEAST_WINDOW * conn.packet_cost
-    conn.heard = 0
     conn.receive_space = FIRST_SPACE
     conn.receive_threshold = FIRST_WINDOW // conn.mss * conn.mss if conn.mss > 0 else 0
     conn.receive_edge = conn.send_edge = conn.most_window = conn.receive_threshold
-    conn.charged = 0
-    conn.last_window = 0
-    conn.receive_last = NOTHING
+    conn.heard = conn.charged = conn.last_window = conn.drained_from = conn.drain_echo = 0
+    conn.receive_last = conn.drained_since = NOTHING
     conn.drained = LEAST_WINDOW * conn.mss
-    conn.drained_from = 0
-    conn.drained_since = NOTHING
     conn.drain_rtt = 0.0
-    conn.drain_echo = 0
 
 
 # ------------------------------------------------------------------------------------------- sending

@@ -33,96 +33,50 @@ def restart_connection(sim, flow):
 def set_initial_values(conn):
     """Set what changes during a connection to its value at the start; its options stay as they are."""
     # application
-    conn.written = 0
-    conn.message_head = NOTHING
-    conn.message_tail = NOTHING
-    conn.message_undelivered = NOTHING
-    conn.listed = 0
-    conn.unlisted = 0
+    conn.written = conn.listed = conn.unlisted = 0
+    conn.message_head = conn.message_tail = conn.message_undelivered = NOTHING
     # handshake (RFC 9293, section 3.5)
     conn.open = not conn.handshake
-    conn.opening = NOTHING
-    conn.connecting_since = NOTHING
+    conn.opening = conn.connecting_since = NOTHING
     conn.syn_timeout = conn.initial_rto
     # sender (RFC 5681, section 3.1)
-    conn.snd_una = 0
-    conn.snd_nxt = 0
-    conn.snd_max = 0
-    conn.last_short = NOTHING
+    conn.snd_una = conn.snd_nxt = conn.snd_max = conn.duplicate_acks = conn.partial_acks = 0
+    conn.last_short = conn.recover = NOTHING
     conn.cwnd = conn.initial_window
     conn.ssthresh = conn.initial_ssthresh
     conn.window_count = 0.0
-    conn.duplicate_acks = 0
-    conn.partial_acks = 0
-    conn.in_recovery = False
-    conn.recover = NOTHING
-    conn.retransmit = False
+    conn.in_recovery = conn.retransmit = False
     # selective acknowledgements (RFC 6675) and proportional rate reduction (RFC 6937)
-    conn.high_sacked = NOTHING
-    conn.high_rxt = NOTHING
-    conn.rescue_rxt = NOTHING
-    conn.pipe = 0.0
-    conn.recover_fs = 0.0
-    conn.prr_delivered = 0.0
-    conn.prr_out = 0.0
+    conn.high_sacked = conn.high_rxt = conn.rescue_rxt = NOTHING
+    conn.pipe = conn.recover_fs = conn.prr_delivered = conn.prr_out = 0.0
     # RACK (RFC 8985)
-    conn.rack_sent = NOTHING
-    conn.rack_number = NOTHING
-    conn.rack_rtt = 0
-    conn.rack_advanced = False
-    conn.reordered = False
-    conn.high_lost = NOTHING
-    conn.awaits_order = False
-    conn.state = OPEN
-    conn.original_arrived = False
-    conn.prior_ssthresh = 0.0
-    conn.probe_again = False
-    conn.frto_runs = False
-    conn.new_first = False
-    conn.awaits_probe = False
-    conn.forced = False
-    conn.probe_end = NOTHING
-    conn.expiries = 0
+    conn.rack_sent = conn.rack_number = conn.high_lost = conn.probe_end = NOTHING
+    conn.rack_rtt = conn.expiries = conn.use_end = 0
+    conn.rack_advanced = conn.reordered = conn.awaits_order = conn.original_arrived = False
+    conn.probe_again = conn.frto_runs = conn.new_first = conn.awaits_probe = conn.forced = False
     conn.was_limited = False
-    conn.most_out = 0.0
-    conn.use_end = 0
+    conn.state = OPEN
+    conn.prior_ssthresh = conn.most_out = 0.0
     # CUBIC (RFC 9438)
-    conn.cubic_max = 0.0
-    conn.cubic_prior = 0.0
-    conn.cubic_estimate = 0.0
-    conn.cubic_k = 0.0
+    conn.cubic_max = conn.cubic_prior = conn.cubic_estimate = conn.cubic_k = conn.cubic_acked = 0.0
+    conn.cubic_wait = conn.cubic_seen = 0.0
     conn.cubic_epoch = NOTHING
     conn.slow_start_left = False
-    conn.cubic_acked = 0.0
-    conn.cubic_wait = 0.0
-    conn.cubic_seen = 0.0
-    conn.cubic_seen_at = 0
-    conn.train_until = 0
+    conn.cubic_seen_at = conn.train_until = 0
     # Vegas
-    conn.base_rtt = 0
-    conn.round_rtt = 0
-    conn.round_samples = 0
-    conn.round_end = 0
-    conn.round_started_at = 0
+    conn.base_rtt = conn.round_rtt = conn.round_samples = conn.round_end = conn.round_started_at = 0
     conn.round_first = 0
     conn.double_this_round = False
     conn.vegas_excess = 0.0
     # retransmission timer (RFC 6298, section 2.1)
     conn.measured = False
-    conn.variation = 0.0
-    conn.variation_most = 0.0
+    conn.variation = conn.variation_most = conn.srtt = conn.rttvar = 0.0
     conn.variation_end = 0
-    conn.srtt = 0.0
-    conn.rttvar = 0.0
     conn.rto = conn.initial_rto
-    conn.rto_deadline = NEVER
-    conn.least_rtt = NEVER
+    conn.rto_deadline = conn.least_rtt = NEVER
     buffers.start(conn)
     # receiver
-    conn.rcv_nxt = 0
-    conn.ts_recent = 0
-    conn.last_ack_sent = 0
-    conn.held = 0
+    conn.rcv_nxt = conn.ts_recent = conn.last_ack_sent = conn.held = 0
     for place in range(len(conn.recent_blocks)):
         conn.recent_blocks[place] = NOTHING
     conn.unacknowledged = 0.0

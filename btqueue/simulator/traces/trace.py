@@ -128,18 +128,10 @@ def next_record(sim, event, node, port, flow, now):
         entry.node = node
         entry.port = port
         entry.flow = flow
-        entry.kind = NOTHING
-        entry.backward = False
-        entry.number = NOTHING
-        entry.acknowledges = False
-        entry.ack = NOTHING
-        entry.bytes = 0
-        entry.application = 0
-        entry.packet_type = NOTHING
-        entry.timestamp = NOTHING
-        entry.echo = NOTHING
-        entry.blocks = 0
-        entry.message = NOTHING
+        entry.kind = entry.number = entry.ack = entry.packet_type = entry.message = NOTHING
+        entry.timestamp = entry.echo = NOTHING
+        entry.backward = entry.acknowledges = False
+        entry.bytes = entry.application = entry.blocks = 0
         entry.incarnation = sim.connections[flow].incarnation
         entry.cwnd = sim.connections[flow].cwnd
         entry.ssthresh = sim.connections[flow].ssthresh
