@@ -1,38 +1,26 @@
 """Applications: when sources begin, what does not fit the send buffer, and the fate of every message."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from .state_tables import NOTHING, pool, tables
+
 NEVER, UNLIMITED = 2**62, 2**62
-NOTHING = -1
 MS = 1_000_000
 POOL = 1000
-SLOT = 625_000
 
 
 def new_flow(plain, application="POISSON", schedule=(), **fields):
     """A flow with an empty list of messages and the arrival timer 0."""
     records = plain.records
-    sim = SimpleNamespace(
-        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
-        timers=np.zeros(1, records.timer_dtype).view(np.recarray),
-        heap=np.arange(1),
-        streams=plain.random_streams.make_streams(1, 0, 1),
-        messages=np.zeros(POOL, records.message_dtype).view(np.recarray),
-        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
-        backlogs=np.zeros(1, records.backlog_dtype).view(np.recarray),
-        flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
-        delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
-        schedules=np.array(schedule, np.int64),
-        starts=np.zeros((1, 1), np.int64),
-    )
-    sim.clock.free_messages = POOL
-    sim.messages.next = [*range(1, POOL), NOTHING]
-    sim.timers.due = NEVER
+    sim = tables(records, clock=1, timers=1, connections=1, backlogs=1, flow_statistics=1)
+    sim.messages, sim.clock.free_messages = pool(records, "messages", POOL), POOL
+    sim.heap, sim.timers.due = np.arange(1), NEVER
+    sim.streams = plain.random_streams.make_streams(1, 0, 1)
+    sim.delay_histogram = np.zeros((1, plain.histograms.BINS), np.int64)
+    sim.schedules, sim.starts = np.array(schedule, np.int64), np.zeros((1, 1), np.int64)
     conn = sim.connections[0]
     conn.application = getattr(records, application)
     conn.mean_gap, conn.message_size, conn.unit = 10.0 * MS, 1, 1
@@ -53,20 +41,14 @@ def play(plain, sim, until):
     return times
 
 
-def test_a_greedy_source_has_data_at_once(plain):
-    sim = new_flow(plain, "GREEDY")
-    plain.application.start_application(sim, 0)
-    assert play(plain, sim, 1000) == [0]
-    assert sim.connections[0].written == UNLIMITED
-    assert sim.timers[0].due == NEVER
-
-
-def test_a_greedy_source_that_starts_later_has_none_before(plain):
-    sim = new_flow(plain, "GREEDY", start_at=7)
+@pytest.mark.parametrize("start", [0, 7])
+def test_a_greedy_source_has_all_its_data_from_its_start_on(plain, start):
+    sim = new_flow(plain, "GREEDY", start_at=start)
     plain.application.start_application(sim, 0)
     assert sim.connections[0].written == 0
-    assert play(plain, sim, 1000) == [7]
+    assert play(plain, sim, 1000) == [start]
     assert sim.connections[0].written == UNLIMITED
+    assert sim.timers[0].due == NEVER
     assert sim.connections[0].message_head == NOTHING, "greedy data are no messages"
 
 

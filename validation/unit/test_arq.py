@@ -12,39 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from .state_tables import NOTHING, pool, tables
+
 UNLIMITED = 2**62
-NOTHING = -1
 POOL = 40
 SIZE = 100
 """Bytes of a packet on a port that is not adaptive."""
 PORT, RETURN = 0, 1
 
 
-def pool(dtype):
-    records = np.zeros(POOL, dtype).view(np.recarray)
-    records.next = [*range(1, POOL), -1]
-    return records
-
-
 def link(plain, *, most=UNLIMITED, flush=UNLIMITED, lossy=False, adaptive=False, rates=(0.0, 0.0)):
     """The two ports of a link, with ARQ; `rates`: packet error rates of data and of POLL and NULL."""
-    records = plain.records
-    sim = SimpleNamespace(
-        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
-        settings=np.zeros(1, records.settings_dtype).view(np.recarray),
-        packets=pool(records.packet_dtype),
-        segments=pool(records.segment_dtype),
-        packet_types=np.zeros(2, records.packet_type_dtype).view(np.recarray),
-        queues=np.zeros(2, records.queue_dtype).view(np.recarray),
-        queue_statistics=np.zeros(2, records.queue_statistics_dtype).view(np.recarray),
-        ports=np.zeros(2, records.port_dtype).view(np.recarray),
-        nodes=np.zeros(1, records.node_dtype).view(np.recarray),
-        piconets=np.zeros(1, records.piconet_dtype).view(np.recarray),
-        channels=np.zeros(1, records.channel_dtype).view(np.recarray),
-        streams=plain.random_streams.make_streams(3, 0, 2),
-        error_rates=np.array([[rates[0], rates[0], rates[1]]]),
-        flow_statistics=np.zeros(2, plain.records.flow_statistics_dtype).view(np.recarray),
-    )
+    ones = dict.fromkeys(["clock", "settings", "nodes", "piconets", "channels"], 1)
+    twos = dict.fromkeys(["packet_types", "queues", "queue_statistics", "ports", "flow_statistics"], 2)
+    sim = tables(plain.records, **ones, **twos)
+    sim.packets, sim.segments = (pool(plain.records, name, POOL) for name in ("packets", "segments"))
+    sim.streams = plain.random_streams.make_streams(3, 0, 2)
+    sim.error_rates = np.array([[rates[0], rates[0], rates[1]]])
     sim.clock.free_packets = sim.clock.free_segments = POOL
     sim.settings.lossy_feedback = lossy
     sim.packet_types.payload = (100, 30)
@@ -136,31 +120,9 @@ def test_every_reception_and_the_giving_up_are_logged(plain, script, monkeypatch
     script.packets = [True, False, True, True]
     for _ in range(4):
         transmit(plain, sim)
-    hit, intact, given_up = (
-        plain.trace.PACKET_CORRUPTED,
-        plain.trace.PACKET_DELIVERED,
-        plain.trace.PACKET_GIVEN_UP,
-    )
+    words = ("PACKET_CORRUPTED", "PACKET_DELIVERED", "PACKET_GIVEN_UP")
+    hit, intact, given_up = (getattr(plain.trace, word) for word in words)
     assert log == [(hit, first), (intact, first), (hit, second), (hit, second), (given_up, second)]
-
-
-def test_the_number_of_transmissions_is_geometric(plain):
-    error_rate, packets = 0.4, 3000
-    sim = link(plain, rates=(error_rate, 0.0))
-    needed = []
-    for _ in range(packets):
-        packet = enqueue(plain, sim, new_segment(plain, sim, 1))
-        while transmit(plain, sim) == NOTHING:
-            pass
-        needed.append(int(sim.packets[packet].transmissions))
-        plain.pool.free_segment(sim, sim.packets[packet].segment)
-        plain.pool.free_packet(sim, packet)
-    mean, deviation = 1 / (1 - error_rate), math.sqrt(error_rate) / (1 - error_rate)
-    assert abs(np.mean(needed) - mean) < 4.06 * deviation / math.sqrt(packets)
-    for k in (1, 2, 4):
-        more = error_rate**k
-        share = np.mean(np.array(needed) > k)
-        assert abs(share - more) < 4.06 * math.sqrt(more * (1 - more) / packets)
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -386,12 +348,9 @@ def test_parts_add_up_and_the_segment_goes_on_with_the_last(plain, script):
     sim = link(plain, adaptive=True)
     packet = enqueue(plain, sim, new_segment(plain, sim, 1), size=230)
     script.packets = [False, True, False, False]
-    assert transmit(plain, sim, kind=0) == NOTHING
-    assert sim.packets[packet].sent_bytes == 100
-    assert transmit(plain, sim, kind=0) == NOTHING
-    assert sim.packets[packet].sent_bytes == 100
-    assert transmit(plain, sim, kind=0) == NOTHING
-    assert sim.packets[packet].sent_bytes == 200
+    for sent in (100, 100, 200):
+        assert transmit(plain, sim, kind=0) == NOTHING
+        assert sim.packets[packet].sent_bytes == sent
     assert transmit(plain, sim, kind=1) == packet
     assert waiting(sim) == []
 

@@ -3,13 +3,13 @@
 Statistical checks have a fixed seed; the false-alarm rate stated is that of a fresh seed.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
+
+from .state_tables import tables
 
 NEVER = 2**62
 SLOT = 625_000
@@ -19,11 +19,9 @@ MS = 1_000_000
 def new_source(plain, application, schedule=(), seed=1, **fields):
     """A flow with this application; `schedule`: its part of `schedules`, behind two foreign entries."""
     records = plain.records
-    sim = SimpleNamespace(
-        streams=plain.random_streams.make_streams(seed, 0, 1),
-        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
-        schedules=np.array([-1, -1, *schedule], np.int64),
-    )
+    sim = tables(records, connections=1)
+    sim.streams = plain.random_streams.make_streams(seed, 0, 1)
+    sim.schedules = np.array([-1, -1, *schedule], np.int64)
     conn = sim.connections[0]
     conn.application, conn.schedule = getattr(records, application), 2
     for name, value in fields.items():

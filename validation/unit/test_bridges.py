@@ -1,15 +1,14 @@
 """Bridges: residence rules of walk-in bridges, windows of the others, centrals that leave."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from .state_tables import NOTHING, tables
+
 SLOT = 625_000
-NOTHING, NEVER, UNLIMITED = -1, 2**62, 2**62
-GUARD, SHORTEST_FRAME = 2 * SLOT, 2 * SLOT
+NEVER, UNLIMITED = 2**62, 2**62
 
 
 class Network:
@@ -23,20 +22,8 @@ class Network:
         records = plain.records
         self.plain, self.bridges = plain, plain.bridges
 
-        def table(dtype, size):
-            return np.zeros(size, dtype).view(np.recarray)
-
-        self.sim = SimpleNamespace(
-            piconets=table(records.piconet_dtype, 2),
-            links=table(records.link_dtype, 3),
-            bridges=table(records.bridge_dtype, 2),
-            ports=table(records.port_dtype, 6),
-            queues=table(records.queue_dtype, 6),
-            timers=table(records.timer_dtype, 4),
-            heap=np.arange(4),
-            streams=plain.random_streams.make_streams(seed, 0, 2),
-        )
-        sim = self.sim
+        sim = self.sim = tables(records, piconets=2, links=3, bridges=2, ports=6, queues=6, timers=4)
+        sim.heap, sim.streams = np.arange(4), plain.random_streams.make_streams(seed, 0, 2)
         sim.timers.due, sim.timers.place = NEVER, np.arange(4)
         sim.piconets.timer = 0, 1
         sim.piconets.first_link, sim.piconets.links = (0, 2), (2, 1)
@@ -86,6 +73,7 @@ def test_a_walk_in_bridge_leaves_after_its_exchange(network):
     net.exchange(2, 24 * SLOT)
     assert net.present(24 * SLOT) == [True, False]
     assert net.bridge.switches == 2
+    assert net.due(2) == NEVER, "without a limit to its patience it waits for ever"
 
 
 def test_a_stay_of_one_whole_cycle_is_two_exchanges(network):
@@ -143,12 +131,6 @@ def test_the_central_may_always_poll_a_walk_in_bridge(network):
 # -------------------------------------------------------------------------------------------------- patience
 
 
-def test_a_patient_bridge_waits_for_ever(network):
-    net = network()
-    net.exchange(1, SLOT)
-    assert net.due(2) == NEVER
-
-
 def test_a_bridge_that_is_not_polled_loses_its_patience(network):
     net = network(patience=100 * SLOT)
     assert 100 * SLOT <= net.due(2) < 200 * SLOT
@@ -204,13 +186,17 @@ def test_two_centrals_away_at_once_get_back_by_patience(network):
 # -------------------------------------------------------------------------------- a central that is a bridge
 
 
-def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes(network):
+def test_the_piconet_of_a_bridge_sleeps_until_the_bridge_comes_and_again_after_a_cycle(network):
     net = network(own=1, residence="VISIT")
     assert net.sim.piconets[1].away
     assert net.due(1) == NEVER
     net.exchange(1, 30 * SLOT)
     assert not net.sim.piconets[1].away
     assert net.due(1) == 30 * SLOT
+    assert net.cycle_over(50 * SLOT, data=True)
+    assert net.sim.piconets[1].away
+    assert net.due(1) == NEVER
+    assert net.present(50 * SLOT) == [True, False]
 
 
 def test_a_bridge_may_begin_in_its_own_piconet(network):
@@ -224,15 +210,6 @@ def test_the_piconet_of_a_bridge_wakes_after_the_switch(network):
     net.exchange(1, 30 * SLOT)
     assert net.due(1) == net.bridge.present_from
     assert 30 * SLOT < net.due(1) < 32 * SLOT
-
-
-def test_a_bridge_leaves_its_own_piconet_after_a_cycle(network):
-    net = network(own=1, residence="VISIT")
-    net.exchange(1, 30 * SLOT)
-    assert net.cycle_over(50 * SLOT, data=True)
-    assert net.sim.piconets[1].away
-    assert net.due(1) == NEVER
-    assert net.present(50 * SLOT) == [True, False]
 
 
 def test_a_bridge_stays_in_its_own_piconet_for_whole_cycles(network):
@@ -268,20 +245,13 @@ def test_patience_ends_when_the_bridge_is_in_its_own_piconet(network):
 # --------------------------------------------------------------------------------------------------- windows
 
 
-def test_sniff_windows_alternate_and_end_with_a_guard(network):
-    net = network(schedule="SNIFF", window=20 * SLOT)
-    assert net.present(0) == [True, False]
-    assert net.present(16 * SLOT) == [True, False]
-    assert net.present(16 * SLOT + 1) == [False, False]
-    assert net.present(20 * SLOT - 1) == [False, False]
-    assert net.present(20 * SLOT) == [False, True]
-    assert net.present(40 * SLOT) == [True, False]
-
-
-def test_an_offset_shifts_the_windows(network):
-    net = network(schedule="SNIFF", window=20 * SLOT, offset=5 * SLOT)
-    assert net.present(14 * SLOT) == [False, False]
-    assert net.present(15 * SLOT) == [False, True]
+@pytest.mark.parametrize("offset", [0, 5 * SLOT])
+def test_sniff_windows_alternate_from_their_offset_on_and_end_with_a_guard(network, offset):
+    net = network(schedule="SNIFF", window=20 * SLOT, offset=offset)
+    present = [net.present(time - offset) for time in (5 * SLOT, 16 * SLOT, 16 * SLOT + 1, 20 * SLOT - 1)]
+    assert present == [[True, False]] * 2 + [[False, False]] * 2
+    assert net.present(20 * SLOT - offset) == [False, True]
+    assert net.present(40 * SLOT - offset) == [True, False]
 
 
 def test_room_in_a_window_ends_before_the_guard(network):
@@ -340,13 +310,19 @@ def test_the_piconet_of_a_bridge_with_windows_is_played_inside_them(network):
     assert not net.cycle_over(25 * SLOT)
 
 
-def test_two_bridges_that_never_meet_are_looked_for_again_and_again(network):
-    """The central is in piconet 1 when the other bridge is not: the search ends, and goes on later."""
+def two_with_windows(network, window):
+    """The central of piconet 1 is there in slots 20 to 40 of every 40; a second bridge has such windows."""
     net = network(own=1, schedule="SNIFF", window=20 * SLOT)
     other = net.sim.bridges[1]
-    other.count, other.schedule, other.window = 2, net.plain.records.SNIFF, 20 * SLOT
+    other.count, other.schedule, other.window = 2, net.plain.records.SNIFF, window
     other.piconets[:2], other.links[:2] = (1, 0), (2, 0)
     net.sim.links[2].bridge = 1
+    return net
+
+
+def test_two_bridges_that_never_meet_are_looked_for_again_and_again(network):
+    """The central is in piconet 1 when the other bridge is not: the search ends, and goes on later."""
+    net = two_with_windows(network, 20 * SLOT)
     times = [0]
     for _ in range(3):
         times.append(int(net.bridges.next_meeting(net.sim, 1, times[-1])))
@@ -356,11 +332,7 @@ def test_two_bridges_that_never_meet_are_looked_for_again_and_again(network):
 
 def test_two_bridges_meet_when_windows_of_different_length_overlap(network):
     """The central's windows in piconet 1: slots 20 to 40 of every 40; the other's: 0 to 30 of every 60."""
-    net = network(own=1, schedule="SNIFF", window=20 * SLOT)
-    other = net.sim.bridges[1]
-    other.count, other.schedule, other.window = 2, net.plain.records.SNIFF, 30 * SLOT
-    other.piconets[:2], other.links[:2] = (1, 0), (2, 0)
-    net.sim.links[2].bridge = 1
+    net = two_with_windows(network, 30 * SLOT)
     meetings = [net.bridges.next_meeting(net.sim, 1, slot * SLOT) // SLOT for slot in (0, 27, 61)]
     # From slot 27 on the short frame would end in the guard of slots 28 and 29.
     assert meetings == [20, 60, 61]

@@ -1,23 +1,18 @@
 """CentaurusComm between two ends: its dialogue, its bitmaps, and what a lost message costs."""
 
-import importlib.util
 import itertools
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-spec = importlib.util.spec_from_file_location(
-    "session_network", Path(__file__).with_name("session_network.py")
-)
-assert spec is not None and spec.loader is not None
-session_network = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(session_network)
-Network, DELAY, NOTHING = session_network.Network, session_network.DELAY, session_network.NOTHING
-REQUESTER, RESPONDER = 0, 1
+from .session_network import DELAY, NOTHING, REQUESTER, RESPONDER, Network
+
 CLIENT, SERVER = 0, 1
+REQUEST = "client OBJ, server PROCEED, client 0, client 1, client 2, client DONE, server ACK"
+REPLY = "client NOPE, server OBJ, client PROCEED, server 0, server 1, server DONE, client ACK"
+GOODBYE = "client OBJ, server PROCEED, client 0, client DONE, server ACK, client NOPE"
 
 
 def new_network(plain, **options):
@@ -42,8 +37,8 @@ def dialogue(plain, network, since=0):
 
 
 def one_session(network):
-    statistics = network.sim.flow_statistics
-    network.run(until=900 * DELAY, done=lambda: statistics[REQUESTER].sessions == 1 and at_rest(network))
+    client = network.sim.flow_statistics[REQUESTER]
+    network.run(until=900 * DELAY, done=lambda: client.sessions == 1 and at_rest(network))
     assert at_rest(network)
     return network
 
@@ -55,6 +50,7 @@ def at_rest(network):
 
 
 def data_sent(plain, network):
+    """Return how many data packets left, both ways."""
     return sum(entry.segment.kind == plain.records.DATA for entry in network.sent)
 
 
@@ -72,9 +68,13 @@ def lose_once(network, matches):
     return lost
 
 
-def message(plain, name, flow):
-    kind = getattr(plain.records, name)
-    return lambda segment: segment.message == kind and segment.flow == flow
+def without_the_ack_of_the_request(plain):
+    """Play up to that loss; return the network and how many segments have left."""
+    network = new_network(plain)
+    ack = plain.records.OBJECT_ACK
+    lost = lose_once(network, lambda segment: segment.message == ack and segment.flow == RESPONDER)
+    network.run(done=lambda: len(lost) == 1)
+    return network, len(network.sent)
 
 
 def assert_two_messages_a_session(plain, network):
@@ -88,32 +88,10 @@ def assert_two_messages_a_session(plain, network):
 
 def test_the_dialogue_of_figure_3(plain):
     network = one_session(new_network(plain))
-    request = [
-        "client OBJ",
-        "server PROCEED",
-        "client 0",
-        "client 1",
-        "client 2",
-        "client DONE",
-        "server ACK",
-    ]
-    reply = [
-        "client NOPE",
-        "server OBJ",
-        "client PROCEED",
-        "server 0",
-        "server 1",
-        "server DONE",
-        "client ACK",
-    ]
-    goodbye = ["client OBJ", "server PROCEED", "client 0", "client DONE", "server ACK", "client NOPE"]
-    assert dialogue(plain, network) == request + reply + goodbye
-    assert [entry.segment.session for entry in network.sent] == [1] * 14 + [3] * 6, "good-bye: a new session"
-    assert [entry.segment.layout for entry in network.sent if entry.segment.kind == plain.records.DATA] == [
-        *[0, 0, 0],
-        *[2, 2],
-        *[1],
-    ]
+    assert ", ".join(dialogue(plain, network)) == f"{REQUEST}, {REPLY}, {GOODBYE}"
+    sent = [entry.segment for entry in network.sent]
+    assert [segment.session for segment in sent] == [1] * 14 + [3] * 6, "good-bye: a new session"
+    assert [one.layout for one in sent if one.kind == plain.records.DATA] == [0, 0, 0, 2, 2, 1]
 
 
 def test_the_session_time_is_that_of_eight_one_way_trips(plain):
@@ -153,17 +131,14 @@ def test_a_message_of_n_packets_of_which_k_are_lost_takes_n_plus_k(plain, early_
     still = set(losses)
 
     def lose(segment):
-        hit = segment.kind == plain.records.DATA and segment.flow == REQUESTER and segment.number in still
+        hit = segment.kind == plain.records.DATA and segment.number in still
         still.discard(int(segment.number)) if hit else None
         return hit
 
     network.lose = lose
-    network.run(done=lambda: network.sim.flow_statistics[REQUESTER].messages_delivered == 1)
-    sent = sum(
-        entry.segment.kind == plain.records.DATA and entry.segment.flow == REQUESTER for entry in network.sent
-    )
-    assert sent == packets + len(losses)
     client = network.sim.flow_statistics[REQUESTER]
+    network.run(done=lambda: client.messages_delivered == 1)
+    assert data_sent(plain, network) == packets + len(losses)
     assert client.segments_retransmitted == len(losses)
     assert client.duplicates_received == client.timeouts == 0
 
@@ -206,10 +181,7 @@ def test_whatever_is_lost_exchanges_go_on_and_no_recorded_packet_is_sent_again(
 
 
 def test_a_message_that_is_held_already_is_rejected(plain):
-    network = new_network(plain)
-    lost = lose_once(network, message(plain, "OBJECT_ACK", RESPONDER))
-    network.run(done=lambda: len(lost) == 1)
-    before = len(network.sent)
+    network, before = without_the_ack_of_the_request(plain)
     one_session(network)
     resumed = dialogue(plain, network, before)
     assert resumed[:4] == ["client OBJ", "server REJ", "client NOPE", "server OBJ"]
@@ -230,11 +202,8 @@ def test_a_resumed_message_keeps_its_bitmap(plain):
     proceed = sent[1].segment
     assert proceed.message == plain.records.PROCEED
     assert proceed.ack == 3, "bits set"
-    assert dialogue(plain, network, network.sent.index(sent[0]))[2:5] == [
-        "client 1",
-        "client 3",
-        "client DONE",
-    ]
+    missing = dialogue(plain, network, network.sent.index(sent[0]))[2:5]
+    assert missing == ["client 1", "client 3", "client DONE"]
     assert sent[0].at == (2 + 50) * DELAY, "the client's watchdog, after its DONE"
 
 
@@ -258,22 +227,14 @@ def test_the_bitmap_of_a_proceed_is_the_one_at_its_sending(plain):
 
 
 def test_of_two_sessions_begun_at_once_both_ends_follow_the_higher(plain):
-    network = new_network(plain)
-    lost = lose_once(network, message(plain, "OBJECT_ACK", RESPONDER))
-    network.run(done=lambda: len(lost) == 1)
-    before = len(network.sent)
+    network, before = without_the_ack_of_the_request(plain)
     for end in (CLIENT, SERVER):
         plain.state_machine.on_watchdog(network.sim, 0, end, network.now)
         network.send()
     one_session(network)
     assert [entry.segment.session for entry in network.sent[before : before + 3]] == [3, 2, 3]
-    assert dialogue(plain, network, before)[:5] == [
-        "client OBJ",
-        "server OBJ",
-        "server REJ",
-        "client NOPE",
-        "server OBJ",
-    ]
+    followed = "client OBJ, server OBJ, server REJ, client NOPE, server OBJ"
+    assert ", ".join(dialogue(plain, network, before)[:5]) == followed
     assert network.sim.flow_statistics[REQUESTER].sessions == 1
 
 
@@ -307,25 +268,7 @@ def test_a_polled_client_offers_when_it_is_polled_and_else_says_nope(plain):
     network = new_network(plain, goodbye=0, polled=True, poll_interval=4 * DELAY, pause=11 * DELAY)
     network.run(until=33 * DELAY)
     said = dialogue(plain, network)
-    request = [
-        "server POLL",
-        "client OBJ",
-        "server PROCEED",
-        "client 0",
-        "client 1",
-        "client 2",
-        "client DONE",
-    ]
-    reply = [
-        "client NOPE",
-        "server OBJ",
-        "client PROCEED",
-        "server 0",
-        "server 1",
-        "server DONE",
-        "client ACK",
-    ]
-    assert said[:15] == [*request, "server ACK", *reply]
+    assert ", ".join(said[:15]) == f"server POLL, {REQUEST}, {REPLY}"
     assert said[15:17] == ["server POLL", "client NOPE"], "nothing to send yet"
     polls = [entry.at for entry in network.sent if entry.segment.message == plain.records.POLL]
     # the reply's ACK comes at 11, a NOPE 2 after its POLL; the next poll follows after the interval
@@ -358,5 +301,5 @@ def test_a_lost_session_is_given_up_and_its_reply_no_longer_accepted(plain):
 def test_a_reply_in_time_stops_the_application_timeout(plain):
     network = new_network(plain, application_timeout=8 * DELAY, pause=1000 * DELAY)
     network.run(until=100 * DELAY)
-    assert network.sim.flow_statistics[REQUESTER].sessions == 1
-    assert network.sim.flow_statistics[REQUESTER].sessions_lost == 0
+    client = network.sim.flow_statistics[REQUESTER]
+    assert (client.sessions, client.sessions_lost) == (1, 0)

@@ -5,21 +5,19 @@ is fixed.
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from .state_tables import tables
 
 DH5_US, DH1_US, SLOT_US = 2870, 366, 625
 """On the air: 126 us of access code and header, 8 (2 + 339 + 2) and 8 (1 + 27 + 2) us of body."""
 
 
 def air(plain, piconets):
-    records = plain.records
-    sim = SimpleNamespace(
-        piconets=np.zeros(piconets, records.piconet_dtype).view(np.recarray),
-        streams=plain.random_streams.make_streams(2, 0, piconets),
-    )
+    sim = tables(plain.records, piconets=piconets)
+    sim.streams = plain.random_streams.make_streams(2, 0, piconets)
     sim.piconets.stream = np.arange(piconets)
     return sim
 

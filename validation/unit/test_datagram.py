@@ -1,6 +1,5 @@
 """Datagrams: each segment leaves once, and a message counts when all of its segments have come."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,31 +12,19 @@ from btqueue.scenario import Scenario
 from btqueue.simulator import simulate
 from btqueue.simulator.construction.state import network_of
 
-NOTHING = -1
+from .state_tables import NOTHING, pool, tables
+
 SOURCE = {"none": {}, None: {}, "centaurus": {"source": "request-reply"}}
 POOL = 100
-
-
-def pool(dtype):
-    records = np.zeros(POOL, dtype).view(np.recarray)
-    records.next = [*range(1, POOL), NOTHING]
-    return records
 
 
 def new_flow(plain):
     """A flow without transport; its segments have the layouts 0 and 1 in turn, of 1000 and 100 user bytes."""
     records = plain.records
-    sim = SimpleNamespace(
-        clock=np.zeros(1, records.clock_dtype).view(np.recarray),
-        layouts=np.zeros(2, records.layout_dtype).view(np.recarray),
-        patterns=np.array([-1, 0, 1]),
-        segments=pool(records.segment_dtype),
-        messages=pool(records.message_dtype),
-        connections=np.zeros(1, records.connection_dtype).view(np.recarray),
-        starts=np.zeros((1, 1), np.int64),
-        flow_statistics=np.zeros(1, records.flow_statistics_dtype).view(np.recarray),
-        delay_histogram=np.zeros((1, plain.histograms.BINS), np.int64),
-    )
+    sim = tables(records, clock=1, layouts=2, connections=1, flow_statistics=1)
+    sim.segments, sim.messages = (pool(records, name, POOL) for name in ("segments", "messages"))
+    sim.patterns, sim.starts = np.array([-1, 0, 1]), np.zeros((1, 1), np.int64)
+    sim.delay_histogram = np.zeros((1, plain.histograms.BINS), np.int64)
     sim.clock.free_segments = sim.clock.free_messages = POOL
     sim.layouts.application = 1000, 100
     conn = sim.connections[0]

@@ -1,28 +1,23 @@
 """Delay lines: order, two servers in a row against a simulation of their queues, the jitter."""
 
 from collections import deque
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from .state_tables import NOTHING, tables
+
 NEVER = 2**62
 MS = 1_000_000
 
 
 def new_line(plain, segments, **fields):
-    records = plain.records
-    sim = SimpleNamespace(
-        timers=np.zeros(1, records.timer_dtype).view(np.recarray),
-        heap=np.arange(1),
-        streams=plain.random_streams.make_streams(1, 0, 1),
-        segments=np.zeros(segments, records.segment_dtype).view(np.recarray),
-        lines=np.zeros(1, records.line_dtype).view(np.recarray),
-    )
-    sim.timers.due = NEVER
-    sim.lines.head = sim.lines.tail = records.NOTHING
+    sim = tables(plain.records, timers=1, segments=segments, lines=1)
+    sim.heap, sim.timers.due = np.arange(1), NEVER
+    sim.streams = plain.random_streams.make_streams(1, 0, 1)
+    sim.lines.head = sim.lines.tail = NOTHING
     for name, value in fields.items():
         sim.lines[0][name] = value
     return sim

@@ -1,0 +1,25 @@
+"""Tables of the simulator's records, for tests that build only the part of its state that they look at."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+NOTHING = -1
+
+
+def tables(records, **lengths):
+    """Return zeroed tables by the names that the state has for them: `tables(records, clock=1, links=3)`."""
+    return SimpleNamespace(**{name: table(records, name, length) for name, length in lengths.items()})
+
+
+def table(records, name, length):
+    """Return a zeroed table of so many records; that of `links` has records of `link_dtype`."""
+    singular = name if hasattr(records, f"{name}_dtype") else name.removesuffix("s")
+    return np.zeros(length, getattr(records, f"{singular}_dtype")).view(np.recarray)
+
+
+def pool(records, name, length):
+    """Return a table all of whose records are free, each with the number of the next free one."""
+    free = table(records, name, length)
+    free.next = [*range(1, length), NOTHING]
+    return free
