@@ -95,10 +95,16 @@ def test_a_step_of_the_load_before_the_start_counts(plain):
     assert play(plain, silent_at_first, 32) == [25, 30]
 
 
-def test_a_file_gives_times_and_sizes(plain):
-    sim = new_flow(plain, "FROM_FILE", [4, 9, 2, 3], schedule_length=2, file_period=20)
-    assert play(plain, sim, 25) == [4, 9, 24]
-    assert sim.connections[0].written == 2 + 3 + 2
+@pytest.mark.parametrize(
+    ("period", "start", "times", "written"),
+    [(0, 0, [4, 9, 9], 9), (0, 100, [104, 109, 109], 9), (20, 0, [4, 9, 9, 24], 11)],
+)
+def test_a_file_gives_times_and_sizes_once_or_in_each_period(plain, period, start, times, written):
+    file = [4, 9, 9, 2, 3, 4]
+    sim = new_flow(plain, "FROM_FILE", file, schedule_length=3, file_period=period, start_at=start)
+    assert play(plain, sim, 28 if period else 10**9) == times
+    assert sim.connections[0].written == written
+    assert (sim.timers[0].due == NEVER) == (period == 0)
 
 
 def test_a_message_that_does_not_fit_the_send_buffer_is_refused_whole(plain):

@@ -1,4 +1,4 @@
-"""Arrival processes: the exact law of the interrupted Bernoulli process, changing loads, recorded arrivals.
+"""Arrival processes: the exact law of the interrupted Bernoulli process, changing loads.
 
 Statistical checks have a fixed seed; the false-alarm rate stated is that of a fresh seed.
 """
@@ -222,37 +222,6 @@ def test_a_periodic_source_has_a_random_phase_and_a_fresh_one_after_each_change(
     for phase in (before, after):
         assert stats.kstest(phase, "uniform").pvalue > 1e-4
     assert abs(np.corrcoef(before, after)[0, 1]) < 4.06 / np.sqrt(len(phases))
-
-
-def test_steps_before_the_start_are_taken_and_later_ones_wait(plain):
-    sim = with_steps(plain, "POISSON", [(5, 20), (10, 30), (15, 40)], mean_gap=10.0)
-    plain.arrival_processes.take_steps_until(sim, sim.connections[0], 10)
-    assert (sim.connections[0].mean_gap, sim.connections[0].schedule_next) == (30.0, 2)
-
-
-# --------------------------------------------------------------------------------------------- recorded times
-
-
-def recorded(plain, sim, messages):
-    """Return (time, segments) of the next messages of the file."""
-    out = []
-    for _ in range(messages):
-        conn = sim.connections[0]
-        due = int(plain.arrival_processes.recorded_arrival(sim, conn))
-        out.append((due, int(plain.arrival_processes.size_due(sim, conn))))
-        conn.schedule_next += 1
-    return out
-
-
-def test_a_file_is_played_once_and_then_is_over(plain):
-    sim = new_source(plain, "FROM_FILE", [10, 10, 25, 1, 2, 3], schedule_length=3, start_at=100)
-    assert recorded(plain, sim, 3) == [(110, 1), (110, 2), (125, 3)]
-    assert plain.arrival_processes.recorded_arrival(sim, sim.connections[0]) == NEVER
-
-
-def test_a_file_with_a_period_is_repeated(plain):
-    sim = new_source(plain, "FROM_FILE", [0, 30, 4, 5], schedule_length=2, file_period=50)
-    assert recorded(plain, sim, 5) == [(0, 4), (30, 5), (50, 4), (80, 5), (100, 4)]
 
 
 # ------------------------------------------------------------------------------------------- rarest arrivals

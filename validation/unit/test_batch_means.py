@@ -22,15 +22,6 @@ def test_the_interval_of_a_correlated_series_covers_the_mean_as_often_as_it_says
     assert low <= covered <= high
 
 
-def test_taking_correlated_values_for_independent_would_be_noticed():
-    runs, mean = 600, 7.0
-    series = autoregressive(10_000, runs, 0.8, mean, seed=5)
-    half_width = 1.96 * series.std(axis=0, ddof=1) / 100
-    assert (
-        np.sum(np.abs(series.mean(axis=0) - mean) <= half_width) < stats.binom.interval(0.999, runs, 0.95)[0]
-    )
-
-
 def test_batches_by_hand():
     # batch means 2, 4, 9: mean 5, sample variance 13
     result = interval(np.array([1.0, 3.0, 4.0, 4.0, 8.0, 10.0]), batches=3)

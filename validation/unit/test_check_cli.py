@@ -32,15 +32,16 @@ def app(engines):
 
 @pytest.fixture
 def theirs(tmp_path) -> Path:
-    path = tmp_path / "theirs.csv"
-    path.write_text(THEIRS.format(goodput=100.5), "utf-8")
-    return path
+    return results(tmp_path / "theirs.csv", goodput=100.5)
 
 
 @pytest.fixture
 def wrong(tmp_path) -> Path:
-    path = tmp_path / "wrong.csv"
-    path.write_text(THEIRS.format(goodput=140), "utf-8")
+    return results(tmp_path / "wrong.csv", goodput=140)
+
+
+def results(path: Path, goodput: float) -> Path:
+    path.write_text(THEIRS.format(goodput=goodput), "utf-8")
     return path
 
 
@@ -68,13 +69,7 @@ def test_disagreement_is_explained_and_strict_makes_it_an_exit_code(app, wrong):
     assert "does not agree" in text
     assert "simulating neighbours" in result.stderr
     assert run(app, wrong, "--strict", "--quiet", code=3).stderr == ""
-    run(app, theirs_of(wrong), "--strict")
-
-
-def theirs_of(wrong: Path) -> Path:
-    path = wrong.with_name("right.csv")
-    path.write_text(THEIRS.format(goodput=99), "utf-8")
-    return path
+    run(app, results(wrong.with_name("right.csv"), goodput=99), "--strict")
 
 
 def test_json_holds_the_whole_report(app, wrong):

@@ -24,7 +24,7 @@ from btqueue.plotting import PALETTE, series_figure
 from btqueue.scenario import METRICS, Scenario, describe, list_models
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.study import Estimate
-from btqueue.study.tables import DETAILS, GROUPS, number, verdict, with_interval
+from btqueue.study.tables import DETAILS, GROUPS, verdict, with_interval
 
 NAME = "venugopal-2006/piconet"
 LINK = "chen-2004/adaptive-1"
@@ -43,6 +43,12 @@ def json_of(*arguments: str) -> dict:
         raise AssertionError(f"{constant} is no JSON")
 
     return json.loads(run(*arguments, "--json"), parse_constant=refuse)
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """Return the rows of a table that was written."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def python(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -204,6 +210,8 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
         (float("nan"), float("nan"), "–"),
         (2.0, float("inf"), "2"),
         (49.82, 2.2e-14, "49.82 (no spread)"),
+        (0.0, float("nan"), "0"),
+        (123456.7, float("nan"), "123,457"),
     ],
 )
 def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
@@ -221,10 +229,6 @@ def test_numbers_show_as_many_digits_as_the_interval_supports(mean, ci95, text):
 )
 def test_an_answer_is_outside_only_where_the_difference_matters(model, mean, ci95, word):
     assert verdict(model, mean, ci95, inside=abs(model - mean) <= ci95) == word
-
-
-def test_large_and_zero_numbers():
-    assert (number(0.0), number(123456.7)) == ("0", "123,457")
 
 
 def test_models_are_listed_with_titles_and_printed():
@@ -247,8 +251,7 @@ def test_a_scenario_file_of_the_user(engines, tmp_path):
 def test_comparison_as_csv(engines, tmp_path):
     file = tmp_path / "result.csv"
     run("compare", NAME, "--out", str(file))
-    with file.open() as lines:
-        rows = {row["metric"]: row for row in csv.DictReader(lines)}
+    rows = {row["metric"]: row for row in rows_of(file)}
     assert rows["goodput_kbps"]["unit"] == "kbit/s"
     assert (float(rows["goodput_kbps"]["model"]), rows["goodput_kbps"]["inside"]) == (101, "True")
     assert rows["rtt_s"]["model"] == ""  # absent, not zero
@@ -257,8 +260,7 @@ def test_comparison_as_csv(engines, tmp_path):
 def test_simulation_as_csv_has_one_row_a_value(engines, tmp_path):
     file = tmp_path / "result.csv"
     run("simulate", NAME, "--set", "run.replications=2", "--out", str(file))
-    with file.open() as lines:
-        rows = list(csv.DictReader(lines))
+    rows = rows_of(file)
     assert list(rows[0]) == ["metric", "unit", "replication", "flow", "queue", "value"]
     assert len(rows) == 2 * (2 + 2 + 3 + 1)
     assert [row["value"] for row in rows if row["metric"] == "rtt_s"] == ["", "0.25", "", "0.25"]
@@ -281,12 +283,6 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
         else:
             assert float(dataset["goodput_kbps"].mean()) == {"solve": 101, "simulate": 100}[command]
             assert dataset["goodput_kbps"].attrs["units"] == "kbit/s"
-
-
-def test_figures_are_listed():
-    text = run("figures")
-    assert "venugopal-2006/fig_6_1" in text
-    assert "two peripherals, perfect radio" in text
 
 
 # ------------------------------------------------------------------- what the simulator measures, and marks
@@ -372,9 +368,8 @@ def test_a_file_of_an_interrupted_simulation_is_marked(interrupted, tmp_path, co
     with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as dataset:
         assert dataset.attrs["interrupted"] == "4 of 10 replications"
     stopped(command, NAME, "--out", str(tmp_path / "a.csv"))
-    with (tmp_path / "a.csv").open() as lines:
-        marks = [row["interrupted"] for row in csv.DictReader(lines)]
-    assert set(marks) == {"4 of 10 replications"}
+    marks = {row["interrupted"] for row in rows_of(tmp_path / "a.csv")}
+    assert marks == {"4 of 10 replications"}
 
 
 def test_words_for_replications_that_were_all_cut_short():
@@ -420,9 +415,9 @@ def test_one_replication_as_trace_capture_and_series(tmp_path):
 
     assert pyarrow.parquet.read_metadata(tmp_path / "t.parquet").num_rows == files["trace"]["events"] > 0
     assert (tmp_path / "t.pcap").stat().st_size > 1000
-    with (tmp_path / "t.csv").open() as lines:
-        rows = list(csv.DictReader(lines))
-    assert [row["time"] for row in rows if (row["metric"], row["flow"]) == ("srtt_s", "1")][-1] == "2.5"
+    assert [
+        row["time"] for row in rows_of(tmp_path / "t.csv") if (row["metric"], row["flow"]) == ("srtt_s", "1")
+    ][-1] == "2.5"
     assert sorted(os.listdir(tmp_path)) == sorted(names.values())
 
 
@@ -449,12 +444,9 @@ def test_recordings_that_cannot_be_made(tmp_path, monkeypatch, options, words):
 
 @pytest.mark.parametrize(("option", "package"), [("--trace=t.parquet", "pyarrow"), ("--pcap=t.pcap", "dpkt")])
 def test_a_missing_package_is_named_with_the_line_that_installs_it(tmp_path, monkeypatch, option, package):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    result = CliRunner().invoke(app, ["simulate", NAME, option])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"need the package {package}: pip install 'btqueue[trace]'" in result.stderr
-    assert os.listdir(tmp_path) == []
+    words = f"need the package {package}: pip install 'btqueue[trace]'"
+    test_recordings_that_cannot_be_made(tmp_path, monkeypatch, [option], words)
 
 
 @pytest.mark.parametrize("flows", [2, 9])

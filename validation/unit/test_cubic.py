@@ -105,37 +105,28 @@ def test_time_in_which_the_window_does_not_limit_does_not_count(plain, flow):
     assert tcp.conn.cubic_epoch == -1
 
 
-def slow_start(plain, flow, *, cwnd, rtts_ms, gap_ms, least_ms=40, round_end=10):
-    """Give a sender in slow start an acknowledgement every so often, and return it."""
-    tcp = flow(cwnd=cwnd, ssthresh=1e6, hystart=True, base_rtt=least_ms * SECOND // 1000, round_end=round_end)
-    tcp.conn.snd_una, tcp.conn.snd_nxt = round_end, round_end + 64
-    for place, rtt_ms in enumerate(rtts_ms):
+@pytest.mark.parametrize(
+    ("cwnd", "count", "rtt_ms", "gap_ms", "left"),
+    [
+        # one a millisecond: over half of 40 ms and of the one that they may be held, after 21
+        (32.0, 21, 40, 1, False),
+        (32.0, 22, 40, 1, True),
+        (32.0, 60, 40, 3, False),  # a gap ends the train
+        # the eighth of 40 ms by which round trips may grow is 5 ms; eight samples do not count yet
+        (32.0, 9, 45, 3, False),
+        (32.0, 8, 46, 3, False),
+        (32.0, 9, 46, 3, True),
+        (15.0, 60, 90, 1, False),  # a small window goes on
+    ],
+)
+def test_trains_and_growing_round_trips_end_slow_start(plain, flow, cwnd, count, rtt_ms, gap_ms, left):
+    usual = {"hystart": True, "base_rtt": 40 * SECOND // 1000, "round_end": 10}
+    tcp = flow(cwnd=cwnd, ssthresh=1e6, in_flight=64, **usual)
+    for place in range(count):
         tcp.conn.snd_una += 1
         plain.cubic.look_for_exit(tcp.conn, rtt_ms * SECOND // 1000, place * gap_ms * SECOND // 1000)
-    return tcp.conn
-
-
-@pytest.mark.parametrize(("count", "left"), [(21, False), (22, True)])
-def test_a_train_of_acknowledgements_for_half_a_round_trip_ends_slow_start(plain, flow, count, left):
-    # one a millisecond: over half of 40 ms and of the one that they may be held, after 21
-    conn = slow_start(plain, flow, cwnd=32.0, rtts_ms=[40] * count, gap_ms=1)
-    assert conn.slow_start_left == left
-    assert (conn.ssthresh == 32.0) == left
-
-
-def test_a_gap_ends_the_train(plain, flow):
-    assert not slow_start(plain, flow, cwnd=32.0, rtts_ms=[40] * 60, gap_ms=3).slow_start_left
-
-
-@pytest.mark.parametrize(("rtt_ms", "left"), [(45, False), (46, True)])
-def test_round_trips_that_have_grown_by_an_eighth_end_slow_start(plain, flow, rtt_ms, left):
-    # the eighth of 40 ms is 5 ms; eight samples do not count yet
-    assert not slow_start(plain, flow, cwnd=32.0, rtts_ms=[rtt_ms] * 8, gap_ms=3).slow_start_left
-    assert slow_start(plain, flow, cwnd=32.0, rtts_ms=[rtt_ms] * 9, gap_ms=3).slow_start_left == left
-
-
-def test_a_small_window_goes_on(plain, flow):
-    assert not slow_start(plain, flow, cwnd=15.0, rtts_ms=[90] * 60, gap_ms=1).slow_start_left
+    assert tcp.conn.slow_start_left == left
+    assert (tcp.conn.ssthresh == cwnd) == left
 
 
 def test_whole_segments_come_at_most_every_second_arrival(plain, flow):

@@ -43,19 +43,31 @@ def receiver(plain):
     return lambda **options: Receiver(plain, **options)
 
 
-def test_every_second_segment_is_acknowledged(receiver):
-    tcp = receiver()
-    assert [tcp.receive(number) for number in range(6)] == [None, 2, None, 4, None, 6]
-
-
-def test_the_number_is_a_setting(receiver):
-    tcp = receiver(ack_every=3)
-    assert [tcp.receive(number) for number in range(6)] == [None, None, 3, None, None, 6]
-
-
-def test_without_delay_each_segment_is_acknowledged(receiver):
-    tcp = receiver(delayed_ack=False)
-    assert [tcp.receive(number) for number in range(3)] == [1, 2, 3]
+@pytest.mark.parametrize(
+    ("options", "numbers", "answers"),
+    [
+        pytest.param({}, range(6), [None, 2, None, 4, None, 6], id="every second"),
+        pytest.param({"ack_every": 3}, range(6), [None, None, 3, None, None, 6], id="every third"),
+        pytest.param({"delayed_ack": False}, range(3), [1, 2, 3], id="without delay"),
+        # RFC 5681, section 4.2: segments out of order or that fill a part of a gap do not wait
+        pytest.param({}, (1, 3, 0, 2, 4), [0, 0, 2, 4, None], id="gaps"),
+        pytest.param({}, (3, 0, 1), [0, 1, 2], id="in order below a gap"),
+        pytest.param({}, (0, 0), [None, 1], id="an old segment"),
+        # Linux: 16 quick acknowledgements at the start; here 3
+        pytest.param({"quick_acks": 3, "quick_left": 3}, range(6), [1, 2, 3, None, 5, None], id="quick"),
+        # the records of Linux: one that comes twice makes them quick again, a gap that is filled does not
+        # ("shallow", 0.23 s)
+        pytest.param(
+            {"quick_acks": 2},
+            (0, 2, 1, 3, 4, 4, 5, 6, 7, 8),
+            [None, 1, 3, None, 5, 5, 6, 7, None, 9],
+            id="quick again",
+        ),
+    ],
+)
+def test_which_segments_are_acknowledged_at_once(receiver, options, numbers, answers):
+    tcp = receiver(**options)
+    assert [tcp.receive(number) for number in numbers] == answers
 
 
 def test_an_acknowledgement_that_data_has_carried_is_not_sent_again(receiver):
@@ -66,27 +78,6 @@ def test_an_acknowledgement_that_data_has_carried_is_not_sent_again(receiver):
     tcp.delayed_ack.on_timer(tcp.conn)
     assert not tcp.conn.ack_now, "nothing waits"
     assert tcp.receive(1) is None, "it is the first to wait"
-
-
-def test_out_of_order_and_gap_filling_segments_do_not_wait(receiver):
-    # RFC 5681, section 4.2
-    tcp = receiver()
-    assert tcp.receive(1) == 0
-    assert tcp.receive(3) == 0
-    assert tcp.receive(0) == 2, "fills a part of the gap"
-    assert tcp.receive(2) == 4
-    assert tcp.receive(4) is None, "no gap any more"
-
-
-def test_a_segment_in_order_below_a_gap_does_not_wait(receiver):
-    tcp = receiver()
-    assert tcp.receive(3) == 0
-    assert [tcp.receive(0), tcp.receive(1)] == [1, 2]
-
-
-def test_an_old_segment_is_acknowledged_at_once(receiver):
-    tcp = receiver()
-    assert [tcp.receive(0), tcp.receive(0)] == [None, 1]
 
 
 def test_the_deadline_counts_from_the_first_segment_that_waits(receiver):
@@ -105,16 +96,3 @@ def test_a_free_running_clock_ticks_whatever_arrives(receiver, now, tick):
     # Johansson 2000, section 4.1: the next tick of a 500 ms clock; here it ticks at 120 ms, 620 ms, ...
     tcp = receiver(ack_tick=True, tick_phase=120 * MS)
     assert tcp.delayed_ack.deadline(tcp.conn, now * MS) == tick * MS
-
-
-def test_the_first_segments_are_acknowledged_at_once(receiver):
-    # Linux: 16 quick acknowledgements at the start; here 3
-    tcp = receiver(quick_acks=3, quick_left=3)
-    assert [tcp.receive(n) for n in range(6)] == [1, 2, 3, None, 5, None]
-
-
-def test_after_a_segment_that_comes_twice_acknowledgements_are_quick_again(receiver):
-    # the records of Linux: a gap that is filled does not bring them back ("shallow", 0.23 s)
-    tcp = receiver(quick_acks=2)
-    assert [tcp.receive(n) for n in (0, 2, 1, 3, 4)] == [None, 1, 3, None, 5]
-    assert [tcp.receive(n) for n in (4, 5, 6, 7, 8)] == [5, 6, 7, None, 9]

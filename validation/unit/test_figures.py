@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
+from btqueue.plotting import PALETTE, axis_label, line_panel
 from btqueue.reproduction.figures import points
 from btqueue.reproduction.figures.catalogue import BadFiles, NoSuchFigure, catalogue, drawn_figures, find
 from btqueue.reproduction.figures.points import ComputationFailed, Store
@@ -194,12 +194,23 @@ def test_a_point_is_computed_once(asked):
     assert again[0] == {"solve": GOOD, "simulate": GOOD}
 
 
-def test_another_seed_or_title_are_another_and_the_same_point(asked):
+def test_what_is_known_is_not_computed_again_unless_something_has_changed(asked, kept, monkeypatch):
     scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store())
-    points.answers([scenario.with_(title="same")], ["solve"], Store())
-    points.answers([scenario.with_(run__seed=scenario.run.seed + 1)], ["solve"], Store())
-    assert len(asked) == 2
+
+    def computed(one, store=None):
+        before = len(asked)
+        assert points.answers([one], ["solve"], store or Store()) == [{"solve": GOOD}]
+        return len(asked) > before
+
+    assert computed(scenario)
+    assert not computed(scenario.with_(title="same"))
+    assert computed(scenario, Store(fresh=True))
+    (path,) = kept.glob("points/*/*.json")
+    path.write_text(path.read_text()[:20])
+    assert computed(scenario), "a damaged file"
+    assert computed(scenario.with_(run__seed=scenario.run.seed + 1))
+    monkeypatch.setattr(points, "source_digest", lambda engine: "other")
+    assert computed(scenario), "another source of the engine"
 
 
 def test_what_was_finished_before_an_interruption_is_kept(asked):
@@ -215,22 +226,6 @@ def test_what_was_finished_before_an_interruption_is_kept(asked):
     assert [scenario.traffic.load_kbps for scenario, _ in asked] == [80.0, 90.0, 95.0]
 
 
-def test_a_damaged_file_is_computed_anew(asked, kept):
-    scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store())
-    (path,) = kept.glob("points/*/*.json")
-    path.write_text(path.read_text()[:20])
-    assert points.answers([scenario], ["solve"], Store()) == [{"solve": GOOD}]
-    assert len(asked) == 2
-
-
-def test_fresh_points_are_computed_though_they_are_known(asked):
-    scenario = load("venugopal-2006/piconet")
-    for _ in range(2):
-        points.answers([scenario], ["solve"], Store(fresh=True))
-    assert len(asked) == 2
-
-
 def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     failures = iter([Failure("no convergence", "no"), Failure("error", "bug")])
     monkeypatch.setattr(points, "evaluate", lambda *_, **__: Answer(failure=next(failures)))
@@ -241,14 +236,6 @@ def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     with pytest.raises(ComputationFailed, match="bug"):
         points.answers([scenario], ["simulate"], Store())
     assert len(list(kept.glob("points/*/*.json"))) == 1
-
-
-def test_the_sources_of_an_engine_are_part_of_the_place(asked, monkeypatch):
-    scenario = load("venugopal-2006/piconet")
-    points.answers([scenario], ["solve"], Store())
-    monkeypatch.setattr(points, "source_digest", lambda engine: "other")
-    points.answers([scenario], ["solve"], Store())
-    assert len(asked) == 2
 
 
 # The workbench
@@ -319,10 +306,6 @@ def test_a_curve_shows_model_simulation_and_interval():
     np.testing.assert_array_equal(markers.get_ydata(), mean)
     assert line.get_color() == markers.get_color() == PALETTE[1]
     np.testing.assert_allclose([bar[:, 1] for bar in segments.get_segments()], [[2.5, 3.5], [4.0, 6.0]])
-
-
-def test_each_curve_has_its_own_colour_and_marker():
-    assert len(set(PALETTE)) == len(PALETTE) == len(set(MARKERS))
 
 
 # With the engines
