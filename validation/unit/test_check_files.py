@@ -12,6 +12,7 @@ from btqueue.study.check import BadResults, read_results
 from btqueue.study.check.results import checked_map
 
 DATA = Path(__file__).parent / "data"
+MONITOR, SCALARS = DATA / "ns3_flowmon.xml", DATA / "omnet.sca"
 SCENARIO = Scenario()
 NS3 = load(str(DATA / "ns3.toml"))
 """What data/make_ns3_files.py simulates."""
@@ -62,13 +63,12 @@ def test_what_spreadsheets_leave_behind_does_no_harm(tmp_path):
     trailing = plain.replace("\n", ",,\n")
     only_in_a_row = plain.replace("2.5\n", "2.5,,,\n")
     twice = "metric,value,ci95,value\ngoodput_kbps,150,2.5,150\nrtt_s,0.25,,0.25\n"
-    texts = (plain, trailing, only_in_a_row, twice, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"))
+    texts = (trailing, only_in_a_row, twice, plain.replace("\n", "\r\n"), plain.replace("\n", "\r"))
+    path = written(tmp_path, plain)
+    whole = read_results(path, SCENARIO)
     for text in texts:
-        assert read_results(written(tmp_path, text), SCENARIO) == read_results(
-            written(tmp_path, plain), SCENARIO
-        )
-    path = tmp_path / "theirs.csv"
-    expected = read_results(path, SCENARIO).quantities["goodput_kbps"]
+        assert read_results(written(tmp_path, text), SCENARIO) == whole
+    expected = whole.quantities["goodput_kbps"]
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):  # with their byte order marks
         path.write_bytes(plain.replace(",", "\t").encode(encoding))
         assert read_results(path, SCENARIO).quantities["goodput_kbps"] == expected
@@ -80,14 +80,8 @@ def test_lines_are_counted_with_those_that_say_nothing(tmp_path):
         read_results(path, SCENARIO)
 
 
-def test_their_names_can_be_mapped(tmp_path):
-    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
-    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
-    assert found.value("goodput_kbps") == 150.0
-
-
 def test_a_flow_monitor_file_of_ns3():
-    found = read_results(DATA / "ns3_flowmon.xml", NS3)
+    found = read_results(MONITOR, NS3)
     assert (found.kind, found.flow, found.measured_from_start) == ("FlowMonitor", None, True)
     counts = [found.value(f"packets_{what}") for what in ("sent", "delivered", "lost", "in_flight")]
     assert counts[0] == sum(counts[1:])
@@ -104,25 +98,23 @@ def test_a_flow_monitor_file_of_ns3():
 )
 def test_xml_is_read_in_any_encoding(tmp_path, encoding):
     # expat alone knows neither those of several bytes a character nor UTF-32
-    text = (
-        (DATA / "ns3_flowmon.xml").read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
-    )
+    text = MONITOR.read_text("utf-8").replace("?>", f' encoding="{encoding}"?><!-- 中 -->', 1)
     path = tmp_path / "monitor.xml"
     path.write_bytes(text.encode(encoding))
-    assert read_results(path, NS3).quantities == read_results(DATA / "ns3_flowmon.xml", NS3).quantities
+    assert read_results(path, NS3).quantities == read_results(MONITOR, NS3).quantities
 
 
 def test_without_a_transport_that_repeats_what_arrives_is_the_goodput():
     datagrams = NS3.with_(traffic__source="poisson", transport__protocol="none", transport__header_bytes=40)
-    found = read_results(DATA / "ns3_flowmon.xml", datagrams)
-    again = read_results(DATA / "ns3_flowmon.xml", NS3)
+    found = read_results(MONITOR, datagrams)
+    again = read_results(MONITOR, NS3)
     assert found.value("goodput_kbps") == again.value("arrived_kbps")
 
 
 def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
     path = tmp_path / "sender.pcap"
     path.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
-    capture, monitor = read_results(path, NS3), read_results(DATA / "ns3_flowmon.xml", NS3)
+    capture, monitor = read_results(path, NS3), read_results(MONITOR, NS3)
     assert capture.value("throughput_kbps") == pytest.approx(monitor.value("throughput_kbps"), rel=0.02)
     assert capture.value("goodput_kbps") <= monitor.value("arrived_kbps") * 1.001
     assert capture.value("goodput_kbps") == pytest.approx(monitor.value("arrived_kbps"), rel=0.02)
@@ -131,7 +123,7 @@ def test_a_capture_of_ns3_tells_the_same_rates(tmp_path):
 
 
 def test_scalars_of_omnet_by_their_usual_names():
-    found = read_results(DATA / "omnet.sca", SCENARIO)
+    found = read_results(SCALARS, SCENARIO)
     assert found.duration_s == 100.0
     assert found.quantities["goodput_kbps"].samples == pytest.approx((159.2, 160.16))
     assert found.quantities["rtt_s"].samples == (0.262, 0.266)
@@ -140,11 +132,13 @@ def test_scalars_of_omnet_by_their_usual_names():
     assert any("droppedPacketsQueueOverflow" in note for note in found.notes)
 
 
-def test_names_of_omnet_can_be_mapped_with_their_module():
+def test_their_names_can_be_mapped_those_of_omnet_with_their_module(tmp_path):
+    path = written(tmp_path, "metric,value\nThroughput (kbps),150\n")
+    found = read_results(path, SCENARIO, renamed=checked_map(["Throughput (kbps)=goodput_kbps"]))
+    assert found.value("goodput_kbps") == 150.0
     theirs = "PiconetTcp.host[1].link.queue queueLength:timeavg"
-    found = read_results(
-        DATA / "omnet.sca", SCENARIO, renamed=checked_map([f"{theirs}=queue_packets[token_buffer]"])
-    )
+    renamed = checked_map([f"{theirs}=queue_packets[token_buffer]"])
+    found = read_results(SCALARS, SCENARIO, renamed=renamed)
     assert found.value("queue_packets[token_buffer]") == pytest.approx(6.85)
 
 
@@ -166,14 +160,14 @@ def test_vectors_of_omnet_without_times_have_a_mean_and_make_no_series(tmp_path)
 
 
 def test_attributes_of_omnet_without_a_value_are_passed_over(tmp_path):
-    text = (DATA / "omnet.sca").read_text("utf-8").replace("attr unit B", "attr unit")
+    text = SCALARS.read_text("utf-8").replace("attr unit B", "attr unit")
     found = read_results(written(tmp_path, text, "theirs.sca"), SCENARIO)
-    assert found.quantities == read_results(DATA / "omnet.sca", SCENARIO).quantities
+    assert found.quantities == read_results(SCALARS, SCENARIO).quantities
 
 
 def test_the_format_is_told_from_the_content(tmp_path):
     path = tmp_path / "results.dat"
-    path.write_bytes((DATA / "omnet.sca").read_bytes())
+    path.write_bytes(SCALARS.read_bytes())
     assert read_results(path, SCENARIO).kind == "OMNeT++"
     assert np.isfinite(read_results(path, SCENARIO).value("rtt_s"))
 

@@ -19,6 +19,14 @@ def ack(time: float, number: int, first: int = 0, echo: int = -1) -> Packet:
     return Packet(time, B, A, 1, (first + number * SIZE) % WRAP, True, False, 0, -1, echo)
 
 
+def first(count: int) -> list[Packet]:
+    """Return the first segments, a hundredth of a second apart."""
+    return [data(0.01 * number, number) for number in range(count)]
+
+
+DUPLICATES = [ack(0.3 + 0.01 * number, 0) for number in range(3)]
+
+
 def followed(*packets: Packet) -> SenderLog:
     return SenderObserver(A, B, reaction_s=0.005).follow(packets)
 
@@ -45,27 +53,20 @@ def test_a_silent_gap_before_the_oldest_segment_is_a_timeout():
 
 
 def test_three_duplicates_answered_at_once_are_a_fast_retransmit():
-    sent = [data(0.01 * number, number) for number in range(5)]
-    duplicates = [ack(0.3 + 0.01 * number, 0) for number in range(3)]
-    log = followed(*sent, *duplicates, data(0.321, 0), ack(0.7, 5))
-    assert log.fast_retransmits == [0.321]
-    assert log.timeouts == []
+    log = followed(*first(5), *DUPLICATES, data(0.321, 0), ack(0.7, 5))
+    assert (log.fast_retransmits, log.timeouts) == ([0.321], [])
 
 
 def test_an_early_retransmit_is_no_timeout():
     # RFC 5827 and RFC 8985 wait for fewer than three duplicates; a first timer takes 1 s
-    sent = [data(0.01 * number, number) for number in range(5)]
-    log = followed(*sent, ack(0.3, 0), ack(0.31, 0), data(0.311, 0))
+    log = followed(*first(5), *DUPLICATES[:2], data(0.311, 0))
     assert (log.fast_retransmits, log.timeouts) == ([0.311], [])
 
 
 def test_the_answer_to_a_partial_acknowledgement_is_neither():
-    sent = [data(0.01 * number, number) for number in range(6)]
-    duplicates = [ack(0.3 + 0.01 * number, 0) for number in range(3)]
     partial = ack(0.7, 2), data(0.701, 2)
-    log = followed(*sent, *duplicates, data(0.321, 0), *partial, ack(1.0, 6))
-    assert log.fast_retransmits == [0.321]
-    assert log.timeouts == []
+    log = followed(*first(6), *DUPLICATES, data(0.321, 0), *partial, ack(1.0, 6))
+    assert (log.fast_retransmits, log.timeouts) == ([0.321], [])
     assert log.retransmissions == [0.321, 0.701]
 
 
@@ -125,31 +126,22 @@ def test_a_timer_that_doubles_after_a_single_segment_was_no_probe():
 
 def test_one_selective_acknowledgement_may_begin_a_recovery_that_a_timer_of_reordering_delays():
     # RACK (RFC 8985): 20 ms of silence after the selective acknowledgement, far less than a timeout
-    sent = [data(0.01 * number, number) for number in range(4)]
-    log = followed(*OPENING, *sent, selected(0.11, 0, (1, 2)), data(0.13, 0), ack(0.3, 4))
+    log = followed(*OPENING, *first(4), selected(0.11, 0, (1, 2)), data(0.13, 0), ack(0.3, 4))
     assert (log.fast_retransmits, log.timeouts) == ([0.13], [])
 
 
 def test_a_repair_lost_again_and_again_times_out_though_duplicates_arrive():
-    sent = [data(0.01 * number, number) for number in range(40)]
     duplicates = [ack(0.1 + 0.02 * number, 0) for number in range(40)]
-    stream = sorted([*sent, *duplicates, data(0.141, 0), data(0.801, 0)], key=lambda packet: packet.time)
+    stream = sorted([*first(40), *duplicates, data(0.141, 0), data(0.801, 0)], key=lambda packet: packet.time)
     log = followed(OPENING[0]._replace(selective=False), OPENING[1]._replace(selective=False), *stream)
     assert (log.fast_retransmits, log.timeouts) == ([0.141], [0.801])
 
 
 def test_repairs_in_the_slow_start_after_a_timeout_are_neither():
     sent = [data(0, number) for number in range(4)]
-    repairs = (
-        ack(1.1, 1),
-        data(1.101, 1),
-        data(1.102, 2),
-        ack(1.2, 2),
-        ack(1.3, 3),
-        data(1.301, 3),
-        ack(1.4, 4),
-    )
-    log = followed(*OPENING, *sent, data(1.0, 0), *repairs)
+    after_one = ack(1.1, 1), data(1.101, 1), data(1.102, 2)
+    after_three = ack(1.2, 2), ack(1.3, 3), data(1.301, 3), ack(1.4, 4)
+    log = followed(*OPENING, *sent, data(1.0, 0), *after_one, *after_three)
     assert (log.timeouts, log.fast_retransmits) == ([1.0], [])
     assert len(log.retransmissions) == 4
 

@@ -103,10 +103,7 @@ def test_aggregates_are_over_the_flows_that_have_a_value():
         ({"maximize": "goodput_kbps", "choose": ["polling.limit=1,2", "polling.limit=3"]}, "given twice"),
         ({"maximize": "goodput_kbps", "budget": 0}, "at least 1"),
         ({"maximize": "goodput_kbps", "top": -1}, "0 or more"),
-        (
-            {"minimize": "transport.mss_bytes", "choose": "transport.mss_bytes=abc,500"},
-            "whole number",
-        ),
+        ({"minimize": "transport.mss_bytes", "choose": "transport.mss_bytes=abc,500"}, "whole number"),
         (
             {"maximize": "goodput_kbps", "subject_to": "link.packets <= 2", "choose": "link.packets=DH5,DH3"},
             "no numbers",
