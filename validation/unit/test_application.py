@@ -87,12 +87,13 @@ def test_an_aligned_periodic_source_that_is_silent_at_first_begins_one_gap_after
     assert play(plain, sim, 40) == [25, 30, 35, 40]
 
 
-def test_a_step_of_the_load_before_the_start_counts(plain):
+def test_a_step_of_the_load_before_or_at_the_start_counts(plain):
     sim = new_flow(plain, "PERIODIC", [0, 5], schedule_length=1, start_at=10, aligned_phase=True)
     assert play(plain, sim, 22) == [10, 15, 20]
-    steps = [5, 0, 20, 5]
-    silent_at_first = new_flow(plain, "PERIODIC", steps, schedule_length=2, start_at=10, aligned_phase=True)
-    assert play(plain, silent_at_first, 32) == [25, 30]
+    for silent_from in (5, 10):
+        steps = [silent_from, 0, 20, 5]
+        sim = new_flow(plain, "PERIODIC", steps, schedule_length=2, start_at=10, aligned_phase=True)
+        assert play(plain, sim, 32) == [25, 30]
 
 
 @pytest.mark.parametrize(
