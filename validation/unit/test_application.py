@@ -101,8 +101,9 @@ def test_a_step_of_the_load_before_or_at_the_start_counts(plain):
     [(0, 0, [4, 9, 9], 9), (0, 100, [104, 109, 109], 9), (20, 0, [4, 9, 9, 24], 11)],
 )
 def test_a_file_gives_times_and_sizes_once_or_in_each_period(plain, period, start, times, written):
-    file = [4, 9, 9, 2, 3, 4]
-    sim = new_flow(plain, "FROM_FILE", file, schedule_length=3, file_period=period, start_at=start)
+    schedules = [-1, -1, 4, 9, 9, 2, 3, 4]  # its own part of them is behind foreign entries
+    sim = new_flow(plain, "FROM_FILE", schedules, schedule_length=3, file_period=period, start_at=start)
+    sim.connections[0].schedule = 2
     assert play(plain, sim, 28 if period else 10**9) == times
     assert sim.connections[0].written == written
     assert (sim.timers[0].due == NEVER) == (period == 0)

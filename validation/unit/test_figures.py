@@ -148,6 +148,7 @@ def test_a_damaged_record_of_a_figure_is_named(tmp_path, content):
 def test_the_list_marks_what_is_drawn(engines, tmp_path):
     run("venugopal-2006/2.1", "--out", tmp_path)
     listed = run("--paper", "venugopal-2006", "--out", tmp_path).stdout
+    assert "venugopal-2006/fig_6_1" in listed and "two peripherals, perfect radio" in listed
     assert "✓ Figure 2.1" in listed
     assert "✓ Figure 6.1" not in listed
 
