@@ -146,21 +146,13 @@ def test_patience_begins_anew_with_every_exchange(network):
     assert 1100 * SLOT <= net.due(2) < 1200 * SLOT
 
 
-def test_a_bridge_does_not_leave_in_the_middle_of_its_visit(network):
-    net = network(patience=100 * SLOT)
-    central = net.sim.piconets[0]
-    central.visiting, central.station = True, 1
-    net.bridges.on_timer(net.sim, 0, 150 * SLOT)
-    assert net.bridge.current == 0
-    assert 250 * SLOT <= net.due(2) < 350 * SLOT
-
-
-@pytest.mark.parametrize(("visiting", "station"), [(True, 0), (False, 1)])
-def test_a_bridge_leaves_unserved_while_it_is_not_visited(network, visiting, station):
+@pytest.mark.parametrize(("visiting", "station", "piconet"), [(True, 0, 1), (False, 1, 1), (True, 1, 0)])
+def test_a_bridge_leaves_unserved_unless_it_is_being_visited(network, visiting, station, piconet):
     net = network(patience=100 * SLOT)
     net.sim.piconets[0].visiting, net.sim.piconets[0].station = visiting, station
     net.bridges.on_timer(net.sim, 0, 150 * SLOT)
-    assert net.bridge.current == 1
+    assert net.bridge.current == piconet
+    assert 250 * SLOT <= net.due(2) < 350 * SLOT
 
 
 def test_two_centrals_away_at_once_get_back_by_patience(network):
