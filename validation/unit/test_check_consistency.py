@@ -174,10 +174,9 @@ def test_a_run_that_only_grows_is_too_short():
 def test_an_interval_that_forgets_the_correlation_is_too_optimistic():
     values = 100 + noise(3, 2000, correlation=0.95)
     naive = 1.96 * values.std() / math.sqrt(len(values))
-    found = statuses(check_randomness(series(values, half_width=naive), SCENARIO, 0.01))
-    assert found["intervals"] == "failed"
-    found = statuses(check_randomness(series(values, half_width=7 * naive), SCENARIO, 0.01))
-    assert found["intervals"] == "passed"
+    for half_width, status in ((naive, "failed"), (7 * naive, "passed")):
+        found = check_randomness(series(values, half_width=half_width), SCENARIO, 0.01)
+        assert statuses(found)["intervals"] == status
 
 
 def replicated(**samples: list[float]) -> ForeignResults:
@@ -196,14 +195,11 @@ def test_replications_that_share_a_stream_are_found():
     assert "replications 2 and 4 are identical" in copied[0].sentence
 
 
-def test_goodputs_may_coincide_for_they_are_counts():
-    found = check_randomness(replicated(goodput_kbps=[150.0, 150.0, 149.0]), SCENARIO, 0.01)
-    assert found == ()
-
-
-def test_replications_of_a_network_without_chance_may_be_identical():
-    found = check_randomness(replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4), GREEDY, 0.01)
-    assert found == ()
+def test_goodputs_may_coincide_and_all_metrics_where_nothing_is_random():
+    counts = replicated(goodput_kbps=[150.0, 150.0, 149.0])
+    assert check_randomness(counts, SCENARIO, 0.01) == ()
+    same = replicated(goodput_kbps=[150.0] * 4, rtt_s=[0.2] * 4)
+    assert check_randomness(same, GREEDY, 0.01) == ()
 
 
 def test_neighbours_that_are_alike():
