@@ -1,6 +1,6 @@
 """Speed of `solve`, model by model. Not part of the default test run:
 
-    pytest validation/benchmarks/bench_solve.py                        all of it
+    pytest -s validation/benchmarks/bench_solve.py                     all of it, with the numbers
     pytest validation/benchmarks/bench_solve.py --benchmark-json=FILE  kept, with the numbers in extra_info
 
 What is asked for fails when it is missed; it means little on a machine that others use.
@@ -14,18 +14,6 @@ from btqueue.network.models import SAMPLED
 pytestmark = pytest.mark.benchmark_ratio
 
 each_model = pytest.mark.parametrize("model", measurements.SCENARIOS)
-
-
-@pytest.fixture
-def measured(benchmark):
-    """Call a measurement once, keep its numbers with the benchmark, and return them."""
-
-    def run(function, *arguments):
-        result = benchmark.pedantic(function, args=arguments, rounds=1)
-        benchmark.extra_info.update(result)
-        return result
-
-    return run
 
 
 @each_model

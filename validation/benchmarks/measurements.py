@@ -7,10 +7,7 @@ in turns, so that both sides meet the same disturbances.
 """
 
 import functools
-import importlib
 import statistics
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -153,8 +150,7 @@ def network_speed(scenario, *, seconds, repeats=3):
 
 
 def piconet_against_cpp(*, seconds=20_000, repeats=5, errors=False):
-    """Return simulated seconds a CPU second of the C++ loop, of this engine, of the earlier one, and
-    ratios."""
+    """Return simulated seconds a CPU second of the C++ loop and of this engine, and their ratio."""
     scenario = "venugopal-2006/piconet-errors" if errors else "venugopal-2006/piconet"
     cpp, ours = medians(
         repeats,
@@ -167,17 +163,6 @@ def piconet_against_cpp(*, seconds=20_000, repeats=5, errors=False):
         "our_events_per_s": ours["events_per_s"],
         "ratio": ours["simulated_s_per_s"] / cpp["simulated_s_per_s"],
     }
-
-
-def cost_of_options(*, seconds=20_000, repeats=5):
-    """Return what the same piconet costs now over what it cost before the options came that it does not
-    use."""
-    before, now = medians(
-        repeats,
-        lambda: _speed(other_programs.earlier_replication(seconds)),
-        lambda: _speed(other_programs.one_replication(seconds)),
-    )
-    return {"ratio": before["simulated_s_per_s"] / now["simulated_s_per_s"]}
 
 
 def _speed(result):
@@ -202,14 +187,11 @@ def link_against_ns3(*, our_seconds=20_000, their_seconds=500, repeats=3):
 
 def cost_by_devices(*, device_seconds=200_000, repeats=3, devices=(8, 80, 800, 8000)):
     """Return CPU seconds for a simulated second and device, at each number of devices."""
-    return {
-        count: 1
-        / network_speed(many_piconets(count), seconds=device_seconds / count, repeats=repeats)[
-            "simulated_s_per_s"
-        ]
-        / count
-        for count in devices
-    }
+    costs = {}
+    for count in devices:
+        found = network_speed(many_piconets(count), seconds=device_seconds / count, repeats=repeats)
+        costs[count] = 1 / found["simulated_s_per_s"] / count
+    return {"cpu_s_for_a_simulated_second_and_device": costs}
 
 
 def long_scenarios(least_s=0.2):
@@ -250,32 +232,3 @@ def memory_growth(*, short=100, long=10_000):
     """Return the bytes of the state after a short and a long run of an overloaded piconet."""
     scenario = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=400)
     return {"short": run_network(scenario, short)[1], "long": run_network(scenario, long)[1]}
-
-
-# ---------------------------------------------------------------- solve
-
-SOLVE = "import btqueue as bt; bt.solve(bt.load('venugopal-2006/piconet'))"
-
-
-def why_no_solve():
-    """Return why the solver cannot be timed, or an empty text."""
-    try:
-        network = importlib.import_module("btqueue.network")
-    except ImportError as error:
-        return str(error)
-    return "" if hasattr(network, "solve") else "btqueue.network has no solve yet"
-
-
-def solve_times(*, repeats=3):
-    """Return wall-clock seconds of a solve: in a fresh process, warm in this one, and of importing jax
-    alone."""
-    scenario = bt.load("venugopal-2006/piconet")
-    fresh, importing = in_turns(
-        repeats,
-        lambda: subprocess.run([sys.executable, "-c", SOLVE], check=True),
-        lambda: subprocess.run([sys.executable, "-c", "import jax"], check=True),
-        clock=time.perf_counter,
-    )
-    first, _ = timed(bt.solve, scenario, clock=time.perf_counter)
-    (warm,) = in_turns(repeats, lambda: bt.solve(scenario), clock=time.perf_counter)
-    return {"fresh_process_s": fresh, "import_jax_s": importing, "first_call_s": first, "warm_call_s": warm}

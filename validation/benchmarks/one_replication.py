@@ -1,31 +1,17 @@
-"""Play one replication and print its cost, in a process of its own: any version of btqueue, a cold or a
-warm cache.
+"""Play one replication and print its cost, in a process of its own, with a cold or a warm cache.
 
     python one_replication.py SECONDS SCENARIO.toml
 
 prints one JSON object: wall-clock seconds of the first call, which compiles or reads the cache, and CPU
 seconds, events and goodput (kbit/s, mean of the flows) of a second one of that many simulated seconds.
-`PYTHONPATH` chooses the version.
 """
 
 import json
 import sys
 import time
-from typing import Any
-
-import numpy as np
 
 import btqueue as bt
 from btqueue.simulator.replications import run_replication
-
-
-def events_and_metrics(replication: Any) -> tuple[int, Any]:
-    """Return (events, metrics), as early versions of btqueue name them."""
-    if isinstance(replication, dict):
-        return replication["events"], replication
-    if hasattr(replication, "metrics"):
-        return replication.events, replication.metrics
-    return replication.events, {"goodput_kbps": replication.counts.goodput_kbps()}
 
 
 def main():
@@ -37,12 +23,11 @@ def main():
     start = time.process_time()
     replication = run_replication(scenario.with_(run__duration_s=seconds, run__warmup_s=0), 0)
     cpu = time.process_time() - start
-    events, metrics = events_and_metrics(replication)
     result = {
         "first_call_s": first,
         "cpu_s": cpu,
-        "events": int(events),
-        "goodput_kbps": float(np.mean(metrics["goodput_kbps"])),
+        "events": replication.events,
+        "goodput_kbps": float(replication.counts.goodput_kbps().mean()),
         "simulated_s": seconds,
     }
     print(json.dumps(result))

@@ -1,11 +1,12 @@
-"""What runs in processes of its own: the C++ loop, LINE, ns-3, an earlier btqueue, a fresh interpreter.
+"""What runs in processes of its own: the C++ loop, LINE, ns-3, a fresh interpreter.
 
 LINE (PyPI `line-solver`; its engine is a native program in the wheel) needs an older pandas than our
 constraints name, and ns-3 (PyPI `ns3`) brings a C++ interpreter; they live in environments of their own,
 whose interpreters are named by environment variables:
 
-    python -m venv line && line/bin/pip install line-solver==3.0.8.0 export
-    BTQUEUE_LINE_PYTHON=$PWD/line/bin/python python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
+    python -m venv line && line/bin/pip install line-solver==3.0.8.0
+    export BTQUEUE_LINE_PYTHON=$PWD/line/bin/python
+    python -m venv ns3 && ns3/bin/pip install ns3==3.44.post0
     export BTQUEUE_NS3_PYTHON=$PWD/ns3/bin/python
 
 Where a variable is not set, or there is no C++ compiler, that comparison is left out and says why.
@@ -21,8 +22,6 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BEFORE_FULL_STACK = "c0b04a7"
-"""The last commit whose engine knew one piconet only, without the options that came later."""
 
 
 class NotHere(RuntimeError):
@@ -88,29 +87,9 @@ def cpp_piconets_at_once(count, *, seconds=20_000):
             raise subprocess.CalledProcessError(process.returncode, process.args)
 
 
-@functools.cache
-def earlier_sources():
-    """Return a folder with the sources of the commit `BEFORE_FULL_STACK`."""
-    folder = tempfile.TemporaryDirectory()
-    archive = subprocess.run(
-        ["git", "-C", HERE.parents[1], "archive", BEFORE_FULL_STACK, "btqueue", "models"], capture_output=True
-    )
-    if archive.returncode:
-        raise NotHere(f"commit {BEFORE_FULL_STACK} is not in this checkout")
-    subprocess.run(["tar", "-x", "-C", folder.name], input=archive.stdout, check=True)
-    return folder
-
-
-def one_replication(seconds, *, scenario="venugopal-2006/piconet", sources=None, **environment):
-    """Return the cost of one replication in a process of its own; `sources` is another version's folder."""
-    if sources is not None:
-        environment["PYTHONPATH"] = str(sources)
+def one_replication(seconds, *, scenario="venugopal-2006/piconet", **environment):
+    """Return the cost of one replication in a process of its own."""
     return answer_of(sys.executable, HERE / "one_replication.py", seconds, scenario, **environment)
-
-
-def earlier_replication(seconds):
-    """Return the cost of one replication with the earlier engine."""
-    return one_replication(seconds, sources=earlier_sources().name)
 
 
 def compile_times():
