@@ -90,7 +90,12 @@ def answer(engine: str, data: dict) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    from btqueue.cli.engines import keep_compiled_models
+    from btqueue.network.followed import averages
+
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    keep_compiled_models()
+    averages.MOST_STEPS = 100_000  # whether there is an answer is asked, not how well it is sampled
     answer("simulate", {"run": {"duration_s": 0.001, "warmup_s": 0.0}})  # compiles the simulator
     print("ready", flush=True)
     while True:
