@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scenario_strategy import scenarios
 from whole_network import digest, go_on, measure_from_now, play, sane
 
-import btqueue as bt
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.simulator import InvariantViolated
 from btqueue.simulator.construction import state as state_module
@@ -41,18 +40,10 @@ SESSIONS = {
     "traffic__goodbye_bytes": 30,
     "traffic__pause_s": 0.01,
 }
+LAN = {"name": "lan", "from": "c1", "to": "h", "kind": "wlan", "delay_s": 0.002, "jitter_s": 0.001}
+LAN |= {"loss": 0.02}
 GATEWAY = {
-    "network__outside_links": [
-        {
-            "name": "lan",
-            "from": "c1",
-            "to": "h",
-            "kind": "wlan",
-            "delay_s": 0.002,
-            "jitter_s": 0.001,
-            "loss": 0.02,
-        }
-    ],
+    "network__outside_links": [LAN],
     "network__flows": [{"from": "p1.1", "to": "h"}, {"from": "h", "to": "p1.2"}],
 }
 
@@ -70,25 +61,9 @@ PICONETS = {
     "no back-off": {**ERRORS, "transport__rto_backoff": False},
     "DM packets, charged as used": {"link__packets": ["DM5", "DM3", "DM1"], "flow_control__charge": "actual"},
 }
-DISCIPLINES = {
-    discipline: {
-        **ERRORS,
-        "network__peripherals": 4,
-        "traffic__load_kbps": 60,
-        "polling__discipline": discipline,
-    }
-    for discipline in (
-        "1-limited",
-        "round-robin",
-        "exhaustive",
-        "gated",
-        "slq",
-        "ldq",
-        "fep",
-        "lwrr",
-        "prc-lwrr",
-    )
-}
+NAMES = ("1-limited", "round-robin", "exhaustive", "gated", "slq", "ldq", "fep", "lwrr", "prc-lwrr")
+FOUR = {**ERRORS, "network__peripherals": 4, "traffic__load_kbps": 60}
+DISCIPLINES = {name: {**FOUR, "polling__discipline": name} for name in NAMES}
 NETWORKS = {
     "scatternet SS": SCATTERNET,
     "scatternet MS": {**SCATTERNET, "network__bridge": "MS", "polling__bridge_patience_s": 0.05},
@@ -130,9 +105,7 @@ NETWORKS = {
     },
     "interruptions": {
         **GATEWAY,
-        "network__outside_links": [
-            GATEWAY["network__outside_links"][0] | {"up_s": 0.3, "down_s": 0.1, "loss_block_bytes": 300}
-        ],
+        "network__outside_links": [LAN | {"up_s": 0.3, "down_s": 0.1, "loss_block_bytes": 300}],
     },
     "Vegas, two-way": {**TWO_WAY, "transport__variant": "vegas", "transport__ack_clock": "tick"},
     "Reno, no timestamps": {**ERRORS, "transport__variant": "reno", "transport__timestamps": False},
@@ -167,13 +140,17 @@ NETWORKS = {
 }
 VARIANTS = PICONETS | DISCIPLINES | NETWORKS
 variants = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS.keys())
-piconets = pytest.mark.parametrize("changes", PICONETS.values(), ids=PICONETS.keys())
+
+
+def measured(scenario):
+    """Return one replication."""
+    found = run_replication(scenario, 0)
+    assert found is not None
+    return found
 
 
 def metrics_of(scenario):
-    measured = run_replication(scenario, 0)
-    assert measured is not None
-    return measure(network_of(scenario), [measured.counts])
+    return measure(network_of(scenario), [measured(scenario).counts])
 
 
 def same_metrics(first, second):
@@ -237,9 +214,9 @@ def test_what_centaurus_delivers_was_sent_before(early_data):
 # ---------------------------------------------------------------- results depend on scenario and seed only
 
 
-@piconets
-def test_results_do_not_depend_on_the_number_of_threads(changes):
-    scenario = Scenario().with_(**SHORT, **changes)
+@pytest.mark.parametrize("name", ["standard", "jitter", "one fading process"])
+def test_results_do_not_depend_on_the_number_of_threads(name):
+    scenario = Scenario().with_(**SHORT, **PICONETS[name])
     one, two, many = (simulate(scenario, threads=threads) for threads in (1, 2, 7))
     assert one.identical(two)
     assert one.identical(many)
@@ -285,7 +262,7 @@ from btqueue.simulator.engine import advance
 from whole_network import digest, play
 assert not hasattr(advance, "py_func"), "compiled"
 variants = {name: Scenario().with_(**changes) for name, changes in json.load(sys.stdin).items()}
-digests = {name: digest(play(scenario, 1, measured_from_s=0.3)) for name, scenario in variants.items()}
+digests = {name: digest(play(scenario, 0.6, measured_from_s=0.3)) for name, scenario in variants.items()}
 print(json.dumps(digests))
 """
 
@@ -302,7 +279,7 @@ def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit():
     )
     plain = json.loads(answer.stdout)
     compiled = {
-        name: digest(play(Scenario().with_(**changes), 1, measured_from_s=0.3))
+        name: digest(play(Scenario().with_(**changes), 0.6, measured_from_s=0.3))
         for name, changes in VARIANTS.items()
     }
     assert [name for name in VARIANTS if plain[name] != compiled[name]] == []
@@ -355,15 +332,14 @@ ISLANDS = {
 @pytest.mark.parametrize("changes", [{}, ERRORS, TWO_WAY], ids=["quiet", "errors", "two ways"])
 def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
     scenario = Scenario().with_(**ISLANDS, **changes, **SHORT)
-    apart = run_replication(scenario, 0)
+    apart = measured(scenario)
     sizes = np.diff([*network_of(scenario).islands, len(network_of(scenario).timers)])
     assert len(sizes) == 3, "the links x and y share a medium"
     state_module.keep.cache_clear()
     monkeypatch.setattr(state_module.Topology, "islands", lambda plan: [0] * len(plan.nodes))
-    together = run_replication(scenario, 0)
+    together = measured(scenario)
     assert len(network_of(scenario).islands) == 1
     state_module.keep.cache_clear()
-    assert apart is not None and together is not None
     assert apart.events == together.events
     metrics = measure(network_of(scenario), [apart.counts, together.counts])
     for name, (values, others) in metrics.items():
@@ -521,21 +497,3 @@ def test_any_number_of_peripherals(peripherals):
     assert result.sizes["flow"] == peripherals
     # 20 kbit/s pass everywhere: 1.5 % is 4 deviations of 3 x 2 x 43 messages or more.
     assert float(result.goodput_kbps.mean()) == pytest.approx(20, rel=4 / np.sqrt(6 * 20 * 20 / 11.68))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"flow_control__buffer_packets": 1, "flow_control__baseband_packets": 1},
-        {"polling__limit": 1},
-        {"transport__receive_window_segments": 1},
-    ],
-    ids=["S = L = 1", "M = 1", "window 1"],
-)
-def test_smallest_values(changes):
-    scenario = Scenario().with_(**changes)
-    sane(play(scenario, 60))
-
-
-def test_the_package_simulates_by_its_public_name():
-    assert bt.simulate is simulate

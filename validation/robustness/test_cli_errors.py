@@ -6,17 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import btqueue
 from btqueue.cli import app
 
+from .commands import COMMAND, DEADLINE_S, UNCOMPILED
+
 NAME = "venugopal-2006/piconet"
-ROOT = Path(btqueue.__file__).parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 SHORT = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
 """Little enough for the simulator in plain Python."""
 
@@ -197,7 +195,7 @@ def test_ctrl_c_ends_a_simulation_without_a_trace(tmp_path):
     out = tmp_path / "result.nc"
     done = subprocess.run(
         [sys.executable, "-c", signalling + code, NAME, str(out)],
-        capture_output=True, text=True, timeout=60, env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert done.returncode == 130, done.stderr
     assert done.stdout == ""
@@ -207,8 +205,8 @@ def test_ctrl_c_ends_a_simulation_without_a_trace(tmp_path):
 
 def test_standard_output_of_a_real_run_is_one_json_object():
     done = subprocess.run(
-        [sys.executable, "-m", "btqueue", "simulate", NAME, "--json", *SHORT],
-        capture_output=True, text=True, timeout=60, env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"},
+        [*COMMAND, "simulate", NAME, "--json", *SHORT],
+        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     # so short a run is warned of, but never on standard output
@@ -218,9 +216,9 @@ def test_standard_output_of_a_real_run_is_one_json_object():
 
 def test_a_terminal_without_special_signs_still_gets_its_table():
     done = subprocess.run(
-        [sys.executable, "-m", "btqueue", "simulate", NAME, *SHORT],
-        capture_output=True, timeout=60,
-        env=ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        [*COMMAND, "simulate", NAME, *SHORT],
+        capture_output=True, timeout=DEADLINE_S,
+        env=UNCOMPILED | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert b"goodput" in done.stdout

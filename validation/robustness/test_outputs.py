@@ -13,20 +13,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import btqueue
-import btqueue.study.sensitivity  # before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
 from btqueue.cli.exits import Commands
 from btqueue.cli.tables import recordings_table
 
+from .commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED
+
 NAME = "chen-2004/adaptive-1"
 """Solved in milliseconds."""
-ROOT = Path(btqueue.__file__).parents[1]
-ENVIRONMENT = os.environ | {
-    "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-    "NUMBA_DISABLE_JIT": "1",
-}
-COMMAND = [sys.executable, "-m", "btqueue"]
 SHORT = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
 MOMENT = "--set run.duration_s=0.1 --set run.warmup_s=0 --set run.replications=2"
 TROUBLE = ("Traceback", "Exception ignored", "Error in")
@@ -34,8 +28,9 @@ TROUBLE = ("Traceback", "Exception ignored", "Error in")
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
     """Run a line of a shell in which $btqueue is the command."""
-    environment = ENVIRONMENT | {"btqueue": " ".join(COMMAND)}
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, env=environment)
+    environment = UNCOMPILED | {"btqueue": " ".join(COMMAND)}
+    words = ["bash", "-c", line]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, env=environment)
     assert not any(word in done.stderr for word in TROUBLE), done.stderr
     return done
 
@@ -410,7 +405,7 @@ app(sys.argv[1:])
 def test_a_signal_while_a_file_is_written_leaves_nothing_of_it(tmp_path, name, code):
     done = subprocess.run(
         [sys.executable, "-c", WAITING, "solve", NAME, "--out", str(tmp_path / "x.nc"), name],
-        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert done.stderr == "btqueue: interrupted\n" and not list(tmp_path.iterdir())
@@ -431,7 +426,7 @@ def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
     wanted = ["--set", "run.duration_s=1", "--set", "run.warmup_s=0", "--out", str(tmp_path / "x.csv")]
     done = subprocess.run(
         [sys.executable, "-c", signalling, "simulate", NAME, *wanted],
-        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert done.returncode == 143, done.stderr
     assert "INTERRUPTED" in done.stdout and "Traceback" not in done.stderr
@@ -440,16 +435,16 @@ def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
 
 def test_sigterm_ends_a_sweep_and_its_workers(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..2000", "--threads", "2",
+        [*COMMAND, "sweep", NAME, "--over", "polling.limit=1..20000", "--threads", "2",
          "--out", str(tmp_path / "x.nc")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=UNCOMPILED,
     )  # fmt: skip
-    journal, until = tmp_path / "x.nc.partial" / "journal", time.monotonic() + 120
+    journal, until = tmp_path / "x.nc.partial" / "journal", time.monotonic() + DEADLINE_S
     while not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
         assert process.poll() is None and time.monotonic() < until
         time.sleep(0.05)
     process.terminate()
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 143 and "finished points are kept" in told, told
     assert os.listdir(tmp_path) == ["x.nc.partial"]
 
@@ -463,6 +458,6 @@ def test_nohup_stays_nohup():
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "solve", NAME],
-        capture_output=True, text=True, timeout=120, env=ENVIRONMENT,
+        capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert done.returncode == 0 and "goodput" in done.stdout, done.stderr

@@ -12,12 +12,13 @@ from btqueue.scenario.library import models_folder
 from btqueue.search_path import without_working_directory
 from btqueue.study.workers import environment
 
+from .commands import COMMAND as MODULE
+from .commands import DEADLINE_S
+
 COMMAND = [str(Path(sys.executable).with_name("btqueue"))]
-MODULE = [sys.executable, "-m", "btqueue"]
 OVER = "transport.receive_window_segments=5..8"
 GOAL = ("--maximize", "goodput_kbps", "--no-confirm")
 SHORT = ("--no-figures", "--quick", "--quiet")
-DEADLINE_S = 600
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import btqueue
 from btqueue.cli import exits
 from btqueue.scenario import Scenario, load
 from btqueue.study.many_points import map_points
@@ -22,8 +21,8 @@ from btqueue.study.sweep import SweepInterrupted, failures, sweep
 from btqueue.study.sweep_files import digest, read_sweep, write_sweep
 from btqueue.study.sweep_store import StoreError, journal_folder
 
-ROOT = Path(btqueue.__file__).parents[1]
-ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+from .commands import COMMAND, DEADLINE_S, ENVIRONMENT
+
 LIMIT = "polling.limit"
 OVER = {LIMIT: range(1, 41)}
 CHEAP = "chen-2004/adaptive-1"
@@ -63,9 +62,6 @@ def lines(target: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-DEADLINE_S = 600.0
-
-
 def wait_for(what) -> None:
     """Wait until something is so; a machine that never gets there fails the test."""
     until = time.monotonic() + DEADLINE_S
@@ -75,10 +71,16 @@ def wait_for(what) -> None:
 
 
 SCRIPT = f"""
-import sys
+import sys, time
 from btqueue.scenario import load
 from btqueue.study.sweep import sweep
-sweep(load({CHEAP!r}), {WINDOWS!r}, out=sys.argv[1], workers=2)
+
+def progress(done, total):
+    if done == 20:
+        print("now", flush=True)
+        time.sleep(3600)
+
+sweep(load({CHEAP!r}), {WINDOWS!r}, out=sys.argv[1], workers=2, progress=progress)
 """
 
 
@@ -104,9 +106,10 @@ def running(pid: int) -> bool:
 def test_a_sweep_killed_in_the_middle_goes_on_and_ends_as_if_nothing_had_been(tmp_path):
     target = tmp_path / "result.nc"
     command = [sys.executable, "-c", SCRIPT, str(target)]
-    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True)
     try:
-        wait_for(lambda: lines(target) > 10 or process.poll() is not None)
+        assert process.stdout is not None and process.stdout.readline() == "now\n"
         workers = children(process.pid)
     finally:
         process.kill()
@@ -133,8 +136,8 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 def started(*words: str) -> subprocess.Popen[bytes]:
     """Start a command as a user does."""
-    command = [sys.executable, "-m", "btqueue", *words]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen([*COMMAND, *words], env=ENVIRONMENT, stdout=nowhere, stderr=nowhere)
 
 
 def swept(target: Path, workers: int) -> subprocess.Popen[bytes]:

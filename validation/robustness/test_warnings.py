@@ -1,20 +1,15 @@
 """Every command over every shipped scenario with `python -W error`: no warning, no stack trace."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import btqueue
 from btqueue.scenario import list_models
 
-ROOT = Path(btqueue.__file__).parents[1]
-STRICT = os.environ | {
-    "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-    "PYTHONWARNINGS": "error",  # of the workers that a command starts
-}
+from .commands import DEADLINE_S, ENVIRONMENT
+
+STRICT = ENVIRONMENT | {"PYTHONWARNINGS": "error"}  # of the workers that a command starts
 SHORT = ("run.duration_s=2", "run.warmup_s=0.5", "run.replications=2")
 SETS = [word for setting in SHORT for word in ("--set", setting)]
 COMMANDS = {
@@ -29,7 +24,6 @@ COMMANDS = {
 }
 """Arguments of each command before the name of a scenario."""
 CHEAP = "chen-2004/adaptive-1"
-DEADLINE_S = 600
 
 
 def run(command, arguments, folder):
