@@ -8,22 +8,20 @@ import copy
 import datetime
 import math
 from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from scenario_strategy import chosen, dictionaries
+from vocabulary import Kind, vocabulary
 
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.engines import not_built
-from btqueue.scenario import Flow, OutsideLink, RadioLink, Scenario, ScenarioError, list_models, load
+from btqueue.scenario import Scenario, ScenarioError, list_models, load
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.radio import KEYS_OF_MODEL
 
-ENTRIES = {"network.flows": Flow, "network.outside_links": OutsideLink, "radio.links": RadioLink}
+ENTRIES = ("network.flows", "network.outside_links", "radio.links")
 """Lists of tables with keys of their own."""
 NAMES = ("name", "from", "to", "node", "direction", "medium")
 """Keys of those entries that say where they are: they are right, or damaged, but not changed."""
@@ -119,27 +117,18 @@ def unsolvable(data) -> bool:
 # --------------------------------------------------------------------------------- the vocabulary, key by key
 
 
-def keys_of(table: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Return the fields of a table by the names that a file gives them."""
-    return {field.serialization_alias or name: field for name, field in table.model_fields.items()}
-
-
 @cache
-def vocabulary() -> dict[str, FieldInfo]:
-    """Return the fields of all tables by dotted keys, those of entries of lists as `table.list[].key`."""
-    found = {}
-    for name, field in Scenario.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found |= {f"{name}.{key}": inner for key, inner in keys_of(field.annotation).items()}
-    for name, table in ENTRIES.items():
-        found |= {f"{name}[].{key}": inner for key, inner in keys_of(table).items() if key not in NAMES}
-    return found
+def keys() -> list[str]:
+    """Return the keys of all tables, and those that entries of lists have beside their places."""
+    of_tables = [key for key in vocabulary() if "." in key and "[]" not in key]
+    entries = [key.rpartition("[].") for key in vocabulary()]
+    return of_tables + [f"{name}[].{key}" for name, _, key in entries if name in ENTRIES and key not in NAMES]
 
 
 def change(draw, data, files, extreme) -> None:
     """Set one key of a table, or of an entry of a list, to a value that its type and bounds allow."""
-    key = draw(st.sampled_from([key for key in vocabulary() if key not in (*STRUCTURE, *ENTRIES)]))
-    field, (where, _, name) = vocabulary()[key], key.rpartition(".")
+    key = draw(st.sampled_from([key for key in keys() if key not in (*STRUCTURE, *ENTRIES)]))
+    where, _, name = key.rpartition(".")
     table, _, listed = where.removesuffix("[]").partition(".")
     place = data.setdefault(table, {})
     if listed:
@@ -151,7 +140,7 @@ def change(draw, data, files, extreme) -> None:
     if name not in REQUIRED and draw(st.integers(0, 9)) == 0:
         place.pop(name, None)
     else:
-        place[name] = draw(values_of_key(key, field, files, extreme))
+        place[name] = draw(values_of_key(key, files, extreme))
     reading = sorted(model for model, read in KEYS_OF_MODEL.items() if name in read)
     if listed == "links" and reading:  # a link refuses keys that its model does not read
         place["model"] = reading[0]
@@ -169,7 +158,7 @@ def members_of(data) -> list[str]:
     )
 
 
-def values_of_key(key, field, files, extreme):
+def values_of_key(key, files, extreme):
     """Return a strategy for the values of a key: a file, packet types, or anything of its type."""
     name = key.rpartition(".")[2]
     if name in files:
@@ -182,41 +171,37 @@ def values_of_key(key, field, files, extreme):
         steps = st.tuples(st.floats(0, 2), st.floats(1, 500))
         steps = st.lists(steps, max_size=3, unique_by=lambda step: step[0]).map(sorted)
         return steps.map(lambda steps: [{"at_s": at, "load_kbps": load} for at, load in steps])
-    values = values_of(field.annotation, field.metadata, field.default, extreme)
+    values = st.one_of([values_of(kind, extreme) for kind in vocabulary()[key]])
     return values.map(lambda value: min(value, MOST[key])) if key in MOST else values
 
 
-def values_of(annotation, metadata=(), default=None, extreme=False):
-    """Return a strategy for the values that a key of this type accepts, as TOML writes them."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        inner = [m for one in arguments[1:] for m in (one.metadata if isinstance(one, FieldInfo) else [one])]
-        return values_of(arguments[0], [*metadata, *inner], default, extreme)
-    if origin in (Union, UnionType):
-        kinds = [kind for kind in arguments if kind is not type(None)]
-        return st.one_of([values_of(kind, metadata, default, extreme) for kind in kinds])
-    if origin is Literal:
-        return st.sampled_from(arguments)
-    if annotation is bool:
+def values_of(kind: Kind, extreme: bool):
+    """Return a strategy for the values of this type, as TOML writes them."""
+    if get_origin(kind.type) is Literal:
+        return st.sampled_from(get_args(kind.type))
+    if kind.type is bool:
         return st.booleans()
-    if annotation in (int, float):
-        return numbers(annotation, metadata, default, extreme)
-    if annotation is str:
+    if kind.type in (int, float):
+        return numbers(kind, extreme)
+    if kind.type is str:
         return st.text(max_size=12)
-    raise TypeError(f"no values for {annotation}")
+    raise TypeError(f"no values for {kind.type}")
 
 
-def bound(metadata, *names: str) -> float | None:
-    """Return the first of these bounds (`ge`, `gt`, `le`, `lt`) that a number has."""
-    return next((getattr(m, name) for m in metadata for name in names if hasattr(m, name)), None)
-
-
-def numbers(kind, metadata, default, extreme):
-    """Return a strategy for a number: most within a power and a half of ten of its default."""
-    low, high = bound(metadata, "ge", "gt"), bound(metadata, "le", "lt")
+def ends(kind: Kind) -> tuple[float, float]:
+    """Return the bounds of a number: the first of `ge` and `gt`, and of `le` and `lt`, that it has."""
+    low = kind.bounds.get("ge", kind.bounds.get("gt"))
+    high = kind.bounds.get("le", kind.bounds.get("lt"))
     assert low is not None and high is not None, "every number of the vocabulary has both bounds"
-    low = max(low, LEAST) if bound(metadata, "gt") is not None else low
-    high = high * (1 - 1e-9) if bound(metadata, "lt") is not None else high
+    return low, high
+
+
+def numbers(kind: Kind, extreme: bool):
+    """Return a strategy for a number: most within a power and a half of ten of its default."""
+    low, high = ends(kind)
+    low = max(low, LEAST) if "gt" in kind.bounds else low
+    high = high * (1 - 1e-9) if "lt" in kind.bounds else high
+    default = kind.default
     usual = default if isinstance(default, int | float) and default > 0 else min(max(1, low), high)
     near = st.floats(-1.5, 1.5).map(lambda power: usual * 10**power)
     choices = [near, near, near, st.just(usual), st.just(low if low == 0 else usual)]
@@ -224,7 +209,7 @@ def numbers(kind, metadata, default, extreme):
         everywhere = st.floats(math.log10(max(low, LEAST)), math.log10(high)).map(lambda power: 10**power)
         choices += [st.just(low), st.just(high), everywhere]
     numbers = st.one_of(choices)
-    if kind is int:
+    if kind.type is int:
         return numbers.map(lambda value: min(max(round(value), low), high))
     return numbers.map(lambda value: float(min(max(value, low), high)))
 
@@ -287,9 +272,8 @@ def damage(draw, data) -> str:
     kind = chosen(draw, "unknown", "type", "type", "range", "range", "missing")
     if kind == "missing":
         return missing(draw, data)
-    key = draw(st.sampled_from([key for key in vocabulary() if "[]" not in key]))
+    key = draw(st.sampled_from([key for key in keys() if "[]" not in key]))
     table, _, name = key.partition(".")
-    field = vocabulary()[key]
     place = data.setdefault(table, {})
     if kind == "unknown":
         letter = draw(st.integers(0, len(name) - 1))
@@ -297,7 +281,7 @@ def damage(draw, data) -> str:
         place[misspelt] = place.get(name, 1)
         return f"{table}.{misspelt}"
     wrong = [{"a": 1}, [["x"]], datetime.datetime(2006, 1, 1), "\0?"]
-    if kind == "range" and (outside := out_of_range(field.annotation, field.metadata)):
+    if kind == "range" and (outside := out_of_range(key)):
         wrong = outside
     place[name] = draw(st.sampled_from(wrong))
     if isinstance(place[name], str) and name in ("trace_file", "arrival_file"):
@@ -305,21 +289,16 @@ def damage(draw, data) -> str:
     return key
 
 
-def out_of_range(annotation, metadata=()) -> list[Any]:
+def out_of_range(key: str) -> list[Any]:
     """Return numbers beyond the bounds of a key, none if it takes no number."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        inner = [m for one in arguments[1:] for m in (one.metadata if isinstance(one, FieldInfo) else [one])]
-        return out_of_range(arguments[0], [*metadata, *inner])
-    if origin in (Union, UnionType):
-        return [value for one in arguments for value in out_of_range(one, metadata)]
-    if annotation not in (int, float):
-        return []
-    low, high = bound(metadata, "ge", "gt"), bound(metadata, "le", "lt")
-    assert low is not None and high is not None, "every number of the vocabulary has both bounds"
-    beyond = [low - 1, high + 1, -high - 1, 10**400]
-    beyond += [low] if bound(metadata, "gt") is not None else []
-    return beyond + ([math.nan, math.inf, -math.inf] if annotation is float else [1.5])
+    beyond: list[Any] = []
+    for kind in vocabulary()[key]:
+        if kind.type in (int, float):
+            low, high = ends(kind)
+            beyond += [low - 1, high + 1, -high - 1, 10**400]
+            beyond += [low] if "gt" in kind.bounds else []
+            beyond += [math.nan, math.inf, -math.inf] if kind.type is float else [1.5]
+    return beyond
 
 
 def missing(draw, data) -> str:

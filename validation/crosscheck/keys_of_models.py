@@ -7,16 +7,15 @@ it (`NEEDS`).
 
 from collections.abc import Iterator
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import BaseModel
+from vocabulary import vocabulary
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.models import MODELS, model_of
-from btqueue.scenario import Flow, NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.scope import OWN
 from btqueue.scenario.traffic import LoadStep
@@ -214,8 +213,8 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     **{f"radio.links[].{key}": () for key in RadioLink.model_fields},  # asked about as a whole: `radio.links`
     **{f"traffic.load_schedule[].{key}": () for key in LoadStep.model_fields},
     "radio.links": ([{"node": "p1.1", "model": "constant", "ber": 1e-4}],),
-    "network.flows[].source": (),  # who talks to whom is the network itself, not a key of the model
-    "network.flows[].target": (),
+    "network.flows[].from": (),  # who talks to whom is the network itself, not a key of the model
+    "network.flows[].to": (),
     "network.flows[].law": ("greedy", "ibp"),
     "network.flows[].load_kbps": (20.0,),
     "network.flows[].message_bytes": (100,),
@@ -223,8 +222,8 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     "network.flows[].receive_window_segments": (2,),
     "network.flows[].start_s": (1.0,),
     "network.outside_links[].name": (),
-    "network.outside_links[].source": (),
-    "network.outside_links[].target": (),
+    "network.outside_links[].from": (),
+    "network.outside_links[].to": (),
     "network.outside_links[].medium": (),  # with a single link, one of its own in any case
     "network.outside_links[].jitter_s": (0.05,),
     "network.outside_links[].delay_s": (0.1,),
@@ -252,71 +251,31 @@ OF_NOBODY = {
 """Keys about the run, which no model reads. A load schedule is the exception: its steps last as long."""
 
 
-class Key(NamedTuple):
-    """A key and its type; `[]` stands for the entries of a list."""
-
-    name: str
-    type: Any
-
-
-def keys() -> Iterator[Key]:
+def keys() -> Iterator[str]:
     """Yield every key that a scenario can have; of a flow's own, those that a model may know (`scope.OWN`).
 
     All others are refused by name (`test_keys_of_flows`).
     """
-    known = {"from", "to", "source", "target", "law", *(key.partition(".")[2] for key in OWN)}
-    for table, field in Scenario.model_fields.items():
-        kind = field.annotation
-        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-            yield Key(table, kind)
-            continue
-        for key, own in kind.model_fields.items():
-            yield Key(f"{table}.{key}", own.annotation)
-            for entry in _entries(own.annotation):
-                for inner, deepest in entry.model_fields.items():
-                    if entry is Flow and inner not in known:
-                        continue
-                    yield Key(f"{table}.{key}[].{inner}", deepest.annotation)
+    known = {"from", "to", "law", *(key.partition(".")[2] for key in OWN)}
+    for key in vocabulary():
+        entry, _, own = key.partition("[].")
+        if not key.endswith("[]") and (entry != "network.flows" or not own or own in known):
+            yield key
 
 
-def _is_table(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _entries(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the tables that stand in lists of this type."""
-    for part in get_args(annotation):
-        if _is_table(part):
-            yield part
-        else:
-            yield from _entries(part)
-
-
-def values_of(key: Key, now: Any) -> tuple[Any, ...]:
+def values_of(key: str, now: Any) -> tuple[Any, ...]:
     """Return values to try for a key, other than the present one."""
-    if key.name in CHANGES:
-        return tuple(value for value in CHANGES[key.name] if value != now)
+    if key in CHANGES:
+        return tuple(value for value in CHANGES[key] if value != now)
     found: list[Any] = []
-    for part in _parts(key.type):
-        if get_origin(part) is Literal:
-            found += [value for value in get_args(part) if value != now]
-        elif part is bool:
+    for kind in vocabulary()[key]:
+        if get_origin(kind.type) is Literal:
+            found += [value for value in get_args(kind.type) if value != now]
+        elif kind.type is bool:
             found.append(not now)
-        elif part in (int, float) and now and not isinstance(now, str | bool):
-            found += [part(now * 4), part(now / 4)]
+        elif kind.type in (int, float) and now and not isinstance(now, str | bool):
+            found += [kind.type(now * 4), kind.type(now / 4)]
     return tuple(found)
-
-
-def _parts(annotation: Any) -> Iterator[Any]:
-    """Yield the types that a field can have."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        yield from _parts(get_args(annotation)[0])
-    elif origin in (Union, UnionType):
-        for part in get_args(annotation):
-            yield from _parts(part)
-    elif annotation is not NoneType:
-        yield annotation
 
 
 @cache
@@ -344,25 +303,25 @@ def changes_of(name: str) -> Iterator[Change]:
     """Yield what every key and value makes of a base; values that contradict other keys are left out."""
     start = base(name)
     for key in keys():
-        if key.name in OF_NOBODY:
+        if key in OF_NOBODY:
             continue
         try:
-            before = _beside(start, key.name)
+            before = _beside(start, key)
             refused = not_answered(before, BASES[name][0])
         except ScenarioError as error:  # the key is not read in such a network at all
             before, refused = start, str(error)
         if refused is not None:
-            yield Change(key.name, None, start, None, refused)
+            yield Change(key, None, start, None, refused)
             continue
-        now = value_of(before, key.name)
+        now = value_of(before, key)
         for value in values_of(key, now):
             try:
-                after = with_value(before, key.name, value)
+                after = with_value(before, key, value)
             except ScenarioError:
                 continue
             if after != before:
                 refused = not_answered(after, BASES[name][0])
-                yield Change(key.name, value, before, after if refused is None else None, refused)
+                yield Change(key, value, before, after if refused is None else None, refused)
 
 
 def _beside(scenario: Scenario, key: str) -> Scenario:

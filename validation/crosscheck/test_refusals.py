@@ -17,7 +17,7 @@ from btqueue.scenario.description import description
 from btqueue.scenario.scope import Scope, problems_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-TYPES = {key.name: key for key in keys()}
+KEYS = set(keys())
 NUMBERS = (0, 1, 2, 4, 8, 20, 64, 500, 2000, 10**6, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 1.5, 3.0)
 OTHERS: tuple[Any, ...] = (None, (), ("DH5", "DH3"), ("DH1",), ("DM3", "DM1"))
 WHO = ("network.topology", "network.flows", "network.piconet_list", "network.outside_links")
@@ -33,7 +33,7 @@ def closest(scenario: Scenario) -> tuple[Scope, list[Problem]]:
 def kind_of(key: str) -> str:
     """Return the key of the table that a key of a flow stands for, or the key itself."""
     name = {"law": "source"}.get(key.partition("].")[2], key.partition("].")[2])
-    tables = [table for table in ("traffic", "transport") if f"{table}.{name}" in TYPES]
+    tables = [table for table in ("traffic", "transport") if f"{table}.{name}" in KEYS]
     return f"{tables[0]}.{name}" if key.startswith("network.flows[") and tables else key
 
 
@@ -62,7 +62,7 @@ def others(scenario: Scenario, key: str, values: Iterable[Any]) -> list[Scenario
 
 def vocabulary(key: str) -> tuple[Any, ...]:
     """Return values that a key may have."""
-    known = TYPES.get(kind_of(key), TYPES.get(re.sub(r"\[\d+\]", "[]", key)))
+    known = next((k for k in (kind_of(key), re.sub(r"\[\d+\]", "[]", key)) if k in KEYS), None)
     return *(values_of(known, None) if known else ()), *NUMBERS, *OTHERS
 
 

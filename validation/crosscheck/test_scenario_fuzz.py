@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scenario_fuzz
-from any_scenario import Fuzzed, drawn, vocabulary
+from any_scenario import Fuzzed, drawn, keys
 from impossible_metrics import impossible
 from scenario_fuzz import Worker, fuzz, write_files
 
@@ -81,12 +81,12 @@ def test_every_key_of_the_vocabulary_is_reached(tmp_path):
     files = write_files(tmp_path)
     seen: set[str] = set()
     for number in range(1000):
-        for table, keys in drawn(number, files).data.items():
-            if isinstance(keys, dict):
-                seen |= {f"{table}.{key}" for key in keys}
-                entries = [(key, entry) for key in keys if isinstance(keys[key], list) for entry in keys[key]]
+        for table, given in drawn(number, files).data.items():
+            if isinstance(given, dict):
+                seen |= {f"{table}.{key}" for key in given}
+                entries = [(key, one) for key in given if isinstance(given[key], list) for one in given[key]]
                 seen |= {f"{table}.{key}[].{k}" for key, e in entries if isinstance(e, dict) for k in e}
-    assert set(vocabulary()) - seen == set()
+    assert set(keys()) - seen == set()
 
 
 STRANGE = """

@@ -1,7 +1,11 @@
 """Commands as a user gives them: a process of its own, in which this checkout is the package."""
 
 import os
+import resource
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import btqueue
@@ -12,3 +16,19 @@ UNCOMPILED = ENVIRONMENT | {"NUMBA_DISABLE_JIT": "1"}
 COMMAND = [sys.executable, "-m", "btqueue"]
 DEADLINE_S = 600.0
 """Of what takes seconds on a quiet machine."""
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, which stands for a disk without more room.
+
+    Only within a test: what reports on tests may write to a file, too.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)

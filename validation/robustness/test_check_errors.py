@@ -233,23 +233,6 @@ def test_a_capture_without_data_is_refused(tmp_path):
     assert "has no TCP packets" in failure(path)
 
 
-@pytest.mark.parametrize("source", [FLOW_MONITOR, SCALARS, VECTORS])
-def test_damaged_text_never_ends_in_a_trace(source, tmp_path):
-    # 40 random changes of each file: it is read, or refused by BadResults, and nothing else happens
-    generator = np.random.default_rng(7)
-    content = source.read_bytes()
-    for _ in range(40):
-        damaged = bytearray(content)
-        for place in generator.integers(0, len(content), 5):
-            damaged[place] = generator.integers(32, 127)
-        path = tmp_path / source.name
-        path.write_bytes(bytes(damaged[: generator.integers(20, len(content))]))
-        try:
-            read_results(path, Scenario())
-        except BadResults as error:
-            assert str(error)
-
-
 def test_arguments_are_checked_first(tmp_path):
     path = tmp_path / "theirs.csv"
     path.write_text("metric,value\nrtt_s,0.2\n", "utf-8")

@@ -84,23 +84,29 @@ def test_bad_input_leaves_standard_output_empty_with_json_too(engines, as_json):
     assert "[polling] limit" in failure(2, "compare", NAME, "--set", "polling.limit=0", *as_json)
 
 
+CHOOSING = ["dimension", NAME, "--choose", "polling.limit=1..4", "--maximize", "goodput_kbps"]
+ANSWERING = [[command, NAME, "--out"] for command in ("solve", "simulate", "compare")]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("result.txt", ".nc (netCDF) or .csv"),
-        ("result", ".nc (netCDF) or .csv"),
+        ("result.txt", "must end in {ends}"),
+        ("result", "must end in {ends}"),
         ("folder.nc", "is a folder"),
         ("missing/result.nc", "there is no folder"),
-        ("file.txt/result.csv", "there is no folder"),
+        ("file.txt/result.nc", "there is no folder"),
     ],
 )
-@pytest.mark.parametrize("command", ["solve", "simulate", "compare"])
-def test_out_is_checked_before_anything_is_computed(engines, tmp_path, command, name, words):
-    (tmp_path / "folder.nc").mkdir()
+@pytest.mark.parametrize("command", [*ANSWERING, [*CHOOSING, "--out"], [*CHOOSING, "--plot"]])
+def test_files_are_checked_before_anything_is_computed(engines, tmp_path, command, name, words):
+    suffix, ends = (".svg", ".png") if command[-1] == "--plot" else (".nc", ".nc (netCDF) or .csv")
+    (tmp_path / f"folder{suffix}").mkdir()
     (tmp_path / "file.txt").touch()
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
-    assert words in failure(2, command, NAME, "--out", str(tmp_path / name))
-    assert sorted(os.listdir(tmp_path)) == ["file.txt", "folder.nc"]
+    message = failure(2, *command, str(tmp_path / name.replace(".nc", suffix)))
+    assert command[-1] in message and words.format(ends=ends) in message
+    assert sorted(os.listdir(tmp_path)) == ["file.txt", f"folder{suffix}"]
 
 
 @pytest.mark.parametrize("name", ["result.nc", "result.csv"])
@@ -119,21 +125,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(engines, tmp_path, 
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.parametrize("error", ["NoConvergence", "ImpossibleAnswer"])
 @pytest.mark.parametrize("command", ["solve", "compare"])
-def test_no_convergence_is_exit_3(engines, tmp_path, command):
+def test_a_solver_without_an_answer_is_exit_3(engines, tmp_path, command, error):
     def solve(scenario: object) -> None:
-        raise engines.network.NoConvergence("residual 0.2 after 500 iterations")
-
-    engines.network.solve = solve
-    out = tmp_path / "result.nc"
-    assert "residual 0.2 after 500 iterations" in failure(3, command, NAME, "--json", "--out", str(out))
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("command", ["solve", "compare"])
-def test_an_impossible_answer_is_exit_3(engines, tmp_path, command):
-    def solve(scenario: object) -> None:
-        raise engines.network.ImpossibleAnswer("goodput 602.8, but its window allows 52.75 kbit/s")
+        raise getattr(engines.network, error)("goodput 602.8, but its window allows 52.75 kbit/s")
 
     engines.network.solve = solve
     out = tmp_path / "result.nc"

@@ -87,28 +87,6 @@ def test_bad_input_is_exit_code_2_and_writes_nothing(run, arguments, words, tmp_
     assert "Traceback" not in result.output and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("option", ["--out", "--plot"])
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("points", "must end in"),
-        ("points.txt", "must end in"),
-        ("folder.X", "is a folder"),
-        ("missing/points.X", "there is no folder"),
-        ("file.txt/points.X", "there is no folder"),
-    ],
-)
-def test_files_are_checked_before_anything_is_computed(run, engines, tmp_path, option, name, words):
-    suffix = {"--out": "csv", "--plot": "svg"}[option]
-    (tmp_path / f"folder.{suffix}").mkdir()
-    (tmp_path / "file.txt").touch()
-    engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
-    result = run(*QUESTION, *CHOICE, option, str(tmp_path / name.replace("X", suffix)))
-    assert result.exit_code == 2 and result.stdout == ""
-    assert option in result.stderr and words in result.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {f"folder.{suffix}", "file.txt"}
-
-
 def test_files_are_written(run, tmp_path):
     for suffix in ("nc", "csv"):
         files = ["--out", str(tmp_path / f"points.{suffix}"), "--plot", str(tmp_path / "points.svg")]
@@ -131,15 +109,6 @@ def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(run, engines, tmp_pat
     assert result.exit_code == 130
     assert "interrupted: this is what 2 points say" in result.stderr and "best" in result.stdout
     assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 3
-
-
-def test_ctrl_c_before_anything_is_solved_says_so(run, engines):
-    def interrupted(scenario):
-        raise KeyboardInterrupt
-
-    engines.network.solve = interrupted
-    result = run(*QUESTION, *CHOICE)
-    assert result.exit_code == 130 and "interrupted" in result.stderr
 
 
 def test_points_that_fail_are_counted_with_their_reason(run, engines):

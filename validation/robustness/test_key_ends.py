@@ -6,17 +6,15 @@ The keys come from the tables of the scenario, so a new one is tested by itself.
 import copy
 import json
 import math
-import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any
 
 import pytest
-from pydantic.fields import FieldInfo
 
-from btqueue.scenario import Scenario, load
-from btqueue.scenario.fields import Table
+from btqueue.scenario import load
 from btqueue.scenario.scope import OWN as OWN_KEYS
+from validation.crosscheck.vocabulary import vocabulary
 from validation.robustness.engine_process import EngineProcess
 
 DEADLINE_S = 600.0
@@ -31,37 +29,6 @@ LEAST_POSITIVE = math.ulp(0.0)
 
 END = {"topology": "custom", "piconet_list": [{"name": "a", "central": "c", "peripherals": ["p", "q"]}]}
 OUTSIDE = {"name": "lan", "from": "c", "to": "h", "kind": "other", "rate_kbps": 300.0, "delay_s": 0.01}
-
-
-def numeric_keys(table: type[Table], prefix: str = "") -> Iterator[tuple[str, type, dict[str, float]]]:
-    """Yield path ([]: an entry of a list), type and bounds of each number in a table and those inside it."""
-    for name, field in table.model_fields.items():
-        key = prefix + (field.serialization_alias or name)
-        yield from _numbers(field.annotation, list(field.metadata), key)
-
-
-def _numbers(annotation: Any, metadata: list[Any], key: str) -> Iterator[tuple[str, type, dict[str, float]]]:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        more = [
-            m
-            for extra in arguments[1:]
-            for m in (extra.metadata if isinstance(extra, FieldInfo) else [extra])
-        ]
-        yield from _numbers(arguments[0], metadata + more, key)
-    elif origin in (Union, types.UnionType):
-        for argument in arguments:
-            yield from _numbers(argument, metadata, key)
-    elif origin is tuple:
-        yield from _numbers(arguments[0], [], f"{key}[]")
-    elif isinstance(annotation, type) and issubclass(annotation, Table):
-        yield from numeric_keys(annotation, f"{key}.")
-    elif annotation in (int, float):
-        yield (
-            key,
-            annotation,
-            {n: getattr(m, n) for m in metadata for n in ("ge", "gt", "le", "lt") if hasattr(m, n)},
-        )
 
 
 def ends(kind: type, bounds: dict[str, float]) -> dict[float, str]:
@@ -228,7 +195,12 @@ SHIPPED = (
 FLOWS = "network.flows[]."
 OF_A_FLOW = {f"{FLOWS}{key.partition('.')[2]}" for key in OWN_KEYS}
 """Numbers that an entry of a list of flows may have. Others are tried in their tables: they are the same."""
-KEYS = [one for one in numeric_keys(Scenario) if not one[0].startswith(FLOWS) or one[0] in OF_A_FLOW]
+KEYS = [
+    (key, kind.type, kind.bounds)
+    for key, kinds in vocabulary().items()
+    for kind in kinds
+    if kind.type in (int, float) and (not key.startswith(FLOWS) or key in OF_A_FLOW)
+]
 TABLES = sorted({key.partition(".")[0] for key, _, _ in KEYS})
 
 

@@ -3,8 +3,6 @@
 import ast
 import json
 import os
-import resource
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +15,7 @@ from btqueue.cli import app
 from btqueue.cli.exits import Commands
 from btqueue.cli.tables import recordings_table
 
-from .commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED
+from .commands import COMMAND, DEADLINE_S, ROOT, UNCOMPILED, full_disk
 
 NAME = "chen-2004/adaptive-1"
 """Solved in milliseconds."""
@@ -322,51 +320,42 @@ def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, tmp_
 # ------------------------------------------------------------------------------------------ full disks
 
 
-@pytest.fixture
-def full_disk(tmp_path, monkeypatch):
-    """Let no file grow beyond some bytes, which stands for a disk without more room."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
-    yield tmp_path
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, before)
-
-
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 @pytest.mark.parametrize(
     "option",
     [o for o in WRITING if o.split()[0] in ("solve", "compare", "dimension", "check")]
     + ["simulate --out", "sweep --plot"],
 )
-def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(engines, full_disk, option, as_json):
-    result = CliRunner().invoke(app, [*WRITING[option], *as_json])
+def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(
+    engines, tmp_path, monkeypatch, option, as_json
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
+    with full_disk(64):
+        result = CliRunner().invoke(app, [*WRITING[option], *as_json])
     assert result.exit_code == 2, (result.output, result.exception)
     assert "goodput" in result.stdout
     assert f"{option.split()[1]} " in result.stderr and "cannot be written (File too large)" in result.stderr
-    assert [path.name for path in full_disk.iterdir()] == ["theirs.csv"]
+    assert os.listdir() == ["theirs.csv"]
     if as_json and "files" in json.loads(result.stdout):
         assert json.loads(result.stdout)["files"] == {}
 
 
-def test_a_sweep_whose_result_alone_has_no_room_prints_it_and_keeps_the_points(engines, full_disk):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    result = CliRunner().invoke(app, [*SWEEP, "--out", "x.nc"])
+def test_a_sweep_whose_result_alone_has_no_room_prints_it_and_keeps_the_points(engines, tmp_path):
+    with full_disk(5000):
+        result = CliRunner().invoke(app, [*SWEEP, "--out", str(tmp_path / "x.nc")])
     assert result.exit_code == 2, (result.output, result.exception)
     assert "3 of 3 points answered" in result.stdout and "written to" not in result.stdout
     assert "all points are kept" in result.stderr
-    assert sorted(os.listdir()) == ["theirs.csv", "x.nc.partial"]
+    assert os.listdir(tmp_path) == ["x.nc.partial"]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_pictures_on_a_full_disk_fail_as_files_do(full_disk, suffix):
+def test_pictures_on_a_full_disk_fail_as_files_do(tmp_path, suffix):
     from matplotlib.figure import Figure
 
     from btqueue.plots import save
 
-    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     figure = Figure()
     for axes in figure.subplots(2):
         for marker in "osv^D":
@@ -374,9 +363,8 @@ def test_pictures_on_a_full_disk_fail_as_files_do(full_disk, suffix):
         axes.set_title("as large as ours are: $x^2$")
         axes.legend()
     for room in range(0, 10_000, 1000):  # wherever it ends
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
-        with pytest.raises(OSError, match="File too large"):
-            save(figure, full_disk / f"x.{suffix}")
+        with full_disk(room), pytest.raises(OSError, match="File too large"):
+            save(figure, tmp_path / f"x.{suffix}")
 
 
 # ---------------------------------------------------------------------------------------------- signals

@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import resource
 import signal
 import struct
 import subprocess
@@ -21,7 +20,7 @@ from btqueue.study.sweep import SweepInterrupted, failures, sweep
 from btqueue.study.sweep_files import digest, read_sweep, write_sweep
 from btqueue.study.sweep_store import StoreError, journal_folder
 
-from .commands import COMMAND, DEADLINE_S, ENVIRONMENT
+from .commands import COMMAND, DEADLINE_S, ENVIRONMENT, full_disk
 
 LIMIT = "polling.limit"
 OVER = {LIMIT: range(1, 41)}
@@ -240,17 +239,10 @@ def test_interrupted_again_and_again_it_ends_the_same(engines, tmp_path, after):
 
 @pytest.mark.parametrize(("size", "kept"), [(5000, range(1, 40)), (25000, [40])])
 def test_a_full_disk_ends_the_sweep_with_a_message_and_loses_nothing(engines, tmp_path, size, kept):
-    # The limit on the size of files stands for the disk; the journal hits it, or only the result does.
+    # The journal has no room, or only the result.
     target = tmp_path / "result.nc"
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        with pytest.raises(StoreError, match=r"cannot be written.*kept"):
-            sweep(Scenario(), OVER, out=target, workers=1)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
+    with full_disk(size), pytest.raises(StoreError, match=r"cannot be written.*kept"):
+        sweep(Scenario(), OVER, out=target, workers=1)
     assert os.listdir(tmp_path) == ["result.nc.partial"]
     assert lines(target) - 1 in kept
     assert digest(sweep(Scenario(), OVER, out=target, workers=1)) == undisturbed()
