@@ -230,31 +230,24 @@ def test_wrong_parameters_are_named(changes, message):
         three_queues(**changes)
 
 
-@pytest.mark.parametrize(
-    ("law", "parameters"),
-    [
-        (ConstantTime, {"slots": -1}),
-        (ConstantTime, {"slots": 1e-9}),
-        (TwoPointTime, {"short": 1, "long": 2, "probability_long": 1.5}),
-        (ErlangTime, {"mean": 3, "phases": 0}),
-        (UniformTime, {"least": 3, "most": 2}),
-        (GeometricTime, {"mean": 1}),
-    ],
-)
-def test_wrong_laws_are_refused(law, parameters):
-    with pytest.raises(ValueError):
-        law(**parameters)
+ONE = SERVICES[0]
+WRONG = {
+    "a time below 0": lambda: ConstantTime(slots=-1),
+    "a time below a nanosecond": lambda: ConstantTime(slots=1e-9),
+    "a probability above 1": lambda: TwoPointTime(short=1, long=2, probability_long=1.5),
+    "no phases": lambda: ErlangTime(mean=3, phases=0),
+    "least above most": lambda: UniformTime(least=3, most=2),
+    "a mean below 1": lambda: GeometricTime(mean=1),
+    "no arrivals": lambda: ServerGroup(arrival_rate=0, service=ONE, servers=1),
+    "places below 0": lambda: ServerGroup(arrival_rate=1, service=ONE, servers=1, waiting_places=-1),
+    "tokens in no time": lambda: TokenGate(
+        batch_rate=1, batch=1, token_slots=0, depth=1, service=SERVICES[0]
+    ),
+    "no depth": lambda: TokenGate(batch_rate=1, batch=1, token_slots=1, depth=0, service=ONE),
+}
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: ServerGroup(arrival_rate=0, service=SERVICES[0], servers=1),
-        lambda: ServerGroup(arrival_rate=1, service=SERVICES[0], servers=1, waiting_places=-1),
-        lambda: TokenGate(batch_rate=1, batch=1, token_slots=0, depth=1, service=SERVICES[0]),
-        lambda: TokenGate(batch_rate=1, batch=1, token_slots=1, depth=0, service=SERVICES[0]),
-    ],
-)
-def test_wrong_groups_and_buckets_are_refused(build):
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_laws_groups_and_buckets_are_refused(what):
     with pytest.raises(ValueError):
-        build()
+        WRONG[what]()

@@ -12,9 +12,9 @@ import os
 import random
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -24,6 +24,7 @@ from typer.main import get_command
 
 from btqueue.cli import app
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.study.points import read_points
 from btqueue.study.sweep import SweepInterrupted, sweep
@@ -135,35 +136,23 @@ def check(name: str, seed: int, folder: Path) -> None:
         assert name in told.getvalue() and len(told.getvalue()) < 1000
 
 
-def points(seed: int, folder: Path) -> None:
-    """Read a damaged file of points."""
-    path = folder / "points.csv"
-    path.write_bytes(damaged(POINTS.encode(), seed))
+OURS: dict[str, tuple[str, Callable[[Path], Sized]]] = {
+    "points.csv": (POINTS, read_points),
+    "trace.txt": (TRACE, lambda path: read_trace(Radio(model="trace", trace_file=str(path)))),
+    "arrivals.txt": (ARRIVALS, lambda path: list(zip(*read_arrivals(str(path)), strict=True))),
+}
+"""Files that scenarios and sweeps name, and what reads them."""
+
+
+def read(name: str, seed: int, folder: Path) -> None:
+    """Read a damaged file of ours."""
+    content, reader = OURS[name]
+    path = folder / name
+    path.write_bytes(damaged(content.encode(), seed))
     try:
-        assert len(read_points(path)) > 0
+        assert len(reader(path)) > 0
     except ScenarioError as error:
-        assert "points.csv" in str(error) and len(str(error)) < 1000
-
-
-def trace(seed: int, folder: Path) -> None:
-    """Read a damaged trace of a radio."""
-    path = folder / "trace.txt"
-    path.write_bytes(damaged(TRACE.encode(), seed))
-    try:
-        assert len(read_trace(Scenario(radio={"model": "trace", "trace_file": str(path)}).radio)) > 0
-    except ScenarioError as error:
-        assert "trace.txt" in str(error) and len(str(error)) < 1000
-
-
-def arrivals(seed: int, folder: Path) -> None:
-    """Read a damaged file of arrivals."""
-    path = folder / "arrivals.txt"
-    path.write_bytes(damaged(ARRIVALS.encode(), seed))
-    try:
-        times, sizes = read_arrivals(str(path))
-        assert len(times) == len(sizes) > 0
-    except ScenarioError as error:
-        assert "arrivals.txt" in str(error) and len(str(error)) < 1000
+        assert name in str(error) and len(str(error)) < 1000
 
 
 @cache
@@ -211,14 +200,9 @@ def resume(suffix: str, seed: int, folder: Path) -> None:
 
 
 CASES: tuple[Callable[[int, Path], None], ...] = (
-    *(lambda seed, folder, name=name: check(name, seed, folder) for name in THEIRS),
-    points,
-    trace,
-    arrivals,
-    *(
-        lambda seed, folder, suffix=suffix: resume(suffix, seed, folder)
-        for suffix in (".journal", ".nc", ".zarr")
-    ),
+    *(partial(check, name) for name in THEIRS),
+    *(partial(read, name) for name in OURS),
+    *(partial(resume, suffix) for suffix in (".journal", ".nc", ".zarr")),
 )
 
 

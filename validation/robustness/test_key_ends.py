@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vocabulary import vocabulary
 
 from btqueue.scenario import load
 from btqueue.scenario.scope import OWN as OWN_KEYS
-from validation.crosscheck.vocabulary import vocabulary
-from validation.robustness.engine_process import EngineProcess
+
+from .engine_process import EngineProcess
 
 DEADLINE_S = 600.0
 """Of a run that takes a moment, or of the answer to Ctrl-C; the process is killed then."""

@@ -4,24 +4,14 @@ Each case was answered wrong by more than 10 % of goodput or 20 % of a round tri
 the error measured against the simulator then. The scenarios beside them are right, and say nothing.
 """
 
+import keys_of_models
 import pytest
 
 import btqueue as bt
 from btqueue.engines import not_built
 from btqueue.scenario import NotBuiltYet, Scenario
 
-LONG_LINK = {
-    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
-    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
-}  # fmt: skip
-ACCESS_POINT = bt.load("venugopal-2006/piconet").with_(
-    network__peripherals=3,
-    network__flows="downlink",
-    link__arq="unlimited",
-    flow_control__enabled=False,
-    flow_control__baseband_packets=200,
-    traffic__load_kbps=110,
-)
+ACCESS_POINT = bt.load("venugopal-2006/piconet").changed(keys_of_models.ACCESS_POINT)
 FADING = {
     "radio__model": "gilbert-elliott",
     "radio__ber_bad": 0.01,
@@ -60,7 +50,7 @@ LOSSY = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
 
 
 def satellite(**link: object) -> Scenario:
-    return SATELLITE.with_(network__outside_links=[LONG_LINK | link])
+    return SATELLITE.with_(network__outside_links=[keys_of_models.LONG_LINK | link])
 
 
 REFUSED = {

@@ -5,10 +5,11 @@ import threading
 
 import numpy as np
 import pytest
+import whole_network
+from whole_network import go_on
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.simulator.construction.state import grow, new_state
-from btqueue.simulator.engine import REACHED, advance
+from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import Interrupted, run_replication, simulate
 from btqueue.simulator.statistics.invariants import check_invariants
@@ -27,10 +28,7 @@ def ctrl_c_works():
 
 def play(scenario, until_s):
     """Play a network from the start, check its counts, and return its state."""
-    with np.errstate(over="ignore"):
-        sim = new_state(scenario, 0)
-        while advance(sim, round(until_s * SECOND)) != REACHED:
-            sim = grow(sim)
+    sim = whole_network.play(scenario, until_s)
     check_invariants(sim)
     return sim
 
@@ -211,8 +209,7 @@ def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
     assert sim.piconets.away.all()
     before = sim.flow_statistics.bytes_delivered.copy()
     with np.errstate(over="ignore"):
-        while advance(sim, 600 * SECOND) != REACHED:
-            sim = grow(sim)
+        sim = go_on(sim, 600 * SECOND)
     check_invariants(sim)
     assert (sim.flow_statistics.bytes_delivered == before).all()
 
@@ -281,8 +278,7 @@ def test_a_hundred_million_events_without_a_wrong_count():
     while sim.clock[0].events < 10**8:
         until += 1000 * SECOND
         with np.errstate(over="ignore"):
-            while advance(sim, until) != REACHED:
-                sim = grow(sim)
+            sim = go_on(sim, until)
         check_invariants(sim)
         assert len(sim.packets) < 100_000
 
