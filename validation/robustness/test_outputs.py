@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import btqueue.study.sensitivity  # noqa: F401  before a stand-in takes the solver's place, which it would keep
 from btqueue.cli import app
 from btqueue.cli.exits import Commands
 from btqueue.cli.tables import recordings_table
