@@ -198,7 +198,7 @@ for tables in json.load(sys.stdin):
 
 
 def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit():
-    compared = [*some(60), *map(Scenario.from_dict, LINUX.values())]
+    compared = [*some(40), *map(Scenario.from_dict, LINUX.values())]
     answer = subprocess.run(
         [sys.executable, "-c", UNCOMPILED, str(Path(__file__).parent)],
         input=json.dumps([scenario.to_dict(resolved=False) for scenario in compared]),
@@ -333,10 +333,10 @@ def keeps_its_counts(scenario, until_s):
     The counts hold at all times, and stopping on the way changes nothing.
     """
     sim = play(scenario, until_s, measured_from_s=until_s / 4)
-    sane(sim)
     assert sim.clock[0].look == LOOKS + 1
     assert sim.clock[0].events < MOST_EVENTS_A_SECOND * (1 + until_s)
     assert digest(sim) == digest(play(scenario, until_s, pieces=30, measured_from_s=until_s / 4))
+    sane(sim)
     sim = measure_from_now(sim)
     sane(sim)
     sane(go_on(sim, round((until_s + 1) * SECOND)))
