@@ -62,16 +62,6 @@ def digest(sim):
     return whole.hexdigest()
 
 
-def differences(first, second):
-    """Return the names of the fields in which two states differ."""
-    return [
-        f"{name}.{field}"
-        for name, one, two in zip(first._fields, first, second, strict=True)
-        for field in one.dtype.names or [...]
-        if not np.array_equal(one[field], two[field])
-    ]
-
-
 def sane(sim):
     """Check the invariants, and what they leave open: windows, counts, buffers, radio time."""
     check_invariants(sim)

@@ -390,7 +390,7 @@ def only_scenario_errors(action):
 
 
 @given(st.lists(tables, max_size=4).map(dict), st.dictionaries(st.text(max_size=5), values, max_size=2))
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 @example({"network": {"flows": [{"from": {}, "to": []}]}}, {})
 @example({"network": {"topology": []}}, {"self": 1})
 def test_any_table_of_tables_is_a_scenario_or_a_scenario_error(data, extra):
@@ -400,7 +400,6 @@ def test_any_table_of_tables_is_a_scenario_or_a_scenario_error(data, extra):
 @given(
     st.one_of(values, st.dictionaries(scalars.filter(lambda x: x.__hash__ is not None), values, max_size=2))
 )
-@settings(deadline=None, derandomize=True)
 def test_any_object_is_a_scenario_or_a_scenario_error(data):
     only_scenario_errors(lambda: Scenario.from_dict(data))
 
@@ -415,13 +414,12 @@ def test_any_object_is_a_scenario_or_a_scenario_error(data):
         max_size=3,
     )
 )
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 def test_any_setting_is_applied_or_a_scenario_error(settings_given):
     only_scenario_errors(lambda: STANDARD.with_sets(settings_given))
 
 
 @given(st.text(max_size=60))
-@settings(deadline=None, derandomize=True)
 def test_any_name_is_a_scenario_or_a_scenario_error(name):
     only_scenario_errors(lambda: load(name))
 
@@ -431,7 +429,6 @@ def test_any_name_is_a_scenario_or_a_scenario_error(name):
         st.binary(max_size=200), st.text(max_size=200).map(lambda t: t.encode("utf-8", "replace"))
     )
 )
-@settings(deadline=None, derandomize=True)
 def test_any_file_is_a_scenario_or_a_scenario_error(tmp_path_factory, content):
     file = tmp_path_factory.mktemp("any") / "file.toml"
     file.write_bytes(content)
@@ -464,7 +461,7 @@ def graphs(draw):
 
 
 @given(graphs(), st.lists(st.one_of(values, st.tuples(names_of_nodes, names_of_nodes)), max_size=3))
-@settings(deadline=None, derandomize=True, max_examples=300)
+@settings(max_examples=300)
 def test_any_graph_is_a_scenario_or_a_scenario_error(graph, flows):
     only_scenario_errors(lambda: scenario_from_graph(graph, flows))
 

@@ -18,14 +18,6 @@ SHORT = {"run__duration_s": 20, "run__warmup_s": 0}
 LAN = {"name": "lan", "from": "c1", "to": "h", "buffer_packets": 1}
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_works():
-    """Let Ctrl-C raise KeyboardInterrupt even where the tests were started in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def play(scenario, until_s):
     """Play a network from the start, check its counts, and return its state."""
     sim = whole_network.play(scenario, until_s)
