@@ -198,7 +198,7 @@ for tables in json.load(sys.stdin):
 
 
 def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit():
-    compared = [*some(40), *map(Scenario.from_dict, LINUX.values())]
+    compared = [*some(60), *map(Scenario.from_dict, LINUX.values())]
     answer = subprocess.run(
         [sys.executable, "-c", UNCOMPILED, str(Path(__file__).parent)],
         input=json.dumps([scenario.to_dict(resolved=False) for scenario in compared]),
