@@ -1,6 +1,7 @@
 """Random small scenarios over the whole vocabulary of the simulator, for property-based tests."""
 
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -330,7 +331,7 @@ def without_none(table):
     return {key: value for key, value in table.items() if value is not None}
 
 
-def scenarios(arrival_file: Path | None = None):
+def scenarios(arrival_file: Path | None = None) -> st.SearchStrategy[Any]:
     """Return a strategy for scenarios that the simulator can run."""
 
     def valid(data):

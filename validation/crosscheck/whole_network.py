@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 
 import numpy as np
 
@@ -149,6 +150,7 @@ def check_meetings(sim):
         central = sim.piconets[link.piconet]
         if not central.meets or link.bridge == NOTHING:
             continue
+        assert 0.0 <= link.need < math.inf, "the share of the time that a link needs"
         # A voice link may keep the central from its frame; where voice takes all, no meeting ever ends.
         assert (
             sim.clock[0].now < link.meeting_end + central.voice_period

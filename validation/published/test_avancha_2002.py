@@ -41,14 +41,15 @@ def test_hardly_any_long_message_gets_through_in_15_s_at_bad_times():
 
 
 def test_the_ratio_on_the_wlan_comes_down_to_that_of_the_bytes_sent():
-    ratios = [
-        (lans.on_wlan(SIMULATOR, "wlan-centaurus", size) / lans.on_wlan(SIMULATOR, "wlan-tcp", size)).mean()
-        for size in systems.WLAN_SIZES
-    ]
+    centaurus, tcp = (
+        [lans.milliseconds(SIMULATOR, f"wlan-{protocol}", size) for size in systems.WLAN_SIZES]
+        for protocol in ("centaurus", "tcp")
+    )
+    ratios = [(long / short).mean() for long, short in zip(centaurus, tcp, strict=True)]
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[-1] > (64 + 6 + 28) / 64 / (1500 / 1460)
 
 
 def test_a_worker_with_the_tick_of_linux_gives_the_published_time_at_4096_bytes():
-    time = lans.on_bluetooth(SIMULATOR, "centaurus", 4096, transport__centaurus_worker_s=0.01)
+    time = lans.milliseconds(SIMULATOR, "bluetooth-centaurus", 4096, transport__centaurus_worker_s=0.01)
     assert time.mean() == pytest.approx(600, rel=0.3)

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -553,10 +554,9 @@ def test_a_cluster_gives_the_same_bits_also_if_a_worker_is_killed():
 
     expected = sweep(load(CHEAP), WINDOWS, workers=1)
     killed: list[int] = []
+    start: Any = deploy.SubprocessCluster
     with (
-        closing(
-            deploy.SubprocessCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-        ) as cluster,
+        closing(start(n_workers=2, threads_per_worker=1, dashboard_address=None)) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         client.wait_for_workers(2)

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ REPLY = "client NOPE, server OBJ, client PROCEED, server 0, server 1, server DON
 GOODBYE = "client OBJ, server PROCEED, client 0, client DONE, server ACK, client NOPE"
 
 
-def new_network(plain, **options):
+def new_network(plain, **options) -> Any:
     return Network(plain, plain.records.CENTAURUS, **options)
 
 

@@ -38,7 +38,7 @@ def compared(quantity: Quantity, ours: np.ndarray | None = OURS, model: float | 
 def test_replications_and_the_interval_that_stands_for_them_are_compared_by_welch():
     theirs = (101.0, 105.0, 103.0, 104.0)
     found: Any = stats.ttest_ind(theirs, OURS, equal_var=False)
-    width = stats.t.ppf(0.975, 3) * np.std(theirs, ddof=1) / 2
+    width = float(stats.t.ppf(0.975, 3) * np.std(theirs, ddof=1) / 2)
     mean = float(np.mean(theirs))
     for quantity in (
         Quantity("goodput_kbps", mean, theirs),

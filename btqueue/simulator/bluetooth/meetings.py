@@ -135,7 +135,8 @@ def agree_on_next(sim, link, ended_by_null, now):
         used -= SHORTEST_FRAME
     if frames == 0:
         used = 0
-    meeting.need = (meeting.need + used / (now - meeting.agreed_at)) / 2
+    if now > meeting.agreed_at:  # a meeting that ends as the run begins says nothing
+        meeting.need = (meeting.need + used / (now - meeting.agreed_at)) / 2
     interval = bridge.window
     if frames == 0 and waiting == 0:
         interval = bridge.longest_interval

@@ -10,6 +10,7 @@ import numpy as np
 
 from btqueue.reproduction.claims.engines import Engine
 from btqueue.scenario import Scenario, load
+from btqueue.scenario.library import models_folder
 from btqueue.simulator.statistics.series import time_series
 
 PAPER = "chen-2004"
@@ -34,3 +35,9 @@ def series(engine: Engine, scenario: Scenario) -> np.ndarray:
     """Goodput (kbit/s) in each ten seconds of 600 s: figures 6 and 8."""
     engine.only_simulated("goodput of each ten seconds")
     return time_series(scenario, 0, 10.0).goodput_kbps.values[:, 0]
+
+
+def traced(link: str, hops: int) -> Scenario:
+    """Return the scenario of figure 8: the error rate follows a trace."""
+    trace = str(models_folder() / PAPER / "link-quality.txt")
+    return model(f"trace-{link}", network__hops=hops, radio__trace_file=trace)
