@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.network.whole_segments import in_rounds_at_all
 from btqueue.scenario import Scenario
 from btqueue.scenario.bounds import law_of
 from btqueue.scenario.topology import FlowPlan, topology
@@ -146,6 +147,11 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
                 f"a load of {beyond.max():g} kbit/s is more than is carried; what it leaves to be sent in "
                 "the next step is left out"
             )
+    if len(steps) > 1 and in_rounds_at_all(scenario):
+        warnings.append(
+            "round trips are weighed by the bytes of each step: messages that share segments (Nagle's "
+            "algorithm) have fewer round trips at high loads"
+        )
     methods = dict.fromkeys(note["method"] for note in notes)
     counts = [note["iterations"] for note in notes if "iterations" in note]
     loads = ", ".join(f"{step.load_kbps:g} for {step.seconds:g} s" for step in steps)

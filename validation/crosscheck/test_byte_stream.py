@@ -210,6 +210,13 @@ def test_segments_that_wait_for_each_other_do_not_meet_in_queues():
     )
 
 
+def test_round_trips_over_a_load_that_changes_are_warned_of():
+    """They were 36 % long in silence: a busy step has fewer round trips for its bytes."""
+    steps = [{"at_s": 10.0, "load_kbps": 40.0}, {"at_s": 15.0, "load_kbps": 1.0}]
+    scenario = on_a_link(traffic__source="poisson", traffic__load_kbps=1, traffic__load_schedule=steps)
+    assert any("fewer round trips at high loads" in one for one in bt.solve(scenario).attrs["warnings"])
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import btqueue as bt
 
 SETS = {"traffic.load_kbps": 60, "run.duration_s": 20, "run.warmup_s": 5, "run.replications": 3}
-WAIT_MS = 180_000
+WAIT_MS = 600_000
 """Longest time for what compilers may have to be run for."""
 COMPLETE = re.compile("complete|done")
 
