@@ -210,6 +210,33 @@ def test_segments_that_wait_for_each_other_do_not_meet_in_queues():
     )
 
 
+@pytest.mark.parametrize(("window", "reply", "goodbye"), [(1, 10, 1), (2, 10, 1), (2, 1, 1), (1, 10, 0)])
+def test_sessions_of_short_messages_that_pile_up_at_a_receiver_are_solved_as_simulated(
+    window, reply, goodbye
+):
+    """A window of 1000 bytes holds up to 200 requests and good-byes, acknowledged once in half a second."""
+    scenario = on_a_link(
+        traffic__source="request-reply", traffic__request_bytes=10, traffic__reply_bytes=reply,
+        traffic__goodbye_bytes=goodbye, traffic__pause_s=0.0, transport__mss_bytes=1000,
+        transport__nagle=False, transport__delayed_ack=True, transport__ack_delay_s=0.5,
+        transport__receive_window_segments=window, run__solver="followed",
+    )  # fmt: skip
+    scenario = scenario.changed({"network.outside_links[1].rate_kbps": 1e5})
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    for name in ("sessions_per_s", "session_time_s", "rtt_s"):
+        assert float(solved[name].mean()) == pytest.approx(float(simulated[name].mean()), rel=0.01), name
+
+
+def test_a_flow_with_windows_of_segments_beside_one_with_windows_of_bytes():
+    flows = [{"from": "a", "to": "b"}, {"from": "a", "to": "b", "windows": "segments"}]
+    scenario = on_a_link(
+        traffic__source="poisson", traffic__message_bytes=700, traffic__load_kbps=200, run__duration_s=2000
+    ).changed({"network.flows": flows})
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario)
+    assert solved.delay_s.values == pytest.approx(simulated.delay_s.values[0], rel=0.05)
+    assert float(solved.delay_s[0]) > 1.2 * float(solved.delay_s[1]), "Nagle's algorithm holds the first back"
+
+
 def test_round_trips_over_a_load_that_changes_are_warned_of():
     """They were 36 % long in silence: a busy step has fewer round trips for its bytes."""
     steps = [{"at_s": 10.0, "load_kbps": 40.0}, {"at_s": 15.0, "load_kbps": 1.0}]

@@ -92,10 +92,14 @@ def _shared_segments(s: Scenario) -> Iterator[Limit]:
     """Yield segments of very many lengths, or very many in flight, where messages share segments."""
     if not shares_segments(s):
         return
-    t, size = s.transport, s.traffic.message_bytes
-    if t.mss_bytes // math.gcd(t.mss_bytes, size) > MOST_LENGTHS:
-        yield Limit(
-            "traffic.message_bytes", size, f"messages whose segments have at most {MOST_LENGTHS} lengths"
-        )
-    if not t.nagle and t.receive_window_segments * t.mss_bytes > MOST_IN_FLIGHT * size:
-        yield Limit("transport.nagle", False, f"true, or at most {MOST_IN_FLIGHT} messages in a window")
+    t, traffic = s.transport, s.traffic
+    ways: dict[str, list[int]] = {"message_bytes": [traffic.message_bytes]}
+    if traffic.source == "request-reply":
+        asked = [size for size in (traffic.request_bytes, traffic.goodbye_bytes) if size]
+        ways = {"request_bytes": asked, "reply_bytes": [traffic.reply_bytes]}
+    for key, sizes in ways.items():
+        if t.mss_bytes // math.gcd(t.mss_bytes, *sizes) > MOST_LENGTHS:
+            available = f"messages whose segments have at most {MOST_LENGTHS} lengths"
+            yield Limit(f"traffic.{key}", sizes[0], available)
+        if not t.nagle and t.receive_window_segments * t.mss_bytes > MOST_IN_FLIGHT * min(sizes):
+            yield Limit("transport.nagle", False, f"true, or at most {MOST_IN_FLIGHT} messages in a window")

@@ -92,6 +92,7 @@ class Plan:
     Attributes:
         scenario, topology: what it is made of.
         specs: of each flow.
+        in_flight: how many segments of each flow may be outstanding.
         kind_of: number of each flow's class: flows of a class go the same way through the network, but for
             their places in the polling cycles, and send the same.
         random: whether anything is left to chance.
@@ -103,6 +104,8 @@ class Plan:
         self.scenario, self.topology = scenario, topology(scenario)
         views = [scenario.of_flow(flow.spec) for flow in self.topology.flows]
         self.specs = [Spec(own.traffic, own.transport) for own in views]
+        messages = [self._messages(number, spec) for number, spec in enumerate(self.specs)]
+        self.in_flight = [most_in_flight(*one) for one in zip(messages, self.specs, strict=True)]
         self._layouts: dict[tuple[int, ...], int] = {}
         self._layout_rows: list[tuple[int, int, int, int, int]] = []
         self._piece_rows: list[tuple[int, int, int, int]] = []
@@ -126,7 +129,7 @@ class Plan:
         scenario = self.scenario
         chance = np.random.default_rng(seed)
         flows = self._flows(chance)
-        most = max(map(most_in_flight, flows))
+        most = max(self.in_flight)
         width, burst = 1 << most.bit_length(), 2 * most + 8
         layouts, pieces = filled(self._layout_rows, LAYOUT), filled(self._piece_rows, PIECE)
         kept = max(ROUND_TRIPS // len(flows), LEAST_TRIPS)
@@ -199,7 +202,7 @@ class Plan:
         for number, (spec, flow) in enumerate(zip(self.specs, self.topology.flows, strict=True)):
             own = rows[number]
             sizes = self._messages(number, spec)
-            grain = grain_of(sizes, t)
+            grain = grain_of(sizes, spec.transport)
             shared = range(grain, t.mss_bytes + 1, grain)
             cut = segments_of(sizes, t.mss_bytes) if grain == t.mss_bytes else shared
             own["unit"], own["grain"] = t.mss_bytes // grain, grain
@@ -572,12 +575,12 @@ def segments_of(messages: Sequence[int], most: int) -> list[int]:
     return cut[:1] if len(set(cut)) == 1 else cut
 
 
-def most_in_flight(flow: np.record) -> int:
+def most_in_flight(messages: Sequence[int], spec: Spec) -> int:
     """Return how many segments may be outstanding: full ones, and a short one at the end of each message."""
-    window = int(flow["window"])
-    if flow["unit"] == 1:
+    window, mss = spec.transport.receive_window_segments, spec.transport.mss_bytes
+    if grain_of(messages, spec.transport) == mss:
         return window
-    short = 1 if flow["nagle"] else math.ceil(window * flow["unit"] / flow["length"])
+    short = 1 if spec.transport.nagle else math.ceil(window * mss / min(messages))
     return window + short + 1
 
 

@@ -7,7 +7,7 @@ most recent first) and RFC 7323, section 4.3 (the time stamp that is echoed).
 from math import floor
 
 from btqueue.network.compilation import part, subroutine
-from btqueue.network.followed.stream import amount
+from btqueue.network.followed.stream import position
 from btqueue.network.followed.world import NEVER, WIDTH
 
 
@@ -25,8 +25,8 @@ def take(w, flow, number, stamp, now):
     own.expected += 1
     if gap:
         join(w, flow)
-    own.waiting += amount(w, flow, number, number + 1)
-    if gap or own.waiting >= own.every:
+    own.waiting += position(w, flow, number + 1) - position(w, flow, number)
+    if gap or own.waiting >= own.every * own.unit:
         return True
     if own.ack_deadline >= NEVER:
         own.ack_deadline = now + own.ack_delay

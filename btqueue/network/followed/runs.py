@@ -19,7 +19,8 @@ from btqueue.network.followed.world import FATES, SAMPLES, World, enlarged, tabl
 SETTLING_SEGMENTS, SETTLING_WINDOWS = 600, 10
 """Segments of all flows, and windows of each, that are delivered before anything is counted: at least."""
 BATCH_SEGMENTS, BATCH_OF_A_FLOW = 250, 25
-"""Segments of all flows, and of each on average, in a batch: at least."""
+"""Segments of all flows, and of each on average, in a batch: at least; more where a window holds many short
+ones."""
 LONGEST_S = 2_000.0
 """The shortest batch lasts for at most this long, where hardly anything is delivered."""
 IDLE_VISITS = 4
@@ -101,8 +102,7 @@ class Run:
             if flow.law != SERVER:
                 flow.due = flow.start if flow.law == CLIENT else flow.message
                 schedule(self.world, flow.due, MESSAGE, number)
-        windows = [spec.transport.receive_window_segments for spec in self.plan.specs]
-        usual = max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(windows))
+        usual = max(SETTLING_SEGMENTS, SETTLING_WINDOWS * sum(self.plan.in_flight))
         self.play(usual if self.settling is None else self.settling, slots(LONGEST_S))
         self.looks.append(self.look())
         self._trips = self.world.flows["trips"].copy()
@@ -115,7 +115,9 @@ class Run:
             length: of each, in multiples of the least; those of before are put together to longer ones.
         """
         self.looks, self.length = self.looks[:: length // self.length], length
-        least = max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs))
+        windows = [spec.transport.receive_window_segments for spec in self.plan.specs]
+        crowd = max(most // window for most, window in zip(self.plan.in_flight, windows, strict=True))
+        least = max(BATCH_SEGMENTS, BATCH_OF_A_FLOW * len(self.plan.specs)) * crowd
         while len(self.looks) <= batches:
             self.play(least * length, self.looks[-1].time + slots(LONGEST_S) * length)
             self.looks.append(self.look())

@@ -19,9 +19,8 @@ def is_reported(w, flow, number):
 
 @subroutine
 def report(w, flow, item):
-    """Take the blocks of an acknowledgement; return whether they have news."""
-    own, blocks = w.flows[flow], w.items[item].blocks
-    before = own.reports
+    """Take the blocks of an acknowledgement; return how much they report for the first time."""
+    own, blocks, news = w.flows[flow], w.items[item].blocks, 0.0
     for place in range(blocks):
         begin = 2 * (item * MOST_BLOCKS + place)
         for number in range(max(w.reports[begin], own.una), w.reports[begin + 1]):
@@ -29,19 +28,23 @@ def report(w, flow, item):
             if sent.reported == 0:
                 sent.reported = 1
                 own.reports += 1
-    return own.reports > before
+                news += amount(w, flow, number, number + 1)
+    return news
 
 
 @subroutine
 def forget(w, flow, number):
-    """Drop all reports of numbers below this one."""
-    own = w.flows[flow]
+    """Drop all reports of numbers below this one; return how much was reported."""
+    own, known = w.flows[flow], 0.0
     for old in range(own.una, number):
         if own.reports == 0:
-            return
+            break
         sent = in_flight(w, flow, old)
+        if sent.reported == 1:
+            known += amount(w, flow, old, old + 1)
         own.reports -= sent.reported
         sent.reported = 0
+    return known
 
 
 @subroutine

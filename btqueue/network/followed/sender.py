@@ -32,12 +32,14 @@ def acknowledge(w, flow, item, now):
     """Take an acknowledgement; `next_number` tells what to send because of it."""
     own, number, echo = w.flows[flow], w.items[item].number, w.items[item].stamp
     count_window(own)
-    news = own.variant == SACK and w.items[item].blocks > 0 and report(w, flow, item)
+    news = 0.0
+    if own.variant == SACK and w.items[item].blocks > 0:
+        news = report(w, flow, item)
     if number > own.una:
         measure(w, flow, number, echo, now)
         advance(w, flow, number, news, now)
         own.deadline = now + own.rto if own.una < own.highest else NEVER
-    elif number == own.una and own.highest > own.una and (news or own.variant != SACK):
+    elif number == own.una and own.highest > own.una and (news > 0.0 or own.variant != SACK):
         duplicate(w, flow)
 
 
@@ -153,19 +155,20 @@ def advance(w, flow, number, news, now):
     advanced, flight = amount(w, flow, own.una, number), amount(w, flow, own.una, own.nxt)
     slow = own.cwnd < own.ssthresh
     limited = own.cwnd < 2.0 * flight if slow else flight + 1.0 > own.cwnd
+    delivered = advanced + news
     if own.reports > 0:
-        forget(w, flow, number)
+        delivered -= forget(w, flow, number)
     own.una, own.nxt, own.duplicates = number, max(own.nxt, number), 0
     if own.recovering == 0:
         grows = limited or own.window_limited == 0
         if grows and (own.variant != VEGAS or not adjusts(own, position(w, flow, own.highest), now)):
-            own.cwnd += min(advanced, 1.0) if slow else 1.0 / own.cwnd
+            own.cwnd += min(delivered, 1.0) if slow else 1.0 / own.cwnd
     elif number > own.recover or recovers_once(own):
         own.recovering, own.cwnd = 0, own.ssthresh
     elif own.variant != SACK:
         own.cwnd = max(own.cwnd - advanced + floor(min(advanced, 1.0)), 1.0)
         own.retransmit = 1
-    if news and own.recovering == 0:
+    if news > 0.0 and own.recovering == 0:
         duplicate(w, flow)
 
 

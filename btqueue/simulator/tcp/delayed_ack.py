@@ -9,12 +9,12 @@ from btqueue.simulator.machinery.compilation import compiled
 
 @compiled
 def on_segment_in_order(conn, size):
-    """Count a segment that waits for its acknowledgement; `ack_every` full ones send it at once."""
+    """Count a segment of this length in the stream that waits; `ack_every` full ones have it sent at once."""
     conn.unacknowledged += size
     if conn.quick_left > 0:
         conn.quick_left -= 1
         conn.ack_now = True
-    if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every:
+    if not conn.delayed_ack or conn.unacknowledged >= conn.ack_every * conn.unit:
         conn.ack_now = True
 
 

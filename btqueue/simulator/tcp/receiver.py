@@ -9,7 +9,7 @@ from btqueue.simulator.machinery.compilation import compiled, outlined
 from btqueue.simulator.records.packets import DATA, SACK_BLOCKS
 from btqueue.simulator.tcp import buffers
 from btqueue.simulator.tcp.delayed_ack import on_segment_in_order
-from btqueue.simulator.tcp.stream import amount
+from btqueue.simulator.tcp.stream import position
 
 
 @compiled
@@ -81,7 +81,7 @@ def window_end(conn, out_of_order):
 def on_expected_segment(conn, out_of_order, starts):
     """Advance over the expected segment and those kept that now follow it; return their number."""
     before = conn.rcv_nxt
-    size = amount(conn, starts, before, before + 1)
+    size = position(conn, starts, before + 1) - position(conn, starts, before)
     conn.rcv_nxt += 1
     if conn.held > 0:
         conn.ack_now = True  # it fills a gap, or lies below one
