@@ -111,6 +111,15 @@ def test_ctrl_c_shows_what_was_solved_and_is_exit_code_130(run, engines, tmp_pat
     assert len((tmp_path / "points.csv").read_text("utf-8").splitlines()) == 3
 
 
+def test_ctrl_c_before_anything_is_solved_says_so(run, engines):
+    def interrupted(scenario):
+        raise KeyboardInterrupt
+
+    engines.network.solve = interrupted
+    result = run(*QUESTION, *CHOICE)
+    assert result.exit_code == 130 and "interrupted" in result.stderr
+
+
 def test_points_that_fail_are_counted_with_their_reason(run, engines):
     solve = engines.network.solve
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from btqueue.cli import app
-from btqueue.plotting import PALETTE, axis_label, line_panel
+from btqueue.plotting import MARKERS, PALETTE, axis_label, line_panel
 from btqueue.reproduction.figures import points
 from btqueue.reproduction.figures.catalogue import BadFiles, NoSuchFigure, catalogue, drawn_figures, find
 from btqueue.reproduction.figures.points import ComputationFailed, Store
@@ -58,6 +58,10 @@ def test_figure_6_1_writes_surfaces_curves_and_a_record(engines, tmp_path):
     assert drawn.files == tuple(names[:2])
     assert drawn.caption.startswith("Goodput, round-trip time")
     assert "goodput-2" in drawn.claims
+
+
+def test_each_curve_has_its_own_colour_and_marker():
+    assert len(set(PALETTE)) == len(PALETTE) == len(set(MARKERS))
 
 
 def test_a_figure_in_another_format(engines, tmp_path):
