@@ -197,12 +197,13 @@ def _places(scenario: Scenario, plan: Topology) -> dict[str, float]:
     """Return the most packets that a queue of each kind can hold."""
     control, polling, network = scenario.flow_control, scenario.polling, scenario.network
     members = max((len(piconet.members) for piconet in plan.piconets), default=0)
+    down, up = control.places
     at_bridge = polling.bridge_buffer_packets or members * polling.limit
     bridges = bool(plan.bridges)
     return {
         "token_buffer": control.buffer_packets,
-        "uplink": max(control.baseband_packets, at_bridge) if bridges else control.baseband_packets,
-        "downlink": np.inf if bridges else control.central_buffer_packets or np.inf,
+        "uplink": max(up, at_bridge) if bridges else up,
+        "downlink": np.inf if bridges else down,
         "outside": 1 + max((link.buffer_packets for link in network.outside_links), default=0),
     }
 

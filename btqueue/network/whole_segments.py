@@ -73,6 +73,8 @@ def in_segments(scenario: Scenario) -> Scenario:
 def _lasting(scenario: Scenario) -> bool:
     """Whether a flow is an open load whose messages do not fill their segments, and `in_rounds` knows it."""
     traffic, transport = scenario.traffic, scenario.transport
+    if transport.buffers == "tuned":  # which needs windows of bytes
+        return False
     known = ("poisson", "periodic") if transport.nagle else ("poisson", "periodic", "ibp")
     waits_for_itself = transport.nagle is True and traffic.message_bytes > transport.mss_bytes
     return shares_segments(scenario) and traffic.source in known and not waits_for_itself

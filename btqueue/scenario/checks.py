@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.scenario import network_checks
 from btqueue.scenario.errors import Problem, bad_value, conflict
-from btqueue.scenario.polling import VOICE_LINKS, free_slots
+from btqueue.scenario.polling import VOICE_LINKS, fits_beside, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
-from btqueue.scenario.transport import PRESETS, Transport
 
 if TYPE_CHECKING:
     from btqueue.scenario.network import Flow
@@ -166,12 +165,11 @@ def _room_beside_voice(s: Scenario) -> Iterator[Problem]:
     if room == 0:
         yield conflict("voice.links", v.links, f"{links} no slot for data")
         return
-    fits = ", ".join(packet.name for packet in PACKET_TYPES.values() if packet.slots + 1 <= room)
+    fits = ", ".join(name for name in PACKET_TYPES if fits_beside(v, name))
     for key in ("packets", *(["adaptation_packets"] if link.adaptation != "fixed" else [])):
         for name in getattr(link, key):
-            packet = PACKET_TYPES.get(name)
-            if packet is not None and packet.slots + 1 > room:
-                needs = f"with an answer it takes {packet.slots + 1} slots in a row"
+            if not fits_beside(v, name):
+                needs = f"with an answer it takes {PACKET_TYPES[name].slots + 1} slots in a row"
                 why = f"{needs}, and {links} {room}; these fit: {fits}"
                 yield conflict(f"link.{key}", name, why, allowed=fits)
 
@@ -188,15 +186,17 @@ def _of_flows(s: Scenario) -> Iterator[tuple[Scenario, Callable[[str], str]]]:
 
 def _flows(s: Scenario) -> Iterator[Problem]:
     """Check traffic and transport of each flow; what several share is said once."""
-    sessions = any(one.traffic.source == "request-reply" for one, _ in _of_flows(s))
+    seen = list(_of_flows(s))
+    used = frozenset({word for one, _ in seen for word in (one.traffic.source, one.transport.protocol)})
     first: dict[str, Problem] = {}
-    for one, named in _of_flows(s):
-        for problem in (*_traffic(one, named, sessions=sessions), *_transport(one, named)):
+    for one, named in seen:
+        for problem in (*_traffic(one, named, used), *_transport(one, named, used)):
             first.setdefault(problem.message, problem)
     yield from first.values()
 
 
-def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Iterator[Problem]:
+def _traffic(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> Iterator[Problem]:
+    """Check the traffic of a flow; a key of the table may be for other flows, of a law that is `used`."""
     t, protocol = s.traffic, s.transport.protocol
     times = [step.at_s for step in t.load_schedule]
     if any(a >= b for a, b in pairwise(times)):
@@ -212,7 +212,7 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         why = "CentaurusComm carries the messages of sessions"
         allowed = 'with traffic.source = "request-reply"'
         yield conflict(named("transport.protocol"), protocol, why, allowed=allowed)
-    if s.transport.handshake and protocol != "tcp" and _by_hand(s.transport, "handshake"):
+    if s.transport.handshake and protocol != "tcp" and _meant("transport.handshake", named, "tcp" in used):
         why = "the handshake opens connections of TCP"
         yield conflict(named("transport.handshake"), True, why, allowed='with transport.protocol = "tcp"')
     if t.source == "ibp":
@@ -221,15 +221,14 @@ def _traffic(s: Scenario, named: Callable[[str], str], *, sessions: bool) -> Ite
         ("traffic.application_timeout_s", t.application_timeout_s),
         ("transport.connection_per_session", s.transport.connection_per_session or None),
     ):
-        # a key of the tables is used if any flow is a session
-        if value is not None and t.source != "request-reply" and (not sessions or named(key) != key):
+        if value is not None and t.source != "request-reply" and _meant(key, named, "request-reply" in used):
             why = 'goes with sessions: traffic.source = "request-reply", or the law of a flow'
             yield conflict(named(key), value, why)
 
 
-def _by_hand(transport: Transport, name: str) -> bool:
-    """Whether a key was set, and not by the preset."""
-    return name in transport.model_fields_set and not PRESETS[transport.preset].get(name)
+def _meant(key: str, named: Callable[[str], str], others: bool) -> bool:
+    """Whether a key that a flow has no use for is set for it: as its own, or where no other flow uses it."""
+    return named(key) != key or not others
 
 
 def _ibp(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
@@ -252,7 +251,7 @@ def _ibp(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
         yield conflict(named("traffic.scv"), t.scv, why, allowed=allowed)
 
 
-def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
+def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -> Iterator[Problem]:
     t = s.transport
     if t.protocol == "tcp" and t.header_bytes == 0 and s.link.l2cap_header_bytes == 0:
         why = "with link.l2cap_header_bytes = 0 an acknowledgement would have no bytes to send"
@@ -266,7 +265,8 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
     ):
         if value > (limit := getattr(t, most)):
             key = named(f"transport.{name}")
-            if key == f"transport.{name}" and named(f"transport.{most}") != f"transport.{most}":
+            own_limit = key == f"transport.{name}" and named(f"transport.{most}") != f"transport.{most}"
+            if own_limit or (most in t.model_fields_set and name not in t.model_fields_set):
                 why = f"must not be smaller than transport.{name} = {value:g}"
                 yield conflict(named(f"transport.{most}"), limit, why)
             else:
@@ -280,7 +280,7 @@ def _transport(s: Scenario, named: Callable[[str], str]) -> Iterator[Problem]:
         why = "Vegas as it is here does not find losses by time"
         yield conflict(named("transport.loss_detection"), "rack", why, allowed='"duplicates"')
     by_time = t.loss_detection == "rack" and t.variant in ("newreno", "sack", "cubic")
-    of_tcp = t.protocol == "tcp" or _by_hand(t, "buffers")  # a preset says nothing about other transports
+    of_tcp = t.protocol == "tcp" or _meant("transport.buffers", named, "tcp" in used)
     if t.buffers == "tuned" and of_tcp and not (t.protocol == "tcp" and t.windows == "bytes" and by_time):
         why = (
             'buffers as Linux tunes them need TCP with transport.loss_detection = "rack", '

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Container, Mapping
+from functools import cache
+from operator import itemgetter
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -13,7 +15,12 @@ class Table(BaseModel):
 
     Strict: ``"5"`` is not 5, ``true`` is not 1 and 5.0 is not a whole number; a whole number is taken where
     a real one is asked for. Infinities and NaN are refused, and so is every key that is not declared.
+
+    Tables are equal if their values are, whichever of them were written and whichever are defaults.
     """
+
+    CHOICES: ClassVar[tuple[str, ...]] = ()
+    """Keys that only choose the defaults of other keys: their choice is part of those values."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -23,6 +30,30 @@ class Table(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
     )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all values are equal."""
+        return isinstance(other, Table) and type(self) is type(other) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        """Return a number that equal tables have in common."""
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        """Return the values that decide an answer."""
+        return _reader(type(self))(vars(self))
+
+    def default(self, **values: Any) -> Self:
+        """Return a copy in which keys that were not written have these values, and stay not written."""
+        unwritten = values.keys() - self.model_fields_set
+        copy = self.model_copy(update={name: values[name] for name in unwritten})
+        copy.model_fields_set.difference_update(unwritten)
+        return copy
+
+
+@cache
+def _reader(table: type[Table]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    return itemgetter(*(name for name in table.model_fields if name not in table.CHOICES))
 
 
 def listed(default: Any, description: str, *, least: int = 0, most: int = 1000, **options: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from math import inf
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,21 +20,36 @@ from btqueue.scenario.fields import (
     listed,
 )
 
+PACKETS_OF_RATE = {
+    "basic": ("DH5", "DH3", "DH1"),
+    "edr2": ("2-DH5", "2-DH3", "2-DH1"),
+    "edr3": ("3-DH5", "3-DH3", "3-DH1"),
+}
+"""The packet types of a link at 1, 2 or 3 Mbit/s, of five, three and one slots."""
+
 
 class Link(Table):
     """Packet types, segmentation, link-level repair and per-layer delays."""
 
-    packets: tuple[Name, ...] = listed(
-        ("DH5", "DH3"),
-        f"packet types that segments may be cut into: some of {', '.join(PACKET_TYPES)}",
-        least=1,
-        most=32,
+    CHOICES: ClassVar[tuple[str, ...]] = ("rate",)
+
+    rate: Literal["basic", "edr2", "edr3"] = Field(
+        default="basic",
+        description="basic rate of 1 Mbit/s, or enhanced of 2 or 3 Mbit/s: the packet types, unless given",
+    )
+    packets: tuple[Name, ...] = Field(
+        default_factory=lambda data: PACKETS_OF_RATE[data.get("rate", "basic")],
+        strict=False,
+        min_length=1,
+        max_length=32,
+        description="packet types that segments may be cut into; unset: the DH packets of the rate that fit "
+        f"beside voice links. They are {', '.join(PACKET_TYPES)}",
     )
     segmentation: Literal["osu", "best-fit"] = Field(
         default="osu", description="optimum slot utilisation (fewest packets), or best fit (least padding)"
     )
     arq: Literal["none", "unlimited"] | Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default="none",
+        default="unlimited",
         description="link-level repetition: none, unlimited, or the most transmissions of a packet",
     )
     arq_feedback: Literal["reliable", "lossy"] = Field(
@@ -77,14 +93,16 @@ class Link(Table):
 class FlowControl(Table):
     """The L2CAP token bucket and the queues around it."""
 
-    enabled: bool = Field(default=True, description="false: segments go to the baseband queue at once")
+    enabled: bool = Field(
+        default=False, description="a token bucket; false: segments go to the baseband queue at once"
+    )
     token_rate_kbps: PositiveRate = Field(default=250.0, description="rate at which tokens arrive")
     bucket_bytes: Bytes = Field(
         default=3000, description="most tokens that can be saved; the bucket starts full"
     )
     buffer_packets: Count = Field(default=25, description="S, packets that may wait for tokens")
-    baseband_packets: Count = Field(
-        default=20, description="L, packets that may wait in the uplink baseband queue"
+    baseband_packets: Count | None = Field(
+        default=None, description="L, packets that may wait in the uplink baseband queue; unset: no limit"
     )
     drop: Literal["packet", "segment"] = Field(
         default="packet", description="a full token buffer drops single packets, or refuses the whole segment"
@@ -96,3 +114,10 @@ class FlowControl(Table):
     central_buffer_packets: Count | None = Field(
         default=None, description="packets a central may hold for each peripheral; unset: no limit"
     )
+
+    @property
+    def places(self) -> tuple[float, float]:
+        """Most packets in the queues of a radio link, towards the peripheral and towards the central."""
+        limits = self.central_buffer_packets, self.baseband_packets
+        down, up = (inf if limit is None else float(limit) for limit in limits)
+        return down, up

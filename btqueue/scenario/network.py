@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from btqueue.scenario.fields import (
     Bytes,
@@ -25,6 +25,12 @@ MOST_PERIPHERALS = 7
 
 Shape = Literal["piconet", "scatternet", "chain", "custom"]
 FlowPattern = Literal["ring", "pairs", "downlink", "uplink", "end-to-end"]
+
+
+ENDS = ("source", "target")
+"""The keys of a flow that are not keys of ``[traffic]`` or ``[transport]``."""
+
+TableKind = TypeVar("TableKind", bound=Table)
 
 
 class FlowEnds(Table):
@@ -62,16 +68,50 @@ class Flow(_WithOwnKeys):
     this flow alone, in both of its directions. The processing times of the hosts are no keys of a flow.
     """
 
+    _differs: dict[str, Any] | None = PrivateAttr(default=None)
+
     @property
-    def own(self) -> dict[str, Any]:
-        """The keys that this flow has of its own, by their names in ``[traffic]`` and ``[transport]``."""
-        values = {
-            name: value for name, value in self if value is not None and name not in ("source", "target")
-        }
+    def written(self) -> dict[str, Any]:
+        """The keys that this entry sets, by their names in ``[traffic]`` and ``[transport]``."""
+        values = {name: value for name, value in self if value is not None and name not in ENDS}
         return {"source" if name == "law" else name: value for name, value in values.items()}
 
+    @property
+    def own(self) -> dict[str, Any]:
+        """The values in which this flow differs from the tables, its preset resolved; named as there."""
+        return self.written if self._differs is None else self._differs
+
+    def resolved(self, traffic: Traffic, transport: Transport) -> Flow:
+        """Return this flow in a scenario with these tables, all of its values known.
+
+        A default that follows from another key, as `header_bytes` from `protocol` or any key from `preset`,
+        follows the flow's own; a key that is written in the table goes before such a default.
+        """
+        differs: dict[str, Any] = {}
+        for common in (traffic, transport):
+            kind = type(common)
+            own = {name: value for name, value in self.written.items() if name in kind.model_fields}
+            if own:
+                written = {name: getattr(common, name) for name in common.model_fields_set}
+                differs |= {
+                    name: value
+                    for name, value in kind(**written | own)
+                    if value != getattr(common, name) and name not in kind.CHOICES
+                }
+        flow = self.model_copy()
+        flow._differs = differs
+        return flow
+
+    def _values(self) -> tuple[Any, ...]:
+        return self.source, self.target, frozenset(self.own.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ends and the values in which this flow differs from the tables, as plain values."""
+        own = {"law" if name == "source" else name: value for name, value in self.own.items()}
+        return self.model_copy(update=own).model_dump(mode="json", by_alias=True, include={*ENDS, *own})
+
     def names(self, number: int) -> dict[str, str]:
-        """Return where a message finds the keys of the tables that this flow, of this number, has of its own.
+        """Return where a message finds the keys of the tables in which this flow, of this number, differs.
 
         Returns:
             For `traffic.source` and the like: `network.flows[number].law` and the like.
@@ -83,15 +123,10 @@ class Flow(_WithOwnKeys):
             for name, table in tables.items()
         }
 
-    def applied_to(self, common: Any) -> Any:
-        """Return a table, ``[traffic]`` or ``[transport]``, with this flow's own keys in place of the common.
-
-        A default that follows from another key, as `header_bytes` from `protocol`, follows the flow's own.
-        """
-        kind = type(common)
-        own = {name: value for name, value in self.own.items() if name in kind.model_fields}
-        given = {name: getattr(common, name) for name in common.model_fields_set}
-        return kind(**given | own) if own else common
+    def applied_to(self, common: TableKind) -> TableKind:
+        """Return a table, ``[traffic]`` or ``[transport]``, with the values of this flow."""
+        own = {name: value for name, value in self.own.items() if name in type(common).model_fields}
+        return common.model_copy(update=own) if own else common
 
 
 class Piconet(Table):

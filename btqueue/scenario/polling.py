@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table
 
 Discipline = Literal[
@@ -86,3 +87,9 @@ class Voice(Table):
 def free_slots(voice: Voice) -> int:
     """Return how many slots in a row the voice links leave for data: 2 k less 2 for each HVk link."""
     return 2 * (VOICE_LINKS[voice.packet] - voice.links)
+
+
+def fits_beside(voice: Voice, packet: str) -> bool:
+    """Whether a packet of a known type, with its answer, fits between the slots of the voice links."""
+    known = PACKET_TYPES.get(packet)
+    return known is None or not voice.links or known.slots + 1 <= free_slots(voice)

@@ -12,22 +12,23 @@ from pydantic import Field, ValidationError, model_validator
 from btqueue.scenario.checks import problems_between_keys
 from btqueue.scenario.errors import Problem, ScenarioError, bad_value
 from btqueue.scenario.fields import Table
-from btqueue.scenario.link import FlowControl, Link
+from btqueue.scenario.link import PACKETS_OF_RATE, FlowControl, Link
 from btqueue.scenario.network import Flow, Network
 from btqueue.scenario.overrides import entry_of, merged, parse_sets
-from btqueue.scenario.polling import Polling, Voice
+from btqueue.scenario.polling import Polling, Voice, fits_beside
 from btqueue.scenario.problems import field_at, problems_of, unknown_key
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.run import Run
 from btqueue.scenario.traffic import Traffic
-from btqueue.scenario.transport import Transport
+from btqueue.scenario.transport import PRESETS, Transport
 from btqueue.text_table import TextTable
 
 
 class Scenario(Table):
     """A Bluetooth network, its traffic and how to run it.
 
-    Every key has a default; ``Scenario()`` is the two-peripheral piconet of Venugopal 2006.
+    Every key has a default; ``Scenario()`` is a piconet of two peripherals as people have it today: TCP by
+    the RFCs over links that repeat lost packets.
 
     Raises:
         ScenarioError: on any wrong key, value or combination, with all problems at once.
@@ -52,17 +53,21 @@ class Scenario(Table):
             raise ScenarioError(problems_of(error, type(self), data)) from None
 
     @model_validator(mode="after")
-    def _choose_relay(self) -> Self:
-        """Set the default of `network.relay`, which follows keys of two tables.
+    def _resolve(self) -> Self:
+        """Set the values that follow from several tables: of flows, `network.relay` and `link.packets`.
 
         Packets pass unchanged only between links that cut segments alike; a chain models IP forwarding.
         """
-        network = self.network
-        if "relay" not in network.model_fields_set:
-            whole = network.topology == "chain" or network.outside_links or self.link.adaptation != "fixed"
-            network = network.model_copy(update={"relay": "segment" if whole else "packet"})
-            network.model_fields_set.discard("relay")  # still a default: later changes may turn it
-            vars(self)["network"] = network  # the scenario is frozen for others only
+        values, network = vars(self), self.network  # the scenario is frozen for others only
+        of_rate = PACKETS_OF_RATE[self.link.rate]
+        if fitting := tuple(name for name in of_rate if fits_beside(self.voice, name)):
+            values["link"] = self.link.default(packets=fitting)
+        whole = network.topology == "chain" or network.outside_links or self.link.adaptation != "fixed"
+        network = network.default(relay="segment" if whole else "packet")
+        if not isinstance(network.flows, str):
+            flows = tuple(flow.resolved(self.traffic, self.transport) for flow in network.flows)
+            network = network.model_copy(update={"flows": flows})
+        values["network"] = network
         return self
 
     @model_validator(mode="after")
@@ -108,15 +113,28 @@ class Scenario(Table):
         """
         if field_at(type(self), key) is None:
             raise ScenarioError(unknown_key(type(self), key))
+        table, name = self._place_of(key)
+        return getattr(table, name)
+
+    def _place_of(self, key: str) -> tuple[Table, str]:
+        """Return the table, or the entry of a list, that has a dotted key, and its field there."""
         found: Any = self
-        for part in key.split("."):
+        *way, last = key.split(".")
+        for part in way:
             written, bracket, number = part.removesuffix("]").partition("[")
-            fields = type(found).model_fields.items()
-            found = getattr(
-                found, next(name for name, own in fields if written in (name, own.serialization_alias))
-            )
+            found = getattr(found, _field_of(found, written))
             found = entry_of(found, number, key) if bracket else found
-        return found
+        return found, _field_of(found, last)
+
+    def origin(self, key: str) -> str:
+        """Return what gives a key its value if nobody wrote it, as `preset = "linux"`; else an empty text."""
+        if field_at(type(self), key) is None:
+            return ""
+        table, name = self._place_of(key)
+        if name in table.model_fields_set:
+            return ""
+        preset = str(getattr(table, "preset", ""))
+        return f'of preset = "{preset}"' if name in PRESETS.get(preset, {}) else "the default"
 
     def with_sets(self, sets: Iterable[str]) -> Scenario:
         """Return a copy changed by command-line settings such as ``"polling.limit=10"``.
@@ -149,12 +167,25 @@ class Scenario(Table):
         """Return nested dicts of plain values, ready for TOML or JSON; unset optional keys are left out.
 
         Args:
-            resolved: include every default; otherwise only what was given explicitly.
+            resolved: include the value of every key, presets resolved, and of each flow the values in which
+                it differs from the tables: all that an answer depends on. Otherwise only what was written.
         """
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=not resolved)
+        if not resolved:
+            return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+        data = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"network": {"flows"}})
+        for name, table in self:
+            for choice in table.CHOICES if isinstance(table, Table) else ():
+                del data[name][choice]
+        flows = self.network.flows
+        data["network"]["flows"] = flows if isinstance(flows, str) else [flow.to_dict() for flow in flows]
+        return data
 
     def to_toml(self, *, resolved: bool = True) -> str:
-        """Return the scenario as TOML text that loads back to an equal scenario."""
+        """Return the scenario as TOML text that loads back to an equal scenario.
+
+        Args:
+            resolved: as for :meth:`to_dict`.
+        """
         return tomli_w.dumps(self.to_dict(resolved=resolved))
 
     def table(self) -> TextTable:
@@ -178,3 +209,9 @@ class Scenario(Table):
     def json_schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of a scenario, for editors that complete and check TOML."""
         return cls.model_json_schema(by_alias=True)
+
+
+def _field_of(table: Table, written: str) -> str:
+    """Return the name of the field that a file calls so."""
+    fields = type(table).model_fields.items()
+    return next(name for name, field in fields if written in (name, field.serialization_alias))

@@ -84,7 +84,7 @@ def problems_of(scope: Scope, scenario: Scenario) -> list[Problem]:
         if not (there or is_trait(limit.key)):
             found.append(limit)
     first = {limit.key: limit for limit in reversed(found)}
-    return [_problem(scope, limit) for limit in reversed(first.values())]
+    return [_problem(scope, limit, scenario.origin(limit.key)) for limit in reversed(first.values())]
 
 
 def _listed(values: tuple[object, ...]) -> str:
@@ -93,8 +93,9 @@ def _listed(values: tuple[object, ...]) -> str:
     )
 
 
-def _problem(scope: Scope, limit: Limit) -> Problem:
+def _problem(scope: Scope, limit: Limit, origin: str) -> Problem:
     key, value, available, lacks = limit
     shown_value = f"a list of {len(value)}" if isinstance(value, tuple) else shown(value)
-    message = f"{bracketed(key)} = {shown_value}: {scope.name} does not cover this {lacks or 'value'}; "
-    return Problem(f"{message}it covers {available}", key=key, value=value, allowed=available)
+    said = f"{bracketed(key)} = {shown_value}" + (f" ({origin})" if origin else "")
+    message = f"{said}: {scope.name} does not cover this {lacks or 'value'}; it covers {available}"
+    return Problem(message, key=key, value=value, allowed=available)

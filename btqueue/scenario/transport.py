@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,35 +12,37 @@ from btqueue.scenario.fields import Count, PositiveSeconds, Seconds, Table, Wind
 
 Variant = Literal["tahoe", "reno", "newreno", "sack", "vegas", "cubic"]
 
-RFC: Mapping[str, object] = MappingProxyType(
+LARGEST_PLAIN_WINDOW_BYTES = 65_535
+"""The largest window that a TCP header can advertise without window scaling (RFC 793, 3.1)."""
+
+THESIS: Mapping[str, object] = MappingProxyType(
     {
-        "variant": "sack", "limited_transmit": True, "hold_ssthresh": True, "window_limited_growth": True,
-        "nagle": True, "delayed_ack": True, "initial_window_segments": 10, "initial_rto_s": 1.0,
-        "initial_ssthresh_segments": 1_000_000, "receive_window_segments": 64,
+        "variant": "newreno", "limited_transmit": False, "hold_ssthresh": False,
+        "window_limited_growth": False, "nagle": "minshall", "delayed_ack": False,
+        "initial_window_segments": 1, "initial_rto_s": 3.0, "initial_ssthresh_segments": 64,
+        "receive_window_segments": 8,
     }
 )  # fmt: skip
-"""RFC 5681, 6675, 3042, 6298 and 6928, with all that they recommend; a window of 64 segments."""
+"""NewReno as simulators of the years 2000 to 2006 had it; a window of 8 segments, as in Venugopal 2006."""
 NS3: Mapping[str, object] = MappingProxyType(
     {
-        "variant": "newreno", "sack": True, "nagle": False, "rate_reduction": True, "limited_transmit": True,
-        "delayed_ack": True, "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
-        "initial_rto_s": 1.0, "max_rto_s": 60.0, "clock_granularity_s": 0.001,
-        "receive_window_segments": 90, "handshake": True, "ack_ends_backoff": True, "impatient_timer": True,
-        "recovery_exit_grows": True, "timeout_exit_holds": True, "inflate_by_one": True,
-        "ssthresh_rule": "pipe", "retransmit_only_lost": True,
+        "variant": "newreno", "sack": True, "nagle": False, "rate_reduction": True, "hold_ssthresh": False,
+        "window_limited_growth": False, "clock_granularity_s": 0.001, "max_rto_s": 60.0,
+        "initial_window_segments": 10, "receive_window_segments": 90, "handshake": True,
+        "ack_ends_backoff": True, "impatient_timer": True, "recovery_exit_grows": True,
+        "timeout_exit_holds": True, "inflate_by_one": True, "ssthresh_rule": "pipe",
+        "retransmit_only_lost": True,
     }
 )  # fmt: skip
 """NewReno of ns-3.44 with the settings that it has without being told: receive buffers of 128 KiB."""
 LINUX: Mapping[str, object] = MappingProxyType(
     {
-        "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "limited_transmit": True,
-        "window_limited_growth": True, "byte_counting": True, "ssthresh_rule": "window",
+        "variant": "cubic", "handshake": True, "sack": True, "rate_reduction": True, "nagle": "minshall",
+        "hold_ssthresh": False, "byte_counting": True, "ssthresh_rule": "window",
         "loss_detection": "rack", "timer_tick_s": 0.004, "hystart": True, "loss_probes": True, "frto": True,
-        "rto_variation": "largest", "buffers": "tuned",
-        "delayed_ack": True, "ack_delay_s": 0.04, "quick_acks": 16, "ack_ends_backoff": True,
-        "initial_window_segments": 10, "initial_ssthresh_segments": 1_000_000,
-        "initial_rto_s": 1.0, "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0,
-        "receive_window_segments": 2048,
+        "rto_variation": "largest", "buffers": "tuned", "ack_delay_s": 0.04, "quick_acks": 16,
+        "ack_ends_backoff": True, "initial_window_segments": 10,
+        "min_rto_s": 0.2, "clock_granularity_s": 0.2, "max_rto_s": 120.0, "receive_window_segments": 2048,
     }
 )  # fmt: skip
 """Linux's settings. Its buffers grow with the connection; the receive window to 2,048 segments at most.
@@ -48,21 +50,33 @@ LINUX: Mapping[str, object] = MappingProxyType(
 Its least timeout of 200 ms is a floor of the variation: the timer waits for the round trip and 200 ms.
 """
 PRESETS: Mapping[str, Mapping[str, object]] = MappingProxyType(
-    {"thesis": MappingProxyType({}), "rfc": RFC, "linux": LINUX, "ns3": NS3}
+    {"rfc": MappingProxyType({}), "linux": LINUX, "ns3": NS3, "thesis": THESIS}
 )
-"""For each preset the keys whose defaults it changes."""
+"""For each preset the keys whose defaults it changes; "rfc" is the defaults of `Transport`."""
+
+
+def _plain_window(data: Mapping[str, Any]) -> int:
+    """Return the segments that a window of 64 KiB holds."""
+    return max(1, LARGEST_PLAIN_WINDOW_BYTES // data.get("mss_bytes", 1460))
+
+
+def _initial_window(data: Mapping[str, Any]) -> int:
+    """Return the initial window of RFC 6928, section 2: 10 segments, or of long ones 14,600 bytes or two."""
+    return min(10, max(2, 14_600 // data.get("mss_bytes", 1460)))
 
 
 class Transport(Table):
     """TCP (RFC 793, 2988, 3782, 7323 and their variants), CentaurusComm, or bare messages."""
 
-    preset: Literal["thesis", "rfc", "linux", "ns3"] = Field(
-        default="thesis",
-        description="TCP: the defaults of the other keys; those of this page, or as the RFCs recommend, as "
-        "Linux has them, or as ns-3's NewReno does",
+    CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
+
+    preset: Literal["rfc", "linux", "ns3", "thesis"] = Field(
+        default="rfc",
+        description="TCP: the defaults of the other keys, as the RFCs recommend (the defaults of this page), "
+        "as Linux or ns-3's NewReno has them, or as simulators had them in 2006",
     )
     protocol: Literal["tcp", "centaurus", "none"] = Field(default="tcp", description="transport protocol")
-    variant: Variant = Field(default="newreno", description="kind of TCP sender")
+    variant: Variant = Field(default="sack", description="kind of TCP sender")
     mss_bytes: int = Field(default=1460, ge=1, le=65_495, description="application bytes of a full segment")
     header_bytes: int = Field(
         default_factory=lambda data: 40 if data.get("protocol", "tcp") == "tcp" else 28,
@@ -76,21 +90,24 @@ class Transport(Table):
         "every message has segments of its own, as in many simulators",
     )
     nagle: bool | Literal["minshall"] = Field(
-        default="minshall",
+        default=True,
         description="windows of bytes: a segment that is not full waits while data is unacknowledged (RFC "
         '1122, 4.2.3.4), or as in Linux, "minshall", while another segment that was not full is',
     )
     receive_window_segments: Window = Field(
-        default=8, description="advertised window, in segments of mss_bytes"
+        default_factory=_plain_window,
+        description="advertised window, in segments of mss_bytes; unset: what 64 KiB hold",
     )
     initial_window_segments: int = Field(
-        default=1, ge=1, le=1000, description="congestion window at the start"
-    )
+        default_factory=_initial_window, ge=1, le=1000,
+        description="congestion window at the start; unset: that of RFC 6928, or receive_window_segments if "
+        "that is smaller",
+    )  # fmt: skip
     initial_ssthresh_segments: int = Field(
-        default=64, ge=2, le=1_000_000, description="slow-start threshold at the start"
+        default=1_000_000, ge=2, le=1_000_000, description="slow-start threshold at the start"
     )
     initial_rto_s: PositiveSeconds = Field(
-        default=3.0, description="retransmission timeout before the first RTT sample"
+        default=1.0, description="retransmission timeout before the first RTT sample"
     )
     min_rto_s: PositiveSeconds = Field(default=1.0, description="smallest retransmission timeout")
     max_rto_s: PositiveSeconds = Field(
@@ -101,16 +118,16 @@ class Transport(Table):
         default=0.0, description="G of RFC 6298, the least share of the variation in the timeout"
     )
     limited_transmit: bool = Field(
-        default=False, description="the first two duplicate ACKs let new segments out (RFC 3042)"
+        default=True, description="the first two duplicate ACKs let new segments out (RFC 3042)"
     )
     rate_reduction: bool = Field(
         default=False, description="proportional rate reduction during recovery (RFC 6937)"
     )
     window_limited_growth: bool = Field(
-        default=False, description="cwnd grows only while the sender uses all of it (RFC 7661, section 3)"
+        default=True, description="cwnd grows only while the sender uses all of it (RFC 7661, section 3)"
     )
     hold_ssthresh: bool = Field(
-        default=False,
+        default=True,
         description="a second timeout of the same segment leaves ssthresh as it is (RFC 5681)",
     )
     sack: bool = Field(
@@ -207,7 +224,7 @@ class Transport(Table):
         default=False, description="every request-reply session opens a connection of its own"
     )
     delayed_ack: bool = Field(
-        default=False, description="acknowledge every ack_every_segments, or when the ACK clock says so"
+        default=True, description="acknowledge every ack_every_segments, or when the ACK clock says so"
     )
     ack_every_segments: int = Field(
         default=2, ge=1, le=64, description="segments that force a delayed acknowledgement out"
@@ -279,7 +296,14 @@ class Transport(Table):
 
     @model_validator(mode="after")
     def _take_preset(self) -> Self:
-        for name, value in PRESETS[self.preset].items():
-            if name not in self.model_fields_set:
-                vars(self)[name] = value  # still a default: it follows the preset
+        """Set the keys that were not written as the preset has them: it is one of TCP."""
+        values = vars(self)  # the table is frozen for others only
+        written = self.model_fields_set
+        if self.protocol == "tcp":
+            values.update(
+                {name: value for name, value in PRESETS[self.preset].items() if name not in written}
+            )
+        if "initial_window_segments" not in written:
+            most = min(self.initial_window_segments, self.receive_window_segments)
+            values["initial_window_segments"] = most
         return self

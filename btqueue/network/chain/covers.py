@@ -80,7 +80,7 @@ def exchange_frames(s: Scenario) -> int:
 def _packets_in_the_way(s: Scenario, window: int) -> Iterator[Limit]:
     """Yield limits in packets: only the bytes of a node may limit what it holds."""
     most = _packets_of(s, window)
-    if s.flow_control.baseband_packets < most:
+    if s.flow_control.places[1] < most:
         available = f"at least {most}, a window's packets: bytes are the only limit of a node"
         yield Limit("flow_control.baseband_packets", s.flow_control.baseband_packets, available)
     buffer = s.polling.bridge_buffer_packets

@@ -318,7 +318,8 @@ class Plan:
             bridge_room = polling.bridge_buffer_packets or ordinary * polling.limit
             for member in piconet.members:
                 for down in (True, False):
-                    room = bridge_room if member in bridge_nodes else control.baseband_packets
+                    own_room = control.baseband_packets or UNLIMITED
+                    room = bridge_room if member in bridge_nodes else own_room
                     if down:
                         room = control.central_buffer_packets or UNLIMITED
                     ends = (piconet.central, member) if down else (member, piconet.central)

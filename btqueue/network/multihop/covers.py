@@ -101,7 +101,7 @@ def not_always_full(s: Scenario) -> Iterator[Limit]:
         for device in (flow.source, flow.target):
             held[device] = held.get(device, 0.0) + window_of(s, flow) * packets_of(s, flow)
     most = max(held.values(), default=0.0)
-    if s.flow_control.baseband_packets < most:
+    if s.flow_control.places[1] < most:
         available = (
             f"at least {most:g} with greedy sources, the windows of a device with all acknowledgements"
         )

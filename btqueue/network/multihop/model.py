@@ -352,7 +352,7 @@ def _warnings(plan: Plan, loaded: Found, use: float) -> list[str]:
     overflows, places = _overflows(plan, loaded)
     if overflows > FREQUENT:
         found.append(
-            f"[flow_control] baseband_packets: the queue of a sender holds {places} segments, and "
+            f"[flow_control] baseband_packets: the queue of a sender holds {places:g} segments, and "
             f"{overflows:.2g} more come a second: what it loses is not in the model"
         )
     if (room := _room(plan.scenario, plan.routes)) is not None:
@@ -360,7 +360,7 @@ def _warnings(plan: Plan, loaded: Found, use: float) -> list[str]:
     return found
 
 
-def _overflows(plan: Plan, loaded: Found) -> tuple[float, int]:
+def _overflows(plan: Plan, loaded: Found) -> tuple[float, float]:
     """Return the segments a second that find the queue of their sender full, at most, and its places.
 
     As if as many were there, in a Poisson number, as at any other queue of their way and of the way back. Of
@@ -372,7 +372,7 @@ def _overflows(plan: Plan, loaded: Found) -> tuple[float, int]:
     queues = np.bincount(plan.routes.hops.flow)
     there = np.bincount(host, plan.system.rate[: plan.flows] * loaded.rtt_s / queues)
     windows = np.bincount(host, plan.system.window[: plan.flows])
-    places = plan.scenario.flow_control.baseband_packets // len(plan.trains[DATA].packets)
+    places = plan.scenario.flow_control.places[1] // len(plan.trains[DATA].packets)
     found = np.where(windows > places, rates * pdtrc(places - 1.0, there), 0.0)
     return float(found.max()), places
 

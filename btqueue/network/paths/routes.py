@@ -401,9 +401,9 @@ def _places(
             room = inf if cut else float(plan.outside[hop.index].link.buffer_packets)
         elif cut:
             up = hop.target == plan.piconets[hop.index].central
-            packets = control.baseband_packets if up else control.central_buffer_packets
+            packets = control.places[up]
             held = float(shares @ [len(train(scenario, plan, hop, size).slots) for size in sizes])
-            room = inf if packets is None else packets / held - 0.5
+            room = packets / held - 0.5
         else:
             fit = segments_held(scenario, float(shares @ sizes))
             room = fit if fit == inf else floor(fit) - 0.5

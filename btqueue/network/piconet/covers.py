@@ -406,7 +406,7 @@ def overflows_in_cycles(s: Scenario) -> bool:
         and control.enabled
         and control.drop == "packet"
         and control.central_buffer_packets is None
-        and control.baseband_packets >= SEGMENTS_IN_QUEUE * packets
+        and control.places[1] >= SEGMENTS_IN_QUEUE * packets
         and BURSTS * packets <= control.buffer_packets < window * (packets + ack)
         and window <= LONGEST_CYCLE
         and all(one.value == WHERE_LOST.get(one.kind, one.value) for one in description(s).traits)

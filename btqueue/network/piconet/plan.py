@@ -145,7 +145,7 @@ class Numbers(ABC):
         alternating = radio.model == "alternating"
         half = numbers.maximum(number("radio.period_s", 1.0), SHORTEST_PERIOD_S) / 2.0  # see `ports.stays`
         transport, infinite = scenario.transport, float("inf")
-        down = control.central_buffer_packets
+        down, up = control.places
         return Inputs(
             load=numbers.stack(loads),
             token_rate=number("flow_control.token_rate_kbps", infinite) * 125.0,
@@ -153,8 +153,8 @@ class Numbers(ABC):
             buffer=number("flow_control.buffer_packets", infinite),
             places=numbers.stack(
                 [
-                    number("flow_control.central_buffer_packets", infinite if down is None else down),
-                    number("flow_control.baseband_packets", control.baseband_packets),
+                    number("flow_control.central_buffer_packets", down),
+                    number("flow_control.baseband_packets", up),
                 ]
             ),
             jitter_s=number("run.jitter_s", 0.0),

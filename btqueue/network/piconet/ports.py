@@ -173,7 +173,6 @@ def piconet_of(scenario: Scenario) -> Piconet:
     segments = -(-traffic.message_bytes // transport.mss_bytes) if transport.protocol == "tcp" else 1
     data = train_of(scenario, -(-traffic.message_bytes // segments) + headers)
     frames = sum(packet.slots + 1.0 for packet in data.packets)
-    down = control.central_buffer_packets
     return Piconet(
         stations=stations,
         limit=limit,
@@ -183,7 +182,7 @@ def piconet_of(scenario: Scenario) -> Piconet:
         data=data,
         ack=train_of(scenario, headers) if transport.protocol == "tcp" else None,
         senders=tuple(_sender(scenario, piconet, flow) for flow in plan.flows),
-        places=(float("inf") if down is None else float(down), float(control.baseband_packets)),
+        places=control.places,
         buffer=control.buffer_packets,
         bucket_bytes=control.bucket_bytes,
         token_rate=control.token_rate_kbps * 125.0 if control.enabled else float("inf"),

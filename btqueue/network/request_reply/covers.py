@@ -132,7 +132,7 @@ def _uncovered_transport(
         if centaurus and s.transport.centaurus_worker_s:
             available = "0, packets handed over at once, where the way takes a Bluetooth hop"
             yield Limit("transport.centaurus_worker_s", s.transport.centaurus_worker_s, available)
-        smallest = s.flow_control.baseband_packets
+        smallest = s.flow_control.places[1]
         # the smallest packet that a segment may be cut into carries 17 bytes
         if smallest < need * -(-(size + 100) // 300):
             available = f"more than a window or message of {need} segments"

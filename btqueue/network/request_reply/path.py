@@ -10,6 +10,8 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.topology import Hop as Step
 from btqueue.scenario.topology import Topology, topology
 
+NO_LIMIT = 2**60
+"""Places of a queue without limit."""
 LONGEST_NS = 2**60
 """Transmission that can be counted with room for what is added to it: 36 years."""
 
@@ -94,7 +96,7 @@ class Path:
         port = self.ports[step.source, step.target]
         medium = next(number for number, ports in enumerate(self.turns) if port in ports)
         if step.kind == "bluetooth":
-            return Hop(medium, port, self.scenario.flow_control.baseband_packets, 0)
+            return Hop(medium, port, self.scenario.flow_control.baseband_packets or NO_LIMIT, 0)
         link = self.topology.outside[step.index].link
         return Hop(medium, port, link.buffer_packets, round(link.delay_s * NS))
 

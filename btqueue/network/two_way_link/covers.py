@@ -115,6 +115,6 @@ def _no_overflow(s: Scenario) -> Iterator[Limit]:
         )
         yield Limit("link.node_buffer_bytes", link.node_buffer_bytes, available)
     upward = s.traffic.two_way or s.network.flows == "uplink"
-    if upward and s.flow_control.baseband_packets < least * packets:
+    if upward and s.flow_control.places[1] < least * packets:
         available = f"at least {least * packets}, a window of packets: the model loses nothing"
         yield Limit("flow_control.baseband_packets", s.flow_control.baseband_packets, available)

@@ -56,10 +56,10 @@ def _overflow(scenario: Scenario, windows: dict[int, float], air: Air) -> list[s
         headers = scenario.transport.header_bytes + scenario.link.l2cap_header_bytes
         limits.append(node // (scenario.traffic.message_bytes + headers))
     if scenario.traffic.two_way or scenario.network.flows == "uplink":
-        limits.append(scenario.flow_control.baseband_packets // len(air.data.packets))
+        limits.append(scenario.flow_control.places[1] // len(air.data.packets))
     if not limits or largest <= min(limits):
         return []
-    return [f"a window of {largest} segments overflows a buffer of {min(limits)}: losses are not modelled"]
+    return [f"a window of {largest} segments overflows a buffer of {min(limits):g}: losses are not modelled"]
 
 
 def _greedy(scenario: Scenario) -> tuple[dict, dict]:

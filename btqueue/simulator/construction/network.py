@@ -200,9 +200,9 @@ def add_piconet(parts: Parts, scenario: Scenario, plan: Topology, index: int, ti
         if bridge != NOTHING:
             memberships = parts.bridges[bridge]
             memberships["links"][memberships["piconets"].index(index)] = link
-        up_limit = scenario.flow_control.baseband_packets if bridge == NOTHING else bridge_buffer
-        central_limit = scenario.flow_control.central_buffer_packets
-        down_limit = UNLIMITED if central_limit is None else central_limit
+        limits = scenario.flow_control
+        down_limit = limits.central_buffer_packets or UNLIMITED
+        up_limit = (limits.baseband_packets or UNLIMITED) if bridge == NOTHING else bridge_buffer
         parts.links[link] |= {
             "up": add_radio_port(parts, scenario, link, member, piconet.central, nodes.UPLINK, up_limit),
             "down": add_radio_port(

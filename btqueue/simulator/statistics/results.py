@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.overload import grows_with_the_run, overload_warning
 from btqueue.scenario.recordings import read_arrivals
@@ -96,7 +95,6 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
         },
     )
     results.attrs["warnings"] += warnings_of_growth(kept, scenario, results, overloaded, endless)
-    results.attrs["warnings"] += changed_answers(scenario)
     if uses_batch_means(scenario):
         look_at_batches(results)
     if complete:
@@ -109,18 +107,6 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             results, scenario, seen, random=any(one.random for one in complete)
         )
     return results
-
-
-def changed_answers(scenario: Scenario) -> list[str]:
-    """Say that windows count bytes now, where that changes an answer and nobody has asked for it."""
-    seen = [scenario.of_flow(flow.spec) for flow in topology(scenario).flows]
-    unasked = [one for one in seen if "windows" not in one.transport.model_fields_set]
-    if not any(map(shares_segments, unasked)):
-        return []
-    return [
-        "windows count bytes, new in this version: short messages share segments, and Nagle's algorithm "
-        'holds them back; transport.windows = "segments" gives the answers of version 0.1.0'
-    ]
 
 
 def means_of_halves(complete: list[Replication]) -> dict[str, np.ndarray]:

@@ -99,16 +99,10 @@ def _ladders(scenario: Scenario, results: ForeignResults) -> Iterator[tuple[str,
         )
         yield "flow_control.buffer_packets", _times(flow.buffer_packets), "another size of the token buffer S"
         yield "flow_control.token_rate_kbps", _times(flow.token_rate_kbps), "another token rate"
-    yield (
-        "flow_control.baseband_packets",
-        _one_off(flow.baseband_packets),
-        f"{OFF_BY_ONE}, at the baseband queue L",
-    )
-    yield (
-        "flow_control.baseband_packets",
-        _times(flow.baseband_packets),
-        "another size of the baseband queue L",
-    )
+    if flow.baseband_packets is not None:
+        key = "flow_control.baseband_packets"
+        yield key, _one_off(flow.baseband_packets), f"{OFF_BY_ONE}, at the baseband queue L"
+        yield key, _times(flow.baseband_packets), "another size of the baseband queue L"
     if scenario.polling.discipline == "e-limited":
         yield "polling.limit", _one_off(scenario.polling.limit), "an off-by-one in the polling limit M"
     yield from _outside(scenario)

@@ -36,7 +36,7 @@ def states(replication: int, duration_s: float) -> np.ndarray:
     scenario = Scenario(
         network={"peripherals": 1, "flows": "uplink"},
         radio={"model": "gilbert-elliott", "ber_good": 0.0, "ber_bad": 0.5},
-        link={"packets": ["DH1"]},
+        link={"packets": ["DH1"], "arq": "none"},
         flow_control={"enabled": False, "baseband_packets": 1000},
         traffic={
             "source": "periodic",
