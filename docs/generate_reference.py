@@ -44,8 +44,12 @@ DEFAULTS_THAT_FOLLOW = {
     "network.piconets": "1; 2 in a scatternet",
     "network.flows": '`"ring"`; `"pairs"` in a scatternet, `"end-to-end"` in a chain',
     "network.relay": '`"packet"`; `"segment"` in a chain, with outside links, or with `link.adaptation`',
+    "link.packets": "the DH packets of five, three and one slots of `link.rate` that fit beside voice links",
     "voice.links": "0; 1 with a voice packet",
     "transport.header_bytes": "40; 28 without TCP",
+    "transport.receive_window_segments": "what 64 KiB hold: 44 of 1,460 bytes",
+    "transport.initial_window_segments": "10; of segments above 1,460 bytes fewer (RFC 6928); at most the "
+    "receive window",
     "outside_links.rate_kbps": "10,000 (wired), 4,000 (wlan), 19.2 (cdpd), 1,000 (other)",
     "outside_links.half_duplex": "`true` for wlan, cdpd and a shared medium, else `false`",
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scenario_strategy import scenarios
+from thesis import thesis, thesis_of
 
 import btqueue as bt
 from btqueue.scenario import Scenario
@@ -14,7 +15,7 @@ SLOT_S = 0.000625
 KILOBITS = 11.68
 """Of a segment of 1460 bytes. With 44 bytes of headers it takes four DH5 and a DH3, 23 slots; an
 acknowledgement takes a DH3, 3 slots."""
-RING = Scenario().with_(traffic__source="greedy")
+RING = thesis().with_(traffic__source="greedy")
 
 
 def test_a_ring_of_two_fills_both_ways_of_its_links():
@@ -52,7 +53,7 @@ def outside(**link) -> Scenario:
     own = {"name": "x", "from": "a", "to": "b", "kind": "wired", "rate_kbps": 100.0, "delay_s": 0.05}
     flows = [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}]
     network = {"peripherals": 1, "outside_links": [own | link], "flows": flows}
-    return Scenario.from_dict({"network": network, "traffic": {"source": "greedy"}})
+    return thesis_of({"network": network, "traffic": {"source": "greedy"}})
 
 
 def test_an_outside_link_carries_its_rate_with_headers():

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.network.whole_segments import round_of
@@ -31,7 +32,7 @@ RUN_OF_SESSIONS = {"run__duration_s": 200}
 
 
 def on_a_link(**changes):
-    return bt.Scenario.from_dict(LINK).with_(**changes)
+    return thesis_of(LINK).with_(**changes)
 
 
 def goodput(scenario):

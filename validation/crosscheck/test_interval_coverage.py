@@ -8,8 +8,8 @@ not resolve (`NEGLIGIBLE`) is granted: the goodput of a recorded source differs 
 import numpy as np
 import pytest
 from scipy import stats
+from thesis import thesis_of
 
-from btqueue.scenario import Scenario
 from btqueue.simulator import simulate
 from btqueue.simulator.statistics.batch_means import student_half_width
 from btqueue.simulator.statistics.doubts import NEGLIGIBLE
@@ -80,7 +80,7 @@ def scenario_of(name, folder):
     trace.write_text("".join(f"{1e-6 * (1 + 40 * (k % 10 == 3))}\n" for k in range(100)))
     files = {"traffic__arrival_file": str(arrivals)} if name == "file" else {}
     files |= {"radio__trace_file": str(trace)} if name == "trace" else {}
-    return Scenario.from_dict(tables).with_(**{**changes, **files, **RUN})
+    return thesis_of(tables).with_(**{**changes, **files, **RUN})
 
 
 def answers(scenario):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from thesis import thesis, thesis_of
 from whole_network import go_on, play
 
-from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.conventions import SECOND, SLOT
 
@@ -37,7 +37,7 @@ def delivery_times(scenario, until_s=1.0):
 
 def lone_packet(tmp_path, **changes):
     """A datagram that fits into two DH1, from the peripheral to the central, there from the start."""
-    return Scenario().with_(
+    return thesis().with_(
         **QUIET,
         **ONE_WAY,
         **arrivals(tmp_path, (0.0, 1)),
@@ -69,7 +69,7 @@ def test_each_error_costs_exactly_one_frame_more(tmp_path):
 
 
 def test_a_packet_of_three_slots_costs_four_more_for_each_error(tmp_path):
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **QUIET,
         **ONE_WAY,
         **arrivals(tmp_path, (0.0, 100)),
@@ -107,7 +107,7 @@ def test_ten_segments_through_a_wired_link(tmp_path):
     T apart, and so do their acknowledgements, which is less than the 7.6 ms of the round trip: rounds of 1,
     2 and 4 segments, then three of the eight that the window would allow.
     """
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__outside_links=[LAN | {"half_duplex": False}],
         network__flows=[{"from": "c1", "to": "h"}],
         flow_control__enabled=False,
@@ -131,7 +131,7 @@ def test_the_directions_of_a_half_duplex_link_take_turns(tmp_path):
     to 3.1; that of 1 since 3.0, to 3.2. Segment 2 was made at 3.1, to 4.7; segment 3 at 3.2: when 2 ends it
     alone is waiting: to 6.2 ms.
     """
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__outside_links=[LAN | {"half_duplex": True, "delay_s": 0.0}],
         network__flows=[{"from": "c1", "to": "h"}],
         flow_control__enabled=False,
@@ -145,7 +145,7 @@ def test_the_directions_of_a_half_duplex_link_take_turns(tmp_path):
 
 def test_a_gateway_hands_segments_on_when_they_are_whole(tmp_path):
     """Up: DH5 in 5 frames of 6 slots less the last one's, then the wire; nothing is cut through."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__peripherals=1,
         network__outside_links=[LAN | {"half_duplex": False}],
         network__flows=[{"from": "p1.1", "to": "h"}],
@@ -169,7 +169,7 @@ def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path,
     The visit to n0 ends with the limit or with POLL and NULL; the downlink packet to n2 comes next. Its first
     packet is then on the air for 5 slots, and each further one follows after the NULL of n2.
     """
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__topology="chain",
         network__hops=2,
         flow_control__enabled=False,
@@ -190,7 +190,7 @@ def test_a_chain_of_two_hops_puts_a_segment_together_before_it_goes_on(tmp_path,
 
 def echo(tmp_path, **changes):
     """Two hosts on a wire of 10 ms that write one segment each, at the same times."""
-    return Scenario().with_(
+    return thesis().with_(
         network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
         network__flows=[{"from": "c1", "to": "h"}],
         flow_control__enabled=False,
@@ -228,7 +228,7 @@ def test_data_that_come_before_the_delayed_acknowledgement_carry_it(tmp_path):
 
 def one_way(tmp_path, *lines, **changes):
     """Segments over a wire of 10 ms, with delayed acknowledgements."""
-    return Scenario().with_(
+    return thesis().with_(
         network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.01}],
         network__flows=[{"from": "c1", "to": "h"}],
         flow_control__enabled=False,
@@ -283,7 +283,7 @@ def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
     ms, one after 160 ms. By then the central is idle: POLL and NULL in turn, so that the last packet goes out
     at the next even slot and takes five.
     """
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__peripherals=1,
         network__outside_links=[LAN | {"half_duplex": False, "delay_s": 0.0, "header_bytes": 0}],
         network__flows=[{"from": "h", "to": "p1.1"}],
@@ -303,7 +303,7 @@ def test_a_gateway_charges_tokens_for_what_it_sends_on(tmp_path):
 def test_a_handshake_takes_a_round_trip_and_is_the_first_that_is_measured(handshake, trips):
     """1000 kbit/s, 50 ms each way: 1 ms a kilobit; SYN and SYN-ACK have 42 bytes, data 1002."""
     link = {"name": "w", "from": "a", "to": "b", "kind": "wired", "rate_kbps": 1000, "delay_s": 0.05}
-    scenario = Scenario.from_dict(
+    scenario = thesis_of(
         {
             "network": {
                 "topology": "custom",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from thesis import thesis, thesis_of
 
 from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import new_state
@@ -16,7 +17,7 @@ SHORT = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 3}
 def test_with_places_for_one_packet_no_segment_of_five_gets_through():
     # Tokens for all five are there at first, the uplink queue holds one: four are lost, again and again.
     result = simulate(
-        Scenario().with_(**SHORT, flow_control__buffer_packets=1, flow_control__baseband_packets=1)
+        thesis().with_(**SHORT, flow_control__buffer_packets=1, flow_control__baseband_packets=1)
     )
     assert not result.goodput_kbps.any()
     assert (result.loss_baseband_buffer > 0.5).all()
@@ -38,7 +39,7 @@ def test_the_round_trip_of_a_lone_segment(changes, slots):
     every 4 slots, its POLLs end at T + 58, ..., T + 378: the acknowledgement is up at T + 381, POLL NULL to T
     + 383, and down at T + 386.
     """
-    scenario = Scenario().with_(traffic__load_kbps=0.05, **changes)
+    scenario = thesis().with_(traffic__load_kbps=0.05, **changes)
     checked = 0
     for replication in range(40):
         sim = new_state(scenario, replication)
@@ -62,7 +63,7 @@ def test_the_round_trip_of_a_lone_segment(changes, slots):
 @pytest.mark.parametrize(("segments", "acknowledgements"), [(1, 1), (2, 1), (3, 2), (4, 2)])
 def test_every_second_segment_and_the_last_are_acknowledged_once(segments, acknowledgements):
     """RFC 5681, section 4.2: what a second segment has forced out is not sent again at the deadline."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         traffic__source="periodic",
         traffic__message_bytes=1460 * segments,
         traffic__load_kbps=0.5 * segments,
@@ -82,7 +83,7 @@ def test_every_second_segment_and_the_last_are_acknowledged_once(segments, ackno
 @pytest.mark.parametrize("delayed", [False, True])
 def test_where_nothing_is_lost_karns_rule_times_what_time_stamps_time(delayed):
     """The oldest segment acknowledged: its time stamp is echoed (RFC 7323, 4.3), its departure is noted."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT,
         traffic__load_kbps=30,
         transport__delayed_ack=delayed,
@@ -99,7 +100,7 @@ def test_where_nothing_is_lost_karns_rule_times_what_time_stamps_time(delayed):
 
 def test_greedy_connections_share_the_slots_to_the_last_one():
     """A segment and its acknowledgement take 52 slots on each of 2 connections; 8 segments are in flight."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         traffic__source="greedy",
         flow_control__enabled=False,
         flow_control__buffer_packets=1000,
@@ -117,7 +118,7 @@ def test_greedy_connections_share_the_slots_to_the_last_one():
 @pytest.mark.parametrize("window", [1, 2, 4])
 def test_a_small_window_gives_window_over_round_trip(window):
     # Little's law of a connection that always has data and loses nothing.
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT,
         traffic__source="greedy",
         transport__receive_window_segments=window,
@@ -132,7 +133,7 @@ def one_bridge(piconets: int, flows: list[dict]) -> Scenario:
     """Return piconets, each with a peripheral of its own, joined by one bridge that agrees on meetings."""
     plans = [{"name": f"n{k}", "central": f"c{k}", "peripherals": [f"s{k}", "hub"]} for k in range(piconets)]
     network = {"topology": "custom", "piconet_list": plans, "flows": flows}
-    return Scenario.from_dict({"network": network, "polling": {"bridge_schedule": "lcs"}})
+    return thesis_of({"network": network, "polling": {"bridge_schedule": "lcs"}})
 
 
 def test_meetings_without_traffic():

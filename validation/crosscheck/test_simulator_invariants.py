@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_strategy import scenarios
+from thesis import thesis, thesis_of
 from whole_network import digest, go_on, measure_from_now, play, sane
 
 from btqueue.scenario import Scenario, ScenarioError
@@ -93,7 +94,7 @@ def same_metrics(first, second):
 
 @pytest.mark.parametrize("arq", ["none", 3, "unlimited"])
 def test_a_segment_cut_at_each_transmission_is_one_cut_before_where_there_is_one_packet_type(arq):
-    before = Scenario().with_(
+    before = thesis().with_(
         network__relay="segment",
         link__packets=["DH1"],
         link__adaptation_packets=["DH1"],
@@ -117,14 +118,14 @@ def test_a_segment_cut_at_each_transmission_is_one_cut_before_where_there_is_one
 
 def test_messages_without_a_transport_need_no_headers():
     bare = {"transport__protocol": "none", "transport__header_bytes": 0, "link__l2cap_header_bytes": 0}
-    simulated = simulate(Scenario().with_(**SHORT, **bare, traffic__load_kbps=40))
+    simulated = simulate(thesis().with_(**SHORT, **bare, traffic__load_kbps=40))
     np.testing.assert_array_equal(simulated.segment_loss, 0)
     assert simulated.goodput_kbps.min() > 0
 
 
 @pytest.mark.parametrize("early_data", [False, True])
 def test_what_centaurus_delivers_was_sent_before(early_data):
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SESSIONS,
         **ERRORS,
         transport__protocol="centaurus",
@@ -147,26 +148,26 @@ def test_what_centaurus_delivers_was_sent_before(early_data):
 
 @pytest.mark.parametrize("changes", [{}, {"run__jitter_s": 0.02}, ERRORS | {"radio__fading": "per-piconet"}])
 def test_results_do_not_depend_on_the_number_of_threads(changes):
-    scenario = Scenario().with_(**SHORT, **changes)
+    scenario = thesis().with_(**SHORT, **changes)
     one, two, many = (simulate(scenario, threads=threads) for threads in (1, 2, 7))
     assert one.identical(two)
     assert one.identical(many)
 
 
 def test_replications_and_seeds_differ():
-    scenario = Scenario().with_(**SHORT)
+    scenario = thesis().with_(**SHORT)
     round_trips = [simulate(scenario.with_(run__seed=seed)).rtt_s.values for seed in (1, 2)]
     assert len(np.unique(round_trips)) == 2 * 3 * 2, "seeds, replications, flows"
 
 
 def test_more_replications_leave_the_first_ones_as_they_were():
-    scenario = Scenario().with_(**SHORT)
+    scenario = thesis().with_(**SHORT)
     more = simulate(scenario.with_(run__replications=5))
     assert same_metrics(simulate(scenario).data_vars, more.isel(replication=slice(3)).data_vars)
 
 
 def test_run_until_precision_goes_on_until_the_interval_is_narrow_enough():
-    scenario = Scenario().with_(**SHORT, run__precision=0.01)
+    scenario = thesis().with_(**SHORT, run__precision=0.01)
     result = simulate(scenario)
     assert result.sizes["replication"] > 3, "three short runs are not enough"
     assert result.attrs["relative_half_width"] <= 0.01
@@ -178,7 +179,7 @@ def test_an_interruption_stops_all_threads():
     def interrupt(share):
         raise KeyboardInterrupt
 
-    scenario = Scenario().with_(run__duration_s=1e6, run__replications=4)
+    scenario = thesis().with_(run__duration_s=1e6, run__replications=4)
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         simulate(scenario, threads=2, progress=interrupt)
@@ -213,7 +214,7 @@ def test_compiled_and_plain_python_give_the_same_state_to_the_last_bit():
 
 
 def test_pools_that_grow_on_the_way_change_nothing(monkeypatch):
-    scenario = Scenario().with_(**SHORT, network__peripherals=6, flow_control__buffer_packets=200)
+    scenario = thesis().with_(**SHORT, network__peripherals=6, flow_control__buffer_packets=200)
     roomy = metrics_of(scenario)
     monkeypatch.setattr(state_module, "FIRST_POOL", 1)
     state_module.keep.cache_clear()
@@ -250,7 +251,7 @@ ISLANDS = {
 
 @pytest.mark.parametrize("changes", [{}, ERRORS, TWO_WAY], ids=["quiet", "errors", "two ways"])
 def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
-    scenario = Scenario().with_(**ISLANDS, **changes, **SHORT)
+    scenario = thesis().with_(**ISLANDS, **changes, **SHORT)
     apart = measured(scenario)
     sizes = np.diff([*network_of(scenario).islands, len(network_of(scenario).timers)])
     assert len(sizes) == 3, "the links x and y share a medium"
@@ -266,7 +267,7 @@ def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
 
 
 def test_piconets_that_disturb_each_other_are_one_island():
-    assert len(network_of(Scenario().with_(**ISLANDS, radio__colocated=True)).islands) == 1
+    assert len(network_of(thesis().with_(**ISLANDS, radio__colocated=True)).islands) == 1
 
 
 @pytest.mark.parametrize(
@@ -276,7 +277,7 @@ def test_piconets_that_disturb_each_other_are_one_island():
 )
 def test_memory_does_not_grow_with_simulated_time(changes):
     """Messages of an overloaded source wait for ever, and the more the longer it lasts."""
-    scenario = Scenario().with_(traffic__load_kbps=400, **changes)
+    scenario = thesis().with_(traffic__load_kbps=400, **changes)
     sizes = []
     for seconds in (100, 3000):
         tracemalloc.start()
@@ -289,7 +290,7 @@ def test_memory_does_not_grow_with_simulated_time(changes):
 
 @pytest.mark.parametrize("changes", [ERRORS, {"run__jitter_s": 0.05}, {"polling__limit": 1}])
 def test_common_random_numbers_arrivals_stay_when_something_else_changes(changes):
-    scenario = Scenario().with_(traffic__load_kbps=60)
+    scenario = thesis().with_(traffic__load_kbps=60)
     first, second = play(scenario, 60), play(scenario.with_(**changes), 60)
     assert (first.flow_statistics.messages == second.flow_statistics.messages).all()
     assert (first.streams[:2] == second.streams[:2]).all()
@@ -305,7 +306,7 @@ def test_common_random_numbers_arrivals_stay_when_something_else_changes(changes
     "array", ["flow_statistics.packets_delivered", "queue_statistics.served", "queue_statistics.area"]
 )
 def test_a_lost_count_is_noticed(array):
-    sim = play(Scenario().with_(**ERRORS), 5)
+    sim = play(thesis().with_(**ERRORS), 5)
     check_invariants(sim)
     records, _, field = array.partition(".")
     getattr(sim, records)[field][0] += 1
@@ -314,7 +315,7 @@ def test_a_lost_count_is_noticed(array):
 
 
 def test_a_packet_lost_from_the_pool_is_noticed():
-    sim = play(Scenario(), 5)
+    sim = play(thesis(), 5)
     sim.clock.free_packets -= 1
     with pytest.raises(InvariantViolated, match="packets are in use"):
         check_invariants(sim)
@@ -369,7 +370,7 @@ def scatternets(draw):
     ends = st.lists(st.sampled_from(names), min_size=2, max_size=2, unique=True)
     laws = st.sampled_from(["greedy", "poisson"])
     flows = draw(st.lists(st.tuples(ends, laws), min_size=1, max_size=6))
-    return Scenario().changed(
+    return thesis().changed(
         {
             "network.topology": "custom",
             "network.piconet_list": piconets,
@@ -394,7 +395,7 @@ def test_no_device_has_two_meetings_at_once_and_none_is_missed(scenario, pieces)
 
 @pytest.mark.parametrize("name", LINUX)
 def test_linux_keeps_its_counts(name):
-    keeps_its_counts(Scenario.from_dict(LINUX[name]), 8)
+    keeps_its_counts(thesis_of(LINUX[name]), 8)
 
 
 @pytest.mark.long
@@ -406,7 +407,7 @@ def test_very_many_valid_scenarios_keep_their_counts(arrival_file, data, until_s
 
 @pytest.mark.parametrize("peripherals", range(2, 8))
 def test_any_number_of_peripherals(peripherals):
-    result = simulate(Scenario().with_(**SHORT, network__peripherals=peripherals, traffic__load_kbps=20))
+    result = simulate(thesis().with_(**SHORT, network__peripherals=peripherals, traffic__load_kbps=20))
     assert result.sizes["flow"] == peripherals
     # 20 kbit/s pass everywhere: 1.5 % is 4 deviations of 3 x 2 x 43 messages or more.
     assert float(result.goodput_kbps.mean()) == pytest.approx(20, rel=4 / np.sqrt(6 * 20 * 20 / 11.68))

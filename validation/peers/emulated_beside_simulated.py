@@ -84,7 +84,8 @@ def piconet(*, token_bucket: bool = False, **tables: dict) -> dict:
     """Return a piconet whose first flow is real."""
     network = {"topology": "piconet", "peripherals": 2, "active_flows": 1} | tables.pop("network", {})
     queues = {"enabled": token_bucket, "baseband_packets": 100}  # a segment takes 56 packets of DH1
-    return {"network": network, "flow_control": queues, **tables}
+    link = {"packets": ["DH5", "DH3"], "arq": "none"} | tables.pop("link", {})
+    return {"network": network, "flow_control": queues, "link": link, **tables}
 
 
 NETWORKS = {

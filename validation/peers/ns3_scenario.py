@@ -60,7 +60,7 @@ def scenario_of(row: dict, replications: int) -> bt.Scenario:
         {
             "network": NETWORK | {"outside_links": [wire]},
             "traffic": {"source": "greedy"},
-            "transport": NS3 | OF_VARIANT[row["variant"]] | options | window,
+            "transport": {"preset": "thesis"} | NS3 | OF_VARIANT[row["variant"]] | options | window,
             "run": {
                 **{"duration_s": DURATION_S, "warmup_s": 0, "replications": replications},
                 "intervals": "replications",

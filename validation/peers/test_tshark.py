@@ -10,8 +10,8 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
+from thesis import thesis
 
-from btqueue.scenario import Scenario
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.traces.pcap import FIRST_CLIENT_PORT, PcapWriter
 from btqueue.simulator.traces.trace import FAST_RETRANSMIT
@@ -110,7 +110,7 @@ def capture(scenario, path):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_tshark_counts_the_same_recoveries(name, tmp_path):
-    scenario = Scenario().with_(**{**RUN, **SCENARIOS[name]})
+    scenario = thesis().with_(**{**RUN, **SCENARIOS[name]})
     flow, entries = capture(scenario, tmp_path / "run.pcap")
     packets = analysed(tmp_path / "run.pcap")
     # the host is also the receiver of the second flow, a connection of its own
@@ -140,7 +140,7 @@ def test_tshark_counts_the_same_recoveries(name, tmp_path):
 
 def test_tshark_notices_a_wrong_checksum(tmp_path):
     path = tmp_path / "run.pcap"
-    capture(Scenario().with_(**{**RUN, "run__duration_s": 1}), path)
+    capture(thesis().with_(**{**RUN, "run__duration_s": 1}), path)
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 0xFF  # in the payload or the options of the last segment
     path.write_bytes(raw)

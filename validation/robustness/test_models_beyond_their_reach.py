@@ -6,6 +6,7 @@ the error measured against the simulator then. The scenarios beside them are rig
 
 import keys_of_models
 import pytest
+from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.engines import not_built
@@ -18,7 +19,7 @@ FADING = {
     "radio__good_s": 10.0,
     "radio__bad_s": 0.5,
 }
-NO_ROOM = bt.Scenario.from_dict(
+NO_ROOM = thesis_of(
     {
         "network": {"topology": "chain", "hops": 3},
         "link": {"packets": ["DM5", "DM1"]},
@@ -27,7 +28,7 @@ NO_ROOM = bt.Scenario.from_dict(
     }
 )
 UPLOADS = ACCESS_POINT.with_(network__peripherals=2, network__flows="uplink", traffic__load_kbps=50.0)
-OVERFLOWING = bt.Scenario.from_dict(
+OVERFLOWING = thesis_of(
     {
         "network": {"peripherals": 2, "flows": "downlink"},
         "radio": {"model": "constant", "ber": 2e-8},

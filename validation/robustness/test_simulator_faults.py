@@ -6,9 +6,10 @@ import threading
 import numpy as np
 import pytest
 import whole_network
+from thesis import thesis
 from whole_network import go_on
 
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.replications import Interrupted, run_replication, simulate
@@ -50,7 +51,7 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_segments_of_one_packet_pass_buffers_of_one(place):
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT,
         **PLACES[place],
         **BUFFERS_OF_ONE,
@@ -64,7 +65,7 @@ def test_segments_of_one_packet_pass_buffers_of_one(place):
 @pytest.mark.parametrize("place", PLACES)
 def test_segments_of_several_packets_never_pass_buffers_of_one(place):
     # 1,504 bytes are 5 packets that come to the first queue at once
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT, **PLACES[place], **BUFFERS_OF_ONE, flow_control__enabled=False, traffic__load_kbps=5
     )
     assert not goodput(scenario).any()
@@ -73,7 +74,7 @@ def test_segments_of_several_packets_never_pass_buffers_of_one(place):
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
 @pytest.mark.parametrize("delayed", [False, True])
 def test_a_window_of_one_sends_a_segment_at_a_time(variant, delayed):
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT,
         transport__variant=variant,
         transport__delayed_ack=delayed,
@@ -89,7 +90,7 @@ def test_a_window_of_one_sends_a_segment_at_a_time(variant, delayed):
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack", "vegas"])
 def test_the_largest_window(variant):
     """The whole memory of the connection is in use: the buffers hold what the window allows."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         transport__variant=variant,
         transport__receive_window_segments=65_535,
         transport__initial_window_segments=1000,
@@ -108,7 +109,7 @@ def test_the_largest_window(variant):
 
 def test_three_hundred_flows_share_a_path():
     flows = [{"from": "p1.1", "to": "p1.2"}] * 300
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT, network__flows=flows, traffic__load_kbps=0.1, traffic__message_bytes=100
     )
     sim = play(scenario, 20)
@@ -119,7 +120,7 @@ def test_three_hundred_flows_share_a_path():
 
 @pytest.mark.parametrize("duration_s", [1e-9, 1e-6, 6.25e-4])
 def test_a_run_of_next_to_no_time(duration_s):
-    scenario = Scenario().with_(run__duration_s=duration_s, run__warmup_s=0, run__replications=2)
+    scenario = thesis().with_(run__duration_s=duration_s, run__warmup_s=0, run__replications=2)
     result = simulate(scenario)
     assert result.attrs["complete"] == 1
     assert not result.goodput_kbps.any()
@@ -127,7 +128,7 @@ def test_a_run_of_next_to_no_time(duration_s):
 
 def test_what_was_sent_before_measuring_is_no_loss_above_all():
     """A backlog of packets, each damaged with probability 1/2 and sent once; hardly any come after it."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         run__duration_s=3,
         run__warmup_s=1,
         run__replications=2,
@@ -168,14 +169,14 @@ def test_a_dead_link_delivers_nothing_and_the_timer_backs_off(changes):
 
     That one comes within 15 s: sources write 14 messages a second.
     """
-    scenario = Scenario().with_(**DEAD, **changes)
+    scenario = thesis().with_(**DEAD, **changes)
     sim = play(scenario, 300)
     assert not sim.flow_statistics.bytes_delivered.any()
     assert sim.flow_statistics.timeouts.tolist() == [8, 8]
 
 
 def test_on_a_dead_link_unlimited_repetition_never_ends():
-    scenario = Scenario().with_(**DEAD, link__arq="unlimited", network__active_flows=1)
+    scenario = thesis().with_(**DEAD, link__arq="unlimited", network__active_flows=1)
     sim = play(scenario, 10)
     # A cycle is five frames of POLL and DH5, and an idle visit: 32 slots for five transmissions.
     # The first segment comes within a second.
@@ -197,7 +198,7 @@ RING = {
 
 def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
     """Three centrals, each a walk-in bridge in the next piconet: all leave, and nobody is there to poll."""
-    sim = play(Scenario().with_(**RING), 300)
+    sim = play(thesis().with_(**RING), 300)
     assert sim.piconets.away.all()
     before = sim.flow_statistics.bytes_delivered.copy()
     with np.errstate(over="ignore"):
@@ -207,13 +208,13 @@ def test_centrals_that_wait_for_each_other_for_ever_end_the_run_all_the_same():
 
 
 def test_patience_ends_the_deadlock():
-    scenario = Scenario().with_(**RING, run__duration_s=60, run__warmup_s=0, polling__bridge_patience_s=0.02)
+    scenario = thesis().with_(**RING, run__duration_s=60, run__warmup_s=0, polling__bridge_patience_s=0.02)
     assert (goodput(scenario) > 0).all()
 
 
 def test_a_link_that_is_down_almost_always():
     link = LAN | {"up_s": 1e-6, "down_s": 10.0, "buffer_packets": 1000}
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         **SHORT, network__outside_links=[link], network__flows=[{"from": "p1.1", "to": "h"}]
     )
     sim = play(scenario, 100)
@@ -231,17 +232,17 @@ def test_a_link_that_is_down_almost_always():
 )
 def test_a_protocol_that_cannot_carry_the_traffic_is_refused(changes):
     with pytest.raises(ScenarioError, match=r"\[(transport|traffic)\] (protocol|handshake|source)"):
-        new_state(Scenario().with_(**changes), 0)
+        new_state(thesis().with_(**changes), 0)
 
 
 def test_acknowledgements_without_a_byte_are_refused():
     with pytest.raises(ScenarioError, match=r"\[transport\] header_bytes = 0: .* would have no bytes"):
-        new_state(Scenario().with_(link__l2cap_header_bytes=0, transport__header_bytes=0), 0)
+        new_state(thesis().with_(link__l2cap_header_bytes=0, transport__header_bytes=0), 0)
 
 
 def test_control_messages_are_no_throughput():
     """CentaurusComm without a radio error: what is sent and what is delivered are the same messages."""
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         transport__protocol="centaurus",
         traffic__source="request-reply",
         traffic__pause_s=1,
@@ -258,7 +259,7 @@ def test_control_messages_are_no_throughput():
 
 @pytest.mark.long
 def test_a_hundred_million_events_without_a_wrong_count():
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__topology="scatternet",
         network__piconets=4,
         network__peripherals=5,
@@ -293,7 +294,7 @@ def test_ctrl_c_at_any_time_leaves_what_was_measured(calls):
         if made == calls:
             press_ctrl_c()
 
-    scenario = Scenario().with_(run__duration_s=100_000, run__warmup_s=10, run__replications=3)
+    scenario = thesis().with_(run__duration_s=100_000, run__warmup_s=10, run__replications=3)
     with pytest.raises(Interrupted) as caught:
         simulate(scenario, threads=2, progress=progress)
     partial = caught.value.partial
@@ -315,7 +316,7 @@ def test_an_interrupted_run_until_precision_keeps_the_finished_replications():
         if made == 60:
             press_ctrl_c()
 
-    scenario = Scenario().with_(run__duration_s=20, run__warmup_s=0, run__replications=3, run__precision=1e-5)
+    scenario = thesis().with_(run__duration_s=20, run__warmup_s=0, run__replications=3, run__precision=1e-5)
     with pytest.raises(Interrupted) as caught:
         simulate(scenario, threads=2, progress=progress)
     partial = caught.value.partial

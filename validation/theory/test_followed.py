@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from thesis import thesis_of
 from wires import wire
 
 import btqueue as bt
@@ -332,7 +333,7 @@ def drawn(piconets: dict[str, list[str]], flows: list[tuple[str, str]], **change
             for central, members in piconets.items()
         ],
     }
-    return Scenario.from_dict(data).with_(**changes)
+    return thesis_of(data).with_(**changes)
 
 
 def test_a_custom_network_is_the_scatternet_that_it_describes():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from thesis import thesis
 
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
@@ -17,7 +18,7 @@ from btqueue.scenario.scope import problems_of
 
 def line(load: float = 1e-3, **changes) -> bt.Scenario:
     """Two piconets of a peripheral each, a bridge between them, and a flow from one end to the other."""
-    scenario = bt.Scenario().with_(network__topology="scatternet", network__peripherals=1)
+    scenario = thesis().with_(network__topology="scatternet", network__peripherals=1)
     flows = [{"from": "p1.1", "to": "p2.1"}]
     changes = {"network__flows": flows, "flow_control__enabled": False, **changes}
     return scenario.with_(traffic__load_kbps=load, **changes)

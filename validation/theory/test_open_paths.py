@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.network.models import MODELS
@@ -22,7 +23,7 @@ def scenario(links, flows, *, load=100.0, **changes):
         {"name": f"{a}-{b}", "from": a, "to": b, "rate_kbps": rate, "delay_s": 0.01, **more}
         for a, b, rate, more in links
     ]
-    return bt.Scenario.from_dict(
+    return thesis_of(
         {
             "network": {
                 "topology": "custom",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from thesis import thesis_of
 from wires import LARGE_WINDOW, wire
 
 import btqueue as bt
@@ -227,7 +228,7 @@ def test_scope_of_paths_refuses_by_name(changes, key):
 
 def test_queues_of_two_resources_of_one_pace_are_in_doubt():
     """Slots of the air, 23.1 ms a segment, before a wire of 24 ms that has ten places."""
-    phone = bt.Scenario.from_dict(
+    phone = thesis_of(
         {
             "network": {
                 "topology": "custom",

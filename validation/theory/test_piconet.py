@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from polled_air import passages_of
+from thesis import thesis
 
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
@@ -481,7 +482,7 @@ def test_layers_hold_a_segment_at_both_ends():
 
 def test_a_chain_of_one_hop_is_a_piconet():
     keys = {name: getattr(star(), name) for name in ("link", "flow_control", "traffic")}
-    chain = bt.Scenario(network={"topology": "chain", "hops": 1}, **keys)
+    chain = thesis(network={"topology": "chain", "hops": 1}, **keys)
     assert model_of(chain) == "piconet"
     # jitter: not the model of one link
     down = star(network__peripherals=1, network__flows="downlink", run__jitter_s=1e-12)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.network import NoConvergence
@@ -262,7 +263,7 @@ def with_links(scenario: Scenario, **changes) -> Scenario:
     data = scenario.to_dict()
     for link in data["network"]["outside_links"]:
         link.update(changes)
-    return Scenario.from_dict(data)
+    return thesis_of(data)
 
 
 def lossy(**link) -> Scenario:

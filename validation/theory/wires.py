@@ -1,5 +1,7 @@
 """A transfer over one wire, and what simulations of single TCP connections found."""
 
+from thesis import thesis_of
+
 import btqueue as bt
 
 LARGE_WINDOW = {
@@ -24,4 +26,4 @@ def wire(**changes) -> bt.Scenario:
         "outside_links": [link | changes.pop("link", {})],
         "flows": [{"from": "a", "to": "b"}],
     }
-    return bt.Scenario.from_dict({"network": network, "traffic": {"source": "greedy"}}).with_(**changes)
+    return thesis_of({"network": network, "traffic": {"source": "greedy"}}).with_(**changes)

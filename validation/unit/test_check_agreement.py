@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from thesis import thesis
 
 from btqueue.network import solve
 from btqueue.network.measured_errors import Kind, MeasuredError, measured_errors
-from btqueue.scenario import Scenario, ScenarioError, load
+from btqueue.scenario import ScenarioError, load
 from btqueue.study.check import ForeignResults, Quantity, check
 from btqueue.study.check.agreement import (
     UNMEASURED,
@@ -128,7 +129,7 @@ def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
 
 def test_the_errors_are_those_of_the_model_that_answered():
     # in goodput the piconet is within a few per cent at 95 of 100 points
-    star = Scenario().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
+    star = thesis().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
     lossy = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
     for scenario in (star, lossy):
         answer = solve(scenario)
@@ -187,7 +188,7 @@ def test_what_usual_mistakes_change_is_tried():
         "radio.model": "constant",
         "radio.ber": 1e-5,
     }
-    scenario = Scenario().changed(everything)
+    scenario = thesis().changed(everything)
     found = neighbours(scenario, ForeignResults("t", "CSV", {}))
     of_transport = "rto_backoff min_rto_s initial_rto_s delayed_ack ack_delay_s receive_window_segments "
     of_transport += (

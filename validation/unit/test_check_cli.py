@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from thesis import thesis
 from typer.testing import CliRunner
 
 from btqueue.cli import check as command
 from btqueue.cli import exits
 from btqueue.plots.check import check_figure
-from btqueue.scenario import Scenario
 from btqueue.study.check import check
 
 NAME = "venugopal-2006/piconet"
@@ -121,7 +121,7 @@ def test_the_figure_is_drawn(app, wrong, tmp_path, suffix, begin):
 
 
 def test_the_figure_has_a_row_for_each_metric(theirs, engines):
-    report = check(theirs, Scenario(), simulate=engines.simulator.simulate, solve=engines.network.solve)
+    report = check(theirs, thesis(), simulate=engines.simulator.simulate, solve=engines.network.solve)
     (axes,) = check_figure(report).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["goodput", "queue length, uplink"]
     assert axes.get_xlabel() == "relative to the simulation"

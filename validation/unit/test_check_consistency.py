@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thesis import thesis
 
 from btqueue.scenario import Scenario, load
 from btqueue.study.check import ForeignResults, Quantity, Series
 from btqueue.study.check.consistency import check_consistency, load_kbps
 from btqueue.study.check.randomness import check_randomness, initial_bias, neighbours_alike
 
-SCENARIO = Scenario()
+SCENARIO = thesis()
 GREEDY = SCENARIO.with_(traffic__source="greedy")
 
 

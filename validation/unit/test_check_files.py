@@ -6,14 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thesis import thesis
 
-from btqueue.scenario import Scenario, load
+from btqueue.scenario import load
 from btqueue.study.check import BadResults, read_results
 from btqueue.study.check.results import checked_map
 
 DATA = Path(__file__).parent / "data"
 MONITOR, SCALARS = DATA / "ns3_flowmon.xml", DATA / "omnet.sca"
-SCENARIO = Scenario()
+SCENARIO = thesis()
 NS3 = load(str(DATA / "ns3.toml"))
 """What data/make_ns3_files.py simulates."""
 

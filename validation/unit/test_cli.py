@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 import xarray as xr
+from thesis import thesis, thesis_of
 from typer.testing import CliRunner
 
 import btqueue
@@ -107,7 +108,7 @@ def test_every_command_shows_examples_that_can_be_typed(name):
         assert (program, typed) == ("btqueue", name)
         with command.make_context(name, arguments, resilient_parsing=False) as context:
             for setting in context.params.get("set_") or ():
-                Scenario().with_sets([setting])
+                thesis().with_sets([setting])
 
 
 def test_one_name_for_the_number_of_cores_and_the_older_one_still_goes(engines):
@@ -146,7 +147,7 @@ def test_version_and_the_module_as_a_command():
 def test_compare_as_json_has_every_part(engines):
     result = json_of("compare", NAME, "--set", "run.replications=3", "--set", "run.seed=5")
     assert list(result) == ["schema", "scenario", "solve", "simulate", "provenance"]
-    assert Scenario.from_dict(result["scenario"]).run.replications == 3
+    assert thesis_of(result["scenario"]).run.replications == 3
     assert result["solve"]["converged"] is True
     assert result["solve"]["residual"] == 1e-10
     assert result["solve"]["warnings"] == ["rough"]
@@ -235,7 +236,7 @@ def test_models_are_listed_with_titles_and_printed():
     text = run("models")
     assert all(name in text for name in list_models())
     assert "six peripherals, perfect radio" in text
-    assert Scenario.from_dict(tomllib.loads(run("models", NAME))).title.startswith("Venugopal 2006")
+    assert thesis_of(tomllib.loads(run("models", NAME))).title.startswith("Venugopal 2006")
     assert set(json_of("models")["models"]) == set(list_models())
     schema = json.loads(run("models", "--schema"))
     assert {"network", "polling", "run"} <= set(schema["properties"])
@@ -274,7 +275,7 @@ def test_netcdf_holds_result_scenario_and_provenance(engines, tmp_path, command)
     assert os.listdir(tmp_path) == ["result.nc"]
     assert stat.S_IMODE(file.stat().st_mode) & stat.S_IRUSR
     with xr.open_dataset(file, engine="h5netcdf") as dataset:
-        assert Scenario.from_dict(json.loads(dataset.attrs["scenario"])).polling.limit == 5
+        assert thesis_of(json.loads(dataset.attrs["scenario"])).polling.limit == 5
         assert dataset.attrs["provenance_btqueue"] == btqueue.__version__
         if command == "compare":
             assert dataset["inside"].dtype == bool

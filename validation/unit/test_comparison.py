@@ -6,12 +6,13 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from thesis import thesis, thesis_of
 
-from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario import METRICS
 from btqueue.study import provenance, side_by_side, student_half_width, summarise
 from btqueue.study.summary import by_queue
 
-SCENARIO = Scenario(title="by hand")
+SCENARIO = thesis(title="by hand")
 GOODPUT = np.array([[100.0, 110.0], [120.0, 110.0], [90.0, 130.0]])
 """Means over flows: 105, 115, 110."""
 QUEUES = ["token_buffer", "uplink", "downlink"]
@@ -86,7 +87,7 @@ def test_comparison_of_hand_made_results():
     assert result.attrs["model_method"] == "by hand"
     assert result.attrs["simulation_events"] == 7
     assert result.attrs["simulation_replications"] == 3
-    assert Scenario.from_dict(json.loads(result.attrs["scenario"])) == SCENARIO
+    assert thesis_of(json.loads(result.attrs["scenario"])) == SCENARIO
 
 
 def test_what_a_side_cannot_give_is_named_and_never_zero():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thesis import thesis
 
 from btqueue.network import solve
-from btqueue.scenario import Scenario
 from btqueue.simulator import simulate
 from btqueue.simulator.construction.state import network_of
 
@@ -99,7 +99,7 @@ def test_a_message_counts_when_none_of_its_segments_is_lost(plain, messages, los
     ],
 )
 def test_every_segment_has_the_headers_of_the_scenario(transport, headers):
-    scenario = Scenario(
+    scenario = thesis(
         network={"flows": "uplink"},
         traffic={"message_bytes": 1000, **SOURCE[transport.get("protocol")]},
         transport=transport,
@@ -112,7 +112,7 @@ def test_every_segment_has_the_headers_of_the_scenario(transport, headers):
 
 
 def test_both_engines_count_the_headers_of_datagrams():
-    scenario = Scenario(
+    scenario = thesis(
         network={"peripherals": 1, "flows": "uplink"},
         flow_control={"enabled": False},
         link={"packets": ["DH5", "DH1"]},

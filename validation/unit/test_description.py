@@ -1,6 +1,7 @@
 """The description of a network: stations on routes, flows with two laws, and the keys behind them."""
 
 import pytest
+from thesis import thesis
 
 import btqueue as bt
 from btqueue.engines import not_built, require_built
@@ -37,23 +38,23 @@ def kinds(scenario: Scenario) -> set[str]:
 
 
 def test_a_segment_of_a_ring_passes_bucket_uplink_central_and_downlink():
-    assert stations(Scenario(), "forth") == [
+    assert stations(thesis(), "forth") == [
         *("host p1.1", "token bucket p1.1"),
         *("queue p1.1 to c1", "radio link p1.1 to c1", "polled air 1"),
         *("queue c1 to p1.2", "radio link c1 to p1.2", "polled air 1", "host p1.2"),
     ]
-    assert stations(Scenario(), "back")[:3] == ["host p1.2", "token bucket p1.2", "queue p1.2 to c1"]
+    assert stations(thesis(), "back")[:3] == ["host p1.2", "token bucket p1.2", "queue p1.2 to c1"]
 
 
 def test_a_gateway_is_an_outside_link_before_the_air():
-    assert stations(Scenario().changed(GATEWAY), "forth") == [
+    assert stations(thesis().changed(GATEWAY), "forth") == [
         *("host host", "outside link lan to c1", "token bucket c1"),
         *("queue c1 to p1.1", "radio link c1 to p1.1", "polled air 1", "host p1.1"),
     ]
 
 
 def test_a_way_between_piconets_passes_a_bridge():
-    way = stations(Scenario().changed(SCATTERNET), "forth")
+    way = stations(thesis().changed(SCATTERNET), "forth")
     assert way.count("bridge b1") == 1
     assert way[-3:] == ["radio link c2 to p2.1", "polled air 2", "host p2.1"]
     assert sum(name.startswith("polled air") for name in way) == 4
@@ -68,7 +69,7 @@ def test_a_station_stands_once_whoever_passes_it():
 
 
 def test_a_trait_names_the_key_that_gives_it():
-    scenario = Scenario().changed({**STAR, "network.flows": own(variant="sack")})
+    scenario = thesis().changed({**STAR, "network.flows": own(variant="sack")})
     traits = {one.key: one.value for one in description(scenario).traits if one.kind == "transport.variant"}
     assert traits == {"network.flows[1].variant": "sack", "transport.variant": "newreno"}
     assert [flow.transport.name for flow in description(scenario).flows] == ["sack", "newreno"]
@@ -89,7 +90,7 @@ def test_a_trait_names_the_key_that_gives_it():
     ],
 )
 def test_what_makes_no_difference_is_left_out(changes, kind):
-    assert kind not in kinds(Scenario().changed(changes))
+    assert kind not in kinds(thesis().changed(changes))
 
 
 WISHES = {
@@ -133,17 +134,17 @@ WISHES = {
 def test_a_refusal_names_the_cause_and_nothing_else(wish):
     changes, causes = WISHES[wish]
     network = {} if "network.topology" in changes else STAR
-    named = {problem.key for problem in not_built(Scenario().changed({**network, **changes}))}
+    named = {problem.key for problem in not_built(thesis().changed({**network, **changes}))}
     assert named <= causes  # none, once a solver covers it
 
 
 def test_a_refusal_names_the_station_or_law_that_is_missing():
     with pytest.raises(NotBuiltYet, match=r"arq_feedback = .*does not cover this radio link; it covers"):
         lossy = {"radio.model": "constant", "radio.ber": 1e-4, "link.arq": "unlimited"}
-        require_built(Scenario().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
+        require_built(thesis().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
     wish = {**STAR, "network.flows": own(law="file"), "traffic.arrival_file": "arrivals.txt"}
     with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.law = "file".* does not cover this law of arrivals'):
-        require_built(Scenario().changed(wish))
+        require_built(thesis().changed(wish))
 
 
 AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]
@@ -160,10 +161,10 @@ AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]
     ids=["nothing is passed on", "no TCP", "a window of its own like all others", "a ring in a list"],
 )
 def test_a_key_that_cannot_matter_is_no_reason_to_refuse(changes):
-    assert not not_built(Scenario().changed(changes))
+    assert not not_built(thesis().changed(changes))
 
 
 def test_a_ring_in_a_list_is_the_ring():
-    ring = Scenario().with_(run__solver="followed")
+    ring = thesis().with_(run__solver="followed")
     listed = ring.with_(network__flows=AROUND[::-1])  # as they are numbered in the ring
     assert float(bt.solve(listed).rtt_s.mean()) == float(bt.solve(ring).rtt_s.mean())

@@ -5,17 +5,18 @@ import re
 import numpy as np
 import pytest
 from scipy import stats
+from thesis import thesis, thesis_of
 
 from btqueue.cli.documents import document
 from btqueue.cli.engines import Answer
 from btqueue.cli.tables import simulated_table
-from btqueue.scenario import Scenario, load
+from btqueue.scenario import load
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import simulate, simulation
 from btqueue.simulator.statistics.doubts import doubts
 
 REPLICATIONS = 10
-GREEDY = Scenario.from_dict({"traffic": {"source": "greedy"}, "run": {"duration_s": 5.0, "warmup_s": 1.0}})
+GREEDY = thesis_of({"traffic": {"source": "greedy"}, "run": {"duration_s": 5.0, "warmup_s": 1.0}})
 
 
 def looked_at(halves, whole=None, scenario=None, **other):
@@ -31,7 +32,7 @@ def looked_at(halves, whole=None, scenario=None, **other):
     }
     results = Results({**variables, **other}, {}, {"intervals": "replications"})
     pairs = dict(zip(names, halves, strict=True))
-    return doubts(results, scenario or Scenario(), pairs, random=True)
+    return doubts(results, scenario or thesis(), pairs, random=True)
 
 
 def independent(seed, spread=1.0):
@@ -92,9 +93,9 @@ def test_what_the_scenario_says_itself_is_not_warned_of():
     remembering += np.linspace(-20, 20, REPLICATIONS)
     assert looked_at(trending)
     assert looked_at(remembering)
-    steps = Scenario().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
+    steps = thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},))
     assert looked_at(trending, scenario=steps) == []
-    assert looked_at(remembering, scenario=Scenario().with_(traffic__source="periodic")) == []
+    assert looked_at(remembering, scenario=thesis().with_(traffic__source="periodic")) == []
 
 
 def test_replications_that_are_all_equal_have_no_precision():

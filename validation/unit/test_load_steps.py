@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from thesis import thesis
 
 import btqueue
 from btqueue.network.load_steps import Step, answer_in_steps, steps_of
-from btqueue.scenario import Scenario
 
 SCHEDULE = [{"at_s": 60, "load_kbps": 120}, {"at_s": 120, "load_kbps": 160}, {"at_s": 900, "load_kbps": 1}]
-SCENARIO = Scenario().with_(
+SCENARIO = thesis().with_(
     traffic__load_kbps=80, traffic__load_schedule=SCHEDULE, run__warmup_s=30, run__duration_s=270
 )
 
@@ -39,7 +39,7 @@ def test_a_change_is_one_of_every_flow_and_before_it_a_flow_has_its_own_load():
 
 @pytest.mark.parametrize("warmup", [0.0, 10.0])
 def test_both_engines_offer_a_flow_the_same_in_each_step(warmup):
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         network__flows=OWN,
         traffic__load_kbps=40,
         traffic__load_schedule=[{"at_s": 10, "load_kbps": 60}],

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from thesis import thesis, thesis_of
 from typer.testing import CliRunner
 
 import btqueue as bt
@@ -36,7 +37,7 @@ DELAYS = ("delay_s", "delay_scv", "delay_p50_s", "delay_p99_s")
 
 
 def wire(load, **changes):
-    return bt.Scenario.from_dict(WIRE).with_(traffic__load_kbps=1000.0 * load, **changes)
+    return thesis_of(WIRE).with_(traffic__load_kbps=1000.0 * load, **changes)
 
 
 def overloaded(result):
@@ -119,7 +120,7 @@ def test_datagrams_in_a_long_queue_are_overloaded_and_in_a_short_one_they_are_lo
 
 
 def test_a_queue_without_a_limit_that_grows_has_no_length():
-    scenario = bt.Scenario(
+    scenario = thesis(
         network={"flows": "downlink"}, flow_control={"enabled": False}, traffic={"load_kbps": 600.0},
         transport={"protocol": "none"}, run={"duration_s": 30.0, "warmup_s": 5.0},
     )  # fmt: skip
@@ -141,7 +142,7 @@ def test_only_the_flow_that_is_overloaded_loses_its_delays():
         {"from": "p1.1", "to": "c1", "load_kbps": 20.0},
         {"from": "p1.2", "to": "c1", "load_kbps": 900.0},
     ]
-    result = bt.simulate(bt.Scenario(network={"flows": flows}).with_(**SHORT))
+    result = bt.simulate(thesis(network={"flows": flows}).with_(**SHORT))
     (warning,) = overloaded(result)
     assert "p1.2>c1 (" in warning
     assert "p1.1>c1" not in warning
@@ -173,7 +174,7 @@ def test_a_solution_of_an_overloaded_link_has_no_delays():
 
 
 def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
-    scenario = bt.Scenario(
+    scenario = thesis(
         network={"flows": "uplink"}, traffic={"load_kbps": 300.0}, transport={"protocol": "none"}
     )
     solved = bt.solve(scenario)
@@ -187,7 +188,7 @@ def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
 )
 def test_datagrams_that_full_queues_refuse_are_those_of_the_simulator(discipline, limit, places):
     """Goodput within 3 %, its aim, and five standard errors: a false alarm in 100,000 runs if it is right."""
-    scenario = bt.Scenario(
+    scenario = thesis(
         network={"flows": "uplink", "peripherals": 2}, polling={"discipline": discipline, "limit": limit},
         link={"packets": ["DH5", "DH1"], "arq": "unlimited"}, transport={"protocol": "none"},
         flow_control={"enabled": False, "baseband_packets": places}, traffic={"load_kbps": 400.0},
@@ -203,7 +204,7 @@ def test_datagrams_that_full_queues_refuse_are_those_of_the_simulator(discipline
 
 
 def test_turns_of_fep_under_overload_are_refused():
-    scenario = bt.Scenario(
+    scenario = thesis(
         network={"flows": "uplink", "peripherals": 2}, polling={"discipline": "fep"},
         transport={"protocol": "none"}, traffic={"load_kbps": 800.0}, flow_control={"enabled": False},
     )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thesis import thesis
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.problems import all_keys
@@ -184,7 +185,7 @@ def test_points_are_read_from_a_file(tmp_path):
         {LIMIT: 5, "link.packets": ["DH5", "DH3"]},
         {LIMIT: 7, "link.packets": ["DH1"]},
     ]
-    assert Scenario().changed(found[1]).link.packets == ("DH1",)
+    assert thesis().changed(found[1]).link.packets == ("DH1",)
     with pytest.raises(ScenarioError, match=r"none\.csv: cannot be read"):
         read_points(tmp_path / "none.csv")
 

@@ -7,8 +7,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-
-from btqueue.scenario import Scenario
+from thesis import thesis
 
 SLOT = 625_000
 
@@ -18,7 +17,7 @@ class Piconet:
 
     def __init__(self, plain, *, peripherals=2, limit=5, **changes):
         self.plain = plain
-        self.scenario = Scenario().with_(
+        self.scenario = thesis().with_(
             network__peripherals=peripherals,
             polling__limit=limit,
             traffic__load_kbps=1e-3,
@@ -208,7 +207,7 @@ def outcome(plain, sim, seconds):
     ids=str,
 )
 def test_sleeping_through_idle_visits_changes_nothing(plain, changes):
-    scenario = Scenario().with_(**changes)
+    scenario = thesis().with_(**changes)
     slept, slept_metrics, few = outcome(plain, plain.state.new_state(scenario, 0), 8)
     played, played_metrics, many = outcome(plain, sleepless(plain, scenario), 8)
     assert few < 0.8 * many, "it slept"

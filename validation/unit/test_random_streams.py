@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-
-from btqueue.scenario import Scenario
+from thesis import thesis_of
 
 MASK = 2**64 - 1
 
@@ -70,7 +69,7 @@ def test_streams_depend_on_seed_replication_and_use_only(plain):
     assert len(set(states)) == len(states)
 
 
-CROWD = Scenario.from_dict(
+CROWD = thesis_of(
     {
         "network": {
             "topology": "custom",

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
+from thesis import thesis, thesis_of
 
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction.state import network_of
@@ -18,7 +19,7 @@ from btqueue.simulator.replications import BATCHES, Interrupted, next_target, ru
 from btqueue.simulator.statistics.doubts import autocorrelation, look_at_batches
 from btqueue.simulator.statistics.measurement import measure
 
-LIGHT = Scenario().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
+LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
 """A piconet with little to do: every message is delivered long before the run ends."""
 
 
@@ -97,7 +98,7 @@ def test_correlated_batches_are_warned_of(values, warned):
 
 def test_flows_and_links_have_the_names_of_their_nodes():
     shape = {"topology": "scatternet", "piconets": 2, "peripherals": 1, "bridge": "MS"}
-    scenario = Scenario.from_dict({"network": shape}).with_(run__duration_s=5, run__warmup_s=1)
+    scenario = thesis_of({"network": shape}).with_(run__duration_s=5, run__warmup_s=1)
     result = simulate(scenario.with_(run__replications=2))
     assert result["flow_name"].values.tolist() == ["p1.1>p2.1", "p2.1>p1.1"]
     assert result["link_name"].values.tolist() == ["c1-p1.1", "c1-c2", "c2-p2.1"]
@@ -186,7 +187,7 @@ UP = [{"from": "p", "to": "c"}, {"from": "q", "to": "d"}]
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_ctrl_c_is_heard_in_the_middle_of_a_chunk_of_very_many_events(parts, monkeypatch):
-    scenario = Scenario(
+    scenario = thesis(
         network={"topology": "custom", "piconet_list": [ISLAND, OTHER][:parts], "flows": UP[:parts]},
         traffic={"source": "greedy"},
         run={"duration_s": 1e6, "replications": 1},

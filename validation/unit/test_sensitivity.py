@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import stdtrit
+from thesis import thesis
 
 from btqueue.baseband import PACKET_TYPES
 from btqueue.channel.error_rates import payload_error_rate
@@ -228,7 +229,7 @@ def test_formulas_of_a_scenario_have_its_numbers():
 
 
 def test_formulas_of_a_ring_agree_with_the_model_of_the_ring():
-    scenario = Scenario().changed({"network.peripherals": 4})
+    scenario = thesis().changed({"network.peripherals": 4})
     # TCP's laws need the solver, these two do not: take the numbers without solving
     capacity = formula("capacity of a ring, each flow", at={"N": 4, "D": 23, "A": 3, "T_s": 625e-6})
     assert capacity.value == pytest.approx(1 / (4 * 52 * 625e-6))

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-
-from btqueue.scenario import Scenario
+from thesis import thesis
 
 SECOND = 1_000_000_000
 
 
 def scenario(**changes):
-    return Scenario().with_(
+    return thesis().with_(
         traffic__source="greedy", run__duration_s=2.0, run__warmup_s=1.0, run__seed=7, **changes
     )
 

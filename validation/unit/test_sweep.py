@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thesis import thesis
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.study import summarise
@@ -46,7 +47,7 @@ def formula(engines):
 
 def test_a_sweep_is_labelled_by_its_keys_and_counts_its_points(formula):
     seen: list[tuple[int, int]] = []
-    found = sweep(Scenario(), SOME, workers=1, progress=lambda done, total: seen.append((done, total)))
+    found = sweep(thesis(), SOME, workers=1, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(done, 6) for done in range(7)]
     assert found["goodput_kbps"].dims == (LIMIT, "traffic.load_kbps")
     assert found["goodput_kbps"].sel({LIMIT: 3, "traffic.load_kbps": 100}) == pytest.approx(50)
@@ -54,11 +55,11 @@ def test_a_sweep_is_labelled_by_its_keys_and_counts_its_points(formula):
     assert found["goodput_kbps"].attrs["units"] == found["goodput_kbps_per_flow"].attrs["units"] == "kbit/s"
     assert "goodput_kbps_ci95" not in found
     assert (found.attrs["answered"], found.attrs["failed"]) == (5, 1)
-    assert json.loads(found.attrs["scenario"]) == Scenario().to_dict()
+    assert json.loads(found.attrs["scenario"]) == thesis().to_dict()
 
 
 def test_a_point_that_fails_is_kept_with_its_reason(formula):
-    found = sweep(Scenario(), SOME, workers=1)
+    found = sweep(thesis(), SOME, workers=1)
     failed = found.sel({LIMIT: 2, "traffic.load_kbps": 200})
     assert str(failed["failure"].values) == "no convergence: no point of operation"
     assert math.isnan(failed["goodput_kbps"]) and failed["iterations"] == failed["converged"] == -1
@@ -69,13 +70,13 @@ def test_a_point_that_fails_is_kept_with_its_reason(formula):
 def test_an_error_that_nobody_expected_fails_one_point_and_says_where(engines):
     good = engines.network.solve
     engines.network.solve = lambda scenario: good(scenario) if scenario.polling.limit < 3 else {}["a bug"]
-    (reason,) = failures(sweep(Scenario(), {LIMIT: [1, 2, 3]}, workers=1))
+    (reason,) = failures(sweep(thesis(), {LIMIT: [1, 2, 3]}, workers=1))
     assert reason.startswith("error: KeyError: 'a bug' (test_sweep.py, line ")
 
 
 def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
     least, most = "transport.min_rto_s", "transport.max_rto_s"
-    found = sweep(Scenario(), {least: [1, 100], most: [64, 128]}, workers=1)
+    found = sweep(thesis(), {least: [1, 100], most: [64, 128]}, workers=1)
     reasons = [str(reason) for reason in found["failure"].values.flat]
     assert [bool(reason) for reason in reasons] == [False, False, True, False]
     assert reasons[2].startswith("scenario: [transport]")
@@ -84,10 +85,10 @@ def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
 def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
     engines.network.solve = None
     with pytest.raises(ScenarioError, match="none of the 2 points can be run"):
-        sweep(Scenario(), {"transport.send_buffer_segments": [8, 9]}, workers=1)
+        sweep(thesis(), {"transport.send_buffer_segments": [8, 9]}, workers=1)
     unknown: Any = "guess"
     with pytest.raises(ScenarioError, match="not 'guess'"):
-        sweep(Scenario(), {LIMIT: [1]}, engine=unknown)
+        sweep(thesis(), {LIMIT: [1]}, engine=unknown)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +102,11 @@ def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
 )
 def test_points_that_contradict_each_other_are_refused(formula, arguments):
     with pytest.raises(ScenarioError):
-        sweep(Scenario(), **arguments)
+        sweep(thesis(), **arguments)
 
 
 def test_both_engines_share_metrics_and_points(formula):
-    found = sweep(Scenario(run={"replications": 4}), {LIMIT: [1, 2]}, engine="both", workers=1)
+    found = sweep(thesis(run={"replications": 4}), {LIMIT: [1, 2]}, engine="both", workers=1)
     assert found["goodput_kbps"].dims == ("engine", LIMIT)
     assert found["goodput_kbps"].sel(engine="simulate").values.tolist() == [100, 100]
     assert np.isnan(found["goodput_kbps_ci95"].sel(engine="solve")).all()
@@ -120,7 +121,7 @@ def test_both_engines_share_metrics_and_points(formula):
 
 @pytest.mark.parametrize("engine", ["solve", "simulate"])
 def test_an_answer_is_the_summary_of_its_dataset(engines, engine):
-    scenario = Scenario(run={"replications": 5})
+    scenario = thesis(run={"replications": 5})
     dataset = getattr(engines, {"solve": "network", "simulate": "simulator"}[engine])
     dataset = getattr(dataset, engine)(scenario)
     answer = evaluate(scenario, engine)
@@ -142,7 +143,7 @@ def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
         return simulate(scenario, **options)
 
     engines.simulator.simulate = note_seed
-    base = Scenario(run={"seed": 9, "replications": 2})
+    base = thesis(run={"seed": 9, "replications": 2})
     common = sweep(base, {LIMIT: [1, 2, 3]}, engine="simulate", workers=1)
     assert seeds == [9, 9, 9]
     seeds.clear()
@@ -155,19 +156,19 @@ def test_points_share_a_seed_unless_they_are_to_be_independent(engines):
 def test_seeds_of_points_are_distinct_and_seeds_of_scenarios():
     seeds = {own_seed(seed, number) for seed in range(20) for number in range(200)}
     assert len(seeds) == 4000
-    assert all(Scenario(run={"seed": seed}).run.seed == seed for seed in list(seeds)[:50])
+    assert all(thesis(run={"seed": seed}).run.seed == seed for seed in list(seeds)[:50])
 
 
 def test_chosen_points_have_one_dimension(formula):
-    found = sweep(Scenario(), points=[{LIMIT: 3}, {LIMIT: 1}], workers=1)
+    found = sweep(thesis(), points=[{LIMIT: 3}, {LIMIT: 1}], workers=1)
     assert found["goodput_kbps"].dims == ("point",)
     assert found[LIMIT].values.tolist() == [3, 1]
-    sampled = sweep(Scenario(), {LIMIT: "1..10"}, sample=5, workers=1)
+    sampled = sweep(thesis(), {LIMIT: "1..10"}, sample=5, workers=1)
     assert sampled.sizes["point"] == 5 and set(sampled[LIMIT].values) <= set(range(1, 11))
 
 
 def test_points_with_unequal_numbers_of_flows_have_means_only(formula):
-    found = sweep(Scenario(), {SIZE: [2, 3]}, workers=1)
+    found = sweep(thesis(), {SIZE: [2, 3]}, workers=1)
     assert "goodput_kbps_per_flow" not in found and "flow" not in found.dims
     assert found["goodput_kbps"].notnull().all()
 
@@ -220,7 +221,7 @@ def test_files_hold_every_bit(formula, tmp_path, suffix):
     if suffix == ".zarr":
         pytest.importorskip("zarr")
     target = tmp_path / f"result{suffix}"
-    written = sweep(Scenario(), SOME | {"link.arq": ["none"]}, out=target, workers=1)
+    written = sweep(thesis(), SOME | {"link.arq": ["none"]}, out=target, workers=1)
     read = read_sweep(target)
     assert digest(read) == digest(written) == written.attrs["values_sha256"]
     assert read["goodput_kbps"].attrs["units"] == "kbit/s"
@@ -230,7 +231,7 @@ def test_files_hold_every_bit(formula, tmp_path, suffix):
 def test_tables_have_a_row_for_each_point(formula, tmp_path):
     import pandas as pd
 
-    found = sweep(Scenario(), SOME, out=tmp_path / "result.csv", workers=1)
+    found = sweep(thesis(), SOME, out=tmp_path / "result.csv", workers=1)
     rows = table(found)
     assert len(rows) == 6 and {LIMIT, "goodput_kbps", "goodput_kbps[flow 2]", "failure"} <= set(rows.columns)
     row = rows[(rows[LIMIT] == 3) & (rows["traffic.load_kbps"] == 100)].iloc[0]
@@ -243,21 +244,21 @@ def test_tables_have_a_row_for_each_point(formula, tmp_path):
 def test_parquet_holds_the_table(formula, tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    found = sweep(Scenario(), SOME, out=tmp_path / "result.parquet", workers=1)
+    found = sweep(thesis(), SOME, out=tmp_path / "result.parquet", workers=1)
     assert pd.read_parquet(tmp_path / "result.parquet")["goodput_kbps"].equals(table(found)["goodput_kbps"])
 
 
 def test_a_finished_sweep_is_not_computed_again(formula, tmp_path):
     target, said = tmp_path / "result.nc", []
-    first = sweep(Scenario(), SOME, out=target, workers=1)
+    first = sweep(thesis(), SOME, out=target, workers=1)
     formula.network.solve = None  # a call would fail
-    again = sweep(Scenario(), SOME, out=target, workers=1, notes=said.append)
+    again = sweep(thesis(), SOME, out=target, workers=1, notes=said.append)
     assert digest(again) == digest(first) and "complete already" in said[0]
 
 
 def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
     changes = [{LIMIT: 1}, {LIMIT: 2}, {}]
-    results = {one.number: one for one in map_points(Scenario(), changes, workers=1, numbers=[2, 0])}
+    results = {one.number: one for one in map_points(thesis(), changes, workers=1, numbers=[2, 0])}
     assert sorted(results) == [0, 2]
     assert results[0].answers["solve"].means["goodput_kbps"] == pytest.approx(1.5 * 160)
     assert results[0].answered
@@ -272,7 +273,7 @@ def test_failures_of_every_kind_are_told_apart(engines):
         (MemoryError("x"), "error"),
     ):
         engines.network.solve = Mock(side_effect=error)
-        found = evaluate(Scenario()).failure
+        found = evaluate(thesis()).failure
         assert found is not None and found.kind == kind and "x" in str(found)
 
 

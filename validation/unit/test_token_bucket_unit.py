@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from btqueue.scenario import Scenario
+from thesis import thesis
 
 MS = 1_000_000
 BYTE = 8 * 1_000_000_000  # nanobits
@@ -18,7 +17,7 @@ class Gate:
     def __init__(self, plain, *, tokens, depth=3000, S=25, L=20, enabled=True):
         self.bucket_of = plain.token_bucket
         self.records = plain.records
-        scenario = Scenario().with_(
+        scenario = thesis().with_(
             flow_control__enabled=enabled,
             flow_control__token_rate_kbps=8,
             flow_control__bucket_bytes=depth,
@@ -96,7 +95,7 @@ def test_looking_often_gives_the_same_tokens_as_looking_once(plain):
 
 
 def test_the_bucket_starts_full(plain):
-    sim = plain.state.new_state(Scenario(), 0)
+    sim = plain.state.new_state(thesis(), 0)
     assert sim.buckets.enabled.sum() == 2, "where the two flows begin"
     assert (sim.buckets.tokens[sim.buckets.enabled] == 3000 * BYTE).all()
 
@@ -178,7 +177,7 @@ def test_whether_a_whole_segment_fits(gate, places, tokens, waiting, fits):
 
 
 def test_a_full_buffer_refuses_the_whole_segment_if_asked_to(plain):
-    scenario = Scenario().with_(flow_control__drop="segment", flow_control__buffer_packets=4)
+    scenario = thesis().with_(flow_control__drop="segment", flow_control__buffer_packets=4)
     sim = plain.state.new_state(scenario, 0)
     sim.buckets[PORT].tokens = 0
     layout = sim.patterns[sim.connections[0].pattern]
@@ -201,5 +200,5 @@ def test_a_rate_below_a_bit_a_second_is_taken_as_it_is(plain):
 
 @pytest.mark.parametrize("kbps", [250.0, 0.0004, 156.4])
 def test_the_rate_of_the_scenario_is_not_rounded(plain, kbps):
-    sim = plain.state.new_state(Scenario(flow_control={"token_rate_kbps": kbps}), 0)
+    sim = plain.state.new_state(thesis(flow_control={"token_rate_kbps": kbps}), 0)
     assert sim.buckets[PORT].rate == kbps * 1000

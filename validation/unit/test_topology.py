@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from networkx.classes.coreviews import AdjacencyView
+from thesis import thesis_of
 
 from btqueue.scenario import Flow, Scenario, ScenarioError, scenario_from_graph
 from btqueue.scenario.topology import Topology, topology
 
 
 def plan_of(network: dict, **tables: dict) -> Topology:
-    return topology(Scenario.from_dict({"network": network, **tables}))
+    return topology(thesis_of({"network": network, **tables}))
 
 
 def piconets_of(plan: Topology) -> list[tuple[str, list[str]]]:
@@ -255,8 +256,8 @@ def test_a_graph_becomes_a_custom_scenario_that_survives_writing():
     assert (link.name, link.rate_kbps, link.delay_s) == ("hall-server", 500, 0.01)
     assert s.run.seed == 5
     assert s.network.flows[1] == Flow(source="server", target="phone", law="greedy")
-    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
-    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
+    assert thesis_of(tomllib.loads(s.to_toml())) == s
+    assert thesis_of(tomllib.loads(s.to_toml(resolved=False))) == s
     plan = topology(s)
     assert bridges_of(plan) == [("hall", (0, 1))]
     assert way(plan, "mouse", "server") == ["mouse", "desk", "hall", "server"]

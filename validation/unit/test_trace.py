@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from btqueue.scenario import Scenario
+from thesis import thesis
 
 FLOW, SEGMENT, PACKET, PORT = 1, 2, 3, 0
 
@@ -125,7 +124,7 @@ def test_every_event_has_a_name(plain):
 def written(plain, tmp_path, *logs):
     """Write the logs, one after the other, and read the table back with pandas."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="tables are written with pyarrow")
-    scenario = Scenario()
+    scenario = thesis()
     sim = SimpleNamespace(log=logs[0], ports=np.zeros(1, plain.records.port_dtype).view(np.recarray))
     sim.ports.node, sim.ports.peer = 1, 0
     path = tmp_path / "trace.parquet"
@@ -146,7 +145,7 @@ def some_log(plain):
 
 
 def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
-    nodes, log = plain.names.node_names(Scenario()), some_log(plain)
+    nodes, log = plain.names.node_names(thesis()), some_log(plain)
     file = written(plain, tmp_path, log, log[:1], log)
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 7), "each part of the log is a row group"
     segment, packet, timeout = file.read().to_pylist()[:3]
@@ -158,7 +157,7 @@ def test_a_table_reads_back_with_names_units_and_nulls(plain, tmp_path):
     assert segment["timestamp_s"] == pytest.approx(1e-6)
     assert segment["message"] is None
     assert packet["port"] == f"{nodes[1]}>{nodes[0]}"
-    assert packet["packet_type"] == plain.names.packet_type_names(Scenario())[1]
+    assert packet["packet_type"] == plain.names.packet_type_names(thesis())[1]
     assert packet["time_s"] == pytest.approx(1.500000001, abs=1e-12)
     assert (timeout["event"], timeout["kind"], timeout["segment"], timeout["size_bytes"]) == (
         "timeout", None, None, None,
@@ -179,18 +178,18 @@ def test_an_interrupted_run_leaves_a_readable_file(plain, tmp_path, monkeypatch)
     monkeypatch.setattr(plain.trace_files, "advance", interrupted)
     path = tmp_path / "trace.parquet"
     with pytest.raises(KeyboardInterrupt):
-        plain.trace_files.record(Scenario(), parquet=path)
+        plain.trace_files.record(thesis(), parquet=path)
     assert parquet.read_table(path).num_rows == 3
 
 
 def test_a_missing_package_says_how_to_install_it(plain, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'btqueue\[trace\]'"):
-        plain.trace_files.record(Scenario(), parquet=tmp_path / "trace.parquet")
+        plain.trace_files.record(thesis(), parquet=tmp_path / "trace.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_node_is_refused_with_the_names_there_are(plain, tmp_path):
     with pytest.raises(ValueError, match=r"no node 'p9'.*c1"):
-        plain.trace_files.record(Scenario(), pcap=tmp_path / "trace.pcap", at="p9")
+        plain.trace_files.record(thesis(), pcap=tmp_path / "trace.pcap", at="p9")
     assert list(tmp_path.iterdir()) == []

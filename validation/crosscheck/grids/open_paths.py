@@ -58,11 +58,12 @@ def drawn(number: int, random: np.random.Generator) -> tuple[str, Scenario]:
                 "outside_links": links,
                 "flows": [{"from": start, "to": end} for start, end in pairs],
             },
-            "link": {"arq": "unlimited"},
+            "link": {"packets": ["DH5", "DH3"], "arq": "unlimited"},
             "radio": {"model": "constant", "per": float(random.choice([0.0, 0.0, 0.05]))},
             "flow_control": {"enabled": False, "baseband_packets": 400},
             "traffic": {"source": source, "load_kbps": round(load, 1), "message_bytes": bytes_},
             "transport": {
+                "preset": "thesis",
                 "windows": "segments",  # messages of 500 bytes share none: no model knows those that do
                 "receive_window_segments": window,
                 "delayed_ack": bool(random.random() < 0.15),

@@ -128,6 +128,7 @@ def internet(number: int, draw: np.random.Generator) -> tuple[str, Scenario]:
             "flow_control": {"enabled": False, "baseband_packets": 1000},
             "traffic": {"source": "greedy"},
             "transport": {
+                "preset": "thesis",
                 "variant": str(draw.choice(["tahoe", "reno", "newreno", "sack"])),
                 "receive_window_segments": window,
                 "delayed_ack": delayed,

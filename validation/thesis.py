@@ -1,0 +1,30 @@
+"""Scenarios in which all that a test does not say is as in Venugopal 2006: its links, buffers and TCP.
+
+The defaults of a scenario are Bluetooth as people have it today. Hand calculations, exact values and recorded
+answers of the tests are for the thesis' settings, which are named here once.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from btqueue.scenario import Scenario
+from btqueue.scenario.overrides import copied
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "link": {"packets": ("DH5", "DH3"), "arq": "none"},
+    "flow_control": {"enabled": True, "baseband_packets": 20},
+    "transport": {"preset": "thesis"},
+}
+
+
+def thesis_of(tables: Mapping[str, Any]) -> Scenario:
+    """Return the scenario with these tables, and the thesis' settings where they set nothing."""
+    data = copied(tables)
+    for name, settings in SETTINGS.items():
+        data[name] = {**settings, **data.get(name, {})}
+    return Scenario.from_dict(data)
+
+
+def thesis(**tables: Any) -> Scenario:
+    """Return the scenario with these tables, and the thesis' settings where they set nothing."""
+    return thesis_of(tables)
