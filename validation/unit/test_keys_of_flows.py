@@ -4,6 +4,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from thesis import thesis
 
 import btqueue as bt
 from btqueue.network.models import MODELS
@@ -15,7 +16,7 @@ RUN = {"duration_s": 30.0, "warmup_s": 5.0, "replications": 2}
 
 
 def with_flows(flows, **tables):
-    return Scenario(network={"flows": flows}, run=RUN, **tables)
+    return thesis(network={"flows": flows}, run=RUN, **tables)
 
 
 KEYS = {

@@ -34,16 +34,56 @@ def test_another_preset_takes_the_first_ones_keys_back():
     assert linux.to_dict()["transport"]["variant"] == "cubic", "the result shows what was set"
     assert bt.Scenario.from_dict(linux.to_dict()) == linux
     back = linux.with_(transport__preset="thesis")
-    assert back.transport == Transport(mss_bytes=1448)
+    assert back.transport == Transport(preset="thesis", mss_bytes=1448)
+
+
+def mixed(**transport):
+    """Return two flows, the first with the preset "linux" of its own."""
+    flows = [{"from": "p1.1", "to": "p1.2", "preset": "linux"}, {"from": "p1.2", "to": "p1.1"}]
+    return bt.Scenario.from_dict({"network": {"flows": flows}, "transport": transport})
 
 
 def test_a_flow_may_have_a_preset_of_its_own():
-    flows = [{"from": "p1.1", "to": "p1.2", "preset": "linux"}, {"from": "p1.2", "to": "p1.1"}]
-    scenario = bt.Scenario.from_dict({"network": {"flows": flows}})
-    assert not isinstance(scenario.network.flows, str)
+    scenario = mixed(preset="thesis")
     seen = [scenario.of_flow(flow).transport for flow in scenario.network.flows]
     assert [one.variant for one in seen] == ["cubic", "newreno"]
     assert [one.min_rto_s for one in seen] == [0.2, 1.0]
+
+
+def test_defaults_that_are_written_out_are_another_scenario_where_a_preset_yields_to_them():
+    """A flow's preset goes before defaults of the table, and yields to the same values when written."""
+    plain, names = mixed(), ("variant", "nagle", "min_rto_s", "loss_detection", "buffers", "sack", "hystart")
+    written = mixed(**{name: getattr(plain.transport, name) for name in names})
+    assert plain.transport == written.transport
+    assert plain.of_flow(plain.network.flows[0]) != written.of_flow(written.network.flows[0])
+    assert plain != written
+    assert hash(plain) != hash(written)
+    assert plain.to_dict() != written.to_dict()
+    for scenario in (plain, written):
+        again = bt.Scenario.from_dict(scenario.to_dict())
+        assert again == scenario
+        assert again.of_flow(again.network.flows[0]) == scenario.of_flow(scenario.network.flows[0])
+
+
+def test_how_values_were_written_makes_no_difference():
+    """By a preset or key by key, in the table or in each flow: scenarios with the same values are equal."""
+    flows = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
+    preset = bt.Scenario.from_dict({"network": {"flows": flows}, "transport": {"preset": "linux"}})
+    by_key = bt.Scenario.from_dict({"network": {"flows": flows}, "transport": dict(PRESETS["linux"])})
+    assert preset == by_key
+    assert hash(preset) == hash(by_key)
+    assert preset.to_dict() == by_key.to_dict()
+    redundant = preset.with_(network__flows=[{**flow, "variant": "cubic"} for flow in flows])
+    assert redundant == preset
+    assert redundant.with_(transport__variant="newreno") != preset.with_(transport__variant="newreno")
+
+
+def test_a_refusal_says_which_preset_brought_the_value():
+    with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.variant = "cubic" \(of preset = "linux"\)'):
+        bt.solve(mixed())
+    short = {"load_kbps": 50.0, "message_bytes": 100}  # windows of segments would not go with tuned buffers
+    with pytest.raises(NotBuiltYet, match=r'\[transport\] loss_detection = "rack" \(of preset = "linux"\)'):
+        bt.solve(bt.Scenario.from_dict({"traffic": short, "transport": {"preset": "linux"}}))
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "vegas"])

@@ -13,6 +13,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from thesis import thesis
 
 from btqueue.engines import require_built
 from btqueue.network import solve
@@ -28,6 +29,7 @@ from btqueue.scenario import (
     load,
     models_folder,
 )
+from btqueue.scenario.link import PACKETS_OF_RATE
 from btqueue.scenario.loading import read_title
 from btqueue.scenario.metrics import Results, Variable
 from btqueue.scenario.transport import PRESETS
@@ -35,14 +37,52 @@ from btqueue.scenario.transport import PRESETS
 MODELS = list_models()
 
 
-def test_a_bare_network_table_is_the_standard_model_of_the_library(tmp_path):
+def test_a_bare_network_table_is_bluetooth_as_people_have_it(tmp_path):
     file = tmp_path / "bare.toml"
     file.write_text("[network]\n")
-    assert load(file) == Scenario()
-    assert load("venugopal-2006/piconet", {"title": "", "transport.windows": "bytes"}) == Scenario()
-    t = Scenario().transport  # what that model leaves to the defaults
+    s = load(file)
+    assert s == Scenario()
+    assert (s.link.arq, s.link.packets) == ("unlimited", ("DH5", "DH3", "DH1"))
+    assert (s.flow_control.enabled, s.flow_control.places) == (False, (np.inf, np.inf))
+    t = s.transport
+    assert (t.windows, t.receive_window_segments * t.mss_bytes <= 65_535) == ("bytes", True)
+    assert (t.initial_window_segments, t.delayed_ack, t.initial_rto_s, t.min_rto_s) == (10, True, 1, 1)
+
+
+def test_the_thesis_piconet_has_the_settings_of_the_thesis():
+    s = load("venugopal-2006/piconet")
+    assert s == thesis(title=s.title, transport={"windows": "segments"})
+    t = s.transport
     assert (t.initial_ssthresh_segments, t.initial_rto_s, t.min_rto_s, t.max_rto_s) == (64, 3, 1, 64)
-    assert (t.rto_backoff, Scenario().voice.packet, Scenario().run.jitter_s) == (True, "none", 0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "voice", "packets"),
+    [
+        ("edr2", "none", ("2-DH5", "2-DH3", "2-DH1")),
+        ("edr3", "none", ("3-DH5", "3-DH3", "3-DH1")),
+        ("basic", "HV3", ("DH3", "DH1")),  # a DH5 and its answer take six slots, and HV3 leaves four
+        ("edr3", "HV2", ("3-DH1",)),
+    ],
+)
+def test_the_rate_of_a_link_chooses_packets_that_fit_beside_voice(rate, voice, packets):
+    s = Scenario(link={"rate": rate}, voice={"packet": voice})
+    assert s.link.packets == packets
+    assert s.with_(voice__packet="none").link.packets == PACKETS_OF_RATE[rate]
+    assert s.with_(link__packets=["DM1"]).link.packets == ("DM1",), "what is written wins"
+
+
+@pytest.mark.parametrize(
+    ("mss_bytes", "most"), [(1460, (44, 10)), (536, (122, 10)), (9000, (7, 2)), (40_000, (1, 1))]
+)
+def test_default_windows_hold_64_kib_and_begin_as_rfc_6928_says(mss_bytes, most):
+    t = Scenario(transport={"mss_bytes": mss_bytes}).transport
+    assert (t.receive_window_segments, t.initial_window_segments) == most
+    for preset in PRESETS:
+        narrow = {"preset": preset, "receive_window_segments": 4}
+        assert Scenario(transport=narrow).transport.initial_window_segments == min(
+            4, Scenario(transport={"preset": preset}).transport.initial_window_segments
+        )
 
 
 def test_tables_of_the_thesis_name_misprints_that_are_on_record():
@@ -254,7 +294,7 @@ NOT_BUILT = [
 
 @pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
 def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
-    s = Scenario().changed({**changes, "run.solver": "analytic"})
+    s = thesis().changed({**changes, "run.solver": "analytic"})
     with pytest.raises(NotBuiltYet) as caught:
         require_built(s)
     # every named key is one that was changed, or a default that follows a changed one
@@ -285,9 +325,9 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
     section, name = next(iter(changes)).split(".")
     words = rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
     with pytest.raises(NoConvergence, match=words):
-        solve(Scenario().changed(changes | {"run.solver": "analytic"}))
+        solve(thesis().changed(changes | {"run.solver": "analytic"}))
     light = {"traffic.load_kbps": 20.0, "run.solver": "analytic"}
-    assert solve(Scenario().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
+    assert solve(thesis().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
 
 SESSIONS = {"transport.connection_per_session": True, "transport.handshake": True}
