@@ -61,6 +61,10 @@ BAD_FILES = {
         b"metric,value\nrtt_s,1\n" + b"x" * 200_000 + b",1\n",
         "line 3: a field is longer than 131,072",
     ),
+    "columns.csv": (  # a reader that compares each column, or row, with every column takes an hour
+        ",".join(["metric,value", *map("c{}".format, range(300_000))]).encode() + b"\nrtt_s,1" * 300_000,
+        'unknown column "c0"',
+    ),
     "quote.csv": (b'metric,value\nrtt_s,1\n"delay_s,2\nrtt_s,3\n', "line 4: a quotation mark is not closed"),
     "short.csv": (b"metric,t,value\nrtt_s,1,1\nrtt_s,2\n", "line 3: has no field of the column value"),
     "underscore.csv": (b"metric,value\nrtt_s,1_0\n", 'line 2: value = "1_0": must be a number'),
