@@ -11,7 +11,7 @@ again and again is a tenth of a command's start."""
 
 
 def main() -> None:
-    """Be the command, and obey no file of the working directory that lies there beside somebody's scenario."""
+    """Be the command, and obey no file of the working directory, where somebody's scenario lies."""
     gc.set_threshold(OBJECTS)
     sys.path[:] = without_working_directory(sys.path)
     ignore_matplotlibrc()
