@@ -129,7 +129,7 @@ def test_a_bad_file_is_refused_in_a_sentence(name, tmp_path):
 
 def capture(packets: int = 20, options: bytes = b"") -> bytes:
     """A capture of a flow whose segments, with TCP options, are acknowledged one by one."""
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     file = io.BytesIO()
     writer = dpkt.pcap.Writer(file, linktype=dpkt.pcap.DLT_RAW)
     for number in range(packets):
@@ -230,7 +230,7 @@ def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):
 
 
 def test_a_capture_without_data_is_refused(tmp_path):
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     path = tmp_path / "udp.pcap"
     with path.open("wb") as file:
         dpkt.pcap.Writer(file)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.study.check.tcp_packets import Packet
-from btqueue.study.check.tcp_sender import WRAP, SenderLog, SenderObserver
+from btqueue.captures.packets import WRAP, Packet
+from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 A, B = (b"\n\0\0\1", 1000), (b"\n\0\0\2", 2000)
 SIZE = 100

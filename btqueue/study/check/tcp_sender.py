@@ -35,12 +35,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from btqueue.study.check.tcp_packets import End, Packet
+from btqueue.captures.packets import WRAP, End, Packet
 
 DUPLICATES = 3
 SLOW_ANSWER_S = 0.02
 """No receiver's fastest acknowledgement takes longer than this."""
-WRAP = 2**32
 FIRST_TIMEOUT_S = 1.0
 """Before the first round trip is known (RFC 6298, section 2)."""
 LEAST_VARIATION_S = 0.2
