@@ -140,7 +140,7 @@ def words_of(option: str, text: str | None) -> list[str]:
 def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
     """Say how to come in from another terminal."""
     for name, end in zip(names, emulation.ends, strict=True):
-        say(f"{name} is {end.address}; a shell there: {shlex.join([*end.entry(), 'bash'])}")
+        say(f"{name} is {end.address}; a shell there: {shlex.join(end.command(['bash']))}")
 
 
 def report_line(account: Account) -> None:

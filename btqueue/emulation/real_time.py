@@ -5,14 +5,14 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from btqueue.captures.files import CaptureWriter
 from btqueue.emulation.carrier import MTU, Carrier
-from btqueue.emulation.namespaces import Namespace
+from btqueue.emulation.namespaces import Namespace, ask_to_end
 from btqueue.simulator.records.conventions import SECOND
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -106,16 +106,15 @@ class Emulation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the programs that still run, and let the namespaces go."""
+        """Ask the programs that still run to end, and let the namespaces go, and with them who does not."""
         with self._stack:
             for program in self._programs:
-                program.terminate()
+                ask_to_end(program)
             for program in self._programs:
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     program.wait(PATIENCE_S)
-                except subprocess.TimeoutExpired:
-                    program.kill()
-                    program.wait()
+        for program in self._programs:
+            program.wait()
 
     def start(self, end: int, words: Sequence[str], output: int | None = None) -> None:
         """Start a program at an end (0 or 1); its standard output goes to `output`, or where ours goes."""
