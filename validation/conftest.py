@@ -26,6 +26,12 @@ hypothesis.settings.load_profile("validation")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the summary say why tests were skipped, as the journeys are without a browser."""
+    config.option.reportchars += "s"
+
+
 QUEUES = ["token_buffer", "uplink", "downlink"]
 
 

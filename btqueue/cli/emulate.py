@@ -59,11 +59,12 @@ def emulate(
     (its target). Their packets cross the network as the scenario says; the other flows are simulated.
     Ctrl-C ends it. Nothing is left behind.
     """
+    from btqueue.captures.files import CaptureWriter
     from btqueue.cli.engines import interrupt_held, prepare_simulator
     from btqueue.cli.files import Target
     from btqueue.emulation.carrier import Carrier, ends_of
     from btqueue.emulation.namespaces import require_namespaces
-    from btqueue.emulation.real_time import Emulation, Pcap
+    from btqueue.emulation.real_time import Emulation
     from btqueue.engines import require_built
     from btqueue.scenario import load
     from btqueue.scenario.topology import topology
@@ -83,7 +84,7 @@ def emulate(
         capture = None
         if target is not None:
             part = stack.enter_context(target.replaced())
-            capture = Pcap(stack.enter_context(part.open("wb")))
+            capture = CaptureWriter(stack.enter_context(part.open("wb")))
         with interrupt_held():
             carrier = Carrier(wanted, flow - 1)
             carrier.warm_up()
@@ -139,7 +140,7 @@ def words_of(option: str, text: str | None) -> list[str]:
 def introduce(emulation: Emulation, names: tuple[str, str]) -> None:
     """Say how to come in from another terminal."""
     for name, end in zip(names, emulation.ends, strict=True):
-        say(f"{name} is {end.address}; a shell there: {shlex.join([*end.entry(), 'bash'])}")
+        say(f"{name} is {end.address}; a shell there: {shlex.join(end.command(['bash']))}")
 
 
 def report_line(account: Account) -> None:

@@ -48,7 +48,7 @@ class Recordings:
 
         Raises:
             BadInput: a file cannot be written, there is no node `at`, or the step does not fit into the run.
-            MissingPackage: a package for one of the files is not installed.
+            MissingPackage: pyarrow, for the trace, is not installed.
         """
         if at is not None and pcap is None:
             raise BadInput("--at: names the host of --pcap FILE.pcap, which is missing")
@@ -62,12 +62,10 @@ class Recordings:
             raise BadInput(f"--at {at}: there is no such node; {hint}")
         if series is not None and not 0 < step_s <= scenario.run.duration_s:
             raise BadInput(f"--step {step_s:g}: must be above 0 and at most run.duration_s")
-        from btqueue.simulator.traces.extras import require
-
         if trace is not None:
+            from btqueue.simulator.traces.extras import require
+
             require("pyarrow", "Parquet files")
-        if pcap is not None:
-            require("dpkt", "pcap files")
         return cls(
             scenario,
             Target.checked(trace, "--trace", TRACE, force=force) if trace else None,

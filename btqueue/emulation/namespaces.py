@@ -1,15 +1,17 @@
 """Network namespaces with a TUN device each: where real programs meet a link that this process plays.
 
-A namespace has no name. It lives as long as its *holder*, a process that waits for the end of its standard
-input, which is a pipe from this process: however this process ends, the kernel closes the pipe, the holder
-ends, and the namespace goes with its device. The device is made here and then moved, so that its file
-descriptor stays with this process.
+A namespace has no name. It lives as long as the processes in it, and these have a PID namespace of their own,
+whose first process waits for the end of its standard input. That is a pipe from this process: however this
+process ends, the kernel closes the pipe, the first process ends, and the kernel kills all others with it, so
+that nothing is left of the namespaces. The device is made here and then moved, so that its file descriptor
+stays with this process.
 """
 
 import errno
 import fcntl
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -23,7 +25,7 @@ DEVICE = "bt0"
 SET_DEVICE = 0x400454CA
 IS_TUN, NO_PACKET_INFORMATION = 0x0001, 0x1000
 """`TUNSETIFF` and its flags (Linux, `if_tun.h`)."""
-PROGRAMS = ("ip", "unshare", "nsenter", "setpriv")
+PROGRAMS = ("ip", "unshare", "nsenter")
 """From iproute2 and util-linux."""
 
 
@@ -73,7 +75,8 @@ class Namespace:
             EmulationUnavailable: the kernel refuses.
         """
         self.address = address
-        holder = ["unshare", "--net", "--", "sh", "-c", "echo; exec cat"]
+        first = "echo; cat; exit"  # a shell, for whoever is first collects the orphans that have ended
+        holder = ["unshare", "--net", "--pid", "--kill-child", "--", "sh", "-c", first]
         self._holder = subprocess.Popen(
             holder,
             stdin=subprocess.PIPE,
@@ -112,12 +115,10 @@ class Namespace:
         self.run(["ip", "link", "set", DEVICE, "mtu", str(mtu), "txqueuelen", "5000", "up"])
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """Return the command that runs `words` inside; it is killed if this process ends before it."""
-        return ["setpriv", "--pdeathsig", "KILL", *self.entry(), *words]
-
-    def entry(self) -> list[str]:
-        """Return the beginning of a command that another terminal can use to run a program inside."""
-        return ["nsenter", "--target", str(self._holder.pid), "--net", "--"]
+        """Return the command that runs `words` inside, for this process or in another terminal."""
+        of = f"/proc/{self._holder.pid}/ns"
+        enter = ["nsenter", f"--net={of}/net", f"--pid={of}/pid_for_children"]
+        return [*enter, "unshare", "--mount-proc", "--", *words]  # /proc has the numbers of processes inside
 
     def run(self, words: Sequence[str]) -> str:
         """Run a program inside, to its end, and return its output.
@@ -149,6 +150,14 @@ class Namespace:
     ) -> None:
         """Let it go."""
         self.close()
+
+
+def ask_to_end(program: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM to a program that was started by a namespace's command, unless it has ended."""
+    if program.poll() is None:  # what was started is nsenter, and the program its child
+        with open(f"/proc/{program.pid}/task/{program.pid}/children") as children:
+            for child in children.read().split():
+                os.kill(int(child), signal.SIGTERM)
 
 
 def command(words: Sequence[str]) -> str:

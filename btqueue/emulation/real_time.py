@@ -5,17 +5,15 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, BinaryIO
 
 import numpy as np
 
+from btqueue.captures.files import CaptureWriter
 from btqueue.emulation.carrier import MTU, Carrier
-from btqueue.emulation.namespaces import Namespace
+from btqueue.emulation.namespaces import Namespace, ask_to_end
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.traces.extras import require
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PREFIX = 24
@@ -80,23 +78,6 @@ class Account:
         return self.delay_s[way] / self.delivered[way] if self.delivered[way] else float("nan")
 
 
-class Pcap:
-    """Writes the packets that one end sends and receives, with their real times."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        """Begin the file.
-
-        Raises:
-            MissingPackage: dpkt is not installed.
-        """
-        pcap: Any = require("dpkt", "pcap files").pcap
-        self._writer = pcap.Writer(file, snaplen=65_535, linktype=pcap.DLT_RAW, nano=True)
-
-    def write(self, packet: bytes) -> None:
-        """Append a packet that passes now."""
-        self._writer.writepkt_time(packet, Fraction(time.time_ns(), SECOND))
-
-
 class Emulation:
     """Two namespaces, a carrier between them, and the programs in them; a context.
 
@@ -105,7 +86,7 @@ class Emulation:
         account: what has happened so far.
     """
 
-    def __init__(self, carrier: Carrier, pcap: Pcap | None = None) -> None:
+    def __init__(self, carrier: Carrier, pcap: CaptureWriter | None = None) -> None:
         """Keep the parts; the namespaces are made when the context is entered."""
         self.carrier, self.pcap = carrier, pcap
         self.account = Account()
@@ -125,16 +106,15 @@ class Emulation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the programs that still run, and let the namespaces go."""
+        """Ask the programs that still run to end, and let the namespaces go, and with them who does not."""
         with self._stack:
             for program in self._programs:
-                program.terminate()
+                ask_to_end(program)
             for program in self._programs:
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     program.wait(PATIENCE_S)
-                except subprocess.TimeoutExpired:
-                    program.kill()
-                    program.wait()
+        for program in self._programs:
+            program.wait()
 
     def start(self, end: int, words: Sequence[str], output: int | None = None) -> None:
         """Start a program at an end (0 or 1); its standard output goes to `output`, or where ours goes."""
@@ -197,7 +177,7 @@ class Emulation:
             account.delivered_bytes[way] += len(delivery.packet)
             account.delay_s[way] += (delivery.at - delivery.sent_at) / SECOND
             if way == 1 and self.pcap is not None:
-                self.pcap.write(delivery.packet)
+                self.pcap.write(delivery.packet, time.time_ns())
 
     def _take(self, end: int, origin: int) -> None:
         """Take all that an end has sent, and let it enter the network now."""
@@ -209,7 +189,7 @@ class Emulation:
             if packet[0] >> 4 != IPV4:
                 continue
             if end == 0 and self.pcap is not None:
-                self.pcap.write(packet)
+                self.pcap.write(packet, time.time_ns())
             self._hand_over(time.monotonic_ns() - origin, origin)  # the packet enters at the time that it is
             self.carrier.hand_down(packet, backward=end == 1)
             self.account.sent[end] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+from bisect import bisect_left
 from collections.abc import Iterator
 
 BYTE_ORDER_MARKS = (
@@ -71,31 +72,32 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
     if not rows:
         return [], []
     names, rows = rows[0][1], [(line, row) for line, row in rows[1:] if any(row)]
-    for line, row in rows:
+    last = {name: place for place, name in enumerate(names) if name}
+    first = {name: place for place, name in reversed(list(enumerate(names))) if name}
+    for line, row in rows:  # in steps as many as the row has cells: the header may be far longer
         if any(row[len(names) :]):
             raise BadText(f"line {line}: has more fields than the header")
-        for column, (name, cell) in enumerate(zip(names, row, strict=False), start=1):
+        for place, (name, cell) in enumerate(zip(names, row, strict=False)):
             if cell and not name:
-                raise BadText(f'line {line}: "{cell[:40]}" stands in column {column}, which has no name')
-    kept = [place for place, name in enumerate(names) if name and name not in names[:place]]
-    for place, name in enumerate(names):
-        if name and place not in kept:
-            _require_equal(rows, names.index(name), place, name)
+                raise BadText(f'line {line}: "{cell[:40]}" stands in column {place + 1}, which has no name')
+            if name and cell != row[first[name]]:
+                raise _differ(name, line, first[name], place, row)
+            if cell and last[name] >= len(row):
+                raise _differ(name, line, first[name], last[name], row)
+    kept = sorted(first.values())
     return [names[place] for place in kept], [
-        (line, [row[place] for place in kept if place < len(row)]) for line, row in rows
+        (line, [row[place] for place in kept[: bisect_left(kept, len(row))]]) for line, row in rows
     ]
+
+
+def _differ(name: str, line: int, first: int, second: int, row: list[str]) -> BadText:
+    cells = [row[place] if place < len(row) else "" for place in (first, second)]
+    return BadText(
+        f'columns {first + 1} and {second + 1} are both called "{name}", and differ in line {line}: '
+        f'"{cells[0][:40]}" and "{cells[1][:40]}"'
+    )
 
 
 def _lines(text: str) -> Iterator[str]:
     """Yield lines with their ends, of any system."""
     return iter(io.StringIO(text, newline=""))
-
-
-def _require_equal(rows: Rows, first: int, second: int, name: str) -> None:
-    for line, row in rows:
-        cells = [row[place] if place < len(row) else "" for place in (first, second)]
-        if cells[0] != cells[1]:
-            raise BadText(
-                f'columns {first + 1} and {second + 1} are both called "{name}", and differ in line {line}: '
-                f'"{cells[0][:40]}" and "{cells[1][:40]}"'
-            )

@@ -47,10 +47,14 @@ def address():
 
 @pytest.fixture(scope="module")
 def chromium():
-    names = (os.environ.get("BTQUEUE_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    named = os.environ.get("BTQUEUE_CHROMIUM")
+    names = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        pytest.fail("no Chromium: apt-get install chromium, or name one in BTQUEUE_CHROMIUM")
+        without = pytest.fail if named else pytest.skip
+        without(
+            f"no Chromium ({', '.join(names)}): apt-get install chromium, or name one in BTQUEUE_CHROMIUM"
+        )
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
@@ -293,3 +297,14 @@ def test_10_bad_values_and_strangers_are_refused_in_words(visit, address, chromi
     number.press("Enter")
     expect(page.locator("#side-A .problem")).to_contain_text("[polling] limit = 0")
     expect(page.locator("#side-A .state")).to_have_text("refused")
+
+
+@pytest.mark.parametrize(("named", "code", "result"), [("", 0, "SKIPPED"), ("chromium", 1, "ERROR")])
+def test_without_a_browser_journeys_are_skipped_and_fail_where_one_is_named(tmp_path, named, code, result):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__, "-k", "test_01"],
+        env=os.environ | {"PATH": str(tmp_path), "BTQUEUE_CHROMIUM": named},
+        capture_output=True, text=True, timeout=WAIT_MS / 1000,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout
+    assert re.search(f"^{result} .*", done.stdout, re.MULTILINE) and "no Chromium (chromium" in done.stdout

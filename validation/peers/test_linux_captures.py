@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from btqueue.captures.packets import Packet
 from btqueue.study.check.packet_capture import captured_packets
-from btqueue.study.check.tcp_packets import Packet
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 with tarfile.open(

@@ -17,7 +17,6 @@ from btqueue.simulator.traces.pcap import FIRST_CLIENT_PORT, PcapWriter
 from btqueue.simulator.traces.trace import FAST_RETRANSMIT
 from btqueue.simulator.traces.trace_files import play
 
-pytest.importorskip("dpkt", reason="captures are written with dpkt")
 pytestmark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 ANY_RETRANSMISSION = (

@@ -61,6 +61,10 @@ BAD_FILES = {
         b"metric,value\nrtt_s,1\n" + b"x" * 200_000 + b",1\n",
         "line 3: a field is longer than 131,072",
     ),
+    "columns.csv": (  # a reader that compares each column, or row, with every column takes an hour
+        ",".join(["metric,value", *map("c{}".format, range(300_000))]).encode() + b"\nrtt_s,1" * 300_000,
+        'unknown column "c0"',
+    ),
     "quote.csv": (b'metric,value\nrtt_s,1\n"delay_s,2\nrtt_s,3\n', "line 4: a quotation mark is not closed"),
     "short.csv": (b"metric,t,value\nrtt_s,1,1\nrtt_s,2\n", "line 3: has no field of the column value"),
     "underscore.csv": (b"metric,value\nrtt_s,1_0\n", 'line 2: value = "1_0": must be a number'),
@@ -125,7 +129,7 @@ def test_a_bad_file_is_refused_in_a_sentence(name, tmp_path):
 
 def capture(packets: int = 20, options: bytes = b"") -> bytes:
     """A capture of a flow whose segments, with TCP options, are acknowledged one by one."""
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     file = io.BytesIO()
     writer = dpkt.pcap.Writer(file, linktype=dpkt.pcap.DLT_RAW)
     for number in range(packets):
@@ -226,7 +230,7 @@ def test_a_damaged_tcp_option_is_left_out_and_the_packet_counts(tmp_path):
 
 
 def test_a_capture_without_data_is_refused(tmp_path):
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     path = tmp_path / "udp.pcap"
     with path.open("wb") as file:
         dpkt.pcap.Writer(file)

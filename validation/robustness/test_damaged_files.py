@@ -81,7 +81,7 @@ def bounded() -> Iterator[None]:
 @cache
 def capture() -> bytes:
     """The first 300 packets of ns-3's capture."""
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     source = dpkt.pcap.Reader(io.BytesIO(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes())))
     file = io.BytesIO()
     writer = dpkt.pcap.Writer(file, snaplen=source.snaplen, linktype=source.datalink())
@@ -93,7 +93,7 @@ def capture() -> bytes:
 @cache
 def next_generation() -> bytes:
     """The same as pcapng."""
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     source, file = dpkt.pcap.Reader(io.BytesIO(capture())), io.BytesIO()
     writer = dpkt.pcapng.Writer(file, snaplen=source.snaplen, linktype=source.datalink())
     for time, raw in source:

@@ -15,21 +15,23 @@ from btqueue.reproduction.claims.record import PAPERS
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
 
-GROUND = {"baseband", "caches", "channel", "files", "queueing", "search_path", "transport", "scenario"}
+GROUND = {"baseband", "caches", "captures", "channel", "files", "queueing", "search_path"}
+GROUND |= {"scenario", "transport"}
 MAY_IMPORT = {
     "files": set(),
     "text_table": set(),
     "progress_bars": set(),
     "baseband": set(),
     "caches": set(),
+    "captures": set(),
     "search_path": set(),
     "channel": {"baseband"},
     "queueing": set(),
     "transport": {"caches"},
     "scenario": {"baseband", "files", "text_table"},
     "network": GROUND,
-    "simulator": {"baseband", "caches", "channel", "scenario"},
-    "emulation": {"scenario", "simulator"},
+    "simulator": {"baseband", "caches", "captures", "channel", "scenario"},
+    "emulation": {"captures", "scenario", "simulator"},
     "engines": {"network", "scenario", "simulator"},
     "explorer": {"scenario", "study"},
     "study": GROUND | {"engines", "network", "simulator", "text_table"},

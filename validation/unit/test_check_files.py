@@ -174,7 +174,7 @@ def test_the_format_is_told_from_the_content(tmp_path):
 
 
 def test_pcapng_and_pcap_say_the_same(tmp_path):
-    dpkt = pytest.importorskip("dpkt", reason="captures are read with dpkt")
+    dpkt = pytest.importorskip("dpkt", reason="another writer of captures")
     old, new = tmp_path / "sender.pcap", tmp_path / "sender.pcapng"
     old.write_bytes(lzma.decompress((DATA / "ns3_sender.pcap.xz").read_bytes()))
     with old.open("rb") as source, new.open("wb") as target:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btqueue.study.check.tcp_packets import Packet
-from btqueue.study.check.tcp_sender import WRAP, SenderLog, SenderObserver
+from btqueue.captures.packets import WRAP, Packet
+from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 A, B = (b"\n\0\0\1", 1000), (b"\n\0\0\2", 2000)
 SIZE = 100
@@ -128,6 +128,20 @@ def test_one_selective_acknowledgement_may_begin_a_recovery_that_a_timer_of_reor
     # RACK (RFC 8985): 20 ms of silence after the selective acknowledgement, far less than a timeout
     log = followed(*OPENING, *first(4), selected(0.11, 0, (1, 2)), data(0.13, 0), ack(0.3, 4))
     assert (log.fast_retransmits, log.timeouts) == ([0.13], [])
+
+
+def test_sixty_thousand_segments_on_their_way_with_one_hole_or_with_as_many_as_there_can_be():
+    # A reader that looks through all of them for each acknowledgement takes five minutes.
+    count, step = 60_000, 1e-6
+    sent = [data(step * number, number, stamp=number) for number in range(count)]
+    told = [selected(0.1 + step * k, 0, *((j, j + 1) for j in (k, k - 2, 1))) for k in range(3, count, 2)]
+    repairs = [(data(0.161 + step * k, k), ack(0.161 + step * k, k + 2)) for k in range(0, count, 2)]
+    log = followed(*OPENING, *sent, *told, *(packet for pair in repairs for packet in pair))
+    assert len(log.retransmissions) == len(log.acknowledged) == count // 2
+    assert (len(log.fast_retransmits), log.timeouts) == (1, [])
+    grown = [selected(0.1 + step * k, 0, (1, k + 1)) for k in range(1, count)]
+    log = followed(*OPENING, *sent, *grown, data(0.161, 0), ack(0.162, count))
+    assert log.acknowledged == [(0.162, count * SIZE)] and log.fast_retransmits == [0.161]
 
 
 def test_a_repair_lost_again_and_again_times_out_though_duplicates_arrive():

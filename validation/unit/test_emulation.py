@@ -192,18 +192,17 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "btqueue", "emulate", "venugopal-2006/piconet", *quiet, *options]
 
 
-def holders() -> list[str]:
-    """Return the processes, by name, in namespaces that btqueue has made and not let go."""
-    found = []
+def elsewhere() -> set[str]:
+    """Return network namespace, number and name of all processes that are in another namespace than we."""
+    found = set()
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{process}/net/dev") as devices:
-                if f"{namespaces.DEVICE}:" in devices.read():
-                    with open(f"/proc/{process}/comm") as name:
-                        found.append(f"{process} {name.read().strip()}")
+            network = os.readlink(f"/proc/{process}/ns/net")
+            with open(f"/proc/{process}/comm") as name:
+                found.add(f"{network} {process} {name.read().strip()}")
         except OSError:
             continue
-    return found
+    return {one for one in found if not one.startswith(os.readlink("/proc/self/ns/net"))}
 
 
 @as_root
@@ -239,16 +238,15 @@ def test_a_program_that_fails_is_no_answer():
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_nothing_is_left_behind(number, code):
-    before = set(holders())
-    process = subprocess.Popen(
-        command("--exec", "sleep 600"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_for(lambda: any(holder.endswith(" sleep") for holder in set(holders()) - before))
+    before = elsewhere()
+    words = command("--exec", "sh -c 'trap \"echo asked\" TERM; setsid sleep 600 & wait'")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(one.endswith(" sleep") for one in elsewhere() - before))
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == code
-    assert ("emulated" in out) == (number != signal.SIGKILL)
-    wait_for(lambda: set(holders()) <= before)
+    assert ("emulated" in out) == ("asked" in out) == (number != signal.SIGKILL)
+    wait_for(lambda: elsewhere() <= before)
 
 
 def wait_for(condition) -> None:

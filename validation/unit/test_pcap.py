@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from btqueue.captures.files import RAW_IP
 from btqueue.simulator.records.connections import connection_dtype
 from btqueue.simulator.records.conventions import NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, DATAGRAM, SYN, SYN_ACK, layout_dtype
@@ -15,7 +16,7 @@ from btqueue.simulator.records.run import log_dtype
 from btqueue.simulator.traces import trace
 from btqueue.simulator.traces.pcap import PcapWriter, address
 
-dpkt = pytest.importorskip("dpkt", reason="captures are written with dpkt")
+dpkt = pytest.importorskip("dpkt", reason="another reader of captures")
 
 MS = 1_000_000
 HOST, FAR = 4, 300
@@ -58,7 +59,7 @@ def captured(sim, *entries):
     PcapWriter(file, sim, HOST).write(entries)
     file.seek(0)
     reader = dpkt.pcap.Reader(file)
-    assert reader.datalink() == dpkt.pcap.DLT_RAW
+    assert reader.datalink() == RAW_IP
     return [(round(time * 10**9), dpkt.ip.IP(raw)) for time, raw in reader]
 
 
@@ -227,7 +228,7 @@ def test_times_are_exact_to_the_nanosecond():
     PcapWriter(file, network(), HOST).write([entry(time, DATA, application=1) for time in times])
     raw, found, place = file.getvalue(), [], 24
     while place < len(raw):
-        seconds, fraction, length, _ = np.frombuffer(raw[place : place + 16], "=u4").tolist()
+        seconds, fraction, length, _ = np.frombuffer(raw[place : place + 16], "<u4").tolist()
         found.append(seconds * 10**9 + fraction)
         place += 16 + length
     assert found == times

@@ -10,15 +10,29 @@ capture without them shows larger windows as 65 535.
 
 import struct
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from btqueue.captures.files import CaptureWriter
+from btqueue.captures.packets import (
+    ACK,
+    MSS,
+    NO_OPERATION,
+    SACK,
+    SACK_PERMITTED,
+    TCP,
+    TIMESTAMPS,
+    UDP,
+    WINDOW_SCALE,
+    ip_packet,
+    tcp_segment,
+    udp_datagram,
+)
+from btqueue.captures.packets import SYN as SYN_FLAG
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.conventions import MILLISECOND, NOTHING, SECOND
+from btqueue.simulator.records.conventions import MILLISECOND, NOTHING
 from btqueue.simulator.records.packets import CONTROL, DATA, DATAGRAM, SYN, SYN_ACK
-from btqueue.simulator.traces.extras import require
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, SEGMENT_SENT
 
 LARGEST_WINDOW = 65_535
@@ -30,26 +44,19 @@ OPTION_BYTES = 40
 SERVER_PORT = 5001
 """TCP port that all flows go to, iperf's."""
 FIRST_CLIENT_PORT, CLIENT_PORTS = 10_000, 50_000
-SNAP_LENGTH = 65_535
-"""Bytes of a packet that the file may hold: all."""
 
 
 class PcapWriter:
     """Writes the segments that one host sends and receives."""
 
     def __init__(self, file: BinaryIO, sim: State, node: int) -> None:
-        """Start a capture at `node`; connections are looked up in `sim`.
-
-        Raises:
-            ImportError: dpkt is not installed.
-        """
-        self.dpkt: Any = require("dpkt", "pcap files")
+        """Start a capture at `node`; connections are looked up in `sim`."""
         self.node = node
         self.sizes = [sim.layouts.application[segments_of(sim, flow)] for flow in range(len(sim.connections))]
         self.streams: dict[tuple[int, int], ByteStream] = {}
         self.connections: Any = sim.connections.copy()
         self.ends: dict[tuple[int, bool, int], End] = {}
-        self.file = self.dpkt.pcap.Writer(file, SNAP_LENGTH, self.dpkt.pcap.DLT_RAW, nano=True)
+        self.file = CaptureWriter(file)
 
     def write(self, entries: Iterable[Any]) -> None:
         """Append those entries of the log, in order of time, that are segments seen at the host."""
@@ -57,7 +64,7 @@ class PcapWriter:
             if entry.event == SEGMENT_SENT and entry.kind == DATA:
                 self.stream(entry.flow, entry).learn(int(entry.number), int(entry.application))
             if entry.node == self.node and entry.event in (SEGMENT_SENT, SEGMENT_RECEIVED):
-                self.file.writepkt_time(bytes(self.packet(entry)), Fraction(int(entry.time), SECOND))
+                self.file.write(self.packet(entry), int(entry.time))
 
     def stream(self, flow: int, entry: Any) -> "ByteStream":
         """Return the bytes of a flow, in the incarnation of the entry's connection."""
@@ -67,22 +74,15 @@ class PcapWriter:
             self.streams[key] = ByteStream(self.sizes[key[0]], int(conn.rwnd), repeated=conn.unit == 1)
         return self.streams[key]
 
-    def packet(self, entry: Any) -> Any:
+    def packet(self, entry: Any) -> bytes:
         """Return the IP packet of a log entry and remember what it tells of its connection."""
         conn = self.connections[entry.flow]
         sender, receiver = (
             (conn.destination, conn.source) if entry.backward else (conn.source, conn.destination)
         )
         udp = entry.kind in (DATAGRAM, CONTROL)
-        transport = self.datagram(entry) if udp else self.segment(entry)
-        dpkt = self.dpkt
-        return dpkt.ip.IP(
-            src=address(sender),
-            dst=address(receiver),
-            p=dpkt.ip.IP_PROTO_UDP if udp else dpkt.ip.IP_PROTO_TCP,
-            df=1,
-            data=transport,
-        )
+        content = self.datagram(entry) if udp else self.segment(entry)
+        return ip_packet(address(sender), address(receiver), UDP if udp else TCP, content)
 
     def ports(self, entry: Any) -> tuple[int, int]:
         """Return the ports of the segment's sender and receiver: those of a new incarnation are new."""
@@ -94,37 +94,30 @@ class PcapWriter:
         towards_server = (entry.flow == first) != bool(entry.backward)
         return (client, server) if towards_server else (server, client)
 
-    def datagram(self, entry: Any) -> Any:
+    def datagram(self, entry: Any) -> bytes:
         """Return the UDP datagram of a segment without TCP."""
-        source, destination = self.ports(entry)
-        data = bytes(int(entry.application))
-        return self.dpkt.udp.UDP(sport=source, dport=destination, ulen=8 + len(data), data=data)
+        return udp_datagram(self.ports(entry), bytes(int(entry.application)))
 
-    def segment(self, entry: Any) -> Any:
+    def segment(self, entry: Any) -> bytes:
         """Return the TCP segment, with all its options."""
-        dpkt = self.dpkt
         sender, other = self.end(entry, bool(entry.backward)), self.end(entry, not entry.backward)
         begin = sender.note_sent(entry)
         if entry.kind in (SYN, SYN_ACK):
             sender.said_hello = True
         if entry.acknowledges:
             sender.acknowledged = other.sequence(other.stream.before(int(entry.ack)))
-        flags = 0 if entry.kind == SYN else dpkt.tcp.TH_ACK
+        flags = 0 if entry.kind == SYN else ACK
         if entry.kind in (SYN, SYN_ACK):
-            flags |= dpkt.tcp.TH_SYN
+            flags |= SYN_FLAG
             begin = sender.first
-        source, destination = self.ports(entry)
-        options = self.options(entry, sender, other)
-        return dpkt.tcp.TCP(
-            sport=source,
-            dport=destination,
-            seq=begin % 2**32,
-            ack=(sender.acknowledged if flags & dpkt.tcp.TH_ACK else 0) % 2**32,
-            off=5 + len(options) // 4,
-            flags=flags,
-            win=window_field(entry, sender, other),
-            opts=options,
-            data=bytes(int(entry.application) if entry.kind == DATA else 0),
+        return tcp_segment(
+            self.ports(entry),
+            begin,
+            sender.acknowledged if flags & ACK else 0,
+            flags,
+            window_field(entry, sender, other),
+            self.options(entry, sender, other),
+            bytes(int(entry.application) if entry.kind == DATA else 0),
         )
 
     def end(self, entry: Any, backward: bool) -> "End":
@@ -144,28 +137,27 @@ class PcapWriter:
 
     def options(self, entry: Any, sender: "End", other: "End") -> bytes:
         """Return the options of a TCP header, filled up to whole words."""
-        dpkt = self.dpkt
         conn = self.connections[entry.flow]
         parts = b""
         if entry.kind in (SYN, SYN_ACK):
             # MSS counts the options of data segments as if there were none (RFC 6691)
             room = 12 * bool(conn.timestamps)
             longest = max(sender.stream.longest, sender.received.longest)
-            parts += struct.pack("!BBH", dpkt.tcp.TCP_OPT_MSS, 4, longest + room)
+            parts += struct.pack("!BBH", MSS, 4, longest + room)
             if conn.sack:
-                parts += bytes([dpkt.tcp.TCP_OPT_SACKOK, 2])
-            parts += bytes([dpkt.tcp.TCP_OPT_NOP, dpkt.tcp.TCP_OPT_WSCALE, 3, sender.shift])
+                parts += bytes([SACK_PERMITTED, 2])
+            parts += bytes([NO_OPERATION, WINDOW_SCALE, 3, sender.shift])
         if conn.timestamps:
             ticks = [max(int(time), 0) // MILLISECOND % 2**32 for time in (entry.timestamp, entry.echo)]
-            parts += struct.pack("!4B2I", 1, 1, dpkt.tcp.TCP_OPT_TIMESTAMP, 10, *ticks)
+            parts += struct.pack("!4B2I", 1, 1, TIMESTAMPS, 10, *ticks)
         blocks = min(int(entry.blocks), (OPTION_BYTES - len(parts) - 4) // 8)  # as many as fit (RFC 2018)
         if blocks > 0:
-            parts += bytes([1, 1, dpkt.tcp.TCP_OPT_SACK, 2 + 8 * blocks])
+            parts += bytes([1, 1, SACK, 2 + 8 * blocks])
             for block in range(blocks):
                 for edge in (entry.block_start[block], entry.block_end[block]):
                     position = other.sequence(other.stream.before(int(edge)))
                     parts += struct.pack("!I", position % 2**32)
-        return parts + bytes([dpkt.tcp.TCP_OPT_NOP]) * (-len(parts) % 4)
+        return parts + bytes([NO_OPERATION]) * (-len(parts) % 4)
 
 
 def segments_of(sim: State, flow: int) -> np.ndarray:

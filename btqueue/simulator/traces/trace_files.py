@@ -52,7 +52,7 @@ def record(
         progress: called with the share of the run that was finished since the last call.
 
     Raises:
-        ImportError: `parquet` needs pyarrow, `pcap` needs dpkt; the message says how to install them.
+        MissingPackage: `parquet` needs pyarrow, which is not installed.
         ValueError: there is no node `at`.
     """
     require_simulated(scenario)
@@ -63,7 +63,6 @@ def record(
             sinks.append(files.enter_context(ParquetSink(Path(parquet), sim, scenario)).write)
         if pcap is not None:
             node = int(sim.connections[0].source) if at is None else node_number(scenario, at)
-            require("dpkt", "pcap files")  # before the file is touched
             sinks.append(PcapWriter(files.enter_context(Path(pcap).open("wb")), sim, node).write)
         return play(sim, length_s(scenario), sinks, progress)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from btqueue.captures.files import frames
+from btqueue.captures.packets import End, Malformed, Packet, tcp_packet
 from btqueue.scenario import Scenario
-from btqueue.study.check.capture_files import frames
 from btqueue.study.check.results import BadResults, ForeignResults, Quantity, Series
-from btqueue.study.check.tcp_packets import End, Malformed, Packet, tcp_packet
 from btqueue.study.check.tcp_sender import SenderLog, SenderObserver
 
 REACTION_S = 0.005
@@ -43,7 +43,8 @@ def read_capture(path: Path, scenario: Scenario, *, flow: int | None = None) -> 
         flow: number of the scenario's flow that the captured one is; the first by default.
 
     Raises:
-        BadResults: the file is damaged or empty, or no TCP flow in it carries data.
+        BadCapture: the file is damaged.
+        BadResults: no TCP flow in it carries data.
     """
     notes: list[str] = []
     packets = list(captured_packets(path, notes))

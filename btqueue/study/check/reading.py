@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from btqueue.captures.files import PCAP_ORDERS, SECTION, BadCapture
 from btqueue.files import UnusableFile, require_regular
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
-from btqueue.study.check.capture_files import PCAP_ORDERS, SECTION
 from btqueue.study.check.csv_results import read_csv
 from btqueue.study.check.flow_monitor import read_flow_monitor
 from btqueue.study.check.omnet import read_omnet
@@ -72,6 +72,8 @@ def read_results(
         if not head:
             raise BadResults(f"{path.name}: is empty")
         found = _read(path, scenario, format or _format_of(path, head), renamed, flow)
+    except BadCapture as error:
+        raise BadResults(str(error)) from None
     except UnusableFile as error:
         raise BadResults(f"{path}: {error}") from None
     except OSError as error:

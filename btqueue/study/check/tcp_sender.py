@@ -30,16 +30,16 @@ has the errors against a kernel's own counters.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
-from btqueue.study.check.tcp_packets import End, Packet
+from btqueue.captures.packets import WRAP, End, Packet
 
 DUPLICATES = 3
 SLOW_ANSWER_S = 0.02
 """No receiver's fastest acknowledgement takes longer than this."""
-WRAP = 2**32
 FIRST_TIMEOUT_S = 1.0
 """Before the first round trip is known (RFC 6298, section 2)."""
 LEAST_VARIATION_S = 0.2
@@ -52,15 +52,83 @@ DOUBLED = 1.5
 
 @dataclass
 class Outstanding:
-    """A segment that was sent and not acknowledged yet; `seen` is false if the capture has a gap there."""
+    """A segment that was sent and not acknowledged yet.
+
+    `seen` is false if the capture has a gap there; `timeouts` counts those before it was last sent.
+    """
 
     begin: int
     end: int
     sent_at: float
+    timeouts: int
     times_sent: int = 1
-    sent_since_timeout: int = 1
-    sacked: bool = False
     seen: bool = True
+
+
+class Segments:
+    """The segments that wait for an acknowledgement, in the order of their bytes, which have no gaps.
+
+    Each is found by bisection, and what was selectively acknowledged is passed over: a capture of a million
+    packets takes as many steps, however many of them are on their way at a time.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._all: list[Outstanding] = []
+        self._first = self.sacked = 0
+        self._open = [0]
+        """For each segment the next place that was not selectively acknowledged, or a place before that."""
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return len(self._all) - self._first
+
+    @property
+    def oldest(self) -> Outstanding:
+        """Return the segment with the first bytes."""
+        return self._all[self._first]
+
+    def append(self, one: Outstanding) -> None:
+        """Add a segment that follows the last one."""
+        self._all.append(one)
+        self._open.append(len(self._all))
+
+    def pop(self) -> Outstanding:
+        """Take the oldest one out."""
+        self.sacked -= self._is_sacked(self._first)
+        self._first += 1
+        return self._all[self._first - 1]
+
+    def touched(self, begin: int, end: int) -> list[Outstanding]:
+        """Return the segments with bytes in an interval."""
+        first = bisect_right(self._all, begin, self._first, key=lambda one: one.end)
+        return self._all[first : bisect_left(self._all, end, first, key=lambda one: one.begin)]
+
+    def sack(self, begin: int, end: int) -> list[Outstanding]:
+        """Take the segments within an interval for arrived, and return those that were not yet."""
+        place = self._next_open(bisect_left(self._all, begin, self._first, key=lambda one: one.begin))
+        found = []
+        while place < len(self._all) and self._all[place].end <= end:
+            found.append(self._all[place])
+            self._open[place] = place + 1
+            place = self._next_open(place)
+        self.sacked += len(found)
+        return found
+
+    def any_repeated_missing(self) -> bool:
+        """Whether one that was sent again has not been selectively acknowledged."""
+        places = range(self._first, len(self._all))
+        return any(self._all[place].times_sent > 1 and not self._is_sacked(place) for place in places)
+
+    def _is_sacked(self, place: int) -> bool:
+        return self._open[place] > place
+
+    def _next_open(self, place: int) -> int:
+        following = self._open
+        while following[place] > place:
+            following[place] = following[following[place]]  # halves the way for the next search
+            place = following[place]
+        return place
 
 
 @dataclass
@@ -135,8 +203,9 @@ class SenderObserver:
         self.ack_was_new = False
         self.timer_since = 0.0
         self.last_gap: tuple[int, float] | None = None
-        self.waiting: deque[Outstanding] = deque()
+        self.waiting = Segments()
         self.stamped_at: dict[int, float] = {}
+        self.stamps: list[int] = []
         self.lone: list[float] = []
         self.short_timer = self.racks = self.probed = self.never_probes = False
 
@@ -152,7 +221,8 @@ class SenderObserver:
                 self._acknowledgement(packet)
         if self.selective and self.short_timer and not self.never_probes:
             self.log.probes = sorted([*self.log.probes, *self.lone])
-            self.log.timeouts = [time for time in self.log.timeouts if time not in self.lone]
+            lone = set(self.lone)
+            self.log.timeouts = [time for time in self.log.timeouts if time not in lone]
         return self.log
 
     @property
@@ -187,12 +257,13 @@ class SenderObserver:
         segments = -(-packet.length // size) if size > 0 else 1  # of one handed to the device in one piece
         log.sent.append((now, packet.length))
         log.ack_to_data_s = min(log.ack_to_data_s, now - self.ack_at)
-        if packet.stamp >= 0:
-            self.stamped_at.setdefault(packet.stamp, now)
+        if packet.stamp >= 0 and packet.stamp not in self.stamped_at:
+            self.stamped_at[packet.stamp] = now
+            heappush(self.stamps, packet.stamp)
         end, before = begin + packet.length, self.snd_max
         if begin > before:
             self._append(begin, now, seen=False)
-        touched = [one for one in self.waiting if one.begin < end and one.end > begin]
+        touched = self.waiting.touched(begin, end)
         if end > before:
             self._append(end, now, seen=True)
         if begin < before:
@@ -208,17 +279,17 @@ class SenderObserver:
     def _append(self, end: int, now: float, *, seen: bool) -> None:
         if not self.waiting:
             self.timer_since = now
-        self.waiting.append(Outstanding(self.snd_max, end, now, seen=seen))
+        self.waiting.append(Outstanding(self.snd_max, end, now, len(self.log.timeouts), seen=seen))
         self.snd_max = end
 
     def _again(self, touched: list[Outstanding], now: float, *, last: bool) -> None:
         """Tell why segments were sent again; the reasons are those of the module's list, in its order."""
         log, first = self.log, touched[0]
-        oldest = first is self.waiting[0]
+        oldest = first is self.waiting.oldest
         silent = now - max(self.ack_at, self.sent_at) > self.reaction_s
         if self.recovering and not oldest:  # without a selective acknowledgement nobody knows of another gap
             self.permitted = 2
-        quiet = not self.duplicates and not any(one.sacked for one in self.waiting)
+        quiet = not self.duplicates and not self.waiting.sacked
         undisturbed = quiet and not self.recovering and not self.repairing
         gap = now - self.timer_since
         if silent and last and undisturbed and not oldest and self.selective:
@@ -233,11 +304,11 @@ class SenderObserver:
                     self.never_probes |= self.selective
             self._timeout(now, gap)
         elif (not quiet or self.delivered_sent_at > first.sent_at) and self._begins(first):
-            self.racks |= self.selective and sum(one.sacked for one in self.waiting) < DUPLICATES
+            self.racks |= self.selective and self.waiting.sacked < DUPLICATES
             self._recovery(now)
         for one in touched:
             one.times_sent += 1
-            one.sent_since_timeout += 1
+            one.timeouts = len(log.timeouts)
             one.sent_at = now
         if oldest:
             self.timer_since = now
@@ -246,14 +317,12 @@ class SenderObserver:
         """Whether the oldest missing segment, which is sent again, can have timed out."""
         if silent:
             return gap >= TIMER_SLACK * self.trips.timeout_s
-        return not self.ack_was_new and self.waiting[0].times_sent > 1 and gap >= self.trips.timeout_s
+        return not self.ack_was_new and self.waiting.oldest.times_sent > 1 and gap >= self.trips.timeout_s
 
     def _timeout(self, now: float, gap: float) -> None:
         self.log.timeouts.append(now)
         self.recover, self.repaired = -1, self.snd_max
         self.duplicates = 0
-        for one in self.waiting:
-            one.sent_since_timeout = 0
         if self.last_gap is not None and self.last_gap[0] == self.una:
             self.log.backoff_gaps.append((self.last_gap[1], gap))
             if self.lone and self.timer_since == self.lone[-1] and gap > DOUBLED * self.last_gap[1]:
@@ -267,7 +336,7 @@ class SenderObserver:
     def _begins(self, first: Outstanding) -> bool:
         """Whether a repair by what arrived begins a recovery."""
         if self.repairing:
-            return self.selective and first.sent_since_timeout > 0
+            return self.selective and first.timeouts == len(self.log.timeouts)
         if self.recovering:  # Reno leaves recovery early and begins again (RFC 5681)
             anew = first.times_sent == 1 and self.duplicates == DUPLICATES
             return anew and not self.selective
@@ -287,8 +356,8 @@ class SenderObserver:
             self._round_trip(packet, number)
             self.una, self.duplicates, self.probed = number, 0, False
             self.ack_at, self.ack_was_new, self.timer_since = now, True, now
-            lost = any(one.times_sent > 1 and not one.sacked for one in self.waiting)
-            if recovering and not self.recovering and self.racks and lost:
+            ended = recovering and not self.recovering
+            if ended and self.racks and self.waiting.any_repeated_missing():
                 self._recovery(now)
         elif number == self.una and not packet.length and self.waiting:
             if news or (not packet.blocks and packet.window == self.window):
@@ -307,19 +376,18 @@ class SenderObserver:
         news = False
         for left, right in packet.blocks:
             begin, end = _unwrapped(left, self.una), _unwrapped(right, self.una)
-            for one in self.waiting if begin >= number else ():
-                if begin <= one.begin and one.end <= end and not one.sacked:
-                    one.sacked = news = True
-                    self.delivered_sent_at = max(self.delivered_sent_at, one.sent_at)
+            for one in self.waiting.sack(begin, end) if begin >= number else ():
+                news = True
+                self.delivered_sent_at = max(self.delivered_sent_at, one.sent_at)
         return news
 
     def _round_trip(self, packet: Packet, number: int) -> None:
         """Take a sample: by the echo, or of the oldest segment that is acknowledged, unless sent twice."""
-        oldest = self.waiting[0] if self.waiting else None
+        oldest = self.waiting.oldest if self.waiting else None
         newest = oldest
         again = False
-        while self.waiting and self.waiting[0].end <= number:
-            newest = self.waiting.popleft()
+        while self.waiting and self.waiting.oldest.end <= number:
+            newest = self.waiting.pop()
             self.delivered_sent_at = max(self.delivered_sent_at, newest.sent_at)
             again |= newest.times_sent > 1
             if not newest.seen:
@@ -329,8 +397,8 @@ class SenderObserver:
         if packet.echo >= 0:
             if packet.echo in self.stamped_at:
                 self._sample(packet.time, self.stamped_at[packet.echo])
-                for stamp in [s for s in self.stamped_at if s < packet.echo]:
-                    del self.stamped_at[stamp]
+                while self.stamps[0] < packet.echo:
+                    del self.stamped_at[heappop(self.stamps)]
         elif oldest is not None and not again:
             self._sample(packet.time, oldest.sent_at)
 

@@ -1,20 +1,22 @@
-"""TCP packets in frames: RFC 791 and RFC 8200 below, RFC 9293, 7323 and 2018 above."""
+"""TCP packets in frames, read and written: RFC 791 and RFC 8200 below, RFC 9293, 7323, 2018 and 768 above."""
 
 from __future__ import annotations
 
 import struct
 from typing import NamedTuple
 
-from btqueue.study.check.capture_files import Frame
-from btqueue.study.check.results import BadResults
+from btqueue.captures.files import RAW_IP, BadCapture, Frame
 
-ETHERNET, PPP, NULL, COOKED, COOKED2, RAW = 1, 9, 0, 113, 276, (12, 14, 101, 228, 229)
+ETHERNET, PPP, NULL, COOKED, COOKED2, RAW = 1, 9, 0, 113, 276, (12, 14, RAW_IP, 228, 229)
 """Types of links (LINKTYPE_ of libpcap)."""
-TCP = 6
+TCP, UDP = 6, 17
 EXTENSIONS = (0, 43, 60)
 """Headers of IPv6 that may stand before TCP: hop-by-hop options, routing, destination options."""
 SYN, RST, ACK = 2, 4, 16
-MSS, SACK_PERMITTED, SACK, TIMESTAMPS = 2, 4, 5, 8
+NO_OPERATION, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 1, 2, 3, 4, 5, 8
+DO_NOT_FRAGMENT, HOPS = 0x4000, 64
+"""In the headers of IPv4 that are written."""
+WRAP = 2**32
 
 End = tuple[bytes, int]
 """Address and port."""
@@ -63,7 +65,7 @@ def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, b
         number: of the packet in it.
 
     Raises:
-        BadResults: the type of link is unknown, or the packet is shorter than its header says.
+        BadCapture: the type of link is unknown, or the packet is shorter than its header says.
         Malformed: a header is cut short or wrong.
     """
     network = _network_layer(frame, source)
@@ -72,7 +74,7 @@ def tcp_packet(frame: Frame, source: str, number: int) -> tuple[Packet | None, b
     if network[0] >> 4 == 4:
         total, header, protocol = int.from_bytes(network[2:4], "big"), (network[0] & 15) * 4, network[9]
         if len(network) < total and frame.whole:
-            raise BadResults(f"{source}: packet {number} is shorter than its IP header says")
+            raise BadCapture(f"{source}: packet {number} is shorter than its IP header says")
         ends = network[12:16], network[16:20]
         carried = (total or len(network)) - header  # 0: segmentation is left to the device
         fragment = int.from_bytes(network[6:8], "big") & 0x1FFF
@@ -123,7 +125,7 @@ def _options(field: bytes) -> tuple[dict[int, bytes], bool]:
     """Return the options of a header by kind, and whether all could be read; if not, none."""
     found, place = {}, 0
     while place < len(field) and field[place]:
-        if field[place] == 1:
+        if field[place] == NO_OPERATION:
             place += 1
             continue
         size = field[place + 1] if place + 1 < len(field) else 0
@@ -152,9 +154,56 @@ def _network_layer(frame: Frame, source: str) -> bytes | None:
     elif link == COOKED2:
         found = raw[20:]
     else:
-        raise BadResults(
+        raise BadCapture(
             f"{source}: link type {link} of the capture is unknown: Ethernet, PPP and raw IP can be read"
         )
     if len(found) < 20 or found[0] >> 4 not in (4, 6):
         return None
     return None if found[0] >> 4 == 6 and len(found) < 40 else found
+
+
+def tcp_segment(
+    ports: tuple[int, int],
+    sequence: int,
+    acknowledged: int,
+    flags: int,
+    window: int,
+    options: bytes,
+    data: bytes,
+) -> bytes:
+    """Return a TCP segment without its checksum; the options fill whole words, numbers may exceed 2^32."""
+    words = (5 + len(options) // 4) << 4
+    numbers = sequence % WRAP, acknowledged % WRAP
+    return struct.pack("!HHIIBBHHH", *ports, *numbers, words, flags, window, 0, 0) + options + data
+
+
+def udp_datagram(ports: tuple[int, int], data: bytes) -> bytes:
+    """Return a UDP datagram without its checksum."""
+    return struct.pack("!4H", *ports, 8 + len(data), 0) + data
+
+
+def ip_packet(source: bytes, target: bytes, protocol: int, content: bytes) -> bytes:
+    """Return an IPv4 packet with its checksum and that of the TCP segment or UDP datagram in it.
+
+    Args:
+        source: address of the sender.
+        target: address of the receiver.
+        protocol: `TCP` or `UDP`.
+        content: segment or datagram, with zeros in place of its checksum.
+    """
+    place = {TCP: 16, UDP: 6}[protocol]
+    own = _checksum(source + target + struct.pack("!2H", protocol, len(content)) + content)
+    if protocol == UDP:
+        own = own or 0xFFFF  # 0 means none (RFC 768)
+    length = 20 + len(content)
+    header = struct.pack("!BBHHHBBH", 4 << 4 | 5, 0, length, 0, DO_NOT_FRAGMENT, HOPS, protocol, 0)
+    header = header[:10] + struct.pack("!H", _checksum(header + source + target)) + source + target
+    return header + content[:place] + struct.pack("!H", own) + content[place + 2 :]
+
+
+def _checksum(data: bytes) -> int:
+    """Return the checksum of the Internet (RFC 1071)."""
+    total = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + bytes(len(data) % 2)))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total

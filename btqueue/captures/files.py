@@ -1,4 +1,4 @@
-"""Frames of pcap and pcapng files, by draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+"""Frames of pcap and pcapng files, read and written by draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
 Both formats are short, and a file of measurements must not be guessed at: a packet that is cut off ends the
 file with a note, and a length that no packet has is damage.
@@ -10,8 +10,6 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-
-from btqueue.study.check.results import BadResults
 
 PCAP_ORDERS = {
     b"\xa1\xb2\xc3\xd4": (">", 1e-6),
@@ -27,6 +25,12 @@ RESOLUTION, OFFSET = 9, 14
 """Options of an interface: unit of its stamps, and seconds to add to them."""
 LONGEST_PACKET, LONGEST_BLOCK = 2**18, 2**24
 """Bytes; beyond that libpcap takes the length of a packet, or of a block of pcapng, for damaged."""
+RAW_IP = 101
+"""Type of link whose frames are IP packets (LINKTYPE_RAW)."""
+
+
+class BadCapture(ValueError):
+    """A capture cannot be read; the message names the file and the packet."""
 
 
 class Frame(NamedTuple):
@@ -45,6 +49,20 @@ class _Interface(NamedTuple):
     offset_s: int
 
 
+class CaptureWriter:
+    """Writes IP packets to a pcap file, with stamps in nanoseconds."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Begin the file, with packets of any length."""
+        self._file = file
+        file.write(b"\x4d\x3c\xb2\xa1" + struct.pack("<HHiIII", 2, 4, 0, 0, LONGEST_PACKET, RAW_IP))
+
+    def write(self, packet: bytes, time_ns: int) -> None:
+        """Append a packet."""
+        head = struct.pack("<4I", *divmod(time_ns, 10**9), len(packet), len(packet))
+        self._file.write(head + packet)
+
+
 class _CutOff(Exception):
     """The file ends in the middle of a packet."""
 
@@ -57,7 +75,7 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
     """Yield the frames of a file in its order; a note says if the last one is cut off.
 
     Raises:
-        BadResults: it is neither pcap nor pcapng, or damaged.
+        BadCapture: it is neither pcap nor pcapng, or damaged.
     """
     count = 0
     with path.open("rb") as file:
@@ -70,14 +88,14 @@ def frames(path: Path, notes: list[str]) -> Iterator[Frame]:
                 yield frame
         except _CutOff:
             if not count:
-                raise BadResults(f"{path.name}: is cut off in its first packet, or no capture") from None
+                raise BadCapture(f"{path.name}: is cut off in its first packet, or no capture") from None
             notes.append(
                 f"{path.name} ends in the middle of packet {count + 1} (it is cut off, or a length in it is "
                 f"damaged): only the {count} packets before were read"
             )
         except _Damaged:
             what = f"is damaged after {count} packets" if count else "is no pcap or pcapng file"
-            raise BadResults(f"{path.name}: {what}") from None
+            raise BadCapture(f"{path.name}: {what}") from None
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:

@@ -1,0 +1,1 @@
+"""Captures of packets, pcap and pcapng: one place to read and write them."""
