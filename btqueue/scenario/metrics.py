@@ -27,6 +27,8 @@ def _percentiles(prefix: str, long_name: str, description: str) -> dict[str, Met
     }
 
 
+_OF_ALL: Final = "of all packets that are delivered, refused or lost anywhere, per flow"
+
 METRICS: Final = MappingProxyType(
     {
         "goodput_kbps": Metric(
@@ -38,7 +40,9 @@ METRICS: Final = MappingProxyType(
         "throughput_kbps": Metric(
             "kbit/s",
             "throughput",
-            "application bytes of all segments sent, retransmissions included, per flow",
+            "application bytes of all segments sent, retransmissions included, per flow; bytes count when "
+            "the goodput counts them, so that it is never above, and again for each retransmission; bytes "
+            "that are never delivered count when they are lost or given up",
         ),
         "rtt_s": Metric("s", "round-trip time", "mean of the sender's round-trip samples, per flow"),
         "rtt_min_s": Metric("s", "least round-trip time", "smallest round-trip sample, per flow"),
@@ -109,24 +113,30 @@ METRICS: Final = MappingProxyType(
             "1", "segment loss", "share of data segments sent that did not arrive, per flow"
         ),
         "loss_token_buffer": Metric(
-            "1", "loss at the token buffer", "share of packets refused by a full token buffer S"
+            "1",
+            "loss at the token buffer",
+            "share refused by a full token buffer S, of the packets that come to a token bucket, per flow",
         ),
         "loss_baseband_buffer": Metric(
-            "1", "loss at the baseband queue", "share of packets refused by a full uplink queue L"
+            "1",
+            "loss at the baseband queue",
+            "share refused by a full uplink queue L, of the packets that come to one from a token bucket, "
+            "per flow",
         ),
         "loss_radio": Metric(
-            "1", "loss on the radio", "share of packets that arrive damaged by bit errors, over all hops"
+            "1",
+            "loss on the radio",
+            "share damaged by bit errors, of the packets that arrive over the radio, per flow: over all "
+            "hops, or over one where segments are relayed whole",
         ),
-        "loss_arq": Metric(
-            "1", "loss by ARQ", "share of packets given up after too many transmissions, per flow"
+        "loss_arq": Metric("1", "loss by ARQ", f"share given up after too many transmissions, {_OF_ALL}"),
+        "loss_node_buffer": Metric("1", "loss below IP", f"share refused by a node's full buffer, {_OF_ALL}"),
+        "loss_relay": Metric("1", "loss on the way", f"share refused by a full queue on the way, {_OF_ALL}"),
+        "loss_outside": Metric(
+            "1",
+            "loss outside",
+            "share lost by an outside link, of the packets that outside links have transmitted, per flow",
         ),
-        "loss_node_buffer": Metric(
-            "1", "loss below IP", "share of packets refused by a node's full buffer, per flow"
-        ),
-        "loss_relay": Metric(
-            "1", "loss on the way", "share of packets refused by a full queue on the way, per flow"
-        ),
-        "loss_outside": Metric("1", "loss outside", "share of packets lost by an outside link, per flow"),
         "transmissions_per_packet": Metric(
             "1",
             "transmissions per packet",
@@ -137,10 +147,17 @@ METRICS: Final = MappingProxyType(
             "1/s", "visits", "visits of the central to the peripheral per second, per link"
         ),
         "slot_share": Metric(
-            "1", "slots used", "share of the piconet's slots that carry data packets of this link, either way"
+            "1",
+            "slots used",
+            "share of all slots of the piconet, those of voice included, that carry data packets of this "
+            "link, either way",
         ),
         "cycle_s": Metric("s", "polling cycle", "mean time between two visits to the same peripheral"),
-        "slot_utilisation": Metric("1", "slot utilisation", "share of the slots that carry data packets"),
+        "slot_utilisation": Metric(
+            "1",
+            "slot utilisation",
+            "share of the slots that carry data packets, of those that voice links leave to data",
+        ),
         "fairness": Metric("1", "fairness", "Jain's index of the goodputs of all flows"),
     }
 )

@@ -187,8 +187,7 @@ def windows(a: Answer) -> Iterator[str]:
 
 def rates(a: Answer) -> Iterator[str]:
     """Nobody gets more than was sent; recoveries send something; timers do not run out before their time."""
-    if not a.simulated or a.begins_empty:
-        yield from wrong(above(a["goodput_kbps"], a["throughput_kbps"]), "goodput is above throughput")
+    yield from wrong(above(a["goodput_kbps"], a["throughput_kbps"]), "goodput is above throughput")
     least_segment_kbit = 8e-3  # a segment has a byte at least
     resent = a["retransmissions_per_s"]
     if a.scenario.transport.protocol == "tcp":

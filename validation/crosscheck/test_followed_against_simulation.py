@@ -38,6 +38,33 @@ CERTAIN = {
 }
 
 
+def test_losses_are_shares_of_what_crosses_the_place():
+    """A radio that damages 2 % of the packets, then a link that loses 5 %, of segments of one packet."""
+    scenario = bt.Scenario.from_dict(
+        {
+            "network": {
+                "topology": "custom",
+                "relay": "segment",
+                "piconet_list": [{"name": "p1", "central": "c", "peripherals": ["p"]}],
+                "outside_links": [
+                    {"name": "lan", "from": "c", "to": "host", "rate_kbps": 1000, "loss": 0.05}
+                ],
+                "flows": [{"from": "p", "to": "host"}],
+            },
+            "radio": {"model": "constant", "per": 0.02},
+            "link": {"packets": ["DH5"], "arq": "none"},
+            "flow_control": {"enabled": False, "baseband_packets": 1000},
+            "traffic": {"source": "greedy", "message_bytes": 250},
+            "transport": {"mss_bytes": 250, "delayed_ack": False, "windows": "segments"},
+            "run": {"duration_s": 1000, "warmup_s": 10, "replications": 4},
+        }
+    )
+    for found in (bt.simulate(scenario), bt.solve(scenario.with_(run__solver="followed"))):
+        # four standard errors of 15,000 packets
+        assert float(found.loss_outside.mean()) == pytest.approx(0.05, abs=4 * (0.05 * 0.95 / 15_000) ** 0.5)
+        assert float(found.loss_radio.mean()) == pytest.approx(0.02, abs=4 * (0.02 * 0.98 / 15_000) ** 0.5)
+
+
 @pytest.mark.parametrize("point", CERTAIN)
 def test_greedy_connections_are_those_of_the_simulator(point: str):
     """Nothing is random: the same segments, timeouts and round trips."""

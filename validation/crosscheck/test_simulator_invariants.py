@@ -134,13 +134,10 @@ def test_what_centaurus_delivers_was_sent_before(early_data):
         run__duration_s=20,
         run__replications=3,
     )
-    from_the_start = simulate(scenario.with_(run__warmup_s=0))
-    assert (from_the_start.goodput_kbps <= from_the_start.throughput_kbps).all()
-    assert from_the_start.goodput_kbps.min() > 0
-    # what was sent before a later beginning is a message at most
-    later = simulate(scenario.with_(run__warmup_s=1.7))
-    longest = SESSIONS["traffic__reply_bytes"] * 8e-3 / 20
-    assert (later.goodput_kbps <= later.throughput_kbps + longest * (1 + 1e-12)).all()
+    for warmup_s in (0, 1.7):
+        found = simulate(scenario.with_(run__warmup_s=warmup_s))
+        assert (found.goodput_kbps <= found.throughput_kbps).all()
+        assert found.goodput_kbps.min() > 0
 
 
 # ---------------------------------------------------------------- results depend on scenario and seed only

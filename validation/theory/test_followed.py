@@ -196,7 +196,7 @@ def test_beside_voice_a_packet_a_period_is_all_there_is():
     voice = {"voice__packet": "HV3", "voice__links": 1, "link__packets": ("DH3",)}
     found = followed(ring(network__peripherals=1, **voice, **GREEDY))
     assert mean(found, "goodput_kbps") == pytest.approx(KILOBITS / (120 * SLOT_S), rel=1e-3)
-    assert mean(found, "slot_utilisation") == pytest.approx(3 / 6, rel=1e-3)
+    assert mean(found, "slot_utilisation") == pytest.approx(3 / 4, rel=1e-3)
 
 
 def test_two_stations_beside_voice_leave_the_second_one_two_slots_for_ever():

@@ -9,7 +9,7 @@ import pytest
 from btqueue.scenario.metrics import METRICS
 from btqueue.simulator.records import connections, nodes, piconets, run
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT, POISSON, TCP, session_dtype
-from btqueue.simulator.records.conventions import NOTHING, SECOND, UNLIMITED
+from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE, TOKEN_BUFFER, UPLINK
 from btqueue.simulator.statistics import measurement
 from btqueue.simulator.statistics.histograms import BINS, edges
@@ -67,11 +67,13 @@ def measured(sim) -> dict[str, Any]:
 def test_rates_are_per_second_of_the_measured_time():
     sim = network()
     flow = sim.flow_statistics
-    flow.bytes_delivered, flow.bytes_sent = [12_500, 0], [25_000, 1250]
+    flow.bytes_delivered, flow.bytes_wasted = [12_500, 0], [12_500, 1250]
+    flow.bytes_sent = [6250, 1250]  # of the first flow more was under way when the measurement began
     flow.timeouts, flow.fast_retransmits, flow.segments_retransmitted = [5, 0], [0, 10], [20, 1]
     metrics = measured(sim)
     assert metrics["goodput_kbps"].tolist() == [10.0, 0.0]
     assert metrics["throughput_kbps"].tolist() == [20.0, 1.0]
+    assert measurement.drained_kbps([take_counts(sim)]).tolist() == [[15.0, 0.0]]
     assert metrics["timeouts_per_s"].tolist() == [0.5, 0.0]
     assert metrics["fast_retransmits_per_s"].tolist() == [0.0, 1.0]
     assert metrics["retransmissions_per_s"].tolist() == [2.0, 0.1]
@@ -186,17 +188,18 @@ def test_losses_are_shares_of_what_was_offered_there():
     flow.offered_to_baseband, flow.refused_at_baseband = 120, 12
     flow.packets_delivered, flow.packets_corrupted = 100, 5
     flow.segments_finished, flow.segments_damaged = 20, 3
+    flow.sent_outside = 46  # of which 40 arrived, and were no packets of the radio
     flow.given_up, flow.refused_at_node, flow.lost_outside, flow.refused_on_the_way = 2, 4, 6, 8
     flow.acks_sent, flow.acks_piggybacked = 30, 10
     ended = 100 + 40 + 12 + 2 + 4 + 6 + 8  # delivered, or lost somewhere
     expected = {
         "loss_token_buffer": 0.25,
         "loss_baseband_buffer": 0.1,
-        "loss_radio": 0.05,
+        "loss_radio": 5 / (100 - 40),
         "segment_loss": 0.15,
         "loss_arq": 2 / ended,
         "loss_node_buffer": 4 / ended,
-        "loss_outside": 6 / ended,
+        "loss_outside": 6 / 46,
         "loss_relay": 8 / ended,
         "piggybacked_acks": 0.25,
     }
@@ -234,7 +237,9 @@ def test_polling_of_several_piconets():
     assert metrics["slot_share"] == pytest.approx([3000 / 16_000, 1000 / 16_000, 0, 0])
     # cycles of 0.1 s and 0.4 s; 4000 of 16 000 slots and none
     assert metrics["cycle_s"] == pytest.approx(0.25)
-    assert metrics["slot_utilisation"] == pytest.approx(0.125)
+    assert metrics["slot_utilisation"] == 0.125
+    sim.piconets.voice_period, sim.piconets.voice_reserved = 6 * SLOT, 2 * SLOT
+    assert measured(sim)["slot_utilisation"] == pytest.approx(0.125 * 6 / 4), "of the slots beside voice"
 
 
 def test_a_network_without_piconets_has_no_polling():

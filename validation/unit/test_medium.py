@@ -158,7 +158,7 @@ def test_every_packet_is_inside_across_lost_or_refused(plain, network, limit, lo
         assert sent[port] == gone + sim.queues[port].length
         assert statistics.lost_outside == statistics.segments_damaged - statistics.refused_on_the_way
         assert queue.offered == sent[port]
-        assert queue.served == across + statistics.lost_outside
+        assert queue.served == statistics.sent_outside == across + statistics.lost_outside
     in_use = sim.queues.length.sum()
     assert sim.clock[0].free_packets == sim.clock[0].free_segments == POOL - in_use
     play(plain, sim, [])

@@ -12,6 +12,7 @@ from btqueue.network.followed.world import (
     AT_BASEBAND,
     AT_BUCKET,
     AT_NODE,
+    BY_OUTSIDE,
     DAMAGED,
     GIVEN_UP,
     INTACT,
@@ -147,8 +148,11 @@ def _losses(found: Followed) -> dict[str, np.ndarray]:
     """Return shares of the packets of each flow that are lost at each place."""
     fates, scenario = found.of_kind(found.counts.fates.T), found.plan.scenario
 
+    def share_of(whole: np.ndarray, part: int) -> np.ndarray:
+        return fates[part] / np.maximum(whole, 1.0)
+
     def share(part: int, *wholes: int) -> np.ndarray:
-        return fates[part] / np.maximum(fates[list(wholes)].sum(axis=0), 1.0)
+        return share_of(fates[list(wholes)].sum(axis=0), part)
 
     ended = (INTACT, DAMAGED, AT_BUCKET, AT_BASEBAND, ON_THE_WAY, GIVEN_UP, OUTSIDE, AT_NODE)
     metrics = {}
@@ -156,13 +160,14 @@ def _losses(found: Followed) -> dict[str, np.ndarray]:
         metrics["loss_token_buffer"] = share(AT_BUCKET, TO_BUCKET)
         metrics["loss_baseband_buffer"] = share(AT_BASEBAND, TO_BASEBAND)
         if scenario.link.arq == "none":
-            metrics["loss_radio"] = share(DAMAGED, INTACT, DAMAGED)
+            outside = fates[BY_OUTSIDE] - fates[OUTSIDE]
+            metrics["loss_radio"] = share_of(fates[INTACT] + fates[DAMAGED] - outside, DAMAGED)
         else:
             metrics["loss_arq"] = share(GIVEN_UP, *ended)
     if scenario.link.node_buffer_bytes is not None:
         metrics["loss_node_buffer"] = share(AT_NODE, *ended)
     if found.plan.topology.outside:
-        metrics["loss_outside"] = share(OUTSIDE, *ended)
+        metrics["loss_outside"] = share(OUTSIDE, BY_OUTSIDE)
     if (
         found.plan.topology.bridges
         or found.plan.topology.outside
@@ -189,7 +194,7 @@ def _sessions(found: Followed, seconds: float) -> dict[str, np.ndarray]:
 
 
 def _of_the_network(found: Followed, seconds: float) -> dict[str, Any]:
-    """Return mean queues, the polling cycle and the share of slots with data."""
+    """Return mean queues, the polling cycle and the share of the slots beside voice with data."""
     counts, world = found.counts, found.runs[0].world
     ports, metrics = world.ports, {}
     lengths, waiting = counts.held / counts.time
@@ -206,6 +211,7 @@ def _of_the_network(found: Followed, seconds: float) -> dict[str, Any]:
         cycles = seconds * world.piconets["links"] / visits
         # a visit that is under way at the end is counted whole
         metrics["cycle_s"] = float(np.maximum(cycles, 2.0 * SLOT_S).mean())
-        used = float(counts.data_slots.mean()) * SLOT_S / seconds
+        free = 1.0 - world.piconets["reserved"] / np.maximum(world.piconets["period"], 1)
+        used = float(counts.data_slots.mean()) * SLOT_S / seconds / free.mean()
         metrics["slot_utilisation"] = min(used, 1.0)  # a packet under way at the end is counted whole
     return metrics

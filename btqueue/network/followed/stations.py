@@ -26,6 +26,7 @@ from btqueue.network.followed.world import (
     AT_BASEBAND,
     AT_BUCKET,
     AT_NODE,
+    BY_OUTSIDE,
     INTACT,
     NEVER,
     NONE,
@@ -224,6 +225,7 @@ def transmitted(w, medium):
         lost = uniform(w) >= (1.0 - port.loss) ** blocks
     transmit(w, medium, now)
     w.items[packet.owner].hop = packet.hop
+    count(w, number, BY_OUTSIDE)
     item = finish_packet(w, number, OUTSIDE if lost else INTACT)
     if item == NONE or port.delay + port.jitter == 0.0:
         return item

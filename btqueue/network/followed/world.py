@@ -30,10 +30,11 @@ NEVER = 1e15
 INTACT, DAMAGED, AT_BUCKET, AT_BASEBAND, ON_THE_WAY, GIVEN_UP, OUTSIDE, AT_NODE = range(8)
 """Fates of packets: come, come damaged, refused by a token buffer, by the queue behind it, by a queue on the
 way, given up by ARQ, lost by an outside link, refused by a full node."""
-TO_BUCKET, TO_BASEBAND = 8, 9
-"""What else is counted of the packets of a flow: those offered to a token buffer, and to the queue behind."""
-FATES = 10
-"""Number of counters: the eight fates, and the two offered."""
+TO_BUCKET, TO_BASEBAND, BY_OUTSIDE = 8, 9, 10
+"""What else is counted of the packets of a flow: those offered to a token buffer, those offered to the queue
+behind, and those that an outside link has transmitted."""
+FATES = 11
+"""Number of counters: the eight fates, and the three others."""
 
 CLOCK = _record("now", "drawn order events free_item free_packet items delivered cramped steps idle")
 EVENT = _record("time", "order action argument")

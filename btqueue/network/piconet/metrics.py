@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import betainc, gammaincc
 
-from btqueue.baseband import SLOT_S
 from btqueue.network.piconet.coupling import (
     AT_MOST,
     LOAD,
@@ -249,7 +248,7 @@ def _of_the_network(network: Network, point: Point) -> dict[str, Array]:
     lone_class = real.sum() == 1
     some_full = (full & real).any()
     cycle = jnp.where(some_full, jnp.where(lone_class, limits.cycle_s[0], none), point.seen.cycle_s[0])
-    metrics = {"slot_utilisation": of_flows @ slots * SLOT_S, "cycle_s": cycle}
+    metrics = {"slot_utilisation": of_flows @ slots * structure.slot_s, "cycle_s": cycle}
     waiting = network.waiting_for_tokens(point.offered) if structure.tokens else jnp.zeros(())
     known = ~some_full & ~((limited == WINDOW) & real).any()
     return metrics | {"token_buffer": jnp.where(known, waiting, none)}

@@ -88,3 +88,6 @@ def count_end_of_travel(sim, segment):
         statistics.segments_finished += 1
         if segment.damaged:
             statistics.segments_damaged += 1
+            # Nobody repeats a datagram. A real program's has no incarnation, and no bytes that were counted.
+            if segment.kind == DATAGRAM and segment.incarnation != NOTHING:
+                statistics.bytes_wasted += sim.layouts[segment.layout].application

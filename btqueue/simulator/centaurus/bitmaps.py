@@ -6,7 +6,7 @@ set). The sender's bitmap is in `scoreboard`: a bit is set when its packet has b
 replaced by what the receiver says when a PROCEED comes.
 """
 
-from btqueue.simulator.applications.exchange import flow_from, message_segments
+from btqueue.simulator.applications.exchange import flow_from, message_layout, message_segments
 from btqueue.simulator.machinery.compilation import compiled
 from btqueue.simulator.records.conventions import NOTHING
 
@@ -23,6 +23,9 @@ def begin_offer(sim, index, end):
     session = sim.sessions[index]
     board = sim.scoreboard[flow_from(session, end)]
     number = session.outgoing[end]
+    old = session.bitmap_of[end]
+    if number != old and old != session.delivered[1 - end]:
+        give_up(sim, index, end)
     for slot in range(message_segments(session, end, number)):
         if number == session.bitmap_of[end]:
             board[slot] &= SENT | SENT_EARLIER
@@ -30,6 +33,17 @@ def begin_offer(sim, index, end):
             board[slot] = 0
     session.bitmap_of[end] = number
     session.next_packet[end] = 0
+
+
+@compiled
+def give_up(sim, index, end):
+    """Count the bytes that were sent of the object in the sender's bitmap, which was never delivered."""
+    session = sim.sessions[index]
+    flow, number = flow_from(session, end), session.bitmap_of[end]
+    for slot in range(message_segments(session, end, number)):
+        if sim.scoreboard[flow][slot] & SENT_EARLIER:
+            layout = message_layout(sim, index, end, number, slot)
+            sim.flow_statistics[flow].bytes_wasted += sim.layouts[layout].application
 
 
 @compiled

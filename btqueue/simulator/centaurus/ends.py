@@ -38,6 +38,7 @@ def start(sim, index):
         session.bitmap_of[end] = NOTHING
         session.collecting[end] = NOTHING
         session.accepted[end] = NOTHING
+        session.delivered[end] = NOTHING
 
 
 @compiled

@@ -178,6 +178,7 @@ def deliver(sim, index, end, flow, now):
     session = sim.sessions[index]
     number = session.collecting[end]
     session.accepted[end] = number
+    session.delivered[end] = number
     statistics = sim.flow_statistics[flow]
     packets = message_segments(session, 1 - end, number)
     statistics.messages_delivered += 1

@@ -16,7 +16,7 @@ from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.packets import ACK, CONTROL, DATA, SYN, SYN_ACK
 from btqueue.simulator.tcp import connection_setup, delayed_ack, linux, receiver, sender
 from btqueue.simulator.tcp.retransmission_timer import fires_at
-from btqueue.simulator.tcp.stream import position
+from btqueue.simulator.tcp.stream import layout_of, user_bytes
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
 
 
@@ -91,45 +91,14 @@ def take_data(sim, flow, segment, now):
     if conn.reverse != NOTHING and not sim.connections[conn.reverse].open:
         connection_setup.on_first_data(sim, conn.reverse)
     if in_order > 0:
-        count_delivered(sim, flow, in_order)
+        statistics.delivered_in_order += in_order
+        statistics.bytes_delivered += user_bytes(sim, flow, conn.rcv_nxt - in_order, conn.rcv_nxt)
         if conn.message_undelivered != NOTHING:
             application.on_delivered(sim, flow, now)
         if conn.session != NOTHING:
             sessions.on_message_delivered(sim, flow, now)
     if conn.piggyback and sim.clock[0].sending == NOTHING:
         sim.clock[0].sending = conn.reverse
-
-
-@compiled
-def count_delivered(sim, flow, segments):
-    """Count the user data of the last `segments` segments delivered in order."""
-    conn = sim.connections[flow]
-    statistics = sim.flow_statistics[flow]
-    statistics.delivered_in_order += segments
-    if conn.unit > 1:
-        starts = sim.starts[flow]
-        first = position(conn, starts, conn.rcv_nxt - segments)
-        statistics.bytes_delivered += position(conn, starts, conn.rcv_nxt) - first
-        return
-    if conn.pattern_length == 1:
-        statistics.bytes_delivered += segments * sim.layouts[sim.patterns[conn.pattern]].application
-        return
-    for number in range(conn.rcv_nxt - segments, conn.rcv_nxt):
-        statistics.bytes_delivered += sim.layouts[layout_of(sim, flow, number)].application
-
-
-@compiled
-def layout_of(sim, flow, number):
-    """Return the layout of the flow's segment with this number.
-
-    The pattern of a stream of bytes has the layouts of all lengths that occur, at equal steps up to a full
-    segment.
-    """
-    conn, starts = sim.connections[flow], sim.starts[flow]
-    if conn.unit > 1:
-        length = position(conn, starts, number + 1) - position(conn, starts, number)
-        return sim.patterns[conn.pattern + length * conn.pattern_length // conn.unit - 1]
-    return sim.patterns[conn.pattern + number % conn.pattern_length]
 
 
 @compiled
@@ -156,6 +125,7 @@ def next_output(sim, now):
 def next_tcp_data(sim, flow, now):
     """Make the next data segment of the flow, if its sender may send one; else keep its timer up to date."""
     conn = sim.connections[flow]
+    again = sim.flow_statistics[flow].segments_retransmitted
     if not conn.open or conn.opening != NOTHING:
         opening = connection_setup.next_output(sim, flow, now)
         if opening != NOTHING:
@@ -177,7 +147,7 @@ def next_tcp_data(sim, flow, now):
         sim.segments[index].pushed = (
             sim.scoreboard[flow][number & (len(sim.scoreboard[flow]) - 1)] & PUSHED > 0
         )
-    count_sent(sim, flow, index)
+    count_sent(sim, flow, index, again)
     if conn.piggyback:
         carry_acknowledgement(sim, flow, index, now)
     return index
@@ -186,21 +156,25 @@ def next_tcp_data(sim, flow, now):
 @outlined
 def next_message(sim, flow, now):
     """Make the next segment of a flow that does not use TCP, or return NOTHING."""
+    again = sim.flow_statistics[flow].segments_retransmitted
     if sim.connections[flow].session == NOTHING:
         index = datagram.next_output(sim, flow, now)
     else:
         index = centaurus.next_output(sim, flow, now)
     if index != NOTHING and sim.segments[index].kind != CONTROL:
-        count_sent(sim, flow, index)
+        count_sent(sim, flow, index, again)
     return index
 
 
 @compiled
-def count_sent(sim, flow, index):
-    """Count a segment with user data that leaves its source."""
+def count_sent(sim, flow, index, again):
+    """Count a segment with user data that leaves its source; `again` were retransmitted before it."""
     statistics = sim.flow_statistics[flow]
+    size = sim.layouts[sim.segments[index].layout].application
     statistics.segments_sent += 1
-    statistics.bytes_sent += sim.layouts[sim.segments[index].layout].application
+    statistics.bytes_sent += size
+    if statistics.segments_retransmitted > again:
+        statistics.bytes_wasted += size
 
 
 @outlined

@@ -57,6 +57,7 @@ def on_timer(sim, medium_index, now):
     segment_index = sim.packets[packet_index].segment
     start_next(sim, medium_index, now)
     statistics = sim.flow_statistics[sim.segments[segment_index].flow]
+    statistics.sent_outside += 1
     if is_lost(sim, port, size_on_wire(sim, medium_index, packet_index)):
         statistics.lost_outside += 1
         packet_event(sim, PACKET_LOST, port_index, packet_index, now)

@@ -163,7 +163,7 @@ session_dtype = record_type(
     # as the source of a message
     integers("outgoing written_at offered bitmap_of next_packet done_sent", 2),
     # as the destination of a message
-    integers("incoming collecting received done_received accepted", 2),
+    integers("incoming collecting received done_received accepted delivered", 2),
 )
 """A request-reply-goodbye exchange between two ends, repeated with `pause` (ns) between, over TCP or
 CentaurusComm. Messages are counted in segments, or over TCP in bytes where the stream of their flow is;
@@ -176,8 +176,9 @@ An end of CentaurusComm takes part in the session `number` while `in_session`, a
 session cannot be left: the watchdog then runs. `outgoing`: its object (message) not yet acknowledged, or
 NOTHING; `offered`: whether it has had its turn in this session; `bitmap_of`: the object that the sender's
 bitmap describes. `incoming`: the object announced last; `collecting`: the object that the receiver's
-bitmap describes, of which it has `received` packets; `accepted`: the newest object that it has whole.
-`done_sent`, `done_received`: DONE messages of this session."""
+bitmap describes, of which it has `received` packets; `accepted`: the newest object that it has whole, or that
+came too late; `delivered`: the last object that it has handed to its application. `done_sent`,
+`done_received`: DONE messages of this session."""
 
 flow_statistics_dtype = record_type(
     # application
@@ -190,7 +191,8 @@ flow_statistics_dtype = record_type(
     integers("sessions_lost connects"),
     reals("connect_time_sum"),
     # transport
-    integers("segments_sent bytes_sent segments_retransmitted segments_finished segments_damaged"),
+    integers("segments_sent bytes_sent bytes_wasted segments_retransmitted segments_finished"),
+    integers("segments_damaged"),
     integers("duplicates_received delivered_in_order timeouts fast_retransmits loss_probes"),
     integers("duplicate_acks_received acks_sent acks_piggybacked window_samples"),
     reals("cwnd_sum window_sum"),
@@ -200,9 +202,12 @@ flow_statistics_dtype = record_type(
     # packets, of data and of acknowledgements
     integers("packets_sent packets_delivered packets_corrupted transmissions offered_to_token_buffer"),
     integers("refused_at_token_buffer offered_to_baseband refused_at_baseband refused_at_node"),
-    integers("refused_on_the_way given_up lost_outside inside_at_start finished_before"),
+    integers("refused_on_the_way given_up sent_outside lost_outside inside_at_start finished_before"),
 )
-"""Packets are those of the flow's data and of its acknowledgements, counted anew on each hop where segments
+"""`bytes_wasted`: application bytes sent besides those delivered: in segments sent again, in datagrams lost,
+in data that were given up with their connection or message.
+
+Packets are those of the flow's data and of its acknowledgements, counted anew on each hop where segments
 are relayed whole. `refused_at_node`: no room below IP; `refused_on_the_way`: full queue of a relay or of an
-outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link. `finished_before`: segments that
-had finished when the statistics began."""
+outside link; `given_up`: by ARQ; `lost_outside`: lost by an outside link, of the `sent_outside` that one has
+transmitted. `finished_before`: segments that had finished when the statistics began."""

@@ -24,7 +24,7 @@ FALSE_ALARMS = 0.01
 TOLERABLE_BIAS = 0.25
 """Of the half-width of an interval: one of 95 % that is so far off still covers the mean in 92 %."""
 VISIBLE_ENDS = 0.01
-"""Share of a flow's throughput by which its goodput has to be above it, for the ends of a run to be named."""
+"""Share of a flow's goodput that was sent before a run, and not replaced, from which on it needs no test."""
 NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
@@ -62,7 +62,12 @@ def over_flows(results: Results, name: str) -> np.ndarray:
 
 
 def doubts(
-    results: Results, scenario: Scenario, halves: Mapping[str, np.ndarray], *, random: bool
+    results: Results,
+    scenario: Scenario,
+    halves: Mapping[str, np.ndarray],
+    drained: np.ndarray,
+    *,
+    random: bool,
 ) -> list[str]:
     """Return what speaks against the intervals, in words.
 
@@ -74,10 +79,12 @@ def doubts(
         results: what the replications (or batches) measured; attribute `intervals`.
         scenario: what was simulated.
         halves: the watched metrics in first and second halves, shape (2, replications); none for batches.
+        drained: what was delivered and had been sent before, less what is still under way at the end, in
+            kbit/s, shape (replications, flows).
         random: whether anything random can have happened.
     """
-    ends = look_for_ends(results)
     if fixed := without_randomness(results, random=random):
+        ends = look_for_ends(results, drained, NEGLIGIBLE)
         return [fixed, *([ends] if ends else [])]
     batches = results.attrs["intervals"] == "batch-means"
     names = [name for name in WATCHED_METRICS if name in results.metrics and (batches or name in halves)]
@@ -91,8 +98,13 @@ def doubts(
         tests = [look_for_trends, look_for_biases, *([] if has_phases(scenario) else [look_for_memory])]
     if scenario.traffic.load_schedule:
         tests.remove(look_for_trends)  # there is one, by design
-    alarms = FALSE_ALARMS / max(1, len(tests) * len(names))
-    found = [ends, look_for_gaps(results), *(test(pairs, whole, alarms) for test in tests)]
+    alarms = FALSE_ALARMS / (len(tests) * len(names) + 1)
+    certain = 0.0 if scenario.traffic.load_schedule else alarms
+    found = [
+        look_for_ends(results, drained, VISIBLE_ENDS, certain),
+        look_for_gaps(results),
+        *(test(pairs, whole, alarms) for test in tests),
+    ]
     return [warning for warning in found if warning]
 
 
@@ -135,25 +147,27 @@ def look_for_gaps(results: Results) -> str:
     )
 
 
-def look_for_ends(results: Results) -> str:
-    """Look for flows of which visibly more was delivered than sent, on average over the replications.
+def look_for_ends(results: Results, drained: np.ndarray, visible: float, alarms: float = 0.0) -> str:
+    """Look for flows of which more was delivered than sent, on average over the replications.
 
-    In the long run none has: what is delivered was sent before. The difference is under way when measurement
-    begins, a window of TCP or a message of CentaurusComm, which counts as a whole when it is complete.
+    In the steady state as much is under way when the measurement begins as when it ends: a window of TCP, or
+    a message of CentaurusComm, which counts as a whole when it is complete. A difference matters above the
+    `visible` share of the goodput, or if it is beyond what is tolerable by Student's test, where `alarms` is
+    the probability of a false alarm.
     """
-    if "throughput_kbps" not in results.metrics:
+    goodputs = results.metrics["goodput_kbps"].values
+    goodput, surplus = goodputs.mean(axis=0), drained.mean(axis=0)
+    matters = surplus > visible * goodput
+    if alarms > 0.0:
+        for flow in np.flatnonzero(surplus > 0.0):
+            bound = tolerable(goodputs[:, flow])
+            matters[flow] |= surely_exceeds(drained[:, flow], bound, alarms / len(surplus))
+    if not matters.any():
         return ""
-    goodput, sent = (
-        results.metrics[name].values.mean(axis=0) for name in ("goodput_kbps", "throughput_kbps")
-    )
-    visible = goodput - sent > VISIBLE_ENDS * sent
-    if not visible.any():
-        return ""
-    most = int(np.argmax(np.where(visible, goodput - sent, 0.0)))
+    most = int(np.argmax(np.where(matters, surplus, 0.0)))
     return (
-        f"a flow has a goodput of {goodput[most]:.4g} kbit/s and a throughput of only {sent[most]:.4g}: data "
-        "that were sent before the measurement began were delivered in it, and the runs are too short for "
-        "that not to matter: simulate longer"
+        f"of a flow's goodput of {goodput[most]:.4g} kbit/s, {surplus[most]:.2g} were sent before the "
+        "measurement began, and not as much is under way at its end: the warm-up or the runs are too short"
     )
 
 

@@ -78,7 +78,7 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     goodput = counts.goodput_kbps()
     return {
         "goodput_kbps": goodput,
-        "throughput_kbps": kilobits_per_second(flow.bytes_sent, seconds),
+        "throughput_kbps": kilobits_per_second(flow.bytes_delivered + flow.bytes_wasted, seconds),
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
@@ -112,6 +112,16 @@ def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]
         "rtt_s": _mean_of_known(_ratio(both("rtt_sum"), both("rtt_samples"))) / SECOND,
         "delay_s": _mean_of_known(_ratio(both("delay_sum"), both("messages_delivered"))) / SECOND,
     }
+
+
+def drained_kbps(counted: Sequence[Counts]) -> np.ndarray:
+    """Return by how much less of each flow is under way at the end than at the beginning, a second of a run.
+
+    Shape (replications, flows), kbit/s; below 0 where more is.
+    """
+    flow = stacked([one.flows for one in counted])
+    bytes_less = flow["bytes_delivered"] + flow["bytes_wasted"] - flow["bytes_sent"]
+    return kilobits_per_second(bytes_less, np.array([[one.seconds] for one in counted]))
 
 
 LINK_METRICS = frozenset({"polls_per_s", "slot_share"})
@@ -208,17 +218,19 @@ def session_metrics(network: State, counts: Counts) -> Metrics:
 def losses(network: State, counts: Counts) -> Metrics:
     """Return the shares of packets lost at each place, per flow.
 
-    Of those whose way has ended: what was lost since the statistics began may have been sent before.
+    `btqueue.scenario.metrics` says of which packets: what was lost since the statistics began may have been
+    sent before.
     """
     flow, ports = counts.flows, network.ports
     ended = flow.packets_delivered + packets_lost(flow)
     radio = ports.kind != OUTSIDE
+    by_radio = flow.packets_delivered - (flow.sent_outside - flow.lost_outside)
     metrics: Metrics = {}
     if np.any(radio):
         metrics |= {
             "loss_token_buffer": _ratio(flow.refused_at_token_buffer, flow.offered_to_token_buffer),
             "loss_baseband_buffer": _ratio(flow.refused_at_baseband, flow.offered_to_baseband),
-            "loss_radio": _ratio(flow.packets_corrupted, flow.packets_delivered),
+            "loss_radio": _ratio(flow.packets_corrupted, by_radio),
         }
     if np.any(radio & (ports.most_transmissions > 0)):
         served = counts.served[:, np.flatnonzero(radio)].sum(axis=1)
@@ -227,7 +239,7 @@ def losses(network: State, counts: Counts) -> Metrics:
     if network.settings[0].node_buffers:
         metrics["loss_node_buffer"] = _ratio(flow.refused_at_node, ended)
     if np.any(~radio):
-        metrics["loss_outside"] = _ratio(flow.lost_outside, ended)
+        metrics["loss_outside"] = _ratio(flow.lost_outside, flow.sent_outside)
     if (
         len(network.bridges)
         or np.any(~radio)
@@ -238,18 +250,23 @@ def losses(network: State, counts: Counts) -> Metrics:
 
 
 def polling_metrics(network: State, counts: Counts) -> Metrics:
-    """Return how often peripherals are visited and how full the slots are; nothing without a piconet."""
+    """Return how often peripherals are visited and how full the slots are; nothing without a piconet.
+
+    Data can use all slots that voice links leave: a packet type that does not fit there with its answer is
+    refused (`btqueue.scenario.checks`).
+    """
     if not len(network.piconets):
         return {}
-    visits, seconds = counts.visits, counts.seconds
+    visits, seconds, piconets = counts.visits, counts.seconds, network.piconets
     with np.errstate(divide="ignore"):
-        cycles = np.where(visits > 0, seconds * network.piconets.links / visits, np.nan)
+        cycles = np.where(visits > 0, seconds * piconets.links / visits, np.nan)
+    free = 1.0 - piconets.voice_reserved / np.maximum(piconets.voice_period, 1)
     used = counts.data_slots.sum(axis=1) * SLOT / SECOND / seconds[:, 0]
     return {
         "polls_per_s": counts.link_visits / seconds,
         "slot_share": counts.data_slots * SLOT / SECOND / seconds,
         "cycle_s": cycles.mean(axis=1),
-        "slot_utilisation": used / len(network.piconets),
+        "slot_utilisation": used / free.sum(),
     }
 
 

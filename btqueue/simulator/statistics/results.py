@@ -18,6 +18,7 @@ from btqueue.simulator.statistics.invariants import check_invariants
 from btqueue.simulator.statistics.measurement import (
     LINK_METRICS,
     Counts,
+    drained_kbps,
     halves,
     measure,
     queue_kinds,
@@ -104,7 +105,11 @@ def label(measured: list[Replication], scenario: Scenario, warmup_s: float, want
             if not (overloaded.any() and grows_with_the_run(name))
         }
         results.attrs["warnings"] += doubts(
-            results, scenario, seen, random=any(one.random for one in complete)
+            results,
+            scenario,
+            seen,
+            drained_kbps([one.counts for one in kept]),
+            random=any(one.random for one in complete),
         )
     return results
 

@@ -6,6 +6,7 @@ from btqueue.simulator.machinery.timers import cancel
 from btqueue.simulator.records.connections import OPEN
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.tcp import buffers
+from btqueue.simulator.tcp.stream import user_bytes
 
 
 @outlined
@@ -15,6 +16,7 @@ def restart_connection(sim, flow):
     Segments of the old connection that are still in the network bear its `incarnation` and are ignored.
     """
     conn = sim.connections[flow]
+    sim.flow_statistics[flow].bytes_wasted += user_bytes(sim, flow, conn.rcv_nxt, conn.snd_max)
     while conn.message_head != NOTHING:
         forget_oldest(sim, conn)
     conn.incarnation += 1

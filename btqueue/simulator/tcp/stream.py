@@ -20,6 +20,34 @@ def position(conn, starts, number):
 
 
 @compiled
+def layout_of(sim, flow, number):
+    """Return the layout of the flow's segment with this number.
+
+    The pattern of a stream of bytes has the layouts of all lengths that occur, at equal steps up to a full
+    segment.
+    """
+    conn, starts = sim.connections[flow], sim.starts[flow]
+    if conn.unit > 1:
+        length = position(conn, starts, number + 1) - position(conn, starts, number)
+        return sim.patterns[conn.pattern + length * conn.pattern_length // conn.unit - 1]
+    return sim.patterns[conn.pattern + number % conn.pattern_length]
+
+
+@compiled
+def user_bytes(sim, flow, first, end):
+    """Return the bytes of user data in the flow's segments from `first` up to `end`."""
+    conn, starts = sim.connections[flow], sim.starts[flow]
+    if conn.unit > 1:
+        return position(conn, starts, end) - position(conn, starts, first)
+    if conn.pattern_length == 1:
+        return (end - first) * sim.layouts[sim.patterns[conn.pattern]].application
+    total = 0
+    for number in range(first, end):
+        total += sim.layouts[layout_of(sim, flow, number)].application
+    return total
+
+
+@compiled
 def amount(conn, starts, first, end):
     """Return how much the segments from `first` up to `end` carry, in full segments."""
     if conn.unit == 1:
