@@ -1,16 +1,13 @@
 """The journal of a sweep: every finished point on disk at once, whatever happens to the process.
 
-The journal is a file of lines beside the result, `RESULT.partial`. The first line is `MAGIC`. Each further
-line holds a checksum and a text, which is JSON: first what the sweep is, then one line a finished point.
-Lines are only ever added. A process that is killed while it writes leaves a last line without an end, which
-is dropped. Any other line that does not fit its checksum is damage: it is reported and passed over, and its
-point is computed again.
+The journal is a file of lines beside the result, `RESULT.partial`. The first line is `MAGIC`; whatever else
+has that name is left alone. Each further line holds a checksum and a text, which is JSON: first what the
+sweep is, then one line a finished point. Lines are only ever added. A process that is killed while it writes
+leaves a last line without an end, which is dropped. Any other line that does not fit its checksum is damage:
+it is reported and passed over, and its point is computed again.
 
 The checksum of a point has the digest of the definition (the resolved scenario, the points, the versions) for
 its key. So points are known as those of this sweep even where the definition's own line is damaged.
-
-Anything else of that name is left alone: a file without the magic line, a link, a pipe, a folder of an
-earlier version of btqueue.
 """
 
 from __future__ import annotations
@@ -77,8 +74,9 @@ class Journal:
         self._key = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).digest()
         self._synced = 0.0
         try:
-            self._file = _opened(path)
-            try:
+            with contextlib.ExitStack() as on_error:
+                self._file = _opened(path)
+                on_error.callback(os.close, self._file)
                 try:
                     self._size = self._look_over(definition)
                 except StoreError:
@@ -89,9 +87,7 @@ class Journal:
                 if self._size == len(MAGIC):
                     self._append(_line(definition))
                     self.sync()
-            except BaseException:
-                os.close(self._file)
-                raise
+                on_error.pop_all()
         except OSError as error:
             raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
 
@@ -226,19 +222,17 @@ def _opened(path: Path) -> int:
             raise _not_ours(path, "is a folder, as earlier versions of btqueue made") from None
         except UnusableFile as error:
             raise _not_ours(path, str(error)) from None
-        try:
+        with contextlib.ExitStack() as unless_returned:
+            unless_returned.callback(os.close, file)
             if os.pread(file, len(MAGIC), 0) != MAGIC:
-                raise _not_ours(path, "is no journal of a sweep by this version, or is damaged in line 1")
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                raise _not_ours(path, f'does not begin with "{MAGIC.decode().strip()}", or is damaged there')
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(f"{path}: another process is writing this sweep") from None
             if _is_at(file, path):
+                unless_returned.pop_all()
                 return file
-        except BlockingIOError:
-            os.close(file)
-            raise StoreError(f"{path}: another process is writing this sweep") from None
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
 
 
 def _not_ours(path: Path, what: str) -> StoreError:

@@ -298,8 +298,8 @@ def folder_of_an_earlier_version(path: Path) -> None:
 
 
 THEIRS = {
-    "is no journal of a sweep by this version": lambda path: path.write_text("mine\n" * 9),
-    "or is damaged in line 1": Path.touch,
+    'does not begin with "btqueue sweep journal 3"': lambda path: path.write_text("mine\n" * 9),
+    "or is damaged there": Path.touch,
     "is a link, which is not followed": lambda path: path.symlink_to("mine"),
     "is a link": lambda path: path.symlink_to("/dev/full"),
     "pipes and devices are not read": os.mkfifo,

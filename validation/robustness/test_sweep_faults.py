@@ -309,6 +309,12 @@ def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
     assert not reached
 
 
+def test_a_result_that_is_a_pipe_is_refused_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "result.nc")
+    with pytest.raises(StoreError, match=r"result\.nc: is no regular file"):
+        read_sweep(tmp_path / "result.nc")
+
+
 def flipped(content: bytes) -> bytes:
     wanted = struct.pack("<d", 101.0)  # the goodput of every point
     place = content.index(wanted)
