@@ -81,7 +81,8 @@ def sweep(
         sample: take so many points of the ranges in `over`, as a Latin hypercube.
         engine: "solve", "simulate" or "both".
         out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
-        force: replace a file that is there, and what is kept of another sweep; a folder (.zarr) never.
+        force: replace a regular file that is there, and what is kept of another sweep; a folder (.zarr)
+            never.
         independent: each point gets random numbers of its own. By default all points share a seed, so that
             differences between points are less noisy than the points are.
         workers: processes at once, all cores by default.

@@ -60,8 +60,10 @@ def asked_for(engines) -> list[int]:
 
 def lines(target: Path) -> int:
     """Return how many lines a journal has below the magic one."""
-    journal = journal_path(target)
-    return journal.read_bytes().count(b"\n") - 1 if journal.exists() else 0
+    try:
+        return journal_path(target).read_bytes().count(b"\n") - 1
+    except FileNotFoundError:
+        return 0
 
 
 def wait_for(what) -> None:
