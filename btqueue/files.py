@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -54,6 +55,24 @@ def read_bytes(path: Path, most_bytes: int = LARGEST_BYTES) -> bytes:
     return content
 
 
+def open_ours(path: Path) -> int:
+    """Return the descriptor of a regular file, open to read it and to add to it; no link is followed.
+
+    Raises:
+        UnusableFile: there is a link, a pipe or a device.
+        OSError: there is nothing, or a folder (`IsADirectoryError`), or the file system refuses.
+    """
+    _require_regular(path.lstat(), sys.maxsize)  # before and after it is opened, as in `read_bytes`
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(path, flags)
+    try:
+        _require_regular(os.fstat(file), sys.maxsize)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
 def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
     """Return the content of a text file in UTF-8, with lines that end in a line feed.
 
@@ -70,6 +89,8 @@ def read_text(path: Path, most_bytes: int = LARGEST_BYTES) -> str:
 def _require_regular(found: os.stat_result, most_bytes: int) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if stat.S_ISLNK(found.st_mode):
+        raise UnusableFile("is a link, which is not followed")
     if not stat.S_ISREG(found.st_mode):
         raise UnusableFile("is no regular file: pipes and devices are not read")
     if found.st_size > most_bytes:
@@ -91,11 +112,12 @@ def require_writable(path: Path, *, replace: bool) -> None:
 
     Args:
         path: where; its name may be anything.
-        replace: whether a file, or a link, may be there already.
+        replace: whether a regular file may be there already.
 
     Raises:
         FileExistsError: there is one, and *replace* is false.
-        OSError: there is a folder, a pipe or a device; the folder is missing or read-only; the name is none.
+        OSError: there is a folder, a link, a pipe or a device; the folder is missing or read-only; the name
+            is none.
     """
     folder = path.parent
     if not os.path.isdir(folder):
@@ -110,8 +132,9 @@ def require_writable(path: Path, *, replace: bool) -> None:
         raise OSError(errno.EINVAL, str(error)) from None
     if stat.S_ISDIR(there):
         raise IsADirectoryError(errno.EISDIR, "is a folder, give a file")
-    if not stat.S_ISREG(there) and not stat.S_ISLNK(there):
-        raise OSError(errno.EINVAL, "is a pipe or a device, which is not replaced")
+    if not stat.S_ISREG(there):
+        what = "link" if stat.S_ISLNK(there) else "pipe or a device"
+        raise OSError(errno.EINVAL, f"is a {what}, which is not replaced; give another name")
     if not replace:
         raise FileExistsError(errno.EEXIST, "exists already")
 
@@ -136,11 +159,11 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
     After an exception nothing is left of it, and what was at *path* before is as it was.
 
     Args:
-        path: where the file shall be in the end. A link is replaced itself, not what it leads to.
-        replace: whether a file may be there already; a folder never.
+        path: where the file shall be in the end.
+        replace: whether a regular file may be there already; a folder, a link, a pipe or a device never.
 
     Raises:
-        OSError: the file system refuses, or *replace* is false and there is something by now.
+        OSError: the file system refuses, or there is something by now that may not be replaced.
     """
     # Nobody else knows the name, so no link can have been put there.
     part = path.with_name(f".btqueue-{os.urandom(8).hex()}.part")
@@ -148,6 +171,7 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
         yield part
         _sync(part)
         if replace:
+            require_writable(path, replace=True)
             os.replace(part, path)
         else:
             _move_to_free_place(part, path)

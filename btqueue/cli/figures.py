@@ -87,8 +87,7 @@ def draw_each(
     """
     from btqueue.reproduction.figures.catalogue import require_free
 
-    if not force:
-        require_free([(entry, out / entry.paper) for entry in entries], settings)
+    require_free([(entry, out / entry.paper) for entry in entries], settings, force=force)
     failed = 0
     for number, entry in enumerate(entries, start=1):
         heading = f"{number}/{len(entries)} {entry.name}"

@@ -55,7 +55,7 @@ class Target:
             path: where to write.
             option: of the command line, for messages.
             suffixes: those allowed, and what each stands for; netCDF and CSV by default.
-            force: replace a file, or a link, that is there.
+            force: replace a regular file that is there.
 
         Raises:
             BadInput: if the suffix is unknown, *path* exists, or its folder is missing or read-only.

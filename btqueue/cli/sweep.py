@@ -141,7 +141,7 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
     from btqueue.progress_bars import bars
     from btqueue.study.cluster import ClusterError
     from btqueue.study.sweep import SweepInterrupted, sweep
-    from btqueue.study.sweep_store import StoreError, Unwritten, journal_folder
+    from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 
     if wanted["engine"] != "solve":
         prepare_simulator(base, quiet=quiet)
@@ -160,7 +160,7 @@ def _run(base: Scenario, wanted: dict[str, Any], files: AnswerFirst, *, quiet: b
         if wanted["out"] is None:
             say(f"interrupted: {count} are lost (with --out they would be kept)")
         else:
-            kept = journal_folder(wanted["out"])
+            kept = journal_path(wanted["out"])
             say(f"interrupted: {count} are kept in {kept}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
 

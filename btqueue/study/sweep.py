@@ -34,7 +34,7 @@ from btqueue.study.provenance import provenance
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_definition import definition
 from btqueue.study.sweep_files import checked_target, digest, finished_result, remedy, write_sweep
-from btqueue.study.sweep_store import Journal, StoreError, Unwritten, journal_folder
+from btqueue.study.sweep_store import Journal, StoreError, Unwritten, journal_path
 
 Progress = Callable[[int, int], None]
 """Called with the number of points that are finished and of all points."""
@@ -81,7 +81,8 @@ def sweep(
         sample: take so many points of the ranges in `over`, as a Latin hypercube.
         engine: "solve", "simulate" or "both".
         out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
-        force: replace a file that is there, and what is kept of another sweep; a folder (.zarr) never.
+        force: replace a regular file that is there, and what is kept of another sweep; a folder (.zarr)
+            never.
         independent: each point gets random numbers of its own. By default all points share a seed, so that
             differences between points are less noisy than the points are.
         workers: processes at once, all cores by default.
@@ -120,16 +121,16 @@ def sweep(
     if target is None:
         return _in_memory(evaluator, finish, report)
     say = notes or (lambda message: None)
-    folder = journal_folder(target)
+    kept = journal_path(target)
     anew = force and not target.is_dir()
     found = None if anew else finished_result(target, what)
     if found is not None:
         say(f"{target}: is complete already, nothing was computed")
-        if folder.exists():
-            with Journal(folder, what) as journal:
+        if kept.exists():
+            with Journal(kept, what) as journal:
                 journal.remove()
         return found
-    with Journal(folder, what, anew=force) as journal:
+    with Journal(kept, what, anew=force) as journal:
         for note in journal.notes:
             say(note)
         if journal.done:

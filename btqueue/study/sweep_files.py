@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from btqueue.files import require_writable, written_whole
+from btqueue.files import UnusableFile, read_bytes, require_writable, written_whole
 from btqueue.scenario.problems import closest
 from btqueue.study.extras import require
-from btqueue.study.sweep_store import StoreError, journal_folder, what_differs
+from btqueue.study.sweep_store import StoreError, journal_path, what_differs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,14 +68,12 @@ def finished_result(path: Path, definition: Mapping[str, Any]) -> xr.Dataset | N
     """Return the result of the same sweep if *path* holds it already, None if there is nothing.
 
     Raises:
-        StoreError: there is something else, which is left as it is: a damaged file, a link, another sweep.
+        StoreError: there is something else, which is left as it is: a damaged file, another sweep.
     """
     if not os.path.lexists(path):
         return None
-    if path.is_symlink():
-        raise StoreError(f"{path}: is a link and is not replaced; {remedy(path)}")
     if path.suffix.lower() not in READABLE:
-        if journal_folder(path).exists():
+        if journal_path(path).exists():
             return None  # perhaps of this sweep, killed before the journal was removed: `write_sweep` knows
         raise StoreError(f"{path}: exists already and is not replaced; {remedy(path)}")
     found = read_sweep(path)
@@ -108,6 +106,8 @@ def read_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
         _require_seal(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UnusableFile as error:
+        raise StoreError(f"{path}: {error}") from None
     try:
         if path.suffix.lower() == ".zarr":
             require(*NEEDED[".zarr"])
@@ -150,7 +150,7 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
             if file.is_file():
                 yield file.relative_to(path).as_posix(), file.read_bytes()
     else:
-        yield "", path.read_bytes()
+        yield "", read_bytes(path, path.stat().st_size)
 
 
 def _seal(contents: Mapping[str, bytes]) -> bytes:
@@ -206,7 +206,7 @@ def write_sweep(path: Path, dataset: xr.Dataset, *, replace: bool = False) -> No
             return  # by a process that was killed before it could remove the journal
         raise StoreError(
             f"{path}: cannot be written ({error.strerror or error}); all points are kept in "
-            f"{journal_folder(path)}, and the same sweep only has to write them"
+            f"{journal_path(path)}, and the same sweep only has to write them"
         ) from None
 
 

@@ -1,29 +1,28 @@
 """The journal of a sweep: every finished point on disk at once, whatever happens to the process.
 
-The journal is a file of lines in a folder beside the result, `RESULT.partial/journal`. Each line holds the
-length and the CRC-32 of its text, and the text, which is JSON: first what the sweep is, then one line a
-finished point. Lines are only ever added. A process that is killed while it writes leaves a last line without
-an end, which is dropped. Any other line that does not fit its length or checksum is damage: it is reported
-and passed over, and its point is computed again.
+The journal is a file of lines beside the result, `RESULT.partial`. The first line is `MAGIC`; whatever else
+has that name is left alone. Each further line holds a checksum and a text, which is JSON: first what the
+sweep is, then one line a finished point. Lines are only ever added. A process that is killed while it writes
+leaves a last line without an end, which is dropped. Any other line that does not fit its checksum is damage:
+it is reported and passed over, and its point is computed again.
 
-The checksum of a point begins from that of the definition. So points are known as those of this sweep even
-where the first line is damaged.
+The checksum of a point has the digest of the definition (the resolved scenario, the points, the versions) for
+its key. So points are known as those of this sweep even where the definition's own line is damaged.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
-import shutil
-import socket
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from btqueue.files import UnusableFile, open_ours, written_whole
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.summary import Estimate
 
@@ -31,7 +30,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FORMAT = 2
-"""Of the journal; one of another format is refused."""
+"""Of the definition of a sweep; one of another format is another sweep."""
+
+MAGIC = b"btqueue sweep journal 3\n"
+"""First line of every journal, by which it is known as ours; the number is that of the format."""
 
 SYNC_EVERY_S = 0.05
 """Least time between two orders to the disk. What was written before one survives the end of the process in
@@ -54,48 +56,40 @@ class Unwritten(StoreError):
 class Journal:
     """The journal of one sweep, open for writing by one process; use it as a context."""
 
-    def __init__(self, folder: Path, definition: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Open the journal in *folder*, a new one if there is none.
+    def __init__(self, path: Path, definition: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Open the journal at *path*, a new one if there is nothing.
 
         Args:
-            folder: where it is.
+            path: where it is.
             definition: of the sweep.
             anew: begin a new one in place of a journal that is damaged or of another sweep.
 
         Raises:
-            StoreError: another process writes it, it is damaged or of another sweep, or the disk refuses.
+            StoreError: another process writes it, it is damaged, of another sweep or no journal, or the disk
+                refuses.
         """
-        self.folder, self.path = folder, folder / "journal"
+        self.path = path
         self.done: set[int] = set()
         self.notes: list[str] = []
-        self._start = zlib.crc32(json.dumps(definition, sort_keys=True).encode())
+        self._key = hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).digest()
         self._synced = 0.0
         try:
-            self._lock = _locked(folder)
-        except OSError as error:
-            raise StoreError(f"{folder}: cannot be written ({error.strerror or error})") from None
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            try:
+            with contextlib.ExitStack() as on_error:
+                self._file = _opened(path)
+                on_error.callback(os.close, self._file)
                 try:
                     self._size = self._look_over(definition)
                 except StoreError:
                     if not anew:
                         raise
-                    self._size, self.done = 0, set()
+                    self._size, self.done = len(MAGIC), set()
                 os.ftruncate(self._file, self._size)
-                os.lseek(self._file, self._size, os.SEEK_SET)
-                if not self._size:
+                if self._size == len(MAGIC):
                     self._append(_line(definition))
                     self.sync()
-            except BaseException:
-                os.close(self._file)
-                raise
-        except BaseException as error:
-            os.close(self._lock)
-            if isinstance(error, OSError):
-                raise StoreError(f"{self.path}: cannot be written ({error.strerror or error})") from None
-            raise
+                on_error.pop_all()
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
 
     def __enter__(self) -> Journal:
         """Return the journal."""
@@ -106,7 +100,6 @@ class Journal:
         with contextlib.suppress(OSError):
             self.sync()
         os.close(self._file)
-        os.close(self._lock)
 
     def add(self, result: PointResult) -> None:
         """Write a finished point.
@@ -115,7 +108,7 @@ class Journal:
             StoreError: the disk refuses; all points written before are good.
         """
         try:
-            self._append(_line(to_plain(result), self._start))
+            self._append(_line(to_plain(result), self._key))
             if time.monotonic() - self._synced > SYNC_EVERY_S:
                 self.sync()
         except OSError as error:
@@ -139,13 +132,11 @@ class Journal:
             StoreError: a point that was good when the journal was opened is damaged now.
         """
         left = set(self.done)
-        with self.path.open("rb") as file:
-            next(file)
-            for line in file:
-                content = _content(line, self._start)
-                if content is not None:
-                    left.discard(content["number"])
-                    yield from_plain(content)
+        for line in self._lines():
+            content = _content(line, self._key)
+            if content is not None:
+                left.discard(content["number"])
+                yield from_plain(content)
         if left:
             raise StoreError(
                 f"{self.path}: {len(left)} points were damaged meanwhile; the same command computes them "
@@ -154,7 +145,14 @@ class Journal:
 
     def remove(self) -> None:
         """Delete the journal: the result is complete."""
-        shutil.rmtree(self.folder)
+        if _is_at(self._file, self.path):
+            self.path.unlink()
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines below the magic one, by our own descriptor whatever is at the path by now."""
+        with open(self._file, "rb", closefd=False) as file:
+            file.seek(len(MAGIC))
+            yield from file
 
     def _append(self, line: bytes) -> None:
         left = memoryview(line)
@@ -164,30 +162,29 @@ class Journal:
 
     def _look_over(self, definition: Mapping[str, Any]) -> int:
         """Check every line, note the points that are done, and return the length of all complete lines."""
-        size, damaged = 0, []
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    self.notes.append(
-                        f"{self.path}: its last line was cut off while it was written, and is dropped"
-                    )
-                    break
-                content = _content(line, self._start if number > 1 else 0)
-                if content is None:
-                    damaged.append(number)
-                elif number == 1:
-                    _require_same(self.path, content, definition)
-                else:
-                    self.done.add(content["number"])
-                size += len(line)
-        if 1 in damaged and not self.done:
+        size, damaged = len(MAGIC), []
+        for number, line in enumerate(self._lines(), start=2):
+            if not line.endswith(b"\n"):
+                self.notes.append(
+                    f"{self.path}: its last line was cut off while it was written, and is dropped"
+                )
+                break
+            content = _content(line, self._key if number > 2 else b"")
+            if content is None:
+                damaged.append(number)
+            elif number == 2:
+                _require_same(self.path, content, definition)
+            else:
+                self.done.add(content["number"])
+            size += len(line)
+        if 2 in damaged and not self.done:
             raise StoreError(
-                f"{self.path} is damaged in line 1, which says of what sweep it is, and has no point of this "
-                f"one: it is left as it is; move {self.folder} away to begin anew"
+                f"{self.path} is damaged in line 2, which says of what sweep it is, and has no point of this "
+                "one: it is left as it is; move it away to begin anew"
             )
         if damaged:
             self.notes.append(
-                f"{self.path} is damaged in {_numbered(damaged)} (wrong length or checksum): "
+                f"{self.path} is damaged in {_numbered(damaged)} (wrong checksum): "
                 f"{len(self.done):,} good points are kept, and damaged ones are computed again"
             )
         return size
@@ -198,52 +195,74 @@ def _numbered(lines: list[int]) -> str:
     return f"line {shown}" if len(lines) == 1 else f"{len(lines):,} lines, {shown}"
 
 
-def journal_folder(target: Path) -> Path:
-    """Return the folder beside a result in which its journal lies until the result is complete."""
+def journal_path(target: Path) -> Path:
+    """Return the file beside a result that is its journal until the result is complete."""
     return target.with_name(target.name + ".partial")
 
 
-def _locked(folder: Path) -> int:
-    """Return an open lock file in *folder*, made if there is none, that no other process holds.
+def _opened(path: Path) -> int:
+    """Return the descriptor of a journal, made if there is nothing, that no other process has open.
 
-    The system lets go of a lock when its process ends in whatever way, so none is ever stale.
+    It is locked itself. The system lets go of a lock when its process ends in whatever way, so none is ever
+    stale.
+
+    Raises:
+        StoreError: another process writes it, or there is something that is no journal.
+        OSError: the file system refuses.
     """
     while True:
-        folder.mkdir(exist_ok=True)
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        if not os.path.lexists(path):
+            with contextlib.suppress(FileExistsError), written_whole(path, replace=False) as part:
+                part.write_bytes(MAGIC)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(lock, 300).decode(errors="replace").strip()
-            os.close(lock)
-            raise StoreError(
-                f"{folder}: another process is writing this sweep ({owner or 'unknown'})"
-            ) from None
-        try:  # its last owner may have removed the folder between the two steps
-            if os.path.samestat(os.fstat(lock), os.stat(folder / "lock")):
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-                return lock
-        except FileNotFoundError:
-            pass
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)
+            file = open_ours(path)
+        except FileNotFoundError:  # its last owner has removed it meanwhile
+            continue
+        except IsADirectoryError:
+            raise _not_ours(path, "is a folder, as earlier versions of btqueue made") from None
+        except UnusableFile as error:
+            raise _not_ours(path, str(error)) from None
+        with contextlib.ExitStack() as unless_returned:
+            unless_returned.callback(os.close, file)
+            if os.pread(file, len(MAGIC), 0) != MAGIC:
+                raise _not_ours(path, f'does not begin with "{MAGIC.decode().strip()}", or is damaged there')
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(f"{path}: another process is writing this sweep") from None
+            if _is_at(file, path):
+                unless_returned.pop_all()
+                return file
 
 
-def _line(content: Mapping[str, Any], start: int = 0) -> bytes:
-    """Return a line; its checksum begins from *start*."""
+def _not_ours(path: Path, what: str) -> StoreError:
+    return StoreError(
+        f"{path}: {what}; it is left as it is. The sweep keeps its finished points in a file of this name: "
+        "move what is there away, or give the result another name"
+    )
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Return whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _line(content: Mapping[str, Any], key: bytes = b"") -> bytes:
     text = json.dumps(content, separators=(",", ":")).encode()
-    return b"%08x %08x %s\n" % (len(text), zlib.crc32(text, start), text)
+    return b"%s %s\n" % (_checksum(text, key), text)
 
 
-def _content(line: bytes, start: int = 0) -> Any:
-    """Return what a complete line says, None if it is damaged."""
-    text = line[18:-1]
-    if line[:18] != b"%08x %08x " % (len(text), zlib.crc32(text, start)):
-        return None
-    return json.loads(text)
+def _content(line: bytes, key: bytes = b"") -> Any:
+    """Return what a complete line says, None if it is damaged or not of that key."""
+    checksum, _, text = line[:-1].partition(b" ")
+    return json.loads(text) if checksum == _checksum(text, key) else None
+
+
+def _checksum(text: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(text, key=key, digest_size=16).hexdigest().encode()
 
 
 def _require_same(path: Path, there: Any, here: Mapping[str, Any]) -> None:
@@ -256,8 +275,8 @@ def _require_same(path: Path, there: Any, here: Mapping[str, Any]) -> None:
     if differences:
         shown = "; ".join(differences[:5]) + ("; ..." if len(differences) > 5 else "")
         raise StoreError(
-            f"{path} is of another sweep: {shown}. Give this one another file, or delete "
-            f"{path.parent} to begin anew"
+            f"{path} is of another sweep: {shown}. Give this one another file, or delete that one to begin "
+            "anew"
         )
 
 

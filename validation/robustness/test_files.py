@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from btqueue import files
-from btqueue.files import UnusableFile, printable, read_bytes, read_text, require_regular, written_whole
+from btqueue.files import (
+    UnusableFile,
+    open_ours,
+    printable,
+    read_bytes,
+    read_text,
+    require_regular,
+    written_whole,
+)
 from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
@@ -192,13 +200,26 @@ def test_a_file_system_without_links_is_written_to(tmp_path, monkeypatch):
     assert entries(tmp_path) == {"file": "ours"}
 
 
-def test_a_link_is_replaced_and_not_what_it_leads_to(tmp_path):
-    (tmp_path / "theirs").write_text("theirs")
-    (tmp_path / "link").symlink_to("theirs")
-    with written_whole(tmp_path / "link", replace=True) as part:
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("theirs"), Path.mkdir])
+def test_nothing_but_a_regular_file_is_replaced(tmp_path, make):
+    with (
+        pytest.raises(OSError, match=r"is a (link|pipe|folder)"),
+        written_whole(tmp_path / "x", replace=True) as part,
+    ):
         part.write_text("ours")
-    assert entries(tmp_path) == {"theirs": "theirs", "link": "ours"}
-    assert not (tmp_path / "link").is_symlink()
+        make(tmp_path / "x")
+        before = (tmp_path / "x").lstat()
+    assert (tmp_path / "x").lstat() == before and os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("theirs")])
+def test_what_becomes_a_pipe_or_a_link_after_it_was_looked_at_is_not_added_to(tmp_path, monkeypatch, make):
+    (tmp_path / "theirs").write_text("theirs")
+    make(tmp_path / "x")
+    regular = (tmp_path / "theirs").lstat()
+    monkeypatch.setattr(Path, "lstat", lambda path: regular)
+    with pytest.raises((UnusableFile, OSError), match=r"is no regular file|symbolic link"):
+        open_ours(tmp_path / "x")
 
 
 def test_files_get_the_rights_that_the_user_wants_for_new_ones(tmp_path):

@@ -187,24 +187,29 @@ def state_of(folder: Path) -> dict[str, tuple[int, int, int]]:
     return {name: (state.st_ino, state.st_size, state.st_mtime_ns) for name, state in found}
 
 
-@pytest.mark.parametrize("there", ["file", "link", "dangling link"])
+@pytest.mark.parametrize("there", ["file", "link", "dangling link", "link --force", "pipe --force"])
 @pytest.mark.parametrize("option", WRITING)
 def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path, monkeypatch, option, there):
+    """Without --force nothing is, and with it a regular file alone."""
     monkeypatch.chdir(tmp_path)
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
     Path("theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
     place = place_of(option)
     place.parent.mkdir(exist_ok=True)
+    there, *force = there.split(" --")
+    Path("mine").write_text("mine")
     if there == "file":
         place.write_text("mine")
+    elif there == "pipe":
+        os.mkfifo(place)
     else:
         place.symlink_to("mine" if there == "link" else "nowhere")
-        Path("mine").write_text("mine")
     before = state_of(tmp_path)
-    result = CliRunner().invoke(app, WRITING[option])
+    result = CliRunner().invoke(app, [*WRITING[option], *(f"--{word}" for word in force)])
     assert result.exit_code == 2, (result.output, result.exception)
     assert place.name in result.stderr and result.stdout == ""
-    assert "--force" in result.stderr or "left as it is" in result.stderr  # of a sweep, maybe a damaged one
+    said = ["--force", "left as it is"] if there == "file" else ["which is not replaced"]
+    assert any(words in result.stderr for words in said), result.stderr  # a sweep's may be a damaged one
     assert state_of(tmp_path) == before
     assert Path("mine" if there != "file" else place).read_text() == "mine"
 
@@ -212,18 +217,14 @@ def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path
 QUICKLY = [option for option in WRITING if option.split()[0] in ("solve", "compare", "sweep", "dimension")]
 
 
-@pytest.mark.parametrize("there", ["file", "link"])
 @pytest.mark.parametrize("option", [*QUICKLY, "simulate --out"])
-def test_force_replaces_a_file_or_a_link_itself(engines, tmp_path, monkeypatch, option, there):
+def test_force_replaces_a_file(engines, tmp_path, monkeypatch, option):
     monkeypatch.chdir(tmp_path)
     place = place_of(option)
-    Path("theirs").write_text("theirs")
-    place.symlink_to("theirs") if there == "link" else place.write_text("mine")
+    place.write_text("mine")
     result = CliRunner().invoke(app, [*WRITING[option], "--force"])
     assert result.exit_code == 0, (result.output, result.exception)
-    assert not place.is_symlink() and place.stat().st_size > 100
-    assert {path.name for path in tmp_path.iterdir()} == {"theirs", place.name}
-    assert Path("theirs").read_text() == "theirs"
+    assert place.stat().st_size > 100 and os.listdir() == [place.name]
 
 
 def test_every_option_that_names_a_file_to_write_is_tested_here():
@@ -240,13 +241,6 @@ def test_every_option_that_names_a_file_to_write_is_tested_here():
         or "Write" in (getattr(parameter, "help", "") or "")
     }
     assert found == {" ".join(option.split()[:2]) for option in WRITING} - {"figures --all"}
-
-
-@pytest.mark.parametrize("name", ["x.nc", "x.csv"])
-def test_a_pipe_is_refused_even_by_force(engines, tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    result = CliRunner().invoke(app, ["solve", NAME, "--out", str(tmp_path / name), "--force"])
-    assert result.exit_code == 2 and "is a pipe or a device" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["long" * 100 + ".nc", "long" * 100 + "/x.nc", "zero\0.nc"])
@@ -294,6 +288,41 @@ def test_an_interrupted_sweep_goes_on_without_force_and_spares_a_file_of_others(
     Path(name).unlink()
     assert CliRunner().invoke(app, [*SWEEP, "--out", name]).exit_code == 0
     assert len(calls) == 4 and os.listdir() == [name]
+
+
+def folder_of_an_earlier_version(path: Path) -> None:
+    path.mkdir()
+    (path / "journal").write_text("00000002 0de2f63b {}\n")
+    (path / "lock").symlink_to("../mine")
+    (path / "diary").write_text("mine")
+
+
+THEIRS = {
+    'does not begin with "btqueue sweep journal 3"': lambda path: path.write_text("mine\n" * 9),
+    "or is damaged there": Path.touch,
+    "is a link, which is not followed": lambda path: path.symlink_to("mine"),
+    "is a link": lambda path: path.symlink_to("/dev/full"),
+    "pipes and devices are not read": os.mkfifo,
+    "is a folder, as earlier versions of btqueue made": folder_of_an_earlier_version,
+}
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize("name", ["x.nc", "x.csv"])
+@pytest.mark.parametrize("words", THEIRS)
+def test_what_has_the_name_of_a_journal_and_is_none_is_left_alone(
+    engines, tmp_path, monkeypatch, words, name, force
+):
+    monkeypatch.chdir(tmp_path)
+    engines.network.solve = None  # nothing may be computed
+    (tmp_path / "mine").write_text("mine")
+    THEIRS[words](tmp_path / f"{name}.partial")
+    before = state_of(tmp_path)
+    refused = CliRunner().invoke(app, [*SWEEP, "--out", name, *force])
+    assert refused.exit_code == 2 and refused.stdout == "", (refused.output, refused.exception)
+    assert f"--out {tmp_path}/{name}.partial: " in refused.stderr and words in refused.stderr
+    assert "left as it is" in refused.stderr and "move what is there away" in refused.stderr
+    assert state_of(tmp_path) == before
 
 
 def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, tmp_path, monkeypatch):
@@ -428,7 +457,7 @@ def test_sigterm_ends_a_sweep_and_its_workers(tmp_path):
          "--out", str(tmp_path / "x.nc")],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=UNCOMPILED,
     )  # fmt: skip
-    journal, until = tmp_path / "x.nc.partial" / "journal", time.monotonic() + DEADLINE_S
+    journal, until = tmp_path / "x.nc.partial", time.monotonic() + DEADLINE_S
     while not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
         assert process.poll() is None and time.monotonic() < until
         time.sleep(0.05)

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from btqueue.scenario import Scenario, load
 from btqueue.study.many_points import map_points
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
 from btqueue.study.sweep_files import digest, read_sweep, write_sweep
-from btqueue.study.sweep_store import StoreError, journal_folder
+from btqueue.study.sweep_store import StoreError, journal_path
 
 from .commands import COMMAND, DEADLINE_S, ENVIRONMENT, full_disk
 
@@ -58,8 +59,11 @@ def asked_for(engines) -> list[int]:
 
 
 def lines(target: Path) -> int:
-    journal = journal_folder(target) / "journal"
-    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+    """Return how many lines a journal has below the magic one."""
+    try:
+        return journal_path(target).read_bytes().count(b"\n") - 1
+    except FileNotFoundError:
+        return 0
 
 
 def wait_for(what) -> None:
@@ -155,14 +159,14 @@ def undated(target: Path) -> bytes:
     return re.sub(rb"btqueue-sha256:[0-9a-f]{64}", b"", content)
 
 
-def killed(target: Path, chance: random.Random) -> bool:
+def killed(target: Path, chance: random.Random, signals: Sequence[signal.Signals]) -> bool:
     """Start the sweep, or let it go on, and end it at a random time; whether it had not ended by itself."""
     process = swept(target, chance.choice([1, 2]))
     more = lines(target) + chance.randint(0, 12)  # points, or at once; beyond the last one nobody waits
     try:
         wait_for(lambda: lines(target) >= more or process.poll() is not None)
         time.sleep(chance.uniform(0, 0.5))
-        process.send_signal(chance.choice(SIGNALS))
+        process.send_signal(chance.choice(signals))
     finally:
         try:
             code = process.wait(DEADLINE_S)
@@ -175,15 +179,16 @@ def killed(target: Path, chance: random.Random) -> bool:
 
 
 @pytest.mark.long
-def test_killed_again_and_again_the_result_is_the_same_to_the_last_bit(tmp_path):
-    """Sweeps one after the other until there were 50 kills; each of them ends with the same file."""
+@pytest.mark.parametrize(("signals", "wanted"), [(SIGNALS[:1], 100), (SIGNALS, 50)])
+def test_killed_again_and_again_the_result_is_the_same_to_the_last_bit(tmp_path, signals, wanted):
+    """Sweeps one after the other until there were so many kills; each of them ends with the same file."""
     assert swept(tmp_path / "undisturbed.nc", 2).wait(DEADLINE_S) == 0
     expected = undated(tmp_path / "undisturbed.nc")
     chance, kills, results = random.Random(1), 0, 0
     target = tmp_path / "result.nc"
-    while kills < 50:
-        kills += killed(target, chance)
-        if target.exists() or kills == 50:
+    while kills < wanted:
+        kills += killed(target, chance, signals)
+        if target.exists() or kills == wanted:
             assert swept(target, 2).wait(DEADLINE_S) == 0
             assert undated(target) == expected
             assert sorted(os.listdir(tmp_path)) == ["result.nc", "undisturbed.nc"]
@@ -252,7 +257,7 @@ def test_a_full_disk_ends_the_sweep_with_a_message_and_loses_nothing(engines, tm
 def journal_with_a_flipped_bit(target: Path, place: float) -> tuple[Path, bytes]:
     """Interrupt a sweep after 20 points and damage its journal, so far from its beginning."""
     interrupted(20, target)
-    journal = journal_folder(target) / "journal"
+    journal = journal_path(target)
     content = bytearray(journal.read_bytes())
     content[int(place * len(content))] ^= 4
     journal.write_bytes(content)
@@ -263,12 +268,12 @@ def journal_with_a_flipped_bit(target: Path, place: float) -> tuple[Path, bytes]
 def test_of_a_damaged_journal_all_good_points_are_kept(engines, tmp_path, place):
     target, said = tmp_path / "result.nc", []
     _, content = journal_with_a_flipped_bit(target, place)
-    line = content[: int(place * len(content))].count(b"\n") + 1  # the first is the definition
+    line = content[: int(place * len(content))].count(b"\n") + 1  # the second is the definition
     asked = asked_for(engines)
     found = sweep(Scenario(), OVER, out=target, workers=1, notes=said.append)
-    assert asked == [*([line - 1] if line > 1 else []), *range(21, 41)]
-    kept = 20 if line == 1 else 19
-    assert f"is damaged in line {line} (wrong length or checksum): {kept} good points are kept" in said[0]
+    assert asked == [*([line - 2] if line > 2 else []), *range(21, 41)]
+    kept = 20 if line == 2 else 19
+    assert f"is damaged in line {line} (wrong checksum): {kept} good points are kept" in said[0]
     assert said[1] == f"{kept} of 40 points were finished before: going on from there"
     assert digest(found) == undisturbed()
 
@@ -277,7 +282,7 @@ def test_points_of_another_sweep_are_not_taken_where_the_definition_is_damaged(e
     target = tmp_path / "result.nc"
     journal, content = journal_with_a_flipped_bit(target, 0.01)
     engines.network.solve = None  # nothing may be computed
-    with pytest.raises(StoreError, match=r"damaged in line 1.*has no point of this one"):
+    with pytest.raises(StoreError, match=r"damaged in line 2.*has no point of this one"):
         sweep(Scenario(run={"seed": 2}), OVER, out=target, workers=1)
     assert journal.read_bytes() == content and not target.exists()
 
@@ -304,6 +309,12 @@ def test_no_damaged_file_reaches_hdf5(engines, tmp_path, monkeypatch):
             read_sweep(target)
         content[place] ^= 1
     assert not reached
+
+
+def test_a_result_that_is_a_pipe_is_refused_and_nobody_waits_for_it(tmp_path):
+    os.mkfifo(tmp_path / "result.nc")
+    with pytest.raises(StoreError, match=r"result\.nc: is no regular file"):
+        read_sweep(tmp_path / "result.nc")
 
 
 def flipped(content: bytes) -> bytes:
@@ -419,7 +430,7 @@ def test_two_sweeps_cannot_write_the_same_result(engines, tmp_path):
             refusals.append(str(refused.value))
 
     first = sweep(Scenario(), OVER, out=target, workers=1, progress=second_writer)
-    assert f"another process is writing this sweep (process {os.getpid()} on" in refusals[0]
+    assert f"{target}.partial: another process is writing this sweep" in refusals[0]
     assert digest(first) == undisturbed()
 
 

@@ -1,8 +1,13 @@
 """The journal of a sweep: lines with checksums that survive what happens to processes and disks."""
 
+import fcntl
+import itertools
 import json
 import math
 import os
+import random
+import signal
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +15,7 @@ from hypothesis import strategies as st
 
 from btqueue.study.evaluate import Answer, Failure, PointResult
 from btqueue.study.summary import Estimate
-from btqueue.study.sweep_store import Journal, StoreError, from_plain, journal_folder, to_plain
+from btqueue.study.sweep_store import MAGIC, Journal, StoreError, from_plain, journal_path, to_plain
 
 DEFINITION = {"format": 1, "scenario": {"polling": {"limit": 5}}, "engines": ["solve"]}
 
@@ -41,16 +46,16 @@ def test_points_keep_every_bit(mean, ci95, text, number):
 
 
 def test_a_journal_gives_back_what_was_added(tmp_path):
-    folder = journal_folder(tmp_path / "result.nc")
-    assert folder.name == "result.nc.partial"
-    with Journal(folder, DEFINITION) as journal:
+    path = journal_path(tmp_path / "result.nc")
+    assert path.name == "result.nc.partial"
+    with Journal(path, DEFINITION) as journal:
         for number in (3, 1):
             journal.add(result(number))
         assert plain(journal.results()) == plain([result(3), result(1)])
-    with Journal(folder, DEFINITION) as journal:
+    with Journal(path, DEFINITION) as journal:
         assert journal.done == {1, 3} and journal.notes == []
         journal.add(result(0))
-    with Journal(folder, DEFINITION) as journal:
+    with Journal(path, DEFINITION) as journal:
         assert plain(journal.results()) == plain([result(3), result(1), result(0)])
         journal.remove()
     assert os.listdir(tmp_path) == []
@@ -58,25 +63,47 @@ def test_a_journal_gives_back_what_was_added(tmp_path):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> bytes:
-    folder = tmp_path_factory.mktemp("whole") / "x.partial"
-    with Journal(folder, DEFINITION) as journal:
+    path = tmp_path_factory.mktemp("whole") / "x"
+    with Journal(path, DEFINITION) as journal:
         for number in range(3):
             journal.add(result(number))
-    return (folder / "journal").read_bytes()
+    return path.read_bytes()
 
 
 def test_a_journal_cut_off_anywhere_keeps_all_complete_lines(whole, tmp_path):
-    folder = tmp_path / "x.partial"
-    folder.mkdir()
-    for length in range(len(whole)):
-        (folder / "journal").write_bytes(whole[:length])
+    path = tmp_path / "x"
+    for length in range(len(MAGIC), len(whole)):  # the magic line is there at once, or not at all
+        path.write_bytes(whole[:length])
         complete = whole[:length].count(b"\n")
-        with Journal(folder, DEFINITION) as journal:
-            assert journal.done == set(range(complete - 1))
-            torn = length > 0 and whole[length - 1 : length] != b"\n"
+        with Journal(path, DEFINITION) as journal:
+            assert journal.done == set(range(complete - 2))
+            torn = whole[length - 1 : length] != b"\n"
             assert len(journal.notes) == torn
             journal.add(result(7))
-            assert plain(journal.results()) == plain([*map(result, range(complete - 1)), result(7)])
+            assert plain(journal.results()) == plain([*map(result, range(complete - 2)), result(7)])
+
+
+def test_a_journal_keeps_what_was_written_when_its_writer_is_killed_at_any_time(tmp_path):
+    chance, path, kept, total = random.Random(1), tmp_path / "x", 0, 0
+    for _ in range(60):
+        if (writer := os.fork()) == 0:
+            try:
+                with Journal(path, DEFINITION) as journal:
+                    for number in itertools.count(len(journal.done)):
+                        journal.add(result(number))
+            finally:
+                os._exit(1)
+        time.sleep(chance.uniform(0, 0.02))
+        os.kill(writer, signal.SIGKILL)
+        assert os.waitpid(writer, 0)[1] == signal.SIGKILL
+        with Journal(path, DEFINITION) as journal:
+            assert plain(journal.results()) == plain(map(result, range(len(journal.done))))
+            assert len(journal.done) >= kept
+            kept = len(journal.done)
+            if chance.random() < 0.5:  # or the next one goes on
+                journal.remove()
+                total, kept = total + kept, 0
+    assert total > 60
 
 
 @given(st.data())
@@ -85,17 +112,22 @@ def test_a_changed_byte_is_never_read_as_a_point(whole, tmp_path_factory, data):
     place = data.draw(st.integers(0, len(whole) - 1))
     changed = data.draw(st.integers(0, 255).filter(lambda byte: byte != whole[place]))
     damaged = whole[:place] + bytes([changed]) + whole[place + 1 :]
-    folder = tmp_path_factory.mktemp("damaged")
-    (folder / "journal").write_bytes(damaged)
+    path = tmp_path_factory.mktemp("damaged") / "x"
+    path.write_bytes(damaged)
     line = whole[:place].count(b"\n")
+    if line == 0:
+        with pytest.raises(StoreError, match=r"does not begin.*or is damaged there"):
+            Journal(path, DEFINITION, anew=True)
+        assert path.read_bytes() == damaged
+        return
     bad = {line, line + 1} if whole[place] == ord("\n") else {line}  # two lines become one
-    good = [number for number in range(3) if number + 1 not in bad]
-    with Journal(folder, DEFINITION) as journal:
+    good = [number for number in range(3) if number + 2 not in bad]
+    with Journal(path, DEFINITION) as journal:
         assert journal.done == set(good) and len(journal.notes) == 1
         assert plain(journal.results()) == plain(map(result, good))
         for number in {0, 1, 2} - journal.done:
             journal.add(result(number))
-    with Journal(folder, DEFINITION) as journal:
+    with Journal(path, DEFINITION) as journal:
         assert sorted(plain(journal.results())) == sorted(plain(map(result, range(3))))
 
 
@@ -103,33 +135,50 @@ def test_a_point_that_is_damaged_while_the_sweep_runs_is_not_left_out_in_silence
     with Journal(tmp_path / "x", DEFINITION) as journal:
         for number in range(3):
             journal.add(result(number))
-        path = tmp_path / "x" / "journal"
+        path = tmp_path / "x"
         path.write_bytes(path.read_bytes().replace(b'"number":1', b'"number":7'))
         with pytest.raises(StoreError, match="1 points were damaged meanwhile"):
             list(journal.results())
 
 
-def test_a_journal_has_one_writer_and_the_lock_of_a_process_that_is_gone_is_stale(tmp_path):
-    with (
-        Journal(tmp_path / "x", DEFINITION),
-        pytest.raises(StoreError, match=f"another process is writing this sweep .process {os.getpid()} on"),
-    ):
-        Journal(tmp_path / "x", DEFINITION)
-    (tmp_path / "x" / "lock").write_text("process 1 on elsewhere\n")
-    with Journal(tmp_path / "x", DEFINITION):
-        assert f"process {os.getpid()} on" in (tmp_path / "x" / "lock").read_text()
+def test_a_journal_has_one_writer_and_what_replaced_it_meanwhile_is_left_alone(tmp_path):
+    with Journal(tmp_path / "x", DEFINITION) as journal:
+        for anew in (False, True):
+            with pytest.raises(StoreError, match="x: another process is writing this sweep"):
+                Journal(tmp_path / "x", DEFINITION, anew=anew)
+        (tmp_path / "x").unlink()
+        (tmp_path / "x").write_text("mine")
+        journal.add(result(1))
+        assert plain(journal.results()) == plain([result(1)])
+        journal.remove()
+    assert (tmp_path / "x").read_text() == "mine"
+
+
+def test_a_journal_that_its_last_writer_removes_at_the_last_moment_is_begun_anew(tmp_path, monkeypatch):
+    path, flock, removed = tmp_path / "x", fcntl.flock, []
+    with Journal(path, DEFINITION) as journal:
+        journal.add(result(1))
+
+    def late(file, how):
+        if not removed:
+            removed.append(path.unlink())
+        return flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with Journal(path, DEFINITION) as journal:
+        assert removed and journal.done == set() and path.read_bytes().startswith(MAGIC)
 
 
 def test_a_journal_of_another_sweep_is_refused_with_what_differs(tmp_path):
     with Journal(tmp_path / "x", DEFINITION) as journal:
         journal.add(result(0))
-    before = (tmp_path / "x" / "journal").read_bytes()
+    before = (tmp_path / "x").read_bytes()
     other = DEFINITION | {"scenario": {"polling": {"limit": 6, "discipline": "gated"}}}
     with pytest.raises(StoreError) as refused:
         Journal(tmp_path / "x", other)
     assert "scenario.polling.limit is 5 there and 6 here" in str(refused.value)
     assert 'scenario.polling.discipline is unset there and "gated" here' in str(refused.value)
-    assert (tmp_path / "x" / "journal").read_bytes() == before
+    assert (tmp_path / "x").read_bytes() == before
     with Journal(tmp_path / "x", DEFINITION) as journal:
         assert journal.done == {0}
 
@@ -137,7 +186,7 @@ def test_a_journal_of_another_sweep_is_refused_with_what_differs(tmp_path):
 def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch):
     with Journal(tmp_path / "x", DEFINITION) as journal:
         journal.add(result(0))
-        before = (tmp_path / "x" / "journal").read_bytes()
+        before = (tmp_path / "x").read_bytes()
         write = os.write
 
         def full(file, content):
@@ -149,7 +198,7 @@ def test_a_full_disk_takes_back_the_line_that_did_not_fit(tmp_path, monkeypatch)
         with pytest.raises(StoreError, match=r"No space left on device.*1 finished points are kept"):
             journal.add(result(1))
         monkeypatch.undo()
-        assert (tmp_path / "x" / "journal").read_bytes() == before
+        assert (tmp_path / "x").read_bytes() == before
     with Journal(tmp_path / "x", DEFINITION) as journal:
         assert journal.done == {0} and journal.notes == []
 
@@ -159,10 +208,3 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="cannot be written"):
         Journal(tmp_path / "x", DEFINITION)
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
-    (tmp_path / "x").write_text("mine")
-    with pytest.raises(StoreError, match="cannot be written"):
-        Journal(tmp_path / "x", DEFINITION)
-    assert (tmp_path / "x").read_text() == "mine"

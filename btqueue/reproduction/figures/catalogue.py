@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from btqueue.files import UnusableFile, read_text, written_whole
+from btqueue.files import UnusableFile, read_text, require_writable, written_whole
 from btqueue.plots import save
 from btqueue.reproduction.figures.points import Store
 from btqueue.reproduction.figures.work import Report, Settings, Work
@@ -135,8 +135,13 @@ def find(name: str) -> Entry:
     raise NoSuchFigure(f"no figure '{name}': {hint}")
 
 
-def require_free(entries: Iterable[tuple[Entry, Path]], settings: Settings) -> None:
+def require_free(entries: Iterable[tuple[Entry, Path]], settings: Settings, *, force: bool = False) -> None:
     """Make sure that drawing figures into folders replaces nothing but what the same drawing wrote before.
+
+    Args:
+        entries: the figures and their folders.
+        settings: how they are drawn.
+        force: other regular files may be replaced, too.
 
     Raises:
         BadFiles: another file is in the way.
@@ -148,8 +153,9 @@ def require_free(entries: Iterable[tuple[Entry, Path]], settings: Settings) -> N
         )
         there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
         for name in there:
-            if name not in own and (names.fullmatch(name) or name == _record(entry)):
-                raise BadFiles(f"{folder / name}: exists already; --force replaces it")
+            if names.fullmatch(name) or name == _record(entry):
+                with _refusals(folder / name):
+                    require_writable(folder / name, replace=force or name in own)
 
 
 def _record(entry: Entry) -> str:
@@ -185,15 +191,14 @@ def draw(
         settings: how.
         store: of answers.
         report: told about progress.
-        force: replace files that are there, whoever wrote them.
+        force: replace regular files that are there, whoever wrote them.
 
     Raises:
         BadFiles: another file is in the way, or the file system refuses.
         Exception: whatever the script raises; the pictures before are written.
         KeyboardInterrupt: by Ctrl-C; finished points are in the store.
     """
-    if not force:
-        require_free([(entry, folder)], settings)
+    require_free([(entry, folder)], settings, force=force)
     own = _own_files(entry, folder, settings)
     with _refusals(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -225,7 +230,8 @@ def _refusals(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadFiles(f"{path}: cannot be written ({error.strerror or error})") from None
+        hint = "; --force replaces it" if isinstance(error, FileExistsError) else ""
+        raise BadFiles(f"{path}: cannot be written ({error.strerror or error}{hint})") from None
 
 
 def drawn_figures(folder: Path) -> list[Drawn]:
