@@ -129,7 +129,7 @@ def test_more_delivered_than_sent_is_named_where_it_is_certain_or_plain():
         {"drained": 0.5 * (np.arange(REPLICATIONS) < 9) - 3.5 * (np.arange(REPLICATIONS) == 9)},
         {
             "drained": 0.5,
-            "scenario": Scenario().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},)),
+            "scenario": thesis().with_(traffic__load_schedule=({"at_s": 100.0, "load_kbps": 5.0},)),
         },
     ]
     for case in borne:
