@@ -60,6 +60,11 @@ class Solver:
         return bool(self.answer.notes.get("sampled"))
 
     @property
+    def about(self) -> dict[str, Any]:
+        """How the scenario itself was answered: solver, solver_reason and warnings."""
+        return {name: self.answer.notes[name] for name in ("solver", "solver_reason", "warnings")}
+
+    @property
     def solved(self) -> int:
         """How many points were solved, the scenario itself included."""
         return len(self._known)
