@@ -1,4 +1,4 @@
-"""A scenario as numbers that may be varied: metrics and derivatives, with what `solve` says at the same point.
+"""A scenario as numbers that may be varied: metrics and derivatives, and what `solve` says at each point.
 
 Models of piconets are smooth functions of loads, buffers and times. Whether their numbers stand is decided at
 each point by `btqueue.network.solve.gate`, as for every other answer.
@@ -18,13 +18,13 @@ from jax.core import Tracer
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ROUNDING, ImpossibleAnswer
+from btqueue.network.load_steps import Answer
 from btqueue.network.models import MODELS, covering
 from btqueue.network.multihop.model import Plan as PlanOfSeveral
 from btqueue.network.piconet import lossy_model, model
 from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.piconet.lossy_model import LossyPlan
 from btqueue.network.piconet.plan import Plan as PlanOfOne
-from btqueue.network.piconet.plan import changed
 from btqueue.network.solve import gate
 from btqueue.network.whole_segments import in_rounds_at_all, in_segments
 from btqueue.queueing._precision import in_float64
@@ -109,14 +109,16 @@ class Plan:
             ImpossibleAnswer: its answer there breaks a law that every network keeps.
         """
         given = dict(parameters or {})
-        metrics, findings = self.numbers.with_findings(given)
-        point = {key: _concrete(value) for key, value in given.items()}
-        if None not in point.values():
-            traced = any(isinstance(value, Tracer) for value in given.values())
-            here = self.numbers.with_findings(point) if traced else (metrics, findings)
-            verdict = self._judged(point, *here)
+        known = {key: _concrete(value) for key, value in given.items()}
+        point = {key: value for key, value in known.items() if value is not None}
+        if point.keys() == given.keys():
+            metrics, findings = self.numbers.with_findings(point)
+            verdict = self._judged(point, metrics, findings)
             _say(verdict.warnings)
+            if any(isinstance(value, Tracer) for value in given.values()):
+                metrics, _ = self.numbers.with_findings(given)
             return Judged({n: metrics[n] * verdict.factors[n] for n in metrics}, verdict.warnings)
+        metrics, findings = self.numbers.with_findings(given)
         # a thread of XLA is not in the caller's `jax.enable_x64`: 1 and NaN are the same in single precision
         shapes = {name: jax.ShapeDtypeStruct(value.shape, jnp.float32) for name, value in metrics.items()}
         seen = jax.lax.stop_gradient(jax.tree.map(jnp.asarray, (given, metrics, findings)))
@@ -159,7 +161,7 @@ class Plan:
         Raises:
             NotBuiltYet: its answer there is another one than that of these functions.
         """
-        metrics, findings = jax.tree.map(np.asarray, (dict(metrics), findings))
+        metrics, findings = jax.tree.map(np.asarray, ({**metrics}, findings))
         here = {key: value for key, value in point.items() if value != self.parameters[key]}
         asked, numbers = self._asked, self.numbers
         if here:
@@ -167,12 +169,12 @@ class Plan:
             name, numbers = _numbers_of(asked)
             if (name, type(numbers)) != (self.model, type(self.numbers)):
                 raise NotBuiltYet([_other(here)])
-        given = _answer_at(numbers, metrics, findings)
-        solved = gate(asked, "analytic", self.model, {in_segments(asked): given}).results
+        said: dict[Any, Answer] = {in_segments(asked): _answer_at(numbers, metrics, findings)}
+        solved = gate(asked, "analytic", self.model, said).results
         factors = {}
         for name, value in metrics.items():
-            said = solved.metrics.get(OTHER_NAMES.get(name, name))
-            known = np.full_like(value, np.nan) if said is None else said.values.reshape(value.shape)
+            one = solved.metrics.get(OTHER_NAMES.get(name, name))
+            known = np.full_like(value, np.nan) if one is None else one.values.reshape(value.shape)
             there = np.isfinite(known)
             if not np.allclose(value[there], known[there], rtol=ROUNDING, atol=0.0):
                 raise NotBuiltYet([_other(here or self.parameters)])
@@ -265,7 +267,7 @@ def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _answer_at(numbers: Numbers, metrics: dict[str, Any], findings: Any) -> tuple[dict, dict]:
+def _answer_at(numbers: Numbers, metrics: Any, findings: Any) -> Answer:
     """Return a model's answer (`btqueue.network.answers`) from what its functions gave."""
     if isinstance(numbers, PlanOfSeveral):
         return numbers.answer(findings)

@@ -241,7 +241,7 @@ def _require_convergence(plan: LossyPlan, findings: Findings) -> None:
             f"{int(findings.iterations)} steps"
         )
     asked = plan.scenario.transport.receive_window_segments
-    if not windows_fit(asked, findings.window, LARGEST_ROUND):
+    if not windows_fit(asked, np.asarray(findings.window), LARGEST_ROUND):
         raise NoConvergence(
             f"transport.receive_window_segments = {asked}: rounds of TCP with losses are known to windows of "
             f"{LARGEST_ROUND} segments, and these connections would use more"

@@ -120,7 +120,9 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
 def formulas_of(scenario: Scenario) -> list[Evaluated]:
     """Return the closed forms that say something about a scenario, with its numbers put in."""
     setting = Setting(scenario)
-    return [Evaluated(closed_forms()[name], numbers, setting) for name, numbers in applicable(setting).items()]
+    return [
+        Evaluated(closed_forms()[name], numbers, setting) for name, numbers in applicable(setting).items()
+    ]
 
 
 def parse_at(texts: Iterable[str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from btqueue.network import slopes, solve
+from btqueue.network import solve
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
 from btqueue.study.evaluate import Answer, answer_of
@@ -71,6 +71,8 @@ class Solver:
 
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return the derivatives that the solver gives of its answer, by metric and key."""
+        from btqueue.network import slopes  # JAX is loaded only where derivatives are asked for
+
         return slopes(self.scenario, names)
 
     def at(self, changes: Changes) -> Answer:
