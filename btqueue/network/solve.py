@@ -1,7 +1,8 @@
 """`solve`: queues and chains answer a scenario where that stands, else connections are followed.
 
 Every answer of a model passes `gate`, whoever asks, and gets its doubts there. So a point that `solve`
-refuses, or doubts, is refused, or doubted, in the same words by plans (`btqueue.network.variation`) and by studies.
+refuses, or doubts, is refused, or doubted, in the same words by plans (`btqueue.network.variation`) and by
+studies.
 """
 
 from __future__ import annotations
