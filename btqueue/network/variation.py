@@ -114,7 +114,7 @@ class Plan:
         if point.keys() == given.keys():
             metrics, findings = self.numbers.with_findings(point)
             verdict = self._judged(point, metrics, findings)
-            _say(verdict.warnings)
+            _say(verdict.warnings, frames=3)
             if any(isinstance(value, Tracer) for value in given.values()):
                 metrics, _ = self.numbers.with_findings(given)
             return Judged({n: metrics[n] * verdict.factors[n] for n in metrics}, verdict.warnings)
@@ -299,7 +299,8 @@ def _whole(scenario: Scenario, key: str, value: float) -> float:
     return math.ceil(value) if whole else float(value)
 
 
-def _say(doubts: Sequence[str]) -> None:
+def _say(doubts: Sequence[str], frames: int = 2) -> None:
+    """Give a Python warning of doubts, as of the code so many frames above the caller."""
     if doubts:
         words = f"the answer by queues and chains is in doubt: {'; '.join(doubts)}"
-        warnings.warn(words, InDoubt, stacklevel=4)
+        warnings.warn(words, InDoubt, stacklevel=1 + frames)

@@ -71,7 +71,7 @@ class Solver:
 
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return the derivatives that the solver gives of its answer, by metric and key."""
-        from btqueue.network import slopes  # JAX is loaded only where derivatives are asked for
+        from btqueue.network.variation import slopes  # JAX is loaded only where derivatives are asked for
 
         return slopes(self.scenario, names)
 
