@@ -48,6 +48,8 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     screen.print(_points_table(found))
     for line in _how_found(found, wall_s):
         screen.say(line, "dim")
+    for warning in () if found.best is None else found.best.warnings:
+        screen.say(f"{NAMES[found.engine]} warns of the best point: {warning}", "yellow")
     for reason, count in list(found.failures.items())[:MOST_REASONS]:
         screen.say(f"failed: {count:,} x {reason}", "yellow")
     if found.prices:

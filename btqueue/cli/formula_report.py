@@ -29,8 +29,12 @@ def print_formulas(heading: str, found: Sequence[Evaluated]) -> None:
         shares = ", ".join(
             f"{d.symbol}: {d.elasticity:.3g}" for d in entry.derivatives if math.isfinite(d.elasticity)
         )
-        table.add_row(entry.form.name, number(entry.value), entry.form.unit, shares)
+        style, told = ("yellow", "does not hold here, see below") if entry.doubt else (None, shares)
+        table.add_row(entry.form.name, number(entry.value), entry.form.unit, told, style=style)
     screen.print(table)
+    for entry in found:
+        if entry.doubt:
+            screen.say(f"{entry.form.name}: {entry.doubt}", "yellow")
     sources: dict[str, str] = {}
     for entry in found:
         for symbol, given in entry.numbers.items():
@@ -70,6 +74,8 @@ def print_formula(entry: Evaluated) -> None:
     else:
         unit = "" if form.unit == "1" else f" {form.unit}"
         screen.say(f"value: {number(entry.value)}{unit}", "bold")
+    if entry.doubt:
+        screen.say(f"warning: {entry.doubt}", "yellow")
 
 
 def _short(text: str) -> str:
@@ -97,6 +103,7 @@ def _formula(entry: Evaluated) -> dict[str, Any]:
             "expression": str(one.expression), "latex": one.latex,
         }  # fmt: skip
     return {
-        "unit": entry.form.unit, "value": plain_value(entry.value), "expression": str(entry.form.expression),
+        "unit": entry.form.unit, "value": plain_value(entry.value), "holds": not entry.doubt,
+        "doubt": entry.doubt, "expression": str(entry.form.expression),
         "latex": entry.form.latex(), "symbols": symbols,
     }  # fmt: skip

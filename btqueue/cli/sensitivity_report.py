@@ -55,8 +55,12 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         screen.say(f"\n{known.long_name}{unit}{base}", "bold")
         screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
         notes += [note for note in more if note not in notes]
-    for line in [*notes, *_footer(found)]:
+    attrs = found.attrs
+    answered = [f"model: {attrs['solver']}; {attrs['solver_reason']}"] if "solver" in attrs else []
+    for line in [*notes, *_footer(found), *answered]:
         screen.say(line, "dim")
+    for warning in attrs["warnings"]:
+        screen.say(f"model warns: {warning}", "yellow")
 
 
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
@@ -218,6 +222,8 @@ def _footer(found: xr.Dataset) -> list[str]:
             f"{attrs['failed']:,} points have no answer; {left_out} {groups} were left out with them"
         )
         lines += [f"  {count:,} x {reason}" for reason, count in attrs["reasons"].items()]
+    if attrs["doubted"]:
+        lines.append(f"at {attrs['doubted']:,} points the model warns, as of: {attrs['doubt']}")
     return lines
 
 

@@ -80,6 +80,8 @@ def print_table(
         screen.say(f"failed: {count:,} x {reason}", "yellow")
     if len(reasons) > MOST_REASONS:
         screen.say(f"... and for {len(reasons) - MOST_REASONS} more reasons", "yellow")
+    if warned := int((found["warnings"] != "").sum()):
+        screen.say(f"warnings at {warned:,} points, in words with --out", "yellow")
     if out is not None:
         screen.say(f"written to {out}", "dim")
 

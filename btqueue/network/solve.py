@@ -1,8 +1,12 @@
-"""`solve`: queues and chains answer a scenario where that stands, else connections are followed."""
+"""`solve`: queues and chains answer a scenario where that stands, else connections are followed.
+
+Every answer of a model passes `gate`, whoever asks, and gets its doubts there. So a point that `solve`
+refuses, or doubts, is refused, or doubted, in the same words by plans (`btqueue.network.variation`) and by
+studies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,26 +16,18 @@ from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, in_words, kind_of
-from btqueue.network.models import MODELS, SAMPLED, Solver, candidates, lacking, models_of, problems, seen_by
+from btqueue.network.models import SAMPLED, Solver, candidates, lacking, models_of, problems, seen_by
 from btqueue.network.overload import mark_overload
-from btqueue.network.piconet.covers import loses_segments
 from btqueue.network.regime import doubts
-from btqueue.network.whole_segments import in_rounds, in_rounds_at_all, in_segments, of_full_segments
+from btqueue.network.whole_segments import in_rounds, of_full_segments
 from btqueue.scenario import NotBuiltYet, Scenario
-from btqueue.scenario.errors import Problem, bracketed, shown
+from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.scope import problems_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from btqueue.network.multihop.model import Plan as PlanOfSeveral
-    from btqueue.network.piconet.lossy_model import LossyPlan
-    from btqueue.network.piconet.plan import Plan
-
 NOTHING_AHEAD: Ahead = MappingProxyType({})
-SMOOTH = ("piconet", "multihop")
-"""Models that give derivatives."""
 STANDS = "no doubt about the answer by queues and chains"
 DOUBTED = "the answer by queues and chains is in doubt (see its warnings)"
 
@@ -82,32 +78,43 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         raise NotBuiltYet(problems(scenario))
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
-        return _solved(scenario, *chosen, ahead).because("as run.solver says")
+        return gate(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
         lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
         uncovered = f"no model by queues and chains covers {bracketed(lacks.key)} = {shown(lacks.value)}"
-        return _solved(scenario, "followed", models["followed"]).because(uncovered)
+        return gate(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
-        found = _solved(scenario, "analytic", models["analytic"], ahead)
+        found = gate(scenario, "analytic", models["analytic"], ahead)
         return found.because(
             f"{DOUBTED}, but such connections cannot be followed" if found.doubts else STANDS
         )
     try:
-        found = _solved(scenario, "analytic", models["analytic"], ahead)
+        found = gate(scenario, "analytic", models["analytic"], ahead)
     except (NoConvergence, ImpossibleAnswer) as error:
         failed = f"queues and chains give no answer: {error}"
-        return _solved(scenario, "followed", models["followed"]).because(failed)
+        return gate(scenario, "followed", models["followed"]).because(failed)
     if not found.doubts:
         return found.because(STANDS)
     in_doubt = f"the answer by queues and chains is in doubt: {'; '.join(found.doubts)}"
     try:
-        return _solved(scenario, "followed", models["followed"]).because(in_doubt)
+        return gate(scenario, "followed", models["followed"]).because(in_doubt)
     except (NoConvergence, ImpossibleAnswer) as error:
         return found.because(f"{DOUBTED}, but following the connections failed: {error}")
 
 
-def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHING_AHEAD) -> Solved:
-    """Return the answer of a model."""
+def gate(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHING_AHEAD) -> Solved:
+    """Return the answer of a model, with its doubts.
+
+    Args:
+        scenario: to be answered.
+        solver: that the model belongs to.
+        name: of the model, a key of `btqueue.network.models.MODELS`.
+        ahead: what an analytic model has said already, by scenario `in_segments`; it is asked for the rest.
+
+    Raises:
+        NoConvergence: the model refuses the scenario: it has no consistent operating point.
+        ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
+    """
     model = import_module(f"btqueue.network.{name}.model")
     found: list[str] = []
 
@@ -141,58 +148,3 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
     solved = label(plain, metrics, {**about, **notes})
     certify(of_full_segments(scenario), solved)
     return Solved(solved, tuple(dict.fromkeys(found)))
-
-
-def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
-    """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
-
-    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`: of one piconet, or of
-    several that carry their loads.
-
-    Raises:
-        NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
-    """
-    if in_rounds_at_all(scenario):
-        size, mss = scenario.traffic.message_bytes, scenario.transport.mss_bytes
-        full = f"a multiple of transport.mss_bytes = {mss}"
-        message = (
-            f"[traffic] message_bytes = {size}: no derivatives of messages that wait for each other; {full}"
-        )
-        raise NotBuiltYet([Problem(message, key="traffic.message_bytes", value=size, allowed=full)])
-    scenario = in_segments(scenario)
-    if scenario.traffic.source == "poisson" and not problems_of(MODELS["multihop"], scenario):
-        from btqueue.network.multihop.model import Plan as PlanOfSeveral
-
-        return PlanOfSeveral(scenario)
-    if problems := problems_of(MODELS["piconet"], scenario):
-        raise NotBuiltYet(problems)
-    from btqueue.network.piconet.lossy_model import LossyPlan
-    from btqueue.network.piconet.plan import Plan
-
-    return LossyPlan(scenario) if loses_segments(scenario) else Plan(scenario)
-
-
-def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
-
-    Empty where another model than those of piconets answers, or a load that changes, or messages wait for
-    each other's acknowledgement, or connections overflow their buffers in cycles, which have no derivatives.
-    """
-    waiting, scenario = in_rounds_at_all(scenario), in_segments(scenario)
-    model = candidates(scenario).get("analytic")
-    if model not in SMOOTH or scenario.traffic.load_schedule or waiting:
-        return {}
-    if model == "multihop":
-        if scenario.traffic.source == "greedy":
-            return {}
-        from btqueue.network.multihop.model import Plan as PlanOfSeveral
-
-        return PlanOfSeveral(scenario).slopes(names)
-    from btqueue.network.piconet.lossy_model import LossyPlan
-    from btqueue.network.piconet.model import cycle_in
-    from btqueue.network.piconet.plan import Plan
-
-    if loses_segments(scenario):
-        return LossyPlan(scenario, apart=False).slopes(names)
-    numbers = Plan(scenario, apart=False)
-    return {} if cycle_in(numbers, numbers.with_findings()[1]) is not None else numbers.slopes(names)

@@ -7,6 +7,7 @@ import pytest
 from thesis import thesis
 
 import btqueue as bt
+from btqueue.network import slopes
 from btqueue.network.answers import NoConvergence
 from btqueue.network.models import MODELS
 from btqueue.network.multihop.limits import Network, limits_of
@@ -98,7 +99,7 @@ def test_derivatives_are_those_of_differences(bridge):
     plan = Plan(line(15.0, network__bridge=bridge, network__piconets=3, network__flows="pairs"))
 
     @in_float64
-    def slopes():
+    def exact_and_by_differences():
         system = jax.tree.map(jnp.asarray, plan.system)
 
         def mean(value):
@@ -109,7 +110,7 @@ def test_derivatives_are_those_of_differences(bridge):
         more, less = (jax.vmap(mean)(here + sign * step * jnp.eye(here.size)) for sign in (1.0, -1.0))
         return np.asarray(exact), np.asarray((more - less) / (2.0 * step))
 
-    exact, differences = slopes()
+    exact, differences = exact_and_by_differences()
     assert np.abs(differences).min() > 0.0
     assert exact == pytest.approx(differences, rel=1e-5)
 
@@ -118,11 +119,13 @@ def test_a_plan_varies_what_a_scenario_says():
     """Metrics at changed keys are those of the changed scenario; slopes are their differences, to 1e-5."""
     plan = Plan(line(15.0, network__piconets=3, network__flows="pairs", flow_control__enabled=True))
     changed = Plan(line(20.0, network__piconets=3, network__flows="pairs", flow_control__enabled=True))
-    metrics = plan.metrics({"traffic.load_kbps": 20.0})
+    metrics, _ = plan.with_findings({"traffic.load_kbps": 20.0})
     assert np.asarray(metrics["rtt_s"]) == pytest.approx(changed.found().rtt_s, rel=1e-9)
-    exact = plan.slopes(["rtt_s", "goodput_kbps"])
+    exact = plan.derivatives(["rtt_s", "goodput_kbps"])
     assert exact["goodput_kbps"]["traffic.load_kbps"] == pytest.approx(1.0)
-    more, less = (plan.metrics({"traffic.load_kbps": 15.0 + step})["rtt_s"].mean() for step in (1e-3, -1e-3))
+    more, less = (
+        plan.with_findings({"traffic.load_kbps": 15.0 + step})[0]["rtt_s"].mean() for step in (1e-3, -1e-3)
+    )
     assert exact["rtt_s"]["traffic.load_kbps"] == pytest.approx(float(more - less) / 2e-3, rel=1e-5)
 
 
@@ -164,7 +167,7 @@ def test_a_load_that_no_flow_carries_is_a_greedy_one():
     overloaded, greedy = line(400.0, **room), always_busy()
     for name, value in answer(greedy)[0].items():
         np.testing.assert_array_equal(answer(overloaded)[0][name], value)
-    assert Plan(overloaded).slopes(["goodput_kbps"]) == {}
+    assert slopes(overloaded, ["goodput_kbps"]) == {}
     flows = [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1", "load_kbps": 1.0}]
     with pytest.raises(NoConvergence, match="load_kbps"):
         answer(line(400.0, **room | {"network__flows": flows}))

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import btqueue as bt
+from btqueue.network import slopes
 from btqueue.network.piconet.covers import overflows_in_cycles
 from btqueue.network.piconet.overflow import PLACES, by_tokens, cycle_of, take_tokens
 from btqueue.network.piconet.ports import piconet_of
-from btqueue.network.solve import slopes
 from btqueue.scenario import Scenario
 
 

@@ -311,7 +311,7 @@ def test_a_window_that_fits_loses_nothing():
 def test_lossy_radios_leave_what_the_law_of_tcp_makes_of_the_round_trip(changes):
     lossy = {"link__arq": "none", "radio__model": "constant", "radio__per": 0.05, "traffic__source": "greedy"}
     scenario = star(**lossy, **changes)
-    found, tcp = Plan(scenario).metrics(), scenario.transport
+    found, tcp = Plan(scenario).with_findings()[0], scenario.transport
     tables = law(tcp.variant, tcp.receive_window_segments, timestamps=tcp.timestamps)
     with jax.enable_x64(True):
         rates = law_rates(
@@ -593,10 +593,10 @@ def test_derivatives_are_those_of_the_answers(kind):
     names = ["goodput_kbps", "rtt_s"]
 
     def means(changes):
-        metrics = plan.metrics(values | changes)
+        metrics, _ = plan.numbers.with_findings(values | changes)
         return np.array([np.mean(metrics[name]) for name in names])
 
-    slopes = plan.slopes(names, values)
+    slopes = plan.numbers.derivatives(names, values)
     for key, value in values.items():
         unit = max(abs(value), 1e-3)
         step = 1e-5 * unit

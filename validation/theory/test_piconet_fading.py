@@ -125,11 +125,11 @@ def test_the_variance_of_a_mean_over_two_states(changes):
 @pytest.mark.long
 def test_derivatives_are_those_of_the_answer():
     plan = Plan(star(), apart=False)
-    slopes = plan.slopes(["rtt_s"])["rtt_s"]
+    slopes = plan.derivatives(["rtt_s"])["rtt_s"]
     for name in ("radio.bad_s", "radio.ber_bad", "traffic.load_kbps"):
         step = 1e-5 * plan.parameters[name]
         above, below = (
-            plan.metrics({name: plan.parameters[name] + sign * step})["rtt_s"][0] for sign in (1, -1)
+            plan.with_findings({name: plan.parameters[name] + sign * step})[0]["rtt_s"][0] for sign in (1, -1)
         )
         assert slopes[name] == pytest.approx((above - below) / (2.0 * step), rel=1e-4)
 

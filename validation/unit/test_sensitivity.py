@@ -19,8 +19,10 @@ from btqueue.study.sensitivity import (
     local_sensitivity,
     simulated_slopes,
 )
+from btqueue.study.sensitivity.assumptions import Point, broken
 from btqueue.study.sensitivity.by_simulation import _slope
 from btqueue.study.sensitivity.factors import factors, numeric_keys
+from btqueue.study.sensitivity.formula_values import Number, Setting
 from btqueue.study.sensitivity.formulas import parse_at
 from btqueue.study.value_ranges import Interval
 
@@ -226,6 +228,49 @@ def test_formulas_of_a_scenario_have_its_numbers():
     assert root.value == pytest.approx(math.sqrt(1.5 / p) / rtt, rel=1e-9)
     elasticities = {one.symbol: one.elasticity for one in root.derivatives}
     assert elasticities == pytest.approx({"RTT": -1, "b": -0.5, "p": -0.5})
+
+
+RING = load("venugopal-2006/piconet")
+MARKS = {
+    "send rate, square-root law": "it gives 22 segments/s; the radio carries at most 15.38: its assumption "
+    "that losses and not the radio limit the rate does not hold here",
+    "send rate, PFTK": "the source offers 13.7: its assumption that the sender always has data",
+    "rate, both ways": "",
+    "capacity of a ring, each flow": "",
+}
+
+
+def test_a_formula_says_which_assumption_its_scenario_does_not_grant_and_has_no_slopes_then():
+    found = {entry.form.name: entry for entry in formulas_of(RING)}
+    for name, words in MARKS.items():
+        assert words in found[name].doubt and bool(words) == bool(found[name].doubt)
+        slopes = [one.elasticity for one in found[name].derivatives]
+        assert all(map(math.isnan if words else math.isfinite, slopes))
+
+
+ERRORS = {"radio.model": "constant", "radio.ber": 1e-4}
+FADES = {"rho_G": Number(0.4, ""), "rho_B": Number(1e-3, "")}
+TCP = {"p": Number(0.4, ""), "RTT": Number(0.1, ""), "b": Number(1, "")}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "numbers", "changes", "words"),
+    [
+        ("rate, one-slot answers", 1.0, {}, ERRORS, "no packet is damaged"),
+        ("capacity of a ring, each flow", 1.0, {}, ERRORS, "no packet is damaged"),
+        ("capacity of a ring, each flow", 1.0, {}, {"transport.delayed_ack": True}, "acknowledged at once"),
+        ("capacity, token bucket", 1.0, {}, {"transport.delayed_ack": True}, "acknowledged at once"),
+        ("goodput, DH5", 1.0, {}, {}, "2 links are there, not 1"),
+        ("mean packet error rate, DH5 on two states", 1.0, FADES, {}, "meets one state"),
+        ("success of a segment and its acknowledgement, two hops", 1.0, FADES, {}, "a state of its own"),
+        ("send rate, PFTK short", 1.0, TCP, {}, "losses are rare"),
+        ("send rate, square-root law", 50.0, TCP, {"traffic.source": "greedy"}, "at most 15.38"),
+        ("attempts", 1.0, {}, ERRORS, ""),
+    ],
+)
+def test_each_formula_checks_what_it_takes_for_granted(name, value, numbers, changes, words):
+    found = broken(Point(name, value, numbers, Setting(RING.changed(changes))))
+    assert words in found and bool(words) == bool(found)
 
 
 def test_formulas_of_a_ring_agree_with_the_model_of_the_ring():

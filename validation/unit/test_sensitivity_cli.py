@@ -107,6 +107,7 @@ def test_formulas_with_and_without_a_scenario(run):
     formula = json.loads(one.stdout)["formulas"]["packet error rate, DH5 payload"]
     assert formula["value"] == pytest.approx(1 - (1 - 5e-4) ** 2712)
     assert formula["symbols"]["b"]["derivative"] == pytest.approx(2712 * (1 - 5e-4) ** 2711)
+    assert (formula["holds"], formula["doubt"]) == (True, "")
     incomplete = run("--formula", "attempts")
     assert "--at h=..." in incomplete.stdout
 

@@ -107,12 +107,13 @@ const HEARD = {
     }
     side.curve = message;
     trouble(side, message.problem && !message.places.length ? message.problem : "");
+    doubt(side);
     draw();
     state(side, message.complete ? "complete" : "draft");
     history.replaceState(null, "", link());
     if (first) answered(side);
   },
-  answer(message, side) { side.answer = message; trouble(side, message.problem); drawNetwork(side); drawNumbers(side); draw(); },
+  answer(message, side) { side.answer = message; trouble(side, message.problem); doubt(side); drawNetwork(side); drawNumbers(side); draw(); },
   simulated(message, side) {
     if (message.place === null) { side.here = message; drawNetwork(side); drawNumbers(side); return; }
     if (!message.problem) side.simulated.push(message);
@@ -133,6 +134,15 @@ function trouble(side, text) {
   const place = by(".problem", side.section);
   place.hidden = !text;
   place.textContent = text || "";
+}
+
+function doubt(side) {
+  const here = (side.answer?.warnings ?? []).map((words) => `The model warns here: ${words}.`);
+  const { doubted = 0, solved = 0 } = side.curve ?? {};
+  if (doubted) here.push(`It warns at ${doubted} of ${solved} points of the lines.`);
+  const place = by(".doubt", side.section);
+  place.hidden = !here.length;
+  place.textContent = here.join(" ");
 }
 
 function connect() {

@@ -209,8 +209,8 @@ class Plan:
         return one._replace(rtt_s=one.rtt_s[: self.flows])
 
     @in_float64
-    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return metrics of all flows, (flows,), or of the network, (), of loads that are carried.
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Found]:
+        """Return metrics of all flows, (flows,), or of the network, (), as if carried, and what was found.
 
         Args:
             parameters: values that differ from those of the scenario, by key.
@@ -218,11 +218,13 @@ class Plan:
         Raises:
             KeyError: a key is not one of `parameters`.
         """
-        values = changed(self.parameters, parameters)
+        system = self._at(changed(self.parameters, parameters))
+        loaded = self.of_flows(found(system))
+        return self._metrics(system.rate[: self.flows], loaded), loaded
+
+    def _at(self, values: Mapping[str, Any]) -> System:
         system = jax.tree.map(jnp.asarray, self.system)
-        system = system._replace(**self._inputs(values)._asdict())
-        rates = system.rate[: self.flows]
-        return self._metrics(rates, self.of_flows(found(system)))
+        return system._replace(**self._inputs(values)._asdict())
 
     def _inputs(self, values: Mapping[str, Any]) -> Inputs:
         loads = jnp.stack([jnp.asarray(values[key], float) for key in self._load_keys])
@@ -234,16 +236,17 @@ class Plan:
         return Inputs(empty.at[: self.flows].set(loads / self._kilobits), tokens)
 
     @in_float64
-    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the derivatives of means over flows, by metric and key of `parameters`; none if `full`."""
-        if self.full:
-            return {}
-        here = self._inputs(self.parameters)
+    def derivatives(
+        self, names: Sequence[str], parameters: Mapping[str, Any] | None = None
+    ) -> dict[str, dict[str, float]]:
+        """Return the derivatives of means over flows, by metric and key of `parameters`, as if carried."""
+        values = changed(self.parameters, parameters)
+        here = self._inputs(values)
         steps = [
-            jax.tree.map(jnp.subtract, self._inputs({**self.parameters, key: value + 1.0}), here)
-            for key, value in self.parameters.items()  # which enter linearly
+            jax.tree.map(jnp.subtract, self._inputs({**values, key: value + 1.0}), here)
+            for key, value in values.items()  # which enter linearly
         ]
-        moved = changes((self.system, jax.tree.map(lambda *leaves: np.stack(leaves), *steps)))
+        moved = changes((self._at(values), jax.tree.map(lambda *leaves: np.stack(leaves), *steps)))
         slopes: dict[str, dict[str, float]] = {name: {} for name in names}
         for number, (key, step) in enumerate(zip(self.parameters, steps, strict=True)):
             one = self.of_flows(Found(*(value[number] for value in moved)))
@@ -263,11 +266,13 @@ class Plan:
         return metrics
 
     def answer(self, loaded: Found) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return metrics and notes of what was found.
+        """Return metrics and notes of what was found at the loads of the scenario.
 
         Raises:
             NoConvergence: the network does not carry the load, or no consistent cycles were found.
         """
+        if self.full:
+            return _saturated(self.scenario)
         use = float(max(loaded.use, loaded.spent))
         if not use < FULL:
             raise NoConvergence(
@@ -297,7 +302,7 @@ def answer(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
     if scenario.traffic.source == "greedy":
         return _saturated(scenario)
     plan = Plan(scenario)
-    return _saturated(scenario) if plan.full else plan.answer(plan.found())
+    return plan.answer(plan.found())
 
 
 def _saturated(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -201,7 +201,17 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         NoConvergence: no fixed point was found, or nothing gets through.
     """
     plan = LossyPlan(scenario, apart=False)
-    metrics, findings = _solved(plan)
+    return answer_at(plan, *jax.tree.map(np.asarray, plan.with_findings()))
+
+
+def answer_at(plan: LossyPlan, metrics: dict[str, np.ndarray], findings: Findings) -> tuple[dict, dict]:
+    """Return metrics and notes of what was found.
+
+    Raises:
+        NoConvergence: no fixed point was found, or nothing gets through.
+    """
+    _require_convergence(plan, findings)
+    metrics = dict(metrics)
     queues = {"token_buffer": float(metrics.pop("token_buffer"))}
     if plan.piconet.stations == 1:  # polls that follow a lone station's packets at once are not counted
         del metrics["cycle_s"]
@@ -215,10 +225,12 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     return {**metrics, "queue_packets": queues}, notes
 
 
-@in_float64
-def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
-    """Return the metrics of a plan and its findings, as numbers of numpy."""
-    metrics, findings = jax.tree.map(np.asarray, plan.with_findings())
+def _require_convergence(plan: LossyPlan, findings: Findings) -> None:
+    """Make sure that a fixed point was found, within the rounds that are known.
+
+    Raises:
+        NoConvergence: it was not.
+    """
     if findings.through.min() < NOTHING:
         raise NoConvergence("no segment gets through: the flows never move")
     if np.isnan(findings.residual).any():
@@ -229,12 +241,11 @@ def _solved(plan: LossyPlan) -> tuple[dict[str, np.ndarray], Findings]:
             f"{int(findings.iterations)} steps"
         )
     asked = plan.scenario.transport.receive_window_segments
-    if not windows_fit(asked, findings.window, LARGEST_ROUND):
+    if not windows_fit(asked, np.asarray(findings.window), LARGEST_ROUND):
         raise NoConvergence(
             f"transport.receive_window_segments = {asked}: rounds of TCP with losses are known to windows of "
             f"{LARGEST_ROUND} segments, and these connections would use more"
         )
-    return metrics, findings
 
 
 def _paths(

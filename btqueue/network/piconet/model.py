@@ -24,6 +24,7 @@ from btqueue.network.piconet.doubts import NEAR, is_queue, of_cycles, unknown_lo
 from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
 from btqueue.network.piconet.overflow import Cycle, by_tokens, cycle_of
 from btqueue.network.piconet.plan import Plan, law_of, windows_fit
+from btqueue.network.piconet.structure import layout_of
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
@@ -58,7 +59,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     if loses_segments(scenario):
         return lossy_model.answer(scenario)
     plan = Plan(scenario, apart=False)
-    return _answer(plan, *jax.tree.map(np.asarray, plan.with_findings()))
+    return answer_at(plan, *jax.tree.map(np.asarray, plan.with_findings()))
 
 
 AT_ONCE = 32
@@ -81,7 +82,7 @@ def answers(scenarios: Sequence[Scenario]) -> list[tuple[dict, dict] | NoConverg
     def found(number: int) -> tuple[dict, dict] | NoConvergence:
         try:
             if number in plans:
-                return _answer(plans[number], *solved[number])
+                return answer_at(plans[number], *solved[number])
             return lossy_model.answer(scenarios[number])
         except NoConvergence as error:
             return error
@@ -104,7 +105,7 @@ def _together(plans: Sequence[Plan]) -> list[tuple[dict[str, Any], Findings]]:
     ]
 
 
-def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> tuple[dict, dict]:
+def answer_at(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> tuple[dict, dict]:
     """Return metrics and notes of what was found.
 
     Raises:
@@ -169,7 +170,7 @@ def _answer(plan: Plan, metrics: dict[str, np.ndarray], findings: Findings) -> t
 def cycle_in(plan: Plan, findings: Findings) -> Cycle | None:
     """Return the cycle in which connections overflow token buffers; None if they are not known to do so."""
     held = (findings.limited == WINDOW) | (findings.room > NEAR)
-    alike = len(set(plan.layout.class_of)) == 1
+    alike = len(set(layout_of(plan.piconet).class_of)) == 1
     known = alike and bool(held.all()) and overflows_in_cycles(plan.scenario)
     if not (known and by_tokens(plan.piconet)):
         return None

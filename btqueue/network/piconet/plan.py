@@ -33,8 +33,7 @@ WELL_INSIDE = 0.65
 class Numbers(ABC):
     """A scenario of one piconet as numbers that may be varied, and a pure function from these to metrics.
 
-    `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
-    `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
+    It says nothing of where its numbers stand: `btqueue.network.plan` hands them out with what `solve` says.
 
     Attributes:
         scenario: that is answered.
@@ -66,8 +65,10 @@ class Numbers(ABC):
         """Return the derivatives of these metrics by all numbers, in the order of the leaves of `Inputs`."""
 
     @in_float64
-    def metrics(self, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return metrics of all flows, (flows,), or of the network, (); NaN where the model has none.
+    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
+        """Return metrics of all flows, (flows,), or of the network, (), and findings by class.
+
+        A metric that the model does not have is NaN.
 
         Args:
             parameters: values that differ from those of the scenario, by key.
@@ -75,11 +76,6 @@ class Numbers(ABC):
         Raises:
             KeyError: a key is not one of `parameters`.
         """
-        return self.with_findings(parameters)[0]
-
-    @in_float64
-    def with_findings(self, parameters: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
-        """Return metrics as `metrics` does, and findings by class."""
         metrics, findings = self.found(self.system(changed(self.parameters, parameters)))
         return self.of_flows(metrics), findings
 
@@ -89,7 +85,7 @@ class Numbers(ABC):
         return {name: value[of_flow] if value.ndim else value for name, value in metrics.items()}
 
     @in_float64
-    def slopes(
+    def derivatives(
         self, names: Sequence[str], parameters: Mapping[str, Any] | None = None
     ) -> dict[str, dict[str, float]]:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.

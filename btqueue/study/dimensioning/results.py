@@ -25,7 +25,8 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
 
     Returns:
         Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
-        (point, constraint; negative where the bound is violated), `feasible` and `failure`; for points that
+        (point, constraint; negative where the bound is violated), `feasible`, `failure` and `warnings` of
+        the engine; for points that
         were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the scenario, the
         objective, and all that was found as JSON.
     """
@@ -39,6 +40,7 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         "objective": [point.objective if point.failure is None else math.nan for point in points],
         "feasible": [point.feasible(task) for point in points],
         "failure": ["" if point.failure is None else str(point.failure) for point in points],
+        "warnings": ["; ".join(point.warnings) for point in points],
     }
     if simulated:
         columns |= {
@@ -109,6 +111,7 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
         "keys": dict(candidate.changes),
         "objective": _finite(candidate.objective),
         "slack": {constraint.text: _finite(constraint.slack(side)) for constraint, side in bounds},
+        "warnings": list(candidate.warnings),
     }
 
 

@@ -63,6 +63,7 @@ class Candidate:
         objective: value of the objective; NaN after a failure.
         sides: left side of each constraint; NaN after a failure.
         failure: why there is no answer.
+        warnings: of the engine about its answer.
     """
 
     place: Place
@@ -70,6 +71,7 @@ class Candidate:
     objective: float
     sides: tuple[float, ...]
     failure: Failure | None = None
+    warnings: tuple[str, ...] = ()
 
     def violations(self, task: Task) -> tuple[float, ...]:
         """Return the relative violation of each constraint, 0 for one that is met."""
@@ -166,7 +168,8 @@ class Table:
         failure = answer.failure
         if failure is None and (missing := self._missing(answer)):
             failure = Failure("no value", f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
-        return Candidate(place, changes, objective, sides, failure)
+        warnings = tuple(answer.notes.get("warnings", ()))
+        return Candidate(place, changes, objective, sides, failure, warnings)
 
     def _missing(self, answer: Answer) -> list[str]:
         """Return the metrics that the task asks for and the answer does not have."""

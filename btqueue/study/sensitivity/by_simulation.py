@@ -60,7 +60,7 @@ def simulated_slopes(
         ``solved_ci95`` of the interval of a fit (else 0), ``inside`` (1 if both agree within their
         intervals, NaN if there is nothing to compare), ``gain`` (how many times more replications
         independent seeds would take for the same interval). Of a correct model, 5 % of the entries are
-        outside by chance.
+        outside by chance. The attribute warnings has those of the solver, by key.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or an end of a spread cannot be simulated.
@@ -76,6 +76,7 @@ def simulated_slopes(
     paired = scenario.changed({"run.precision": None, "run.intervals": "replications"})
     shape = (len(names), len(varied))
     columns = {name: np.full(shape, math.nan) for name in COLUMNS}
+    warnings: list[str] = []
     for place, factor in enumerate(varied):
         low, high = _ends(factor)
         samples, solved = [], _Solved(paired, factor)
@@ -83,6 +84,7 @@ def simulated_slopes(
             samples.append(simulate(paired.changed({factor.key: end}), threads=threads))
             if progress is not None:
                 progress(2 * place + count + 1, 2 * len(varied))
+        warnings += [f"{factor.key}: {words}" for words in solved.warnings]
         for row, name in enumerate(names):
             pair = _replications(samples[0], name), _replications(samples[1], name)
             found = _slope(*pair, high - low) | solved.slope(name)
@@ -90,7 +92,7 @@ def simulated_slopes(
             found["inside"] = _covers(found["simulated"], half_width, found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value
-    return _dataset(columns, names, varied, scenario)
+    return _dataset(columns, names, varied, scenario).assign_attrs(warnings=warnings)
 
 
 def _leading_keys(
@@ -146,6 +148,12 @@ class _Solved:
         if not factor.whole and any(answer.notes.get("sampled") for answer in self._answers):
             self._places = nodes(*self._ends)
             self._answers = [evaluate(scenario.changed({factor.key: place})) for place in self._places]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the solver warns of at the ends, or on the way, each once."""
+        every = (words for answer in self._answers for words in answer.notes.get("warnings", ()))
+        return list(dict.fromkeys(every))
 
     def slope(self, metric: str) -> dict[str, float]:
         """Return the slope between the ends and the half-width of its interval."""

@@ -68,13 +68,12 @@ class Setting:
         return evaluate(self.scenario).means
 
 
-def applicable(scenario: Scenario) -> Mapping[str, Numbers]:
+def applicable(setting: Setting) -> Mapping[str, Numbers]:
     """Return the closed forms that say something about a scenario, with the numbers of all their symbols.
 
     The mapping's keys are names in `btqueue.study.closed_forms.closed_forms`. Sets of numbers that lie
     outside what a formula is for (a loss of 0 in TCP's laws) are left out.
     """
-    setting = Setting(scenario)
     found: dict[str, Numbers] = {}
     for rule in RULES:
         found |= {name: numbers for name, numbers in rule(setting).items() if _all_known(numbers)}

@@ -13,7 +13,8 @@ from btqueue.scenario.errors import shown
 from btqueue.scenario.problems import closest
 from btqueue.study.closed_form import ClosedForm
 from btqueue.study.closed_forms import closed_forms
-from btqueue.study.sensitivity.formula_values import Number, applicable
+from btqueue.study.sensitivity.assumptions import Point, broken
+from btqueue.study.sensitivity.formula_values import Number, Setting, applicable
 
 if TYPE_CHECKING:
     import sympy
@@ -37,10 +38,12 @@ class Evaluated:
     Attributes:
         form: the formula.
         numbers: by symbol.
+        setting: the scenario whose numbers these are; None if they are of none.
     """
 
     form: ClosedForm
     numbers: Mapping[str, Number]
+    setting: Setting | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -53,15 +56,22 @@ class Evaluated:
         return self._number(self.form.expression)
 
     @cached_property
+    def doubt(self) -> str:
+        """An assumption of the formula that does not hold in the scenario, in words; empty if all hold."""
+        if self.setting is None or math.isnan(self.value):
+            return ""
+        return broken(Point(self.form.name, self.value, self.numbers, self.setting))
+
+    @cached_property
     def derivatives(self) -> tuple[SymbolDerivative, ...]:
-        """The derivatives by all symbols, in alphabetical order."""
+        """The derivatives by all symbols, in alphabetical order; without numbers where there is a `doubt`."""
         return tuple(self._derivative(name) for name in self.form.symbols)
 
     def _derivative(self, name: str) -> SymbolDerivative:
         import sympy
 
         expression = self.form.derivative(name)
-        value = self._number(expression)
+        value = math.nan if self.doubt else self._number(expression)
         known = name in self.numbers and self.value != 0
         elasticity = value * self.numbers[name].value / self.value if known else math.nan
         return SymbolDerivative(name, expression, sympy.latex(expression), value, elasticity)
@@ -101,13 +111,18 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
         if symbol not in form.symbols:
             symbols = ", ".join(f"{s} ({words})" for s, (_, words) in form.symbols.items())
             raise ScenarioError(Problem(f'"{name}" has no symbol {symbol}, only {symbols}', symbol))
-    numbers = dict(applicable(scenario).get(name, {})) if scenario is not None else {}
-    return Evaluated(form, numbers | {symbol: Number(value, "given") for symbol, value in (at or {}).items()})
+    setting = None if scenario is None else Setting(scenario)
+    numbers = {} if setting is None else dict(applicable(setting).get(name, {}))
+    given = {symbol: Number(value, "given") for symbol, value in (at or {}).items()}
+    return Evaluated(form, numbers | given, setting if numbers else None)
 
 
 def formulas_of(scenario: Scenario) -> list[Evaluated]:
     """Return the closed forms that say something about a scenario, with its numbers put in."""
-    return [Evaluated(closed_forms()[name], numbers) for name, numbers in applicable(scenario).items()]
+    setting = Setting(scenario)
+    return [
+        Evaluated(closed_forms()[name], numbers, setting) for name, numbers in applicable(setting).items()
+    ]
 
 
 def parse_at(texts: Iterable[str]) -> dict[str, float]:

@@ -92,7 +92,7 @@ def gradient(
             rows.append(Row(factor, name, solver.answer.means[name], derivative, math.nan, math.nan))
     base = {name: solver.answer.means[name] for name in names}
     reasons = {key: most_telling(failures) for key, failures in failed.items()}
-    return Local(scenario, base, tuple(rows), tuple(quiet), reasons, solver.solved, "gradient")
+    return Local(scenario, base, tuple(rows), tuple(quiet), reasons, solver.solved, solver.about, "gradient")
 
 
 def _without_trait(

@@ -80,7 +80,7 @@ def local_sensitivity(
             low, high = (_end(factor, end, name, base[name], solver) for end in (0, 1))
             rows.append(Row(factor, name, base[name], derivatives[name], low, high, note))
     quiet = tuple(factor.key for factor in varied if factor not in active)
-    return Local(scenario, base, tuple(rows), quiet, failed, solver.solved)
+    return Local(scenario, base, tuple(rows), quiet, failed, solver.solved, solver.about)
 
 
 def active_factors(varied: Sequence[Factor], metrics: Sequence[str], solver: Solver) -> list[Factor]:

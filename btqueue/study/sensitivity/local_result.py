@@ -71,6 +71,7 @@ class Local:
         without_effect: keys that change no metric within their spread, or (gradient) by a small step.
         failed: keys for which there is no answer beside the scenario itself, and why.
         solved: points that were solved.
+        about: how the scenario itself was answered: solver, solver_reason and warnings, as of `solve`.
         study: "local", or "gradient" without the ends of spreads.
     """
 
@@ -80,6 +81,7 @@ class Local:
     without_effect: tuple[str, ...]
     failed: Mapping[str, str]
     solved: int
+    about: Mapping[str, Any]
     study: str = "local"
 
     def ranked(self, metric: str) -> list[Row]:
@@ -98,7 +100,7 @@ class Local:
         varied = {row.factor.key: row.factor for row in self.rows}.values()
         labels = coordinates(self.metrics, varied, base=self.metrics.values())
         attrs = {"study": self.study, "solved": self.solved, "without_effect": list(self.without_effect)}
-        return xr.Dataset(columns, labels, {**attrs, "failed": dict(self.failed)})
+        return xr.Dataset(columns, labels, {**attrs, **self.about, "failed": dict(self.failed)})
 
 
 COLUMNS: Mapping[str, Any] = {

@@ -71,7 +71,8 @@ def global_sensitivity(
 
     Returns:
         Indices (see `btqueue.study.sensitivity.variance`) with dimensions (metric, key), ranges of the keys;
-        in the attributes how many points there were, how many had no answer, and why.
+        in the attributes how many points there were, how many had no answer, and why; how many had warnings
+        of the model, with one of them; and how the scenario itself was answered.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or the solver has no model of the scenario.
@@ -97,13 +98,15 @@ def global_sensitivity(
     if points > MOST_POINTS:
         raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
     reasons: Counter[str] = Counter()
-    function = _solved_at(scenario, varied, names, reasons, solver.useful(points), progress)
+    doubts: list[str] = []
+    function = _solved_at(scenario, varied, names, reasons, doubts, solver.useful(points), progress)
     known = [factor.key for factor in varied]
     if method == "sobol":
         found = sobol_indices(function, known, samples, seed, pairs=pairs)
     else:
         found = morris_effects(function, known, samples, seed)
-    return _dataset(method, names, varied, found, reasons, samples, seed)
+    about = {**solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else ""}
+    return _dataset(method, names, varied, found, reasons, samples, seed).assign_attrs(about)
 
 
 def _answers(factor: Factor, solver: Solver) -> bool:
@@ -116,10 +119,14 @@ def _solved_at(
     varied: Sequence[Factor],
     metrics: Sequence[str],
     reasons: Counter[str],
+    doubts: list[str],
     workers: int | None,
     progress: Progress | None,
 ) -> Function:
-    """Return the solver as a function of shares; why points have no answer goes into *reasons*."""
+    """Return the solver as a function of shares; why points have no answer goes into *reasons*.
+
+    The first warning of each point that has any goes into *doubts*.
+    """
 
     def values(shares: np.ndarray) -> np.ndarray:
         spreads = [(factor.key, factor.spread) for factor in varied if factor.spread is not None]
@@ -132,6 +139,7 @@ def _solved_at(
             answer = result.answers["solve"]
             if answer.failure is not None:
                 reasons[str(answer.failure)] += 1
+            doubts.extend(answer.notes.get("warnings", ())[:1])
             table[result.number] = [answer.mean(name) for name in metrics]
             if progress is not None:
                 progress(done, len(points))

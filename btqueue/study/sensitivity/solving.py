@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from btqueue.network import slopes, solve
+from btqueue.network import solve
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
 from btqueue.study.evaluate import Answer, answer_of
@@ -60,12 +60,19 @@ class Solver:
         return bool(self.answer.notes.get("sampled"))
 
     @property
+    def about(self) -> dict[str, Any]:
+        """How the scenario itself was answered: solver, solver_reason and warnings."""
+        return {name: self.answer.notes[name] for name in ("solver", "solver_reason", "warnings")}
+
+    @property
     def solved(self) -> int:
         """How many points were solved, the scenario itself included."""
         return len(self._known)
 
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
         """Return the derivatives that the solver gives of its answer, by metric and key."""
+        from btqueue.network.variation import slopes  # JAX is loaded only where derivatives are asked for
+
         return slopes(self.scenario, names)
 
     def at(self, changes: Changes) -> Answer:
