@@ -20,7 +20,7 @@ from btqueue.network.whole_segments import in_rounds, in_rounds_at_all, in_segme
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.errors import Problem, bracketed, shown
 from btqueue.scenario.metrics import Results
-from btqueue.scenario.scope import problems_of
+from btqueue.scenario.scope import in_tables, problems_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 NOTHING_AHEAD: Ahead = MappingProxyType({})
 SMOOTH = ("piconet", "multihop")
 """Models that give derivatives."""
+OF_DERIVATIVES = frozenset({"load_kbps"})
+"""Keys of flows by which there are derivatives, each under the name that it has in the scenario."""
 STANDS = "no doubt about the answer by queues and chains"
 DOUBTED = "the answer by queues and chains is in doubt (see its warnings)"
 
@@ -80,11 +82,12 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     models = candidates(scenario)
     if not models:
         raise NotBuiltYet(problems(scenario))
+    written, scenario = scenario, in_tables(scenario)
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
         return _solved(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
-        lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
+        lacks = lacking(written, models_of(scenario, "analytic"))[0]
         uncovered = f"no model by queues and chains covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return _solved(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
@@ -116,9 +119,7 @@ def _solved(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHIN
         if isinstance(known, NoConvergence):
             raise known
         metrics, notes = model.answer(of) if known is None else known
-        if solver == "analytic":
-            notes = {**notes, "warnings": doubts(name, of, metrics, notes)}
-        return metrics, notes
+        return metrics, {**notes, "warnings": doubts(name, of, metrics, notes)}
 
     def answer(of: Scenario) -> Answer:
         metrics, notes = in_rounds(of, ask) if solver == "analytic" else ask(seen_by(name, of))
@@ -152,6 +153,7 @@ def plan(scenario: Scenario) -> Plan | LossyPlan | PlanOfSeveral:
     Raises:
         NotBuiltYet: the scenario asks for something that the queueing models of piconets cannot do.
     """
+    scenario = in_tables(scenario, OF_DERIVATIVES)
     if in_rounds_at_all(scenario):
         size, mss = scenario.traffic.message_bytes, scenario.transport.mss_bytes
         full = f"a multiple of transport.mss_bytes = {mss}"
@@ -178,6 +180,7 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> dict[str, dict[str, floa
     Empty where another model than those of piconets answers, or a load that changes, or messages wait for
     each other's acknowledgement, or connections overflow their buffers in cycles, which have no derivatives.
     """
+    scenario = in_tables(scenario, OF_DERIVATIVES)
     waiting, scenario = in_rounds_at_all(scenario), in_segments(scenario)
     model = candidates(scenario).get("analytic")
     if model not in SMOOTH or scenario.traffic.load_schedule or waiting:

@@ -25,6 +25,8 @@ from btqueue.scenario import Scenario
 SPREAD, CHANCE = 0.03, 6.0
 """Relative difference of goodput between runs above which there are several limit cycles; the same in
 standard errors, which chance does not explain."""
+UNSEEN = float(-np.log(0.05))
+"""Events that are expected at most, with a probability of 95 %, where none was seen: Poisson's law."""
 SHARES = {"rtt_p50_s": 0.5, "rtt_p90_s": 0.9, "rtt_p95_s": 0.95, "rtt_p99_s": 0.99}
 
 
@@ -67,6 +69,11 @@ def warnings(found: Followed) -> list[str]:
         warned.append(
             f"timeouts are rare: {count:.0f} were counted, so that their rate has a standard error of "
             f"{count**-0.5:.0%}"
+        )
+    if count == 0.0 and found.plan.random and (most := UNSEEN / seconds) > SELDOM:
+        warned.append(
+            f"no timeout was seen in {seconds:.0f} s of connections: a connection has fewer than {most:.2g} a "
+            "second, with a probability of 95 %"
         )
     rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
     if (
@@ -114,11 +121,14 @@ def metrics_of(found: Followed) -> dict[str, Any]:
         "rtt_sd_s": np.sqrt(spread),
         **_quantiles(found),
         "window_segments": total("window_sum") / samples,
-        "timeouts_per_s": total("timeouts") / seconds * scale,
         "fast_retransmits_per_s": total("fast_retransmits") / seconds * scale,
         "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, nothing),
         **_losses(found),
     }
+    expired = total("timeouts")
+    known = (expired > 0.0) | (not found.plan.random)  # by chance none may have been seen that there are
+    if known.any():
+        metrics["timeouts_per_s"] = np.where(known, expired / seconds * scale, np.nan)
     if lost.any():
         metrics["cwnd_segments"] = total("cwnd_sum") / samples  # without losses it grows for ever
     if any(offers):
