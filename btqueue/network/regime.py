@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.baseband import SLOT_S, packet_types
 from btqueue.network.overload import CARRIED, offered_loads
 from btqueue.scenario import Scenario
-from btqueue.scenario.bounds import segments_of, window_of
-from btqueue.scenario.description import Description, description
+from btqueue.scenario.bounds import on_air, segments_of, window_of
+from btqueue.scenario.description import Description, Flow, Trait, description
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.topology import topology
 
@@ -32,8 +33,8 @@ BUSY_ONE = 0.4
 were within 5 %, at 0.5 to 0.6 up to 17 % long."""
 FREQUENT = 0.02
 """Overflows a second of a flow up to which the rhythm in which they come does not matter."""
-IN_STEP = 0.01
-"""Share of a round trip by which waits behind delayed packets lengthen it at most, if they are left out."""
+LEFT_OUT = 0.01
+"""Share of an answer, about the error of a simulation of it, up to which an effect is left out of it."""
 
 SHORT_VISIT = 5
 """Frames."""
@@ -65,6 +66,13 @@ class Asked(NamedTuple):
         """Return a metric of all flows, shape (flows,)."""
         return np.broadcast_to(self.metrics.get(name, otherwise), len(self.views)).astype(float)
 
+    def repetition(self, flow: Flow) -> Iterator[Trait]:
+        """Yield how the radio links of a flow, both ways, repeat packets, if they damage any."""
+        for number in dict.fromkeys((*flow.forth, *flow.back)):
+            station = self.network.stations[number]
+            if station.kind == "radio link":
+                yield from (one for one in station.traits if one.kind == "link.arq")
+
 
 def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) -> list[str]:
     """Return in words why an answer (`btqueue.network.answers`) does not stand; empty if it does."""
@@ -73,12 +81,11 @@ def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[
     found = [*notes["warnings"], *(said for test in OF_ANY_MODEL for said in test(asked))]
     if model in AT_ANY_LOAD:
         return found
-    segments_per_s = _segments_per_s(asked)
+    segments_per_s, used = _segments_per_s(asked), _used(asked)
     busy = BUSY_STAR if model == "piconet" and _short_visits(asked) else BUSY
     if any(view.transport.variant == "vegas" for view in views):
         busy = BUSY_VEGAS
     windows = np.array([window_of(scenario, flow) for flow in topology(scenario).flows])
-    used = segments_per_s * metrics.get("rtt_s", 0.0) / windows  # by Little's law
     for words, use, most in (
         ("the busiest resource is in use", notes.get("utilisation", 0.0), busy),
         ("windows are under way", float(np.max(used)), busy),
@@ -118,7 +125,7 @@ def _of_delays_in_order(asked: Asked) -> Iterator[str]:
     for flow, time_s in zip(asked.network.flows, times_s, strict=True):
         way = [number for number in (*flow.forth, *flow.back) if number in jitters]
         waits_s = {number: per_s[number] * jitters[number].value ** 2 / 2.0 for number in way}
-        if sum(waits_s.values()) > IN_STEP * time_s:
+        if sum(waits_s.values()) > LEFT_OUT * time_s:
             worst = max(waits_s, key=lambda number: waits_s[number])
             delay_s = jitters[worst].value
             yield (
@@ -145,20 +152,85 @@ def _of_vegas(asked: Asked) -> Iterator[str]:
         transport = view.transport
         if transport.protocol != "tcp" or transport.variant != "vegas" or (light and asked.model in FOLLOWS):
             continue
-        for number in (*flow.forth, *flow.back):
-            station = asked.network.stations[number]
-            repeats = [one for one in station.traits if one.kind == "link.arq" and one.value != "none"]
-            if station.kind == "radio link" and repeats:
+        for one in asked.repetition(flow):
+            if one.value != "none":
                 lasting = "how much depends on the least round trip, and so on how long a connection lasts"
                 yield (
-                    f"{bracketed(repeats[0].key)} = {shown(repeats[0].value)}: TCP Vegas takes what repeated "
-                    f"packets take ({station.name}) for waits, and sends less: "
+                    f"{bracketed(one.key)} = {shown(one.value)}: TCP Vegas takes the time of repeated "
+                    "packets for waits, and sends less: "
                     f"{lasting if asked.model in FOLLOWS else 'round trips come out long'}"
                 )
                 return
 
 
-OF_ANY_MODEL: tuple[Callable[[Asked], Iterator[str]], ...] = (_of_delays_in_order, _of_vegas)
+def _of_visits(asked: Asked) -> Iterator[str]:
+    """Yield visits of a piconet's members that end otherwise than a model has it.
+
+    Each visit finds a segment of a full window only if there are enough for a visit at each hop, and for a
+    segment and an acknowledgement under way from one hop to the next; else polls find nothing, and there is
+    less goodput. A visit of more packets than a segment has takes a part of the next one, of which models of
+    what the radio loses know nothing.
+    """
+    if asked.model in FOLLOWS:
+        return
+    from btqueue.network.piconet.disciplines import limit_of
+
+    scenario, plan = asked.scenario, topology(asked.scenario)
+    limit, full = limit_of(scenario.polling), _used(asked) >= SATURATED
+    loses = [any(one.value == "none" for one in asked.repetition(flow)) for flow in asked.network.flows]
+    for number, flow in enumerate(plan.flows):
+        hops = [hop for hop in plan.route(flow.source, flow.target) if hop.kind == "bluetooth"]
+        stars = {hop.index for hop in hops if len(plan.piconets[hop.index].members) > 1}
+        if len(stars) != 1:
+            continue
+        sent = segments_of(scenario, flow)
+        packets = max(on_air(asked.views[number], size, exact=sent.exact).packets for size, _ in sent.sizes)
+        visits, between = len(hops) * limit / packets, 2 * (len(hops) - 1)
+        window = window_of(scenario, flow)
+        if full[number] and window < visits + between:
+            yield (
+                f"[transport] receive_window_segments = {window}: too few segments of {packets:.0f} packets "
+                f"for visits of {limit:g} packets at {len(hops)} hops each: polls find nothing, and goodput "
+                "comes out up to 10 % high"
+            )
+            return
+        if loses[number] and not full[number] and limit > packets:
+            yield (
+                f"[polling] limit = {limit:g}: a visit takes more than a segment of {packets:.0f} packets, "
+                "and the radio loses segments: what a visit takes of the next segment is not in the model; "
+                "round trips come out up to 21 % long"
+            )
+            return
+
+
+def _of_tries(asked: Asked) -> Iterator[str]:
+    """Yield a radio whose state changes before a packet has been tried as often as it may be.
+
+    Models try a packet in the state in which it is sent first. If its tries take T and a state lasts for S,
+    they end in the other one with a probability of T / S, after half of them on average.
+    """
+    radio, arq = asked.scenario.radio, asked.scenario.link.arq
+    changes = radio.per is None and radio.model in ("gilbert-elliott", "alternating")
+    if asked.model in FOLLOWS or isinstance(arq, str) or not changes or radio.ber_good == radio.ber_bad:
+        return
+    from btqueue.network.piconet.ports import stays
+
+    slots = max(packet.slots for packet in packet_types(asked.scenario.link.packets))
+    tries_s, stay_s = arq * (slots + 1) * SLOT_S, min(stays(radio))
+    if tries_s > 2.0 * LEFT_OUT * stay_s:
+        yield (
+            f"[link] arq = {arq}: the tries of a packet take up to {tries_s:.2g} s, and the radio stays for "
+            f"{stay_s:.2g} s in a state; that it changes between two tries is not in the model, and goodput, "
+            "losses and delays come out wrong"
+        )
+
+
+OF_ANY_MODEL: tuple[Callable[[Asked], Iterator[str]], ...] = (
+    _of_delays_in_order,
+    _of_vegas,
+    _of_visits,
+    _of_tries,
+)
 """What makes an answer doubtful, whatever model it is of."""
 
 
@@ -190,6 +262,12 @@ def _segments_per_s(asked: Asked) -> np.ndarray:
         for view in asked.views
     ]
     return asked.of_flows("goodput_kbps") / (np.array(sizes) * 8e-3)
+
+
+def _used(asked: Asked) -> np.ndarray:
+    """Return the share of the window of each flow that is under way, by Little's law, shape (flows,)."""
+    windows = [window_of(asked.scenario, flow) for flow in topology(asked.scenario).flows]
+    return _segments_per_s(asked) * asked.of_flows("rtt_s") / windows
 
 
 def _overflows_per_s(asked: Asked, segments_per_s: np.ndarray) -> float:

@@ -72,8 +72,8 @@ def warnings(found: Followed) -> list[str]:
         )
     if count == 0.0 and found.plan.random and (most := UNSEEN / seconds) > SELDOM:
         warned.append(
-            f"no timeout was seen in {seconds:.0f} s of connections: a connection has fewer than {most:.2g} a "
-            "second, with a probability of 95 %"
+            f"no timeout was seen in {seconds:.0f} s of connections: with a probability of 95 % a connection "
+            f"has fewer than {most:.2g} a second"
         )
     rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
     if (
