@@ -296,8 +296,10 @@ def _of_sources(plan: Plan, findings: Findings) -> list[str]:
 def _of_polling(plan: Plan, findings: Findings) -> list[str]:
     """Return warnings about the polling discipline."""
     name, net = plan.scenario.polling.discipline, plan.piconet
-    packets = len(net.data.packets)
-    use = float(findings.room[findings.limited == LOAD].max(initial=0.0))
+    packets, by_load = len(net.data.packets), findings.limited == LOAD
+    # beside a flow whose window is full the capacity is used, whatever the others send
+    full = by_load.any() and (findings.limited == WINDOW).any()
+    use = 1.0 if full else float(findings.room[by_load].max(initial=0.0))
     if name in CYCLIC and net.stations >= MANY and net.limit > packets and use > LONG_VISITS:
         return [
             f"polling.limit = {net.limit}: visits of more packets than a segment has, to {net.stations} "
