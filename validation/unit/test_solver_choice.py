@@ -177,10 +177,13 @@ def test_doubts_of_any_model(model, changes, metrics, words):
     assert all(words in one for one in found)
 
 
-def test_timeouts_that_a_finite_run_has_not_seen_are_not_zero():
+def test_timeouts_that_a_finite_run_has_not_seen_are_not_zero(monkeypatch):
+    monkeypatch.setattr(follower, "SELDOM", 0.0)  # let the bound be told however small it is
     scenario = RING.with_(run__solver="followed")
-    solved = bt.solve(scenario)
-    assert "timeouts_per_s" not in solved
+    for changes, told in (({}, False), (LOST | {"radio.ber": 1e-10}, True)):
+        solved = bt.solve(scenario.changed(changes))
+        assert "timeouts_per_s" not in solved
+        assert any("no timeout was seen" in text for text in solved.attrs["warnings"]) == told
     # without chance there is one limit cycle, and none in it
     endless = bt.solve(scenario.with_(traffic__source="greedy", run__jitter_s=0.0))
     assert not endless["timeouts_per_s"].any()

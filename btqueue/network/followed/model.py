@@ -21,6 +21,7 @@ from btqueue.network.followed.world import (
     TO_BUCKET,
 )
 from btqueue.scenario import Scenario
+from btqueue.scenario.description import description
 
 SPREAD, CHANCE = 0.03, 6.0
 """Relative difference of goodput between runs above which there are several limit cycles; the same in
@@ -70,7 +71,7 @@ def warnings(found: Followed) -> list[str]:
             f"timeouts are rare: {count:.0f} were counted, so that their rate has a standard error of "
             f"{count**-0.5:.0%}"
         )
-    if count == 0.0 and found.plan.random and (most := UNSEEN / seconds) > SELDOM:
+    if count == 0.0 and (most := UNSEEN / seconds) > SELDOM and _may_time_out(found):
         warned.append(
             f"no timeout was seen in {seconds:.0f} s of connections: with a probability of 95 % a connection "
             f"has fewer than {most:.2g} a second"
@@ -88,6 +89,26 @@ def warnings(found: Followed) -> list[str]:
     if starved:
         warned.append(f"{starved} of {len(found.plan.specs)} flows get nothing through")
     return warned
+
+
+def _may_time_out(found: Followed) -> bool:
+    """Return whether chance can lose a segment, a buffer did, or a round trip outlasted a least timeout."""
+    if not found.plan.random:
+        return False
+    never_lost = {
+        "link.arq": "unlimited", "link.flush_timeout_s": None,
+        "network.outside_links.loss": 0.0, "network.outside_links.loss_back": 0.0,
+    }  # fmt: skip
+    traits = description(found.plan.scenario).traits
+    if found.counts.of("lost").any() or any(
+        one.value != never_lost.get(one.kind, one.value) for one in traits
+    ):
+        return True
+    return any(
+        (run.trips(flow) * SLOT_S > spec.transport.min_rto_s).any()
+        for run in found.runs
+        for flow, spec in enumerate(found.plan.specs)
+    )
 
 
 def metrics_of(found: Followed) -> dict[str, Any]:
