@@ -8,6 +8,7 @@ from btqueue.network.load_steps import Answer, in_step, steps_of
 from btqueue.network.models import candidates
 from btqueue.network.whole_segments import in_segments
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.scope import in_tables
 
 FEW = 8
 """So many scenarios or fewer are answered one by one: a batch is a program of its own."""
@@ -22,7 +23,7 @@ def answers_ahead(scenarios: Iterable[Scenario]) -> Ahead:
     The same as one by one up to rounding, for a tenth of the time.
     """
     wanted: dict[Any, None] = {}
-    for scenario in map(in_segments, scenarios):
+    for scenario in map(in_segments, map(in_tables, scenarios)):
         try:
             model = candidates(scenario).get("analytic")
         except ScenarioError:

@@ -43,7 +43,9 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
         elif name in OF_THE_NETWORK:
             variables[name] = Variable((), np.asarray(value))
         else:
-            variables[name] = Variable(("flow",), np.broadcast_to(value, len(names)).astype(float))
+            values = np.broadcast_to(value, len(names)).astype(float)
+            # a mean over nothing that came is no number
+            variables[name] = Variable(("flow",), np.where(np.isinf(values), np.nan, values))
     if "goodput_kbps" in variables and "fairness" not in variables:
         variables["fairness"] = Variable((), np.asarray(jain_index(variables["goodput_kbps"].values)))
     coordinates = {

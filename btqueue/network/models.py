@@ -6,7 +6,6 @@ the first that covers a scenario is asked. `btqueue.network` has a module of eac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -22,7 +21,7 @@ from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.network.whole_segments import in_segments, not_whole_segments, of_full_segments
 from btqueue.scenario.errors import NotBuiltYet, Problem, shown
 from btqueue.scenario.scenario import Scenario
-from btqueue.scenario.scope import Limit, Scope, always, problems_of
+from btqueue.scenario.scope import Limit, Scope, always, key_of_table, problems_of
 
 Solver = Literal["analytic", "followed"]
 SOLVERS: tuple[Solver, ...] = ("analytic", "followed")
@@ -144,9 +143,7 @@ def covering(scenario: Scenario, solver: Solver) -> str | None:
 
 def distance(problems: list[Problem]) -> int:
     """Return how far a scenario is from what a model is about."""
-    far = {
-        re.sub(r"\[\d+\]", "", problem.key): problem for problem in problems
-    }  # as one, if all flows have it
+    far = {key_of_table(problem.key): problem for problem in problems}  # as one, if all flows have it
     return sum(
         SESSIONS if key == "traffic.source" and _between_sessions(problem) else KINDS.get(key, 1)
         for key, problem in far.items()

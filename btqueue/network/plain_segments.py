@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from btqueue.scenario.description import description, given
 from btqueue.scenario.errors import shown
-from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.scope import Limit
 
 if TYPE_CHECKING:
-    from btqueue.scenario.network import Flow, Network
     from btqueue.scenario.scenario import Scenario
 
 LARGEST_WINDOW, LEAST_TIMEOUT_S = 64, 625e-6
@@ -86,12 +84,6 @@ COMMON = (
     *("transport.variant", "transport.receive_window_segments"),
 )
 """What every flow must have in common."""
-
-
-def active_flows(network: Network) -> tuple[Flow, ...]:
-    """Return the flows that are not switched off."""
-    flows = flows_of(network)
-    return flows if network.active_flows == "all" else flows[: network.active_flows]
 
 
 def own_keys(s: Scenario, kinds: Iterable[str] = COMMON) -> Iterator[Limit]:

@@ -23,6 +23,7 @@ from btqueue.network.whole_segments import in_rounds, of_full_segments
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.scenario.metrics import Results
+from btqueue.scenario.scope import in_tables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,11 +77,12 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     models = candidates(scenario)
     if not models:
         raise NotBuiltYet(problems(scenario))
+    written, scenario = scenario, in_tables(scenario)
     if scenario.run.solver != "auto":
         (chosen,) = models.items()
         return gate(scenario, *chosen, ahead).because("as run.solver says")
     if "analytic" not in models:
-        lacks = lacking(scenario, models_of(scenario, "analytic"))[0]
+        lacks = lacking(written, models_of(scenario, "analytic"))[0]
         uncovered = f"no model by queues and chains covers {bracketed(lacks.key)} = {shown(lacks.value)}"
         return gate(scenario, "followed", models["followed"]).because(uncovered)
     if "followed" not in models:
@@ -123,9 +125,7 @@ def gate(scenario: Scenario, solver: Solver, name: str, ahead: Ahead = NOTHING_A
         if isinstance(known, NoConvergence):
             raise known
         metrics, notes = model.answer(of) if known is None else known
-        if solver == "analytic":
-            notes = {**notes, "warnings": doubts(name, of, metrics, notes)}
-        return metrics, notes
+        return metrics, {**notes, "warnings": doubts(name, of, metrics, notes)}
 
     def answer(of: Scenario) -> Answer:
         metrics, notes = in_rounds(of, ask) if solver == "analytic" else ask(seen_by(name, of))

@@ -30,10 +30,12 @@ from btqueue.network.whole_segments import in_rounds_at_all, in_segments
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.errors import Problem, shown
-from btqueue.scenario.scope import problems_of
+from btqueue.scenario.scope import in_tables, problems_of
 
 Numbers = PlanOfOne | LossyPlan | PlanOfSeveral
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
+OF_DERIVATIVES = frozenset({"load_kbps"})
+"""Keys of flows by which there are derivatives, each under the name that it has in the scenario."""
 OTHER_NAMES = {"token_buffer": "queue_packets"}
 """Metrics of a plan that have another name in an answer."""
 
@@ -91,9 +93,9 @@ class Plan:
 
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario; see `plan`."""
-        self.model, self.numbers = _numbers_of(scenario)
+        self._asked = in_tables(scenario, OF_DERIVATIVES)
+        self.model, self.numbers = _numbers_of(self._asked)
         self.scenario, self.parameters = self.numbers.scenario, self.numbers.parameters
-        self._asked = scenario
 
     @in_float64
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> Judged:
@@ -169,7 +171,8 @@ class Plan:
             name, numbers = _numbers_of(asked)
             if (name, type(numbers)) != (self.model, type(self.numbers)):
                 raise NotBuiltYet([_other(here)])
-        said: dict[Any, Answer] = {in_segments(asked): _answer_at(numbers, metrics, findings)}
+        frozen: Any = in_segments(asked)  # and so hashable
+        said: dict[Any, Answer] = {frozen: _answer_at(numbers, metrics, findings)}
         solved = gate(asked, "analytic", self.model, said).results
         factors = {}
         for name, value in metrics.items():

@@ -19,6 +19,12 @@ def flows_of(network: Network) -> tuple[Flow, ...]:
     return tuple(Flow(source=source, target=target) for source, target in pairs)
 
 
+def active_flows(network: Network) -> tuple[Flow, ...]:
+    """Return the flows that are not switched off."""
+    flows = flows_of(network)
+    return flows if network.active_flows == "all" else flows[: network.active_flows]
+
+
 def own_peripherals(network: Network) -> list[list[str]]:
     """Return the peripherals of each piconet of a standard topology, without bridges."""
     numbers = range(1, network.peripherals + 1)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from btqueue.scenario.errors import Problem, ScenarioError, bracketed, shown
-from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import Flow, OutsideLink
 from btqueue.scenario.problems import closest
 
@@ -251,9 +251,7 @@ def _bridges(piconets: Iterable[PiconetPlan]) -> tuple[BridgePlan, ...]:
 def _flows(scenario: Scenario, number: Mapping[str, int]) -> tuple[FlowPlan, ...]:
     """Return the active flows, then their reverse flows in the same order."""
     network = scenario.network
-    flows = flows_of(network)
-    if isinstance(network.active_flows, int):
-        flows = flows[: network.active_flows]
+    flows = active_flows(network)
     specs = [flow if not isinstance(network.flows, str) else None for flow in flows]
     ends = [(number[flow.source], number[flow.target]) for flow in flows]
     sources = [scenario.of_flow(flow).traffic for flow in flows]

@@ -7,6 +7,8 @@ simulation side by side wherever a changed key is answered without a new warning
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from keys_of_models import (
     BASES,
     CHANGES,
@@ -19,11 +21,18 @@ from keys_of_models import (
     value_of,
     values_of,
 )
+from scenario_strategy import scenarios
 from scipy import stats
 
 import btqueue as bt
-from btqueue.scenario import Scenario
+from btqueue.network.answers import NoConvergence
+from btqueue.network.certificates import ImpossibleAnswer
+from btqueue.network.models import candidates, problems
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
 from btqueue.scenario.description import description
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.scope import in_tables, key_of_table
+from btqueue.scenario.topology import topology
 
 START = "the long run forgets how a connection begins"
 WHOLE = "messages fill their segments, which either way of counting counts the same"
@@ -216,3 +225,89 @@ def errors(answer: xr.Dataset, scenario: Scenario) -> dict[str, str]:
         if abs(model - mean) > tolerance * abs(mean) + width:
             found[metric] = f"{model:.4g} for {mean:.4g} ± {width:.2g}"
     return found
+
+
+# ---------------------------------------------------------- keys of the tables, or the same of every flow
+
+OF_HOSTS = {"tcp_delay_s", "ip_delay_s"}
+"""Keys of `[transport]` that a flow cannot have of its own."""
+
+
+def both_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
+    """Return a scenario with keys of traffic and transport in their tables, and with the same in every flow.
+
+    Raises:
+        ScenarioError: the flows of its pattern cannot be listed.
+    """
+    data = scenario.to_dict(resolved=False)
+    flows = [
+        one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in flows_of(scenario.network)
+    ]
+    given = data.get("traffic", {}) | data.get("transport", {})
+    own = {"law" if key == "source" else key: given[key] for key in given.keys() - OF_HOSTS}
+    left = {"traffic": {}, "transport": {key: given[key] for key in given.keys() & OF_HOSTS}}
+    tables, entries = (
+        data.get("network", {}) | {"flows": listed} for listed in (flows, [own | flow for flow in flows])
+    )
+    return Scenario.from_dict(data | {"network": tables}), Scenario.from_dict(
+        data | left | {"network": entries}
+    )
+
+
+def compare_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
+    """Make sure that models are asked the same thing, and that refusals name the key where it is written."""
+    try:
+        tables, entries = both_spellings(scenario)
+    except ScenarioError:
+        assume(False)
+    one, other = in_tables(tables), in_tables(entries)
+    assert topology(one) == topology(other)
+    assert (one.traffic, one.transport) == (other.traffic, other.transport)
+    assert candidates(tables) == candidates(entries)
+    refused, of_entries = ([problem.key for problem in problems(written)] for written in (tables, entries))
+    assert set(map(key_of_table, refused)) == set(map(key_of_table, of_entries))
+    for key in of_entries:
+        table, _, name = key.rpartition(".")
+        if table in ("traffic", "transport"):
+            moved = getattr(tables, table).model_fields_set - getattr(entries, table).model_fields_set
+            assert name not in moved, f"{key} is written in network.flows"
+    return tables, entries
+
+
+def compare_answers(scenario: Scenario) -> None:
+    """Make sure that `solve` gives the same numbers and doubts, or refuses both."""
+    found = []
+    for written in compare_spellings(scenario):
+        try:
+            found.append(bt.solve(written))
+        except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
+            found.append(type(error))
+    one, other = found
+    if isinstance(one, type) or isinstance(other, type):
+        assert one is other
+        return
+    assert one.equals(other)
+    assert one.attrs["warnings"] == other.attrs["warnings"] and one.attrs["solver"] == other.attrs["solver"]
+
+
+DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=200, derandomize=True, **DRAWN)
+@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_models_and_refusals(scenario):
+    compare_spellings(scenario)
+
+
+@pytest.mark.parametrize("source", ["ibp", "poisson"])
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_answers_and_doubts(source):
+    star = {"network.flows": "uplink", "network.peripherals": 3, "flow_control.enabled": False}
+    load = {"traffic.source": source, "traffic.load_kbps": 100.0, "transport.receive_window_segments": 8}
+    compare_answers(bt.load("venugopal-2006/piconet").changed(star | load))
+
+
+@pytest.mark.long
+@settings(max_examples=200, **DRAWN)
+@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_many_answers(scenario):
+    compare_answers(scenario)

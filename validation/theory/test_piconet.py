@@ -572,6 +572,22 @@ def test_windows_that_are_still_growing_are_warned_of():
     assert not small.attrs["warnings"]
 
 
+def test_visits_of_more_than_a_segment_beside_a_full_window_are_warned_of():
+    """Segments have seven packets; round trips of the light flows are 12 % off under a limit of eight."""
+    flows = [{"from": "c1", "to": f"p1.{number}"} for number in (1, 2, 3)]
+    mixed = star(
+        network__flows=[flows[0] | {"law": "greedy"}, *flows[1:]], network__peripherals=3,
+        link__packets=["DM5", "DM3"], traffic__load_kbps=40.0, run__solver="analytic",
+    )  # fmt: skip
+    warned = {
+        limit: any(
+            "polling.limit" in text for text in bt.solve(mixed.with_(polling__limit=limit)).attrs["warnings"]
+        )
+        for limit in (7, 8)
+    }
+    assert warned == {7: False, 8: True}
+
+
 def plan_of(kind: str) -> Plan:
     """Three kinds of piconet: a ring with tokens, loads of their own, losses on the radio."""
     own = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]

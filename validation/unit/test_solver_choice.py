@@ -2,11 +2,12 @@
 
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 import btqueue as bt
 from btqueue.network import regime
-from btqueue.network.answers import NoConvergence
+from btqueue.network.answers import NoConvergence, label
 from btqueue.network.followed import model as follower
 from btqueue.network.models import MODELS, SAMPLED, candidates, covering, models_of
 from btqueue.network.piconet import model as piconet
@@ -110,6 +111,87 @@ def test_a_window_of_one_is_in_doubt_earlier():
     assert regime.doubts("piconet", one, metrics | {"rtt_s": 0.039}, notes) == []
     (doubt,) = regime.doubts("piconet", one, metrics | {"rtt_s": 0.041}, notes)
     assert "windows of one are under way to 41%" in doubt
+
+
+FLOWS = [{"from": "p1.1", "to": "c1"}, {"from": "p1.2", "to": "c1"}]
+TEN_A_SECOND = 10 * 1460 * 8e-3
+"""Segments of a flow, in kbit/s."""
+
+
+@pytest.mark.parametrize(
+    "flows", [[{**FLOWS[0], "law": "ibp"}, FLOWS[1]], [{**one, "law": "ibp"} for one in FLOWS]]
+)
+def test_the_regime_test_reads_the_law_of_each_flow(flows):
+    metrics, notes = {"goodput_kbps": TEN_A_SECOND, "rtt_s": 0.1}, {"warnings": [], "utilisation": 0.8}
+    assert regime.doubts("piconet", RING.with_(network__flows=FLOWS), metrics, notes) == []
+    (doubt,) = regime.doubts("piconet", RING.with_(network__flows=flows), metrics, notes)
+    assert "in use to 80%" in doubt
+
+
+WIRE = {"name": "lan", "from": "host", "to": "c1", "delay_s": 0.01}
+REPEATED = {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 1e-4}
+LOST = REPEATED | {"link.arq": "none"}
+TWO_STATES = {"radio.model": "gilbert-elliott", "radio.ber_bad": 1e-3, "link.arq": 4}
+DM5 = {"link.packets": ["DM5", "DM3"], "transport.receive_window_segments": 2}  # 7 packets a segment
+
+
+def behind(jitter_s):
+    """Return a flow over a wire with this jitter."""
+    return {
+        "network.outside_links": [{**WIRE, "jitter_s": jitter_s}],
+        "network.flows": [{"from": "host", "to": "p1.1"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "metrics", "words"),
+    [
+        # a packet waits for the one in front with a probability of 10 / s x 5 ms / 2, for 5 ms, each way
+        ("paths", behind(0.005), {"rtt_s": 0.03}, None),
+        ("paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
+        ("open_paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
+        ("followed", behind(0.05), {"rtt_s": 0.15}, None),
+        ("piconet", {**REPEATED, "transport.variant": "vegas"}, {}, "TCP Vegas"),
+        ("piconet", {"transport.variant": "vegas"}, {}, None),
+        ("piconet", {**LOST, "transport.variant": "vegas"}, {}, None),
+        ("piconet", REPEATED, {}, None),
+        ("two_way_link", {**REPEATED, "transport.variant": "vegas"}, {}, None),
+        ("followed", {**REPEATED, "transport.variant": "vegas", "traffic.load_kbps": 100.0}, {}, None),
+        ("followed", {**REPEATED, "transport.variant": "vegas", "traffic.source": "greedy"}, {}, "how long"),
+        ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.2}, "too few segments"),
+        ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.1}, None),  # the load is carried
+        ("piconet", {**DM5, "polling.limit": 7, "network.flows": FLOWS}, {"rtt_s": 0.2}, None),
+        ("piconet", {**DM5, "polling.limit": 14, "network.flows": FLOWS}, {"rtt_s": 0.2}, None),
+        ("piconet", {**DM5, "polling.limit": 15, "network.flows": FLOWS}, {"rtt_s": 0.2}, "too few segments"),
+        ("piconet", {**DM5, **LOST, "polling.limit": 8}, {"rtt_s": 0.1}, "[polling] limit = 8"),
+        ("piconet", {**DM5, **LOST, "polling.limit": 7}, {"rtt_s": 0.1}, None),
+        ("piconet", {**DM5, **REPEATED, "polling.limit": 8}, {"rtt_s": 0.1}, None),
+        ("piconet", {**TWO_STATES, "radio.good_s": 0.01, "radio.bad_s": 0.004}, {}, "stays for 0.004 s"),
+        ("piconet", {**TWO_STATES, "radio.good_s": 2.0, "radio.bad_s": 1.0}, {}, None),
+    ],
+)
+def test_doubts_of_any_model(model, changes, metrics, words):
+    asked = RING.changed({"network.relay": None, **changes})
+    found = regime.doubts(model, asked, {"goodput_kbps": TEN_A_SECOND, **metrics}, {"warnings": []})
+    assert len(found) == (words is not None), found
+    assert all(words in one for one in found)
+
+
+def test_timeouts_that_a_finite_run_has_not_seen_are_not_zero(monkeypatch):
+    monkeypatch.setattr(follower, "SELDOM", 0.0)  # let the bound be told however small it is
+    scenario = RING.with_(run__solver="followed")
+    for changes, told in (({}, False), (LOST | {"radio.ber": 1e-10}, True)):
+        solved = bt.solve(scenario.changed(changes))
+        assert "timeouts_per_s" not in solved
+        assert any("no timeout was seen" in text for text in solved.attrs["warnings"]) == told
+    # without chance there is one limit cycle, and none in it
+    endless = bt.solve(scenario.with_(traffic__source="greedy", run__jitter_s=0.0))
+    assert not endless["timeouts_per_s"].any()
+
+
+def test_a_mean_over_nothing_is_no_number():
+    solved = label(RING, {"delay_s": np.array([0.1, np.inf])}, {})
+    np.testing.assert_array_equal(solved.variables["delay_s"].values, [0.1, np.nan])
 
 
 def test_each_solver_has_models_of_its_own():

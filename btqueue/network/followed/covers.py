@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from btqueue.network.plain_segments import active_flows, timers_of_a_slot
+from btqueue.network.plain_segments import timers_of_a_slot
 from btqueue.scenario.bounds import shares_segments
-from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.flow_patterns import active_flows, flows_of
 from btqueue.scenario.polling import free_slots
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit

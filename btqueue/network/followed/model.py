@@ -22,10 +22,13 @@ from btqueue.network.followed.world import (
     TO_BUCKET,
 )
 from btqueue.scenario import Scenario
+from btqueue.scenario.description import description
 
 SPREAD, CHANCE = 0.03, 6.0
 """Relative difference of goodput between runs above which there are several limit cycles; the same in
 standard errors, which chance does not explain."""
+UNSEEN = float(-np.log(0.05))
+"""Events that are expected at most, with a probability of 95 %, where none was seen: Poisson's law."""
 SHARES = {"rtt_p50_s": 0.5, "rtt_p90_s": 0.9, "rtt_p95_s": 0.95, "rtt_p99_s": 0.99}
 
 
@@ -69,6 +72,11 @@ def warnings(found: Followed) -> list[str]:
             f"timeouts are rare: {count:.0f} were counted, so that their rate has a standard error of "
             f"{count**-0.5:.0%}"
         )
+    if count == 0.0 and (most := UNSEEN / seconds) > SELDOM and _may_time_out(found):
+        warned.append(
+            f"no timeout was seen in {seconds:.0f} s of connections: with a probability of 95 % a connection "
+            f"has fewer than {most:.2g} a second"
+        )
     rates = np.array(found.goodputs) * 8.0 / 1000.0 / SLOT_S / len(found.plan.specs)
     if (
         not found.carried().all()
@@ -82,6 +90,26 @@ def warnings(found: Followed) -> list[str]:
     if starved:
         warned.append(f"{starved} of {len(found.plan.specs)} flows get nothing through")
     return warned
+
+
+def _may_time_out(found: Followed) -> bool:
+    """Return whether chance can lose a segment, a buffer did, or a round trip outlasted a least timeout."""
+    if not found.plan.random:
+        return False
+    never_lost = {
+        "link.arq": "unlimited", "link.flush_timeout_s": None,
+        "network.outside_links.loss": 0.0, "network.outside_links.loss_back": 0.0,
+    }  # fmt: skip
+    traits = description(found.plan.scenario).traits
+    if found.counts.of("lost").any() or any(
+        one.value != never_lost.get(one.kind, one.value) for one in traits
+    ):
+        return True
+    return any(
+        (run.trips(flow) * SLOT_S > spec.transport.min_rto_s).any()
+        for run in found.runs
+        for flow, spec in enumerate(found.plan.specs)
+    )
 
 
 def metrics_of(found: Followed) -> dict[str, Any]:
@@ -115,11 +143,14 @@ def metrics_of(found: Followed) -> dict[str, Any]:
         "rtt_sd_s": np.sqrt(spread),
         **_quantiles(found),
         "window_segments": total("window_sum") / samples,
-        "timeouts_per_s": total("timeouts") / seconds * scale,
         "fast_retransmits_per_s": total("fast_retransmits") / seconds * scale,
         "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, nothing),
         **_losses(found),
     }
+    expired = total("timeouts")
+    known = (expired > 0.0) | (not found.plan.random)  # by chance none may have been seen that there are
+    if known.any():
+        metrics["timeouts_per_s"] = np.where(known, expired / seconds * scale, np.nan)
     if lost.any():
         metrics["cwnd_segments"] = total("cwnd_sum") / samples  # without losses it grows for ever
     if any(offers):

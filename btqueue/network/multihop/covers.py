@@ -11,11 +11,11 @@ from btqueue.network.plain_segments import (
     COMMON,
     PLAIN,
     PLAIN_SENDER,
-    active_flows,
     not_plain_segments,
     own_keys,
 )
 from btqueue.scenario.bounds import packets_of, window_of
+from btqueue.scenario.flow_patterns import active_flows
 from btqueue.scenario.network import Network, PiconetNames
 from btqueue.scenario.scope import Limit
 from btqueue.scenario.topology import topology

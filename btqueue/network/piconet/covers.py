@@ -10,7 +10,6 @@ from btqueue.baseband import packet_types, segment
 from btqueue.network.plain_segments import (
     PLAIN,
     PLAIN_SENDER,
-    active_flows,
     not_plain_segments,
     one_segment_a_message,
     own_keys,
@@ -19,7 +18,7 @@ from btqueue.network.plain_segments import (
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
 from btqueue.scenario.errors import shown
-from btqueue.scenario.flow_patterns import ring
+from btqueue.scenario.flow_patterns import active_flows, ring
 from btqueue.scenario.scope import Limit
 
 if TYPE_CHECKING:
