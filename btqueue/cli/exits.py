@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import math
@@ -211,6 +212,20 @@ def end_at_once(code: int) -> NoReturn:
         os.write(2, show_cursor + b"btqueue: interrupted\n")
     discard_unfinished()
     os._exit(code)
+
+
+def end_interrupted(end: SystemExit) -> None:
+    """End a process whose command was interrupted; of another command the end goes its usual way.
+
+    Python would wait for its threads, and JAX for the code that its own threads compile: up to minutes.
+    """
+    if end.code in {128 + number for number in (signal.SIGINT, *OTHER_INTERRUPTS)}:
+        code = int(end.code)
+        last = threading.Timer(PATIENCE_S, os._exit, [code])
+        last.daemon = True
+        last.start()
+        atexit._run_exitfuncs()
+        os._exit(code)
 
 
 class Commands(TyperGroup):

@@ -400,7 +400,7 @@ def test_a_signal_while_a_file_is_written_leaves_nothing_of_it(tmp_path, name, c
     assert done.stderr == "btqueue: interrupted\n" and not list(tmp_path.iterdir())
 
 
-# In each the main thread is busy for ever, and the signal comes while it is; the first hears nothing of it.
+# In each something is busy for ever when the signal comes. The first does not hear of it.
 BUSY = {
     "in C while a file is written": (
         "import ctypes\n"
@@ -416,6 +416,13 @@ BUSY = {
         "make = lambda keep: later.start() or time.sleep(1e6)\n"
         "engines.run_solver = lambda scenario: kept(make, Path.cwd())\n"
     ),
+    "in a thread that compiles": (
+        "def run(scenario):\n"
+        "    threading.Thread(target=time.sleep, args=(1e6,)).start()\n"
+        "    later.start()\n"
+        "    time.sleep(1e6)\n"
+        "engines.run_solver = run\n"
+    ),
 }
 
 
@@ -423,13 +430,13 @@ BUSY = {
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, what, name, code):
     program = (
-        "import os, signal, sys, threading, time\nfrom pathlib import Path\n"
-        "import btqueue.cli.engines as engines, btqueue.cli.files as files\nfrom btqueue.cli import app\n"
+        "import os, signal, threading, time\nfrom pathlib import Path\nfrom btqueue.__main__ import main\n"
+        "import btqueue.cli.engines as engines, btqueue.cli.files as files\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         f"later = threading.Timer(0.5, os.kill, (os.getpid(), signal.{name}))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", f"{program}{BUSY[what]}app(sys.argv[1:])", "solve", NAME, "--out", "x.nc"],
+        [sys.executable, "-c", f"{program}{BUSY[what]}main()", "solve", NAME, "--out", "x.nc"],
         cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (code, "btqueue: interrupted\n")
