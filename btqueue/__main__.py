@@ -16,8 +16,13 @@ def main() -> None:
     sys.path[:] = without_working_directory(sys.path)
     ignore_matplotlibrc()
     from btqueue.cli import app
+    from btqueue.cli.exits import end_interrupted
 
-    app(prog_name="btqueue")
+    try:
+        app(prog_name="btqueue")
+    except SystemExit as end:
+        end_interrupted(end)
+        raise
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of characters that steer a terminal, or that nobody sees: control and format
 characters, halves of surrogate pairs, separators of lines and paragraphs."""
 
+_unfinished: set[Path] = set()
+"""Files and folders that are being written."""
+
 
 class UnusableFile(ValueError):
     """A file cannot be read. The message completes a sentence about it and holds nothing of its content."""
@@ -167,6 +170,7 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
     """
     # Nobody else knows the name, so no link can have been put there.
     part = path.with_name(f".btqueue-{os.urandom(8).hex()}.part")
+    _unfinished.add(part)
     try:
         yield part
         _sync(part)
@@ -177,8 +181,19 @@ def written_whole(path: Path, *, replace: bool) -> Iterator[Path]:
             _move_to_free_place(part, path)
         _sync(path.parent)
     finally:
-        with suppress(OSError):
-            shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
+        _remove(part)
+        _unfinished.discard(part)
+
+
+def discard_unfinished() -> None:
+    """Remove what is being written by now, for a process that ends at once."""
+    for part in list(_unfinished):
+        _remove(part)
+
+
+def _remove(part: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)
 
 
 def _move_to_free_place(part: Path, path: Path) -> None:

@@ -60,12 +60,13 @@ def emulate(
     Ctrl-C ends it. Nothing is left behind.
     """
     from btqueue.captures.files import CaptureWriter
-    from btqueue.cli.engines import interrupt_held, prepare_simulator
+    from btqueue.cli.engines import prepare_simulator
     from btqueue.cli.files import Target
     from btqueue.emulation.carrier import Carrier, ends_of
     from btqueue.emulation.namespaces import require_namespaces
     from btqueue.emulation.real_time import Emulation
     from btqueue.engines import require_built
+    from btqueue.interrupts import interrupt_held
     from btqueue.scenario import load
     from btqueue.scenario.topology import topology
 

@@ -14,9 +14,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from btqueue.caches import cache_folder
-from btqueue.cli.exits import OTHER_INTERRUPTS, interrupt_code, say
+from btqueue.cli.exits import end_at_once, interrupt_code, say
 from btqueue.cli.files import INTERRUPTED_MARK
 from btqueue.engines import require_built
+from btqueue.interrupts import interrupt_held
 from btqueue.progress_bars import bars
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Results
@@ -125,11 +126,7 @@ def second_interrupt_ends_all() -> Iterator[None]:
         raise KeyboardInterrupt
 
     def end(number: int, frame: object) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\x1b[?25h")  # the progress bar has hidden the cursor
-        say("interrupted")
-        sys.stderr.flush()
-        os._exit(interrupt_code())
+        end_at_once(interrupt_code())
 
     before = signal.signal(signal.SIGINT, stop)
     try:
@@ -152,40 +149,6 @@ def compile_now(scenario: Scenario) -> None:
     from btqueue.simulator.replications import run_replication
 
     run_replication(scenario.with_(run__duration_s=0.001, run__warmup_s=0.0), 0)
-
-
-@contextmanager
-def interrupt_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, then raise KeyboardInterrupt.
-
-    The other signals end the process at once: nothing was written by then.
-
-    LLVM calls back into Python while it compiles, and an exception in such a call would be lost: the command
-    would go on as if nobody had interrupted it.
-    """
-    held: list[int] = []
-
-    def hold(number: int, frame: object) -> None:
-        held.append(number)
-        say("stopping as soon as the compilation is done")
-
-    def end(number: int, frame: object) -> None:
-        say("interrupted")
-        os._exit(128 + number)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *OTHER_INTERRUPTS)}
-    try:
-        for number, handler in before.items():
-            if number == signal.SIGINT:
-                signal.signal(number, hold)
-            elif handler is not signal.SIG_IGN:
-                signal.signal(number, end)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if held:
-        raise KeyboardInterrupt
 
 
 def replications_of(scenario: Scenario) -> int | None:

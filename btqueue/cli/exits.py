@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import math
@@ -10,18 +11,21 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
 
-from btqueue.files import printable
+from btqueue.files import discard_unfinished, printable
+from btqueue.interrupts import compiling
 
 BAD_INPUT, NO_ANSWER, INTERRUPTED = 2, 3, 130
 OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a command as Ctrl-C does, with the exit code 128 + number that shells give them."""
+PATIENCE_S = 3.0
+"""Time that a command gets to notice these. A compiler may not return to Python for a minute."""
 
 SCHEMA = 1
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
@@ -154,13 +158,21 @@ def interrupt_code() -> int:
 
 @contextmanager
 def others_as_ctrl_c() -> Iterator[None]:
-    """Let `OTHER_INTERRUPTS` do within the block what Ctrl-C does: keep what there is, leave no half file."""
+    """Let `OTHER_INTERRUPTS` do within the block what Ctrl-C does: keep what there is, leave no half file.
+
+    They do not wait for a compiler: while code is compiled, or if Python does not get to hear of the signal,
+    the process ends at once.
+    """
     global _signal
     _signal = signal.SIGINT
+    noticed = threading.Event()
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         global _signal
         _signal = signal.Signals(number)
+        if compiling():
+            end_at_once(interrupt_code())
+        noticed.set()
         ctrl_c = signal.getsignal(signal.SIGINT)
         # A shell ignores Ctrl-C in what it starts in the background, and nothing else.
         (ctrl_c if callable(ctrl_c) else signal.default_int_handler)(signal.SIGINT, frame)
@@ -169,6 +181,10 @@ def others_as_ctrl_c() -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in OTHER_INTERRUPTS}
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    wakened = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_see_to_the_end, args=(reader, noticed), daemon=True).start()
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # nohup
@@ -177,6 +193,39 @@ def others_as_ctrl_c() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakened)
+        os.close(writer)
+
+
+def _see_to_the_end(reader: int, noticed: threading.Event) -> None:
+    """End the process if a signal, whose number the kernel's handler writes to a pipe, is not noticed."""
+    while number := os.read(reader, 1):
+        if number[0] in OTHER_INTERRUPTS and not noticed.wait(PATIENCE_S):
+            end_at_once(128 + number[0])
+    os.close(reader)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process, whatever its threads do; nothing half-written is left."""
+    show_cursor = b"\x1b[?25h" if os.isatty(2) else b""  # a progress bar has hidden it
+    with suppress(OSError):
+        os.write(2, show_cursor + b"btqueue: interrupted\n")
+    discard_unfinished()
+    os._exit(code)
+
+
+def end_interrupted(end: SystemExit) -> None:
+    """End a process whose command was interrupted; of another command the end goes its usual way.
+
+    Python would wait for its threads, and JAX for the code that its own threads compile: up to minutes.
+    """
+    if end.code in {128 + number for number in (signal.SIGINT, *OTHER_INTERRUPTS)}:
+        code = int(end.code)
+        last = threading.Timer(PATIENCE_S, os._exit, [code])
+        last.daemon = True
+        last.start()
+        atexit._run_exitfuncs()
+        os._exit(code)
 
 
 class Commands(TyperGroup):

@@ -8,10 +8,7 @@ digest of the sources that it is made from. numba is imported when a program is 
 import hashlib
 import os
 import shutil
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from importlib import import_module
 from importlib.metadata import version
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from btqueue.caches import cache_folder, not_kept, say_once
+from btqueue.interrupts import interrupt_held
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -74,7 +72,7 @@ def kept(make: Callable[[bool], Function], folder: Path) -> Function:
     Raises:
         KeyboardInterrupt: by Ctrl-C, once the code is made.
     """
-    with _interrupt_held():
+    with interrupt_held():
         try:
             return _in_folder(make, str(folder))
         except OSError as error:
@@ -85,32 +83,6 @@ def kept(make: Callable[[bool], Function], folder: Path) -> Function:
             say_once(f"the compiled code in {folder} is damaged and is made again: {error!r}")
             shutil.rmtree(folder)
         return _in_folder(make, "")
-
-
-@contextmanager
-def _interrupt_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, and then do what it would have done.
-
-    LLVM calls back into Python while it compiles, and an exception in such a call is lost: without this, the
-    work would go on as if nobody had interrupted it.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    held: list[tuple[int, Any]] = []
-
-    def hold(number: int, frame: Any) -> None:
-        held.append((number, frame))
-        say_once("stopping as soon as the compilation is done")
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if held:
-            before(*held[0])
 
 
 def _in_folder(make: Callable[[bool], Function], folder: str) -> Function:

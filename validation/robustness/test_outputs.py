@@ -429,6 +429,49 @@ def test_a_signal_while_a_file_is_written_leaves_nothing_of_it(tmp_path, name, c
     assert done.stderr == "btqueue: interrupted\n" and not list(tmp_path.iterdir())
 
 
+# In each something is busy for ever when the signal comes. The first does not hear of it.
+BUSY = {
+    "in C while a file is written": (
+        "import ctypes\n"
+        "def slowly(part, *arguments):\n"
+        "    part.write_bytes(b'half')\n"
+        "    later.start()\n"
+        "    lock = ctypes.create_string_buffer(64)\n"
+        "    while True: ctypes.CDLL(None).pthread_mutex_lock(lock)\n"
+        "files.WRITERS['.nc'] = slowly\n"
+    ),
+    "in a compiler that calls back": (
+        "from btqueue.network.compilation import kept\n"
+        "make = lambda keep: later.start() or time.sleep(1e6)\n"
+        "engines.run_solver = lambda scenario: kept(make, Path.cwd())\n"
+    ),
+    "in a thread that compiles": (
+        "def run(scenario):\n"
+        "    threading.Thread(target=time.sleep, args=(1e6,)).start()\n"
+        "    later.start()\n"
+        "    time.sleep(1e6)\n"
+        "engines.run_solver = run\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BUSY)
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_does_not_wait_for_what_does_not_return_to_python(tmp_path, what, name, code):
+    program = (
+        "import os, signal, threading, time\nfrom pathlib import Path\nfrom btqueue.__main__ import main\n"
+        "import btqueue.cli.engines as engines, btqueue.cli.files as files\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+        f"later = threading.Timer(0.5, os.kill, (os.getpid(), signal.{name}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}{BUSY[what]}main()", "solve", NAME, "--out", "x.nc"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S, env=UNCOMPILED,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, "btqueue: interrupted\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_sigterm_keeps_what_was_simulated_by_then(tmp_path):
     signalling = (
         "import os, signal, sys, btqueue.simulator.replications as r\n"

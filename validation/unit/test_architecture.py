@@ -15,8 +15,8 @@ from btqueue.reproduction.claims.record import PAPERS
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "btqueue"
 
-GROUND = {"baseband", "caches", "captures", "channel", "files", "queueing", "search_path"}
-GROUND |= {"scenario", "transport"}
+GROUND = {"baseband", "caches", "captures", "channel", "files", "interrupts", "queueing"}
+GROUND |= {"scenario", "search_path", "transport"}
 MAY_IMPORT = {
     "files": set(),
     "text_table": set(),
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "baseband": set(),
     "caches": set(),
     "captures": set(),
+    "interrupts": set(),
     "search_path": set(),
     "channel": {"baseband"},
     "queueing": set(),
