@@ -166,6 +166,8 @@ class Table:
         failure = answer.failure
         if failure is None and (missing := self._missing(answer)):
             failure = Failure("no value", f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
+        elif failure is None and not all(map(math.isfinite, (objective, *sides))):
+            failure = Failure("no value", "an expression is too large a number here")
         return Candidate(place, changes, objective, sides, failure)
 
     def _missing(self, answer: Answer) -> list[str]:
