@@ -14,7 +14,7 @@ from btqueue.cli.exits import put_json
 from btqueue.cli.tables import Screen, heading, new_table
 from btqueue.scenario import Scenario
 from btqueue.study import provenance
-from btqueue.study.dimensioning.confirmation import Confirmation, Simulated
+from btqueue.study.dimensioning.confirmation import Confirmation, Simulated, nothing_for
 from btqueue.study.dimensioning.optimum import Dimensioning
 from btqueue.study.dimensioning.paired import CONFIDENCE
 from btqueue.study.dimensioning.prices import Price
@@ -106,6 +106,15 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
         total = "a continuous range" if outcome.total is None else f"{outcome.total:,} combinations"
         why = "; the budget is spent" if outcome.spent else ""
         lines.append(f"found by search in {total}: not proved to be the best{why}")
+    if found.without_effect:
+        keys, have = ", ".join(found.without_effect), "has" if len(found.without_effect) == 1 else "have"
+        where = "" if outcome.proved else " at any point that was solved"
+        lines.append(f"{keys} {have} no effect on the answer{where}")
+    if unserved := sum(candidate.unserved > 0 for candidate in found.candidates):
+        ranked = "such points rank behind all in which every flow gets something"
+        lines.append(f"at {unserved:,} of the points some flow gets nothing: {ranked}")
+    if found.best is not None and found.best.unserved:
+        lines.append(f"{nothing_for(found.best.unserved)} at the best point that meets all bounds")
     if found.ties:
         lines.append(
             f"{found.ties:,} other points are as good: the first in the order of the values is shown"
@@ -157,7 +166,8 @@ def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
 
 def _verdict(point: Simulated) -> str:
     """Return the verdict in words; a better objective is worth nothing where a bound is violated."""
-    return f"{point.verdict}, but violates a bound" if point.worthless else point.verdict
+    nothing = f", {nothing_for(point.unserved)}" if point.unserved else ""
+    return f"{point.verdict}{nothing}" + (", but violates a bound" if point.worthless else "")
 
 
 def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[str]:

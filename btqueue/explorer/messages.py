@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from btqueue.explorer.controls import Control
 from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
+from btqueue.scenario.loading import BadToml, parse_toml
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
 from btqueue.study.value_ranges import known_key, parse_one
@@ -35,11 +35,9 @@ def scenario_of(message: Mapping[str, Any], files: Collection[str]) -> Scenario:
     if not isinstance(text, str) or len(text) > LONGEST_TOML or not isinstance(changes, dict):
         raise ScenarioError(Problem(f"a scenario is a text of at most {LONGEST_TOML:,} characters"))
     try:
-        scenario = Scenario.from_dict(tomllib.loads(text))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ScenarioError):
-            raise
-        raise ScenarioError(Problem(f"the scenario is no valid TOML: {error}")) from None
+        scenario = Scenario.from_dict(parse_toml(text))
+    except BadToml as error:
+        raise ScenarioError(Problem(f"the scenario {error}")) from None
     if changes:
         scenario = scenario.changed({known_key(key): parse_one(key, str(changes[key])) for key in changes})
     for name in scenario.files:

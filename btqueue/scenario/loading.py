@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 10_000_000
 """A scenario file beyond this size is surely something else."""
+
+MOST_PARTS = 100
+"""Parts of a dotted key, of which a scenario has three at most; tomllib takes time by their square."""
+
+PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
+DOTTED_KEY = re.compile(
+    rf"""\#[^\n]*+|\"{{3}}(?:[^"\\]|\\.|"(?!""))*+(?:\"{{3}})?|'{{3}}(?:[^']|'(?!''))*+(?:'{{3}})?"""
+    rf"|(?P<key>{PART}(?:[ \t]*+\.[ \t]*+{PART})*+)",
+    re.DOTALL,
+)
+"""A comment, a text of several lines, or a key with its parts; also numbers and texts, which have few."""
 
 
 def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:
@@ -66,7 +78,7 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
     from btqueue.scenario.problems import closest
 
     by_last_part = {known.rpartition("/")[2]: known for known in reversed(names)}
-    guess = by_last_part.get(name) or closest(name, names) or closest(name, _toml_files_beside(path))
+    guess = by_last_part.get(name) or closest(name, names) or closest(text, _toml_files_beside(path))
     hint = f"did you mean '{guess}'?" if guess else f"the models are {', '.join(names)}"
     raise _file_error(text, f"no scenario file or model {shown(text)}: {hint}", guess=guess)
 
@@ -84,15 +96,34 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         ScenarioError: if it cannot be read, is no text, or is no TOML (with the line).
     """
-    text = toml_text(path)
+    try:
+        return parse_toml(toml_text(path))
+    except BadToml as error:
+        raise _file_error(path, f"{path} {error}") from None
+
+
+class BadToml(ValueError):
+    """A text is no TOML of a scenario; the message says why, and goes on after the name of the text."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the content of a TOML text.
+
+    Raises:
+        BadToml: it is no TOML (with the line), or nests tables or lists too deeply.
+    """
+    for found in DOTTED_KEY.finditer(text):
+        if (found["key"] or "").count(".") >= MOST_PARTS and len(re.findall(PART, found["key"])) > MOST_PARTS:
+            line = text.count("\n", 0, found.start()) + 1
+            raise BadToml(f"has a key of more than {MOST_PARTS} parts (at line {line})")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _file_error(path, f"{path} is no valid TOML: {error}") from None
+        raise BadToml(f"is no valid TOML: {error}") from None
     except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise _file_error(path, f"{path} holds a number with too many digits") from None
+        raise BadToml("holds a number with too many digits") from None
     except RecursionError:
-        raise _file_error(path, f"{path} nests lists or tables too deeply") from None
+        raise BadToml("nests lists or tables too deeply") from None
 
 
 def read_title(path: Path) -> str:
@@ -103,8 +134,8 @@ def read_title(path: Path) -> str:
     Raises:
         ScenarioError: as `read_toml`.
     """
-    with suppress(tomllib.TOMLDecodeError):  # a line within a text or a list may begin like a table
-        return str(tomllib.loads(toml_text(path).partition("\n[")[0]).get("title", ""))
+    with suppress(BadToml):  # a line within a text or a list may begin like a table
+        return str(parse_toml(toml_text(path).partition("\n[")[0]).get("title", ""))
     return str(read_toml(path).get("title", ""))
 
 

@@ -5,7 +5,6 @@ A key of an entry of a list is written with the entry's number: ``network.outsid
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, get_origin
 
@@ -13,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, shown
+from btqueue.scenario.loading import BadToml, parse_toml
 from btqueue.scenario.problems import field_at, key_names, unknown_key
 
 
@@ -111,15 +111,17 @@ def _read(field: FieldInfo, text: str) -> Any:
 
 def _value(text: str) -> Any:
     """Read one TOML value; what is no TOML value is a text, or a list of texts when in brackets."""
+    found = _toml_value(text)
+    if found is None and text.startswith("[") and text.endswith("]"):
+        parts = [part.strip() for part in text[1:-1].split(",")]
+        return [part if (value := _toml_value(part)) is None else value for part in parts if part]
+    return text if found is None else found
+
+
+def _toml_value(text: str) -> Any:
+    """Return what a text is in TOML, None if it is no value: the check of the key says what is wrong then."""
     try:
-        document = tomllib.loads(f"value = {text}")
-    except (
-        ValueError,
-        RecursionError,
-    ):  # no TOML, or a number too long for Python: the check of the key says so
-        document = {}
-    if set(document) == {"value"}:
-        return document["value"]
-    if text.startswith("[") and text.endswith("]"):
-        return [_value(part.strip()) for part in text[1:-1].split(",") if part.strip()]
-    return text
+        document = parse_toml(f"value = {text}")
+    except BadToml:
+        return None
+    return document["value"] if set(document) == {"value"} else None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import math
+import re
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from btqueue.scenario.errors import Problem, ScenarioError, bad_value, shown
+from btqueue.scenario.errors import Problem, ScenarioError, bad_value, bracketed, shown
 
 SYNONYMS = {
     "S": "flow_control.buffer_packets",
@@ -30,13 +32,36 @@ SYNONYMS = {
 MOST_NAMES = 14
 """Keys of a table that a message lists."""
 
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
+    "kbit/s": {"kbit/s": 1.0, "kbps": 1.0, "bit/s": 1e-3, "bps": 1e-3, "Mbit/s": 1e3, "Mbps": 1e3},
+    "1": {"%": 0.01},
+    "1/s": {"1/s": 1.0, "/s": 1.0, "1/min": 1 / 60, "/min": 1 / 60},
+    "packet": {"packets": 1.0, "packet": 1.0},
+    "segment": {"segments": 1.0, "segment": 1.0},
+    "byte": {"bytes": 1.0, "byte": 1.0, "B": 1.0, "kB": 1e3},
+}
+"""Units that people write after a number, by the unit of metrics and keys that they are converted to."""
+
+KEY_UNITS = {"_kbps": "kbit/s", "_s": "s", "_bytes": "byte", "_packets": "packet", "_segments": "segment"}
+"""Units of keys by the end of their names."""
+
+NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+"""A number without a sign, as a pattern that takes time by its length."""
+
+WITH_UNIT = re.compile(rf"([-+]?{NUMBER})\s*([^\W\d_].*|[%/].*)", re.DOTALL)
+"""A number, and what is written after it."""
+
+ENTRY = re.compile(r"(\w+)\[(\d{1,9})\]", re.ASCII)
+"""An entry of a list in a dotted key; no list has more than 100,000 of them."""
+
 FORMER_WORDS = {"best": "auto"}
 """Words that a key accepted once, and what they are called today."""
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that *word* was probably meant to be, or ``None``."""
-    by_lower = {option.lower(): option for option in options}
+    """Return the option that *word*, which is none of them, was probably meant to be, or ``None``."""
+    by_lower = {option.lower(): option for option in options if option != word}
     matches = difflib.get_close_matches(word.lower()[:100], by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
@@ -102,6 +127,16 @@ def _literals(annotation: Any) -> list[str]:
     return [word for arg in get_args(annotation) for word in _literals(arg)]
 
 
+def kinds_of(annotation: Any) -> frozenset[Any]:
+    """Return the types of the single values that *annotation* accepts: none for fixed words and for lists."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin in (Literal, tuple):
+        return frozenset()
+    if origin is Annotated:
+        return kinds_of(args[0])
+    return frozenset().union(*map(kinds_of, args)) if args else frozenset({annotation})
+
+
 def _table_inside(annotation: Any) -> type[BaseModel] | None:
     """Return the table type that *annotation* is or holds, if any."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -132,11 +167,9 @@ def field_at(root: type[BaseModel], key: str) -> FieldInfo | None:
     inside: type[BaseModel] | None = root
     *way, last = key.split(".")
     for part in way:
-        name, bracket, number = part.partition("[")
-        field = _field(inside, name)
-        if field is None or (_entry_type(field.annotation) is not None) != bool(bracket):
-            return None
-        if bracket and not number.removesuffix("]").isdecimal():
+        entry = ENTRY.fullmatch(part)
+        field = _field(inside, entry[1] if entry else part)
+        if field is None or (_entry_type(field.annotation) is not None) != bool(entry):
             return None
         inside = _table_inside(field.annotation)
     field = _field(inside, last)
@@ -154,15 +187,15 @@ def all_keys(root: type[BaseModel]) -> list[str]:
 def _key_of_entry(root: type[BaseModel], key: str) -> str | None:
     """Return the key of an entry of a list that was probably meant, as with `outside_links.2.rate_kbps`."""
     *way, last = key.replace("[", ".").replace("]", "").split(".")
-    number = next((part for part in way if part.isdecimal() and part != "0"), "1")
+    number = next((part for part in way if re.fullmatch(r"[1-9]\d{0,8}", part, re.ASCII)), "1")
     for path in all_keys(root):
         field = field_at(root, path)
-        if field is not None and path.rpartition(".")[2] in way and last in _keys_of_entries(field):
+        if field is not None and path.rpartition(".")[2] in way and last in keys_of_entries(field):
             return f"{path}[{number}].{last}"
     return None
 
 
-def _keys_of_entries(field: FieldInfo) -> list[str]:
+def keys_of_entries(field: FieldInfo) -> list[str]:
     """Return the keys of the tables in a list; none where a field is no list of tables."""
     entry = _entry_type(field.annotation)
     table = None if entry is None else _table_inside(entry)
@@ -171,27 +204,33 @@ def _keys_of_entries(field: FieldInfo) -> list[str]:
 
 def unknown_key(root: type[BaseModel], key: str, value: object = None) -> Problem:
     """Describe a key (dotted) that no table has, and guess which one was meant."""
+    if field_at(root, key) is not None:  # quotes in TOML, and names in Python, keep dots together
+        text = f"unknown key '{key}': a name has no dot in it; write {bracketed(key)}"
+        return Problem(text, key=key, value=value, allowed="a known key")
     table, _, last = key.rpartition(".")
     entries = field_at(root, table.rpartition("[")[0]) if table.endswith("]") else None
-    if entries is not None and (known := _keys_of_entries(entries)):
-        meant = closest(last, known)
-        entry = allowed_values(_entry_type(entries.annotation))
-        said = f"did you mean '{table}.{meant}'?" if meant else f"an entry is {entry}"
+    if entries is not None and (known := keys_of_entries(entries)):
+        if last in known:  # what is wrong is the number of the entry
+            guess = f"{table.rpartition('[')[0]}[1].{last}"
+            said = f"write the number of an entry, counted from 1, as in '{guess}'"
+        elif meant := closest(last, known):
+            guess = f"{table}.{meant}"
+            said = f"did you mean '{guess}'?"
+        else:
+            guess, said = None, f"an entry is {allowed_values(_entry_type(entries.annotation))}"
         text = f"unknown key {shown(key).replace(chr(34), chr(39))}: {said}"
-        return Problem(text, key=key, value=value, allowed="a known key", guess=meant and f"{table}.{meant}")
+        return Problem(text, key=key, value=value, allowed="a known key", guess=guess)
     keys = all_keys(root)
     same_name = [k for k in keys if k.rpartition(".")[2] == last]
     guess = (
         _key_of_entry(root, key)
         or SYNONYMS.get(last)
         or (same_name[0] if same_name and not (table and "." in table) else None)
-        or closest(key, [*keys, *key_names(root)])
+        or closest(key, keys if table else [*keys, *key_names(root)])
         or closest(last, [k.rpartition(".")[2] for k in keys])
     )
     if guess is not None and "." not in guess and guess not in root.model_fields:
         guess = next(k for k in keys if k.rpartition(".")[2] == guess)
-    if guess == key:
-        guess = None
     text = f"unknown key {shown(key).replace(chr(34), chr(39))}"
     if guess is not None:
         text += f": did you mean '{guess}'?"
@@ -261,16 +300,39 @@ def problems_of(error: ValidationError, root: type[BaseModel], data: object) -> 
         elif item["type"] == "missing":
             found[path] = Problem(f"{key} is missing", key=key, allowed="a value")
         elif path not in found:
-            found[path] = _wrong_value(key, field, path, value)
+            found[path] = wrong_value(key, field, value, of_entry=bool(path) and isinstance(path[-1], int))
     kept = [p for path, p in found.items() if not any(q[: len(path)] == path and q != path for q in found)]
     return kept + extra or [Problem(f"the scenario is not valid: {error.error_count()} findings")]
 
 
-def _wrong_value(key: str, field: FieldInfo | None, path: Sequence[str | int], value: object) -> Problem:
+def unit_of(key: str) -> str:
+    """Return the unit of a key, which the end of its name says; "" if it does not."""
+    return next((unit for end, unit in KEY_UNITS.items() if key.endswith(end)), "")
+
+
+def without_unit(key: str, text: str) -> str:
+    """Return how to write a number that something is written after; "" if *text* is none."""
+    if (found := WITH_UNIT.fullmatch(text.strip())) is None:
+        return ""
+    own, (number, unit) = unit_of(key), found.groups()
+    advice = "write the number without a unit" + (f", in {own}" if own else "")
+    meant = float(number) * UNITS[own or "1"].get(unit, math.nan)
+    return f"{advice}: {meant:.12g}" if math.isfinite(meant) else advice
+
+
+def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: bool = False) -> Problem:
+    """Describe a value that the type of a key refuses.
+
+    Args:
+        key: dotted.
+        field: of the key, or of the list; None if the key is no table's.
+        value: that was given.
+        of_entry: whether the value is an entry of the list.
+    """
     if field is None:
         return bad_value(key or "scenario", value, "a table")
     annotation = field.annotation
-    if path and isinstance(path[-1], int):  # an entry of a list
+    if of_entry:
         allowed = allowed_values(_entry_type(annotation))
     else:
         allowed = allowed_values(annotation, field.metadata)
@@ -280,6 +342,7 @@ def _wrong_value(key: str, field: FieldInfo | None, path: Sequence[str | int], v
         guess = renamed if (renamed := FORMER_WORDS.get(value)) in words else closest(value, words)
     problem = bad_value(key, value, allowed, guess=guess)
     note = f" ({field.description})" if field.description else ""
-    if isinstance(value, str) and "number" in allowed and not words:
-        note += "; write numbers without quotes"
+    if isinstance(value, str) and "number" in allowed:
+        advice = without_unit(key, value) or ("" if words else "write numbers without quotes")
+        note += f"; {advice}" if advice else ""
     return Problem(problem.message + note, key=key, value=value, allowed=allowed, guess=guess)

@@ -10,12 +10,12 @@ import math
 import os
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
-from btqueue.study.summary import PARTS, Estimate, labels_of, summarise
+from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels_of, summarise
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,7 +63,8 @@ class Answer:
         metrics: by name, in the order of `METRICS`; empty after a failure.
         names: of the flows, links and queues, by part.
         notes: how it was found (solver, solver_reason, model, method, converged, residual, iterations,
-            warnings; or events, replications, warmup_s, warnings).
+            warnings; or events, replications, warmup_s, warnings); `evaluate` adds how many flows get nothing
+            (unserved).
         failure: why there is no answer, or None.
     """
 
@@ -118,10 +119,13 @@ def evaluate(
         if engine == "solve":
             from btqueue.network import solution
 
-            return answer_of(solution(scenario, ahead) if ahead else solution(scenario))
-        from btqueue.simulator import simulation
+            results = solution(scenario, ahead) if ahead else solution(scenario)
+        else:
+            from btqueue.simulator import simulation
 
-        return answer_of(simulation(scenario, threads=threads))
+            results = simulation(scenario, threads=threads)
+        answer = answer_of(results)
+        return replace(answer, notes={**answer.notes, "unserved": flows_without_goodput(results, scenario)})
     except Exception as error:
         return Answer(failure=failure_of(error))
 

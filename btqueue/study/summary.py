@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import METRICS, Results
+from btqueue.scenario.topology import topology
 from btqueue.simulator.statistics.batch_means import student_half_width
 
 if TYPE_CHECKING:
@@ -58,6 +60,21 @@ def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
         for name, one in found.items()
         if not all(math.isnan(mean) for mean in (one.mean, *one.means))
     }
+
+
+def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> int:
+    """Return how many flows get nothing although they offer load, in each replication at least.
+
+    Args:
+        results: of an engine; without goodputs none is known to get nothing.
+        scenario: that they are of; a flow that begins after the end of the run offers nothing.
+    """
+    if (goodput := results.variables.get("goodput_kbps")) is None:
+        return 0
+    run = scenario.run
+    end_s = run.duration_s + (0.0 if run.warmup_s == "auto" else run.warmup_s)
+    offers = [scenario.of_flow(flow.spec).traffic.start_s < end_s for flow in topology(scenario).flows]
+    return int(((np.asarray(goodput.values) == 0.0) & np.array(offers)).sum(axis=-1).min())
 
 
 def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_origin
 
@@ -17,10 +18,10 @@ from pydantic.fields import FieldInfo
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.overrides import parse_sets
-from btqueue.scenario.problems import field_at, unknown_key
+from btqueue.scenario.problems import NUMBER, field_at, kinds_of, unknown_key, without_unit, wrong_value
 
-NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-RANGE = re.compile(rf"({NUMBER}?)\.\.({NUMBER})(?::({NUMBER}))?")
+SIGNED = rf"[-+]?{NUMBER}"
+RANGE = re.compile(rf"({SIGNED}?)\.\.({SIGNED})(?::({SIGNED}))?")
 """``a..b`` or ``a..b:step``."""
 CALL = re.compile(r"(lin|log)\s*\((.*)\)")
 """``lin(a,b,n)`` or ``log(a,b,n)``."""
@@ -97,7 +98,9 @@ def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> l
         for text in [over] if isinstance(over, str) else over:
             key, equals, values = text.partition("=")
             if not equals:
-                message = f"{option} '{text}' cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                message = (
+                    f"{option} {shown(text)} cannot be read: write KEY=VALUES, as in polling.limit=1..25"
+                )
                 raise ScenarioError(Problem(message.strip(), key, text))
             pairs.append((key.strip(), values.strip()))
     names = [known_key(key) for key, _ in pairs]
@@ -148,9 +151,10 @@ def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
     if spread.count is not None:
         numbers = (np.linspace if spread.scale == "lin" else np.geomspace)(low, high, spread.count).tolist()
     elif spread.scale == "lin" and (step := _step(spread)) is not None:
-        count = math.floor((high - low) / step + 1e-9) + 1
-        _require_few(key, count)
-        numbers = [float(f"{low + place * step:.12g}") for place in range(count)]
+        steps = (high - low) / step + 1e-9
+        _require_few(key, steps + 1)
+        numbers = [low + place * step for place in range(math.floor(steps) + 1)]
+        numbers = [number if isinstance(number, int) else float(f"{number:.12g}") for number in numbers]
     else:
         example = f"{spread.scale}({low:g},{high:g},11)"
         raise ScenarioError(Problem(f"{key}: the range does not say how many values: write {example}", key))
@@ -169,9 +173,9 @@ def _step(spread: Interval) -> float | None:
     return spread.step
 
 
-def _require_few(key: str, count: int) -> None:
-    if count > MOST_VALUES:
-        raise ScenarioError(Problem(f"{key}: {count:,} values are too many (at most {MOST_VALUES:,})", key))
+def _require_few(key: str, count: float) -> None:
+    if count >= MOST_VALUES + 1:
+        raise ScenarioError(Problem(f"{key}: more than {MOST_VALUES:,} values are too many", key))
 
 
 def _parse_text(key: str, text: str) -> Interval | list[Any]:
@@ -221,13 +225,13 @@ def _interval(key: str, text: str, low: Any, high: Any, **options: Any) -> Inter
 
 
 def _number(key: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ScenarioError(Problem(f"{key}: {shown(text)} is no number; {HOW}", key, text))
-    return int(text) if re.fullmatch(r"[-+]?\d+", text) else value
+    if not re.fullmatch(SIGNED, text):
+        why = f"is no number; {without_unit(key, text) or HOW}"
+    elif not math.isfinite(value := float(text)):
+        why = "is too large a number"
+    else:  # int() refuses texts of thousands of digits, leading zeros included
+        return int(Decimal(text)) if re.fullmatch(r"[-+]?\d+", text) else value
+    raise ScenarioError(Problem(f"{key}: {shown(text)} {why}", key, text))
 
 
 def _split(text: str) -> list[str]:
@@ -250,8 +254,9 @@ def _split(text: str) -> list[str]:
 
 
 def takes_whole_numbers(key: str) -> bool:
-    """Whether a key takes whole numbers and no others."""
-    return _accepts(key, 1.5) is False and any(_accepts(key, number) for number in (1, 10, 100))
+    """Whether the numbers that a key takes are whole: its type says so, whatever its bounds."""
+    kinds = kinds_of(_annotation(key))
+    return int in kinds and float not in kinds
 
 
 def checked_value(key: str, value: Any) -> Any:
@@ -269,9 +274,10 @@ def checked_value(key: str, value: Any) -> Any:
         parse_one(key, "none")
         return None
     if not _accepts(key, value):
-        Scenario().changed({key: value})  # says what is allowed
-        raise ScenarioError(Problem(f"{key} = {shown(value)}: is no value of this key", key, value))
-    if isinstance(value, int) and not isinstance(value, bool) and _accepts(key, value + 0.5):
+        if "[" not in key:
+            Scenario().changed({key: value})  # names the entry of a list that is wrong
+        raise ScenarioError(wrong_value(key, _known_field(key), value))
+    if isinstance(value, int) and not isinstance(value, bool) and not takes_whole_numbers(key):
         return float(value)
     return list(value) if isinstance(value, tuple) else value
 

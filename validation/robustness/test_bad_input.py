@@ -241,6 +241,20 @@ def _error_from_nested(key: str) -> ScenarioError:
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"polling.limit": 1}, "write [polling] limit"),
+        ({"network": {"flows[1].load_kbps": 1}}, "write [network] flows[1].load_kbps"),
+    ],
+)
+def test_a_guess_is_never_the_key_that_was_written(data, said):
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(data)
+    assert caught.value.guess is None
+    assert "did you mean" not in str(caught.value) and said in str(caught.value)
+
+
 def test_several_problems_are_reported_together():
     error = error_of({"polling.limit": 0, "radio.ber": 2, "traffic.source": "poison"})
     assert {problem.key for problem in error.problems} == {"polling.limit", "radio.ber", "traffic.source"}
@@ -253,6 +267,10 @@ def test_several_problems_are_reported_together():
 def test_what_is_no_table_of_tables_is_refused(data):
     with pytest.raises(ScenarioError):
         Scenario.from_dict(data)
+
+
+MANY_PARTS = "a." * 100_000 + "'a'"
+"""A dotted key: `tomllib` alone takes minutes for it."""
 
 
 @pytest.mark.parametrize(
@@ -271,6 +289,15 @@ def test_what_is_no_table_of_tables_is_refused(data):
         ("link.packets=[[", "a list"),
         ("traffic.load_kbps=1e400", "finite number"),
         ("polling.limit=" + "9" * 5000, "whole number"),
+        ("run.jitter_s=5ms", r"write the number without a unit, in s: 0\.005$"),
+        ("traffic.load_kbps=0.16 Mbit/s", "write the number without a unit, in kbit/s: 160$"),
+        ("run.warmup_s=1min", "write the number without a unit, in s: 60$"),
+        ("traffic.message_bytes=2 kbps", "write the number without a unit, in byte$"),
+        ("radio.per=5%", r"write the number without a unit: 0\.05$"),
+        ("run.jitter_s=" + "9" * 400 + "ms", "write the number without a unit, in s$"),
+        ("link.packets=" + "[" * 50_000 + "]" * 50_000, "a text"),
+        (f"radio.links=[{{{MANY_PARTS} = 1}}]", "must be a table"),
+        (f"network.flows[{'9' * 5000}].load_kbps=1", "counted from 1"),
     ],
 )
 def test_a_bad_setting(setting, words):
@@ -295,12 +322,23 @@ def bad_file(tmp_path, content: bytes, words: str) -> None:
         (b"\x7fELF\x02\x01\x01\x00", "no valid TOML"),
         (b"[polling]\nlimit = " + b"9" * 5000, "too many digits"),
         (b"x = " + b"[" * 100_000, "too deeply"),
+        (b"[run]\n%s = 1" % MANY_PARTS.encode(), r"a key of more than 100 parts \(at line 2\)"),
+        (b"#'''\n[%s]" % MANY_PARTS.encode(), r"a key of more than 100 parts \(at line 2\)"),
+        (b"x = {%s = 1}" % MANY_PARTS.encode(), r"a key of more than 100 parts \(at line 1\)"),
         (b"#" * 10_000_001, "too large"),
     ],
-    ids=["syntax", "twice", "binary", "program", "digits", "deep", "large"],
+    ids=["syntax", "twice", "binary", "program", "digits", "deep", "key", "header", "inline", "large"],
 )
 def test_a_bad_file(tmp_path, content, words):
     bad_file(tmp_path, content, words)
+
+
+def test_a_text_or_a_comment_may_have_many_parts(tmp_path):
+    file = tmp_path / "scenario.toml"
+    parts = "a." * 101
+    for title in (f'"{parts}"', f'"""\n{parts}"""', f"'''\n{parts}'''"):
+        file.write_text(f"# {parts}a\ntitle = {title}", "utf-8")
+        assert load(file).title == parts
 
 
 def test_an_enormous_number_in_a_file(tmp_path):

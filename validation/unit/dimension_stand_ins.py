@@ -31,7 +31,10 @@ class CountingSolver:
         metrics = self.metrics(changes)
         if not isinstance(metrics, Mapping):
             return Answer(failure=Failure("no convergence", metrics or "it does not settle"))
-        return Answer({name: value_of(value) for name, value in metrics.items()})
+        unserved = int((np.atleast_1d(metrics.get("goodput_kbps", np.nan)) == 0).sum())
+        return Answer(
+            {name: value_of(value) for name, value in metrics.items()}, notes={"unserved": unserved}
+        )
 
 
 def value_of(value) -> Estimate:
@@ -57,7 +60,8 @@ def noisy_simulator(metrics: Metrics, *, common: float, own: float, seed: int, k
         variables = {}
         for metric, value in values.items():
             noise = shared + owned if metric == "goodput_kbps" else np.zeros(runs)
-            variables[metric] = (("replication", "flow"), value + noise[:, None] * np.ones(flows))
+            means = np.broadcast_to(value, flows)
+            variables[metric] = (("replication", "flow"), np.where(means == 0, 0, means + noise[:, None]))
         return xr.Dataset(variables, {"replication": np.arange(runs), "flow": np.arange(1, flows + 1)})
 
     return simulate

@@ -4,14 +4,17 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import btqueue as bt
+from btqueue.cli.dimension_report import print_report
 from btqueue.plots import save
 from btqueue.plots.dimension import dimension_figure
 from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.problem import task_of
 from btqueue.study.dimensioning.results import as_dataset, as_values, write_csv
+from btqueue.study.summary import flows_without_goodput
 
 from .dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
 
@@ -27,14 +30,95 @@ def test_the_best_point_the_runners_up_and_the_counts():
 
 def test_among_equals_the_first_value_of_the_choice_wins():
     def flat(changes):
-        return {"goodput_kbps": 1.0 + 1e-13 * changes["polling.limit"]}
+        return {"goodput_kbps": 1.0 + 1e-13 * changes["polling.limit"] - (changes["polling.limit"] < 3)}
 
     up = choose_limit(flat)
     down = choose_limit(flat, choose={"polling.limit": range(20, 0, -1)})
-    assert up.best is not None and up.best.changes == {"polling.limit": 1}
+    assert up.best is not None and up.best.changes == {"polling.limit": 3}
     assert down.best is not None and down.best.changes == {"polling.limit": 20}
-    assert up.ties == down.ties == 19
-    assert up.at_end == ("polling.limit",)
+    assert up.ties == down.ties == 17
+    assert (up.at_end, down.at_end) == ((), ("polling.limit",))
+    assert up.without_effect == ()
+
+
+@pytest.mark.parametrize("buffers", ["1..40", "1..40:3", "5"])
+@pytest.mark.parametrize("budget", [2000, 30])
+def test_a_key_without_effect_is_named_and_makes_no_ties(buffers, budget, capsys):
+    choose = ["polling.limit=1..20", f"flow_control.buffer_packets={buffers}"]
+    found = choose_limit(choose=choose, budget=budget, top=3)
+    alone = () if buffers == "5" else ("flow_control.buffer_packets",)
+    assert (found.without_effect, found.ties) == (alone, 0)
+    limits = [one.changes["polling.limit"] for one in found.runners_up]
+    assert len(set(limits)) == 3 and 8 not in limits
+    assert "flow_control.buffer_packets" not in found.at_end
+    assert as_values(found)["keys_without_effect"] == list(alone)
+    print_report("a piconet", found, 0.0)
+    said = "flow_control.buffer_packets has no effect on the answer"
+    assert " ".join(capsys.readouterr().out.split()).count(said) == len(alone)
+
+
+def test_a_key_at_which_points_fail_has_an_effect():
+    found = choose_limit(lambda c: {"goodput_kbps": 1.0} if c["polling.limit"] > 3 else "it oscillates")
+    assert found.without_effect == ()
+
+
+def unfair(changes):
+    """Above a limit of 8 goodput goes on growing, and one of the two flows has all of it."""
+    limit = changes["polling.limit"]
+    return {
+        "goodput_kbps": (10.0 * limit, 10.0 * limit) if limit <= 8 else (0.0, 30.0 * limit),
+        "rtt_s": limit / 20,
+    }
+
+
+def test_a_flow_that_gets_nothing_is_never_better(capsys):
+    for budget in (2000, 15):
+        found = choose_limit(unfair, subject_to="rtt_s <= 0.8", budget=budget)
+        assert found.best is not None and found.best.changes == {"polling.limit": 8}
+        unserved = [one.unserved for one in found.candidates if one.feasible(found.task)]
+        assert sorted(unserved) == unserved and unserved[-1] == 1, "they stand behind all others"
+        assert not found.prices[0].binding, "what the bound excludes serves one flow alone"
+    assert found.best.unserved == 0 and as_values(found)["best"]["flows_without_goodput"] == 0
+    assert as_dataset(found)["flows_without_goodput"].values.max() == 1
+    print_report("a piconet", found, 0.0)
+    assert "some flow gets nothing" in capsys.readouterr().out
+    none = choose_limit(unfair, subject_to="polling.limit >= 12")
+    assert none.best is not None and none.best.changes == {"polling.limit": 20}
+    print_report("a piconet", none, 0.0)
+    assert "1 flow gets nothing at the best point that meets all bounds" in capsys.readouterr().out
+
+
+def test_flows_without_goodput_are_counted_in_each_replication():
+    goodput = np.array([[5.0, 0.0], [0.0, 5.0], [0.0, 0.0]])  # another flow has the link in each
+
+    def count(values, base=BASE):
+        return flows_without_goodput(xr.Dataset({"goodput_kbps": (("replication", "flow"), values)}), base)
+
+    assert count(goodput) == 1
+    assert count(np.vstack([goodput, [1.0, 1.0]])) == 0, "by chance, in some replications"
+    assert flows_without_goodput(xr.Dataset({"goodput_kbps": ("flow", np.array([0.0, 3.0]))}), BASE) == 1
+    assert count(goodput, BASE.with_(traffic__start_s=1000.0)) == 0, "nothing is offered before the end"
+    assert flows_without_goodput(xr.Dataset(), BASE) == 0
+
+
+def test_a_discipline_that_starves_peripherals_is_not_chosen():
+    keys = {
+        "network.peripherals": 7, "network.flows": "downlink", "traffic.load_kbps": 600.0,
+        "flow_control.enabled": False, "transport.receive_window_segments": 44, "run.replications": 2,
+        "run.duration_s": 5.0, "run.warmup_s": 2.0,
+    }  # fmt: skip
+    choose = {"polling.discipline": ["exhaustive", "e-limited"]}
+    found = dimension(
+        BASE.changed(keys),
+        maximize="max(goodput_kbps)",
+        choose=choose,
+        engine="simulate",
+        confirm=False,
+        workers=1,
+    )
+    fair, unfair = found.candidates
+    assert fair.changes == {"polling.discipline": "e-limited"} and fair.unserved == 0
+    assert unfair.unserved >= 5 and unfair.objective > 2 * fair.objective
 
 
 def test_a_strict_bound_excludes_equality_and_others_forgive_rounding():

@@ -74,6 +74,23 @@ def test_a_better_neighbour_and_a_margin_below_the_error_are_reported():
     assert any("more than the margin of 0.02" in warning for warning in near.warnings)
 
 
+def test_a_flow_that_gets_nothing_in_the_simulation_is_never_better():
+    def truth(*unfair):
+        return lambda c: {
+            "goodput_kbps": np.array([0.0, 400.0] if c["polling.limit"] in unfair else [100.0, 100.0])
+        }
+
+    rival = simulated(truth=truth(9)).confirmation
+    assert rival is not None and rival.warnings == ()
+    better = next(point for point in rival.points if point.changes == {"polling.limit": 9})
+    assert (better.verdict, better.unserved) == ("worse", 1) and better.difference.mean < 0
+    winner = simulated(truth=truth(8)).confirmation
+    assert winner is not None
+    assert [point.verdict for point in winner.points] == ["winner", "better", "better"]
+    assert "by simulation 1 flow gets nothing at the winner" in winner.warnings
+    assert "polling.limit = 9 is better by simulation, all flows get something" in winner.warnings
+
+
 def test_a_neighbour_that_cannot_be_simulated_is_kept_with_its_reason():
     play = noisy_simulator(tent, common=1.0, own=0.1, seed=1, key="polling.limit")
 

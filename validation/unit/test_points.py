@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from thesis import thesis
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.problems import all_keys
+from btqueue.scenario.problems import all_keys, field_at, keys_of_entries
 from btqueue.study import value_ranges
+from btqueue.study.dimensioning.choices import parse_choice
 from btqueue.study.points import Grid, grid, latin_hypercube, listing, read_points
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
+DIGITS = "9" * 60_000
 
 
 def values(text: str) -> list:
@@ -88,6 +90,14 @@ def test_collections_of_python_mean_the_same(collection):
         ([f"{BER}=log(0,0.1,5)"], ["starts above 0"]),
         ([f"{LOAD}=1..99999999"], ["[traffic] load_kbps = 99999999"]),
         ([f"{LOAD}=1..9999999"], ["too many"]),
+        ([f"{LOAD}=1..9:1e-320"], ["more than 1,000,000 values"]),
+        ([f"{LIMIT}=1..1e999"], ['"1e999" is too large a number']),
+        ([f"{LOAD}=lin({DIGITS},1,3)"], ["is too large a number"]),
+        ([f"{LOAD}={DIGITS}"], ["[traffic] load_kbps", "at most 1e+07"]),
+        (["run.jitter_s=1ms,5ms"], ['jitter_s = "1ms"', "without a unit, in s: 0.001"]),
+        (["run.jitter_s=lin(0,5 ms,3)"], ['"5 ms" is no number', "without a unit, in s: 0.005"]),
+        (["network.outside_links[1].loss=0,2"], ["outside_links[1].loss = 2", "at most 1"]),
+        ([f"network.flows[{DIGITS}].load_kbps=1,2"], ["unknown key", "as in 'network.flows[1].load_kbps'"]),
         ([f"{LIMIT}=2,2"], ["2 is given twice"]),
         ([f"{LIMIT}=1", f"{LIMIT}=2"], ["given twice"]),
         (["link.packets=[DH5,DH3"], ["[DH5,DH3", "write A,[A,B]"]),
@@ -217,6 +227,47 @@ def test_labels_of_several_kinds_are_texts():
     assert labels.tolist() == ["none", "3"]
     assert grid({LIMIT: [1, 2]}).coordinates()[LIMIT][1].dtype == np.int64
     assert grid(["transport.delayed_ack=true"]).coordinates()["transport.delayed_ack"][1].dtype == bool
+
+
+def numbers_of_all_keys():
+    """Yield keys of tables and of entries that take numbers: key, whether whole, and two ends of a range.
+
+    All but the key is what the JSON Schema of its type says.
+    """
+    for key in all_keys(Scenario):
+        field = field_at(Scenario, key)
+        assert field is not None
+        for one in (key, *(f"{key}[1].{name}" for name in keys_of_entries(field))):
+            schema = value_ranges._checker(one).json_schema()
+            for kind in schema.get("anyOf", [schema]):
+                if kind.get("type") in ("integer", "number"):
+                    low = kind.get("minimum", kind.get("exclusiveMinimum"))
+                    high = kind.get("maximum", kind.get("exclusiveMaximum"))
+                    yield one, kind["type"] == "integer", (low + high) / 4, (low + high) / 2
+
+
+def test_whether_a_key_takes_whole_numbers_is_said_by_its_type_and_not_by_its_bounds():
+    kinds = {key: whole for key, whole, _, _ in numbers_of_all_keys()}
+    assert kinds == {key: value_ranges.takes_whole_numbers(key) for key in kinds}
+    real = {key for key in kinds if not kinds[key]}
+    assert {"radio.per", "run.jitter_s", "run.warmup_s", "network.outside_links[1].loss"} < real
+    assert {
+        "network.active_flows",
+        "link.arq",
+        "run.seed",
+        "network.flows[1].mss_bytes",
+    } < kinds.keys() - real
+    for key, whole, low, high in numbers_of_all_keys():
+        if not whole:
+            assert values(f"{key}=lin({low},{high},8)") == pytest.approx(np.linspace(low, high, 8)), key
+            assert len(set(latin_hypercube([f"{key}={low}..{high}"], 5, seed=1).columns[0])) == 5, key
+            assert parse_choice(key, f"{low}..{high}").continuous, key
+
+
+def test_a_whole_number_for_a_real_key_becomes_real_at_its_upper_bound_too():
+    assert [type(value) for value in values("radio.per=0,1")] == [float, float]
+    assert values("run.seed=4611686018427387904..4611686018427387906") == [2**62, 2**62 + 1, 2**62 + 2]
+    assert values(f"{LIMIT}={'0' * 5000}3..5") == [3, 4, 5]
 
 
 @pytest.mark.filterwarnings("error")

@@ -163,6 +163,12 @@ def test_a_pattern_has_no_entries():
         ("network.outside_links.2.rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
         ("outside_links[2].rate_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
         ("network.outside_links[2].rat_kbps", r"did you mean 'network.outside_links\[2\].rate_kbps'"),
+        (
+            "network.outside_links[].rate_kbps",
+            r"counted from 1, as in 'network.outside_links\[1\].rate_kbps'",
+        ),
+        (f"network.outside_links[{'9' * 5000}].rate_kbps", r"as in 'network.outside_links\[1\].rate_kbps'"),
+        ("network.outside_links[1.rate_kbps", r"did you mean 'network.outside_links\[1\].rate_kbps'"),
         ("network.piconet_list[1].peripherals.x", "unknown key"),
         ("polling[1].limit", "did you mean 'polling.limit'"),
     ],

@@ -134,6 +134,12 @@ def test_spreads_stay_within_what_a_key_allows():
     assert found["radio.ber"].ends == pytest.approx((0.00045, 0.00055))
     assert found["link.l2cap_delay_s"].spread is None
     assert not any(key.startswith("run.") for key in found if key != "run.jitter_s")
+    given = {"radio.per": "0..1", "transport.mss_bytes": "lin(100,200)", "network.hops": Interval(1.0, 3.0)}
+    real, *whole = factors(CHAIN.with_(radio__ber=None, radio__per=1), [], given)
+    assert (type(real.value), real.whole, real.spread) == (float, False, Interval(0.0, 1.0))
+    assert [(f.spread, type(f.ends[0])) for f in whole] == [
+        (Interval(100, 200, whole=True), int), (Interval(1, 3, whole=True), int),
+    ]  # fmt: skip
     (wide,) = factors(CHAIN, ["radio.ber"], share=0.5)
     assert wide.half_spread == pytest.approx(0.00025)
 

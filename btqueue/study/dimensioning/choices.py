@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from btqueue.scenario import Problem, ScenarioError
@@ -78,10 +77,8 @@ def parse_choice(key: str, values: Any) -> Choice:
     spread = parse_values(key, values)
     if isinstance(spread, tuple):
         return Choice(key, spread)
-    if spread.count is not None or spread.step is not None:
-        return Choice(key, values_of(key, spread))
-    if not spread.whole:
+    if not spread.whole and spread.count is None and spread.step is None:
         return Choice(key, interval=spread)
-    if spread.scale == "log":
-        return Choice(key, values_of(key, spread))  # says that a number of values is missing
-    return Choice(key, tuple(range(math.ceil(spread.low), math.floor(spread.high) + 1)))
+    if spread.scale == "lin" and spread.count is None and spread.step is None:
+        spread = replace(spread, low=int(spread.low), high=int(spread.high))  # by steps of 1
+    return Choice(key, values_of(key, spread))

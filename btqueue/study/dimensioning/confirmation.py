@@ -26,7 +26,7 @@ from btqueue.study.dimensioning.paired import (
 from btqueue.study.dimensioning.problem import Task
 from btqueue.study.dimensioning.table import Candidate
 from btqueue.study.evaluate import Failure, failure_of
-from btqueue.study.summary import Estimate
+from btqueue.study.summary import Estimate, flows_without_goodput
 from btqueue.study.value_ranges import label
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Simulated:
         p_value: of the difference being nothing; NaN if there are no pairs.
         verdict: the objective against the winner's, all comparisons taken together.
         failure: why it could not be simulated.
+        unserved: number of flows that get nothing, in each replication at least.
     """
 
     role: str
@@ -80,6 +81,7 @@ class Simulated:
     p_value: float = math.nan
     verdict: Verdict = "no comparison"
     failure: Failure | None = None
+    unserved: int = 0
 
     @property
     def worthless(self) -> bool:
@@ -144,6 +146,7 @@ class _Samples:
 
     objective: np.ndarray
     sides: tuple[np.ndarray, ...]
+    unserved: int
 
 
 def confirm(
@@ -176,18 +179,20 @@ def confirm(
         _point(task, rival, models.get(rival.place), found, winner)
         for rival, found in zip(wanted, samples, strict=True)
     ]
-    points = [replace(points[0], verdict="winner"), *judged(points[1:])]
+    points = [replace(points[0], verdict="winner"), *judged(points[0], points[1:])]
     count = 0 if isinstance(winner, Failure) else len(winner.objective)
     return Confirmation(tuple(points), tuple(_warnings(task, points)), count)
 
 
 def _simulated(task: Task, changes: Mapping[str, Any], simulator: Simulator) -> _Samples | Failure:
     try:
-        dataset = simulator(task.base.changed(changes))
+        scenario = task.base.changed(changes)
+        dataset = simulator(scenario)
         keys = task.keys(changes)
         return _Samples(
             samples_of(task.objective.expression, dataset, keys),
             tuple(samples_of(c.expression, dataset, keys) for c in task.constraints),
+            flows_without_goodput(dataset, scenario),
         )
     except Exception as error:
         return failure_of(error)
@@ -206,7 +211,8 @@ def _point(
         bound_verdict(constraint.slack(side.mean), side.ci95)
         for constraint, side in zip(task.constraints, sides, strict=True)
     )
-    point = Simulated(rival.role, changes, estimate(found.objective), sides, bounds, model)
+    objective = estimate(found.objective)
+    point = Simulated(rival.role, changes, objective, sides, bounds, model, unserved=found.unserved)
     if isinstance(winner, Failure) or winner is found:
         return point
     pairs = min(len(winner.objective), len(found.objective))
@@ -215,13 +221,18 @@ def _point(
     return replace(point, difference=estimate(better), p_value=paired_p_value(better))
 
 
-def judged(points: Sequence[Simulated]) -> list[Simulated]:
-    """Return the points with verdicts, all comparisons taken together (`different`)."""
+def judged(winner: Simulated, points: Sequence[Simulated]) -> list[Simulated]:
+    """Return the points with verdicts, all comparisons taken together (`different`).
+
+    A point is worse, whatever its objective, if more of its flows get nothing than of the winner's.
+    """
     found = different([point.p_value for point in points])
-    return [replace(point, verdict=_verdict(point, n in found)) for n, point in enumerate(points)]
+    return [replace(point, verdict=_verdict(winner, point, n in found)) for n, point in enumerate(points)]
 
 
-def _verdict(point: Simulated, different: bool) -> Verdict:
+def _verdict(winner: Simulated, point: Simulated, different: bool) -> Verdict:
+    if winner.failure is None and point.failure is None and point.unserved != winner.unserved:
+        return "worse" if point.unserved > winner.unserved else "better"
     if math.isnan(point.p_value):
         return "no comparison"
     if different:
@@ -251,12 +262,14 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
                     f"{margin:.3g} that it decided on"
                 )
     found += _objective_warnings(task, points)
+    if winner.unserved:
+        found.append(f"by simulation {nothing_for(winner.unserved)} at the winner")
     for point in points[1:]:
         if point.verdict == "better" and not point.worthless:
-            found.append(
-                f"{point.role} is better by simulation, by {-point.difference.mean:.3g} ± "
-                f"{point.difference.ci95:.2g}"
-            )
+            by = f"by {-point.difference.mean:.3g} ± {point.difference.ci95:.2g}"
+            if point.unserved < winner.unserved:
+                by = nothing_for(point.unserved) if point.unserved else "all flows get something"
+            found.append(f"{point.role} is better by simulation, {by}")
     if math.isnan(winner.objective.ci95):
         found.append("one replication gives no intervals: nothing can be told apart")
     return found
@@ -281,6 +294,11 @@ def _objective_warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
         f"the model errs by {error:.3g} in {task.objective.text} here, more than the {margin:.3g} "
         "between the winner and the runner-up"
     ]
+
+
+def nothing_for(count: int) -> str:
+    """Return in words that so many flows get nothing."""
+    return "1 flow gets nothing" if count == 1 else f"{count} flows get nothing"
 
 
 def confirm_winner(

@@ -16,28 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.scenario.problems import SYNONYMS, all_keys, closest, field_at
+from btqueue.scenario.errors import shown
+from btqueue.scenario.problems import NUMBER, SYNONYMS, UNITS, all_keys, closest, field_at, unit_of
 from btqueue.study.summary import Estimate
 
 Aggregate = Literal["mean", "min", "max"]
 AGGREGATES: Mapping[str, Aggregate] = {"mean": "mean", "min": "min", "max": "max"}
 """By the name that an expression calls them."""
 
-UNITS: Mapping[str, Mapping[str, float]] = {
-    "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
-    "kbit/s": {"kbit/s": 1.0, "kbps": 1.0, "bit/s": 1e-3, "bps": 1e-3, "Mbit/s": 1e3, "Mbps": 1e3},
-    "1": {"%": 0.01},
-    "1/s": {"1/s": 1.0, "/s": 1.0, "1/min": 1 / 60, "/min": 1 / 60},
-    "packet": {"packets": 1.0, "packet": 1.0},
-    "segment": {"segments": 1.0, "segment": 1.0},
-    "byte": {"bytes": 1.0, "byte": 1.0, "B": 1.0, "kB": 1e3},
-}
-"""Units that may follow a number, by the unit of metrics and keys that they are converted to."""
-
-KEY_UNITS = {"_kbps": "kbit/s", "_s": "s", "_bytes": "byte", "_packets": "packet", "_segments": "segment"}
-"""Units of keys by the end of their names."""
-
-NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 NAME = re.compile(r"[A-Za-z_](?:[\w.]|\[\d+\])*")
 UNIT = re.compile(
     "(?:"
@@ -67,9 +53,7 @@ class Quantity:
     @property
     def unit(self) -> str:
         """Its unit; "" for a key whose name does not say."""
-        if not self.is_key:
-            return METRICS[self.name].unit
-        return next((unit for end, unit in KEY_UNITS.items() if self.name.endswith(end)), "")
+        return unit_of(self.name) if self.is_key else METRICS[self.name].unit
 
     def of(self, value: Estimate) -> float:
         """Return the aggregate of a metric's value; NaN if there is none."""
@@ -115,6 +99,11 @@ class Linear:
             else:
                 return math.nan
         return total
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no number in it has grown beyond what a float holds."""
+        return all(map(math.isfinite, (self.constant, *(factor for factor, _ in self.terms))))
 
     def minus(self, other: Linear) -> Linear:
         """Return the difference of two expressions."""
@@ -165,18 +154,20 @@ class _Reader:
         linear, sign = Linear(()), -1.0 if self.accept("-") else 1.0
         while True:
             linear = linear.minus(self.term().times(-sign))
+            if not linear.is_finite:
+                self.fail("its numbers are too large together")
             if self.accept("+"):
                 sign = 1.0
             elif self.accept("-"):
                 sign = -1.0
             elif self.rest():
-                self.fail(f"'{self.rest()}' cannot be read: write a linear expression, as in 2 * rtt_s + 0.1")
+                rest = shown(self.rest())
+                self.fail(f"{rest} cannot be read: write a linear expression, as in 2 * rtt_s + 0.1")
             else:
                 return Parsed(linear, tuple(self.units))
 
     def term(self) -> Linear:
-        if (number := self.match(NUMBER)) is not None:
-            value = float(number)
+        if (value := self.number()) is not None:
             if self.accept("*"):
                 return Linear(((value, self.quantity()),))
             return Linear((), value * self.unit())
@@ -187,13 +178,25 @@ class _Reader:
             divisor = self.factor()
             if divisor == 0:
                 self.fail("there is a division by 0")
+            if math.isinf(1 / divisor):
+                self.fail("a divisor is too close to 0")
             return Linear(((1 / divisor, quantity),))
         return Linear(((1.0, quantity),))
 
     def factor(self) -> float:
-        if (number := self.match(NUMBER)) is None:
+        if (number := self.number()) is None:
             self.fail("a metric or key can be multiplied by a number, or divided by one, not by another one")
-        return float(number)
+        return number
+
+    def number(self) -> float | None:
+        """Return the number that comes next, None if there is none."""
+        if (written := self.match(re.compile(NUMBER))) is None:
+            return None
+        if math.isinf(number := float(written)):
+            self.fail(f"{shown(written).strip(chr(34))} is too large a number")
+        if number == 0 and re.match(r"[0.]*[1-9]", written):
+            self.fail(f"{shown(written).strip(chr(34))} is too close to 0")
+        return number
 
     def unit(self) -> float:
         """Return what the number before is to be multiplied by."""
@@ -204,22 +207,23 @@ class _Reader:
         if (word := self.match(WORD)) is not None:
             known = [unit for units in UNITS.values() for unit in units]
             guess = closest(word, known)
-            if word in METRICS or "." in word:
+            if word in METRICS or "." in word or self.accept("("):
                 self.fail(f"write a * between the number and {word}")
-            self.fail(f"'{word}' is no unit; " + (f"did you mean {guess}?" if guess else f"units: {known}"))
+            units = f"did you mean {guess}?" if guess else f"units: {', '.join(known)}"
+            self.fail(f"{shown(word)} is no unit; {units}")
         return 1.0
 
     def quantity(self) -> Quantity:
         name = self.match(NAME)
         if name is None:
             rest = self.rest()
-            self.fail(f"a metric or key is missing {f'before {rest!r}' if rest else 'at the end'}")
+            self.fail(f"a metric or key is missing {f'before {shown(rest)}' if rest else 'at the end'}")
         if not self.accept("("):
             return Quantity(_known(name, self.what))
         if name not in AGGREGATES:
             guess = closest(name, AGGREGATES)
             hint = f"did you mean {guess}?" if guess else "write mean(...), min(...) or max(...) over flows"
-            self.fail(f"there is no function {name}; {hint}")
+            self.fail(f"there is no function {shown(name)}; {hint}")
         inner = self.match(NAME)
         if inner is None or not self.accept(")"):
             self.fail(f"{name}(...) takes the name of one metric, as in {name}(goodput_kbps)")
@@ -243,7 +247,7 @@ class _Reader:
         return self.match(re.compile(re.escape(sign))) is not None
 
     def fail(self, why: str) -> NoReturn:
-        raise ScenarioError(Problem(f"{self.what} '{self.text.strip()}': {why}", value=self.text))
+        raise ScenarioError(Problem(f"{self.what} {shown(self.text.strip())}: {why}", value=self.text))
 
 
 def _known(name: str, what: str) -> str:
@@ -257,5 +261,5 @@ def _known(name: str, what: str) -> str:
     guess = SYNONYMS.get(name) or closest(name, [*METRICS, *all_keys(Scenario)])
     hint = f"did you mean {guess}?" if guess else f"the metrics are {', '.join(METRICS)}"
     raise ScenarioError(
-        Problem(f"{what}: {name} is no metric and no key of a scenario; {hint}", name, guess=guess)
+        Problem(f"{what}: {shown(name)} is no metric and no key of a scenario; {hint}", name, guess=guess)
     )

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
-from btqueue.study.dimensioning.choices import Choices
+from btqueue.study.dimensioning.choices import Choices, Place
 from btqueue.study.dimensioning.confirmation import Confirmation, Simulator, confirm_winner
 from btqueue.study.dimensioning.prices import Price, prices
 from btqueue.study.dimensioning.problem import Task, task_of
@@ -53,6 +53,8 @@ class Dimensioning:
         failures: how many points failed, by reason.
         nearest: if nothing is feasible, the point that violates the bounds least.
         at_end: chosen keys whose value is the first or last of what was to choose from.
+        without_effect: chosen keys that change neither the objective nor the left side of a bound at any
+            point that was solved; runners-up and ties differ in the other keys.
         prices: of each bound.
         confirmation: the winner and its neighbours by simulation; None if it was not asked for.
         interrupted: whether Ctrl-C ended the search early.
@@ -69,6 +71,7 @@ class Dimensioning:
     failures: dict[str, int]
     nearest: Candidate | None
     at_end: tuple[str, ...]
+    without_effect: tuple[str, ...] = ()
     prices: tuple[Price, ...] = ()
     confirmation: Confirmation | None = None
     interrupted: bool = False
@@ -195,41 +198,60 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
     best = feasible[0] if feasible else None
     answered = [candidate for candidate in ranked if candidate.failure is None]
     failures = Counter(str(candidate.failure) for candidate in ranked if candidate.failure is not None)
-    ties = [c for c in feasible[1:] if _loss(task, c) == _loss(task, feasible[0])]
+    idle = _without_effect(task, ranked)
+    with_effect = [number for number, choice in enumerate(task.choices) if choice.key not in idle]
+    ties = {
+        tuple(c.place[number] for number in with_effect)
+        for c in feasible
+        if c.rank(task)[:-1] == feasible[0].rank(task)[:-1]
+    }
     return Dimensioning(
-        task, table.engine, outcome, ranked, best, len(ties), _distinct(task, feasible, top), len(feasible),
-        dict(failures.most_common()), None if best or not answered else answered[0],
-        _at_end(task, best) if best else (),
+        task, table.engine, outcome, ranked, best, max(len(ties) - 1, 0),
+        _distinct(task, feasible, top, with_effect), len(feasible), dict(failures.most_common()),
+        None if best or not answered else answered[0], _at_end(task, best, with_effect) if best else (), idle,
     )  # fmt: skip
 
 
-def _loss(task: Task, candidate: Candidate) -> float:
-    return task.objective.loss(candidate.objective)
+def _without_effect(task: Task, solved: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return the keys that change nothing: points that differ in such a key alone always agree."""
+    found = []
+    for number, choice in enumerate(task.choices):
+        alike: dict[Place, list[Any]] = {}
+        for one in solved:
+            others = (*one.place[:number], *one.place[number + 1 :])
+            values = (f"{value:.9g}" for value in (one.objective, *one.sides))
+            alike.setdefault(others, []).append((one.unserved, *values) if one.failure is None else None)
+        compared = any(len(answers) > 1 and answers[0] is not None for answers in alike.values())
+        if compared and all(len(set(answers)) == 1 for answers in alike.values()):
+            found.append(choice.key)
+    return tuple(found)
 
 
-def _distinct(task: Task, feasible: Sequence[Candidate], top: int) -> tuple[Candidate, ...]:
-    """Return the next best candidates after the first, without near copies."""
+def _distinct(
+    task: Task, feasible: Sequence[Candidate], top: int, numbers: Sequence[int]
+) -> tuple[Candidate, ...]:
+    """Return the next best candidates after the first, without near copies in these choices."""
     kept = list(feasible[:1])
     for candidate in feasible[1:]:
         if len(kept) > top:
             break
-        if all(_differ(task, candidate, other) for other in kept):
+        if all(_differ(task, candidate, other, numbers) for other in kept):
             kept.append(candidate)
     return tuple(kept[1 : top + 1])
 
 
-def _differ(task: Task, one: Candidate, other: Candidate) -> bool:
+def _differ(task: Task, one: Candidate, other: Candidate, numbers: Sequence[int]) -> bool:
     return any(
-        abs(a - b) >= (DISTINCT if choice.continuous else 0.5)
-        for a, b, choice in zip(one.place, other.place, task.choices, strict=True)
+        abs(one.place[number] - other.place[number]) >= (DISTINCT if task.choices[number].continuous else 0.5)
+        for number in numbers
     )
 
 
-def _at_end(task: Task, best: Candidate) -> tuple[str, ...]:
+def _at_end(task: Task, best: Candidate, numbers: Sequence[int]) -> tuple[str, ...]:
     """Return the keys at an end of their range: a wider one might do better."""
     return tuple(
         choice.key
-        for choice, at in zip(task.choices, best.place, strict=True)
+        for choice, at in ((task.choices[number], best.place[number]) for number in numbers)
         if choice.ordered
         and (choice.continuous or len(choice.values) > 1)
         and at in (0, 1.0 if choice.continuous else len(choice.values) - 1)

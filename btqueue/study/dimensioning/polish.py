@@ -15,7 +15,7 @@ MARGIN = 1e-7
 BEGIN, END = 0.02, 1e-6
 """First and last size of the search's simplex, as shares of the ranges."""
 WALL = 10.0
-"""Relative loss of a point without an answer."""
+"""Relative loss of a point without an answer, or with more flows that get nothing."""
 
 
 def polished(table: Table, task: Task, start: Candidate) -> None:
@@ -41,7 +41,7 @@ def polished(table: Table, task: Task, start: Candidate) -> None:
 
     def loss(x: np.ndarray) -> float:
         found = candidate(x)
-        if found is None:
+        if found is None or found.unserved > start.unserved:
             return WALL
         return -task.objective.gain(found.objective, start.objective) / scale
 

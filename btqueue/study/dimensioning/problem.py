@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from btqueue.scenario import Problem, Scenario, ScenarioError
+from btqueue.scenario.errors import shown
 from btqueue.study.dimensioning.choices import Choice, Choices, Place, parse_choices
 from btqueue.study.dimensioning.expressions import Linear, parse_expression
 from btqueue.study.value_ranges import label
@@ -172,8 +173,8 @@ def task_of(
     choices = parse_choices(choose)
     numbers = {choice.key for choice in choices if choice.ordered}
     named = [
-        *((f"--{objective.sense} '{objective.text}'", key) for key in objective.expression.keys),
-        *((f"--subject-to '{c.text}'", key) for c in constraints for key in c.expression.keys),
+        *((f"--{objective.sense} {shown(objective.text)}", key) for key in objective.expression.keys),
+        *((f"--subject-to {shown(c.text)}", key) for c in constraints for key in c.expression.keys),
     ]
     chosen = {choice.key for choice in choices}
     for what, key in named:
@@ -187,8 +188,8 @@ def _objective(sense: Literal["maximize", "minimize"], text: str) -> Objective:
     what = f"--{sense}"
     parsed = parse_expression(text, what)
     if not parsed.linear.terms:
-        raise ScenarioError(Problem(f"{what} '{text}': names no metric and no key"))
-    _check_units(parsed.linear, parsed.units, f"{what} '{text.strip()}'")
+        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: names no metric and no key"))
+    _check_units(parsed.linear, parsed.units, f"{what} {shown(text.strip())}")
     return Objective(sense, parsed.linear, text.strip())
 
 
@@ -202,15 +203,16 @@ def parse_constraint(text: str) -> Constraint:
     signs = COMPARISON.findall(text)
     if len(signs) != 1:
         why = "gives two bounds at once: give each of them alone" if signs else f"has no bound: {HOW}"
-        raise ScenarioError(Problem(f"{what} '{text.strip()}': {why}", value=text))
+        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
     if (sign := signs[0]) in ("=", "==", "!="):
         why = f"an equality is hardly ever met to the last digit: {HOW}"
-        raise ScenarioError(Problem(f"{what} '{text.strip()}': {why}", value=text))
+        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
     left, right = (parse_expression(side, what) for side in COMPARISON.split(text))
     linear = left.linear.minus(right.linear)
-    if not linear.terms:
-        raise ScenarioError(Problem(f"{what} '{text.strip()}': names no metric and no key", value=text))
-    _check_units(linear, (*left.units, *right.units), f"{what} '{text.strip()}'")
+    if not linear.terms or not linear.is_finite:
+        why = "its numbers are too large together" if linear.terms else "names no metric and no key"
+        raise ScenarioError(Problem(f"{what} {shown(text.strip())}: {why}", value=text))
+    _check_units(linear, (*left.units, *right.units), f"{what} {shown(text.strip())}")
     below, bound = sign in ("<", "<=", "≤"), -linear.constant
     if linear.terms[0][0] < 0:  # 0.4 >= rtt_s reads rtt_s <= 0.4
         linear, below, bound = linear.times(-1.0), not below, -bound

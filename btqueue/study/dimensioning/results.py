@@ -25,10 +25,10 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
 
     Returns:
         Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
-        (point, constraint; negative where the bound is violated), `feasible`, `failure` and `warnings` of
-        the engine; for points that
-        were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the scenario, the
-        objective, and all that was found as JSON.
+        (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput` (their
+        number), `failure` and `warnings` of the engine; for points that were simulated `simulated`,
+        `simulated_ci95`, `verdict` and `role`. Attributes: the scenario, the objective, and all that was
+        found as JSON.
     """
     task, points = found.task, found.candidates
     slacks = [[c.slack(side) for c, side in zip(task.constraints, p.sides, strict=True)] for p in points]
@@ -39,6 +39,7 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
     columns: dict[str, Any] = {
         "objective": [point.objective if point.failure is None else math.nan for point in points],
         "feasible": [point.feasible(task) for point in points],
+        "flows_without_goodput": [point.unserved for point in points],
         "failure": ["" if point.failure is None else str(point.failure) for point in points],
         "warnings": ["; ".join(point.warnings) for point in points],
     }
@@ -98,6 +99,7 @@ def as_values(found: Dimensioning) -> dict[str, Any]:
         "runners_up": [_candidate(found, candidate) for candidate in found.runners_up],
         "nearest": _candidate(found, found.nearest),
         "at_end_of_range": list(found.at_end),
+        "keys_without_effect": list(found.without_effect),
         "constraints": [_price(price) for price in found.prices],
         "confirmation": None if found.confirmation is None else _confirmation(found.confirmation),
     }
@@ -109,6 +111,7 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
     bounds = zip(found.task.constraints, candidate.sides, strict=True)
     return {
         "keys": dict(candidate.changes),
+        "flows_without_goodput": candidate.unserved,
         "objective": _finite(candidate.objective),
         "slack": {constraint.text: _finite(constraint.slack(side)) for constraint, side in bounds},
         "warnings": list(candidate.warnings),
@@ -143,6 +146,7 @@ def _simulated(point: Simulated) -> dict[str, Any]:
     return {
         "role": point.role,
         "keys": dict(point.changes),
+        "flows_without_goodput": point.unserved,
         "objective": _estimate(point.objective),
         "model_objective": None if point.model is None else _finite(point.model.objective),
         "constraints": [

@@ -179,7 +179,7 @@ def _evolve(table: Table, task: Task, seed: int) -> None:
         sums = [
             UNSOLVED + _violation_by_keys(task, place)
             if candidate is None or candidate.failure is not None
-            else sum(candidate.violations(task))
+            else sum(candidate.violations(task)) + candidate.unserved
             for place, candidate in zip(found, candidates(found), strict=True)
         ]
         return np.array(sums)[np.newaxis] if x.ndim > 1 else np.array(sums)

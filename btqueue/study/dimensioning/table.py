@@ -64,6 +64,7 @@ class Candidate:
         sides: left side of each constraint; NaN after a failure.
         failure: why there is no answer.
         warnings: of the engine about its answer.
+        unserved: number of flows that get nothing.
     """
 
     place: Place
@@ -72,6 +73,7 @@ class Candidate:
     sides: tuple[float, ...]
     failure: Failure | None = None
     warnings: tuple[str, ...] = ()
+    unserved: int = 0
 
     def violations(self, task: Task) -> tuple[float, ...]:
         """Return the relative violation of each constraint, 0 for one that is met."""
@@ -86,15 +88,16 @@ class Candidate:
     def rank(self, task: Task) -> tuple[Any, ...]:
         """Return what sorts candidates, the best first.
 
-        Feasible ones by the objective, then infeasible ones by the sum of their violations, then failures
-        (Deb 2000). Among equals the one whose values stand first in the choices.
+        Feasible ones by the number of flows that get nothing and then by the objective, infeasible ones by
+        the sum of their violations, and failures (Deb 2000). Among equals the one whose values stand first in
+        the choices.
         """
         if self.failure is not None:
             return (2, 0.0, self.place)
         violation = sum(self.violations(task))
         if violation > 0:
             return (1, violation, self.place)
-        return (0, task.objective.loss(self.objective), self.place)
+        return (0, self.unserved, task.objective.loss(self.objective), self.place)
 
 
 class Table:
@@ -168,8 +171,10 @@ class Table:
         failure = answer.failure
         if failure is None and (missing := self._missing(answer)):
             failure = Failure("no value", f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
-        warnings = tuple(answer.notes.get("warnings", ()))
-        return Candidate(place, changes, objective, sides, failure, warnings)
+        elif failure is None and not all(map(math.isfinite, (objective, *sides))):
+            failure = Failure("no value", "an expression is too large a number here")
+        warnings, unserved = tuple(answer.notes.get("warnings", ())), answer.notes.get("unserved", 0)
+        return Candidate(place, changes, objective, sides, failure, warnings, unserved)
 
     def _missing(self, answer: Answer) -> list[str]:
         """Return the metrics that the task asks for and the answer does not have."""

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
-from btqueue.study.value_ranges import Interval, known_key, label, parse_values
+from btqueue.study.value_ranges import (
+    Interval,
+    checked_value,
+    known_key,
+    label,
+    parse_values,
+    takes_whole_numbers,
+)
 
 SHARE = 0.1
 """How far keys are varied by default, as a share of their value."""
@@ -143,16 +150,19 @@ def _number(scenario: Scenario, key: str) -> float:
 
 
 def _range(key: str, given: str | Interval) -> Interval:
-    if isinstance(given, Interval):
-        return given
-    found = parse_values(known_key(key), given)
+    found = given if isinstance(given, Interval) else parse_values(known_key(key), given)
     if isinstance(found, Interval) and found.count is None and found.step is None:
-        return found
+        whole = takes_whole_numbers(key)
+        low, high = (
+            checked_value(key, int(end) if whole and float(end).is_integer() else end)
+            for end in (found.low, found.high)
+        )
+        return replace(found, low=low, high=high, whole=whole)
     raise ScenarioError(Problem(f"{key}: a spread is a range: write low..high or log(low,high)", key, given))
 
 
 def _factor(scenario: Scenario, key: str, value: float, spread: Interval | None, share: float) -> Factor:
-    whole = isinstance(value, int)  # scenarios hold real numbers as such, even where 1 was written
+    whole = takes_whole_numbers(key)
     if spread is None and (value or whole):
         width = max(1, round(share * abs(value))) if whole else share * abs(value)
         low, high = (end if _allowed(scenario, key, end) else value for end in (value - width, value + width))
