@@ -588,7 +588,7 @@ def test_visits_of_more_than_a_segment_beside_a_full_window_are_warned_of():
     assert warned == {7: False, 8: True}
 
 
-def plan_of(kind: str) -> Plan:
+def plan_of(kind: str) -> bt.network.Plan:
     """Three kinds of piconet: a ring with tokens, loads of their own, losses on the radio."""
     own = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
     scenarios = {

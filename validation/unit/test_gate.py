@@ -62,7 +62,9 @@ def dimensioned(scenario):
 
 
 def by_dimension(scenario):
-    return dimensioned(scenario).best.warnings
+    best = dimensioned(scenario).best
+    assert best is not None
+    return best.warnings
 
 
 def by_page(scenario):

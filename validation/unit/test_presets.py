@@ -5,6 +5,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.scenario import NotBuiltYet, ScenarioError
+from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.transport import PRESETS, Transport
 
 
@@ -43,9 +44,14 @@ def mixed(**transport):
     return bt.Scenario.from_dict({"network": {"flows": flows}, "transport": transport})
 
 
+def seen_by(scenario):
+    """Return the transport of each flow."""
+    return [scenario.of_flow(flow).transport for flow in flows_of(scenario.network)]
+
+
 def test_a_flow_may_have_a_preset_of_its_own():
     scenario = mixed(preset="thesis")
-    seen = [scenario.of_flow(flow).transport for flow in scenario.network.flows]
+    seen = seen_by(scenario)
     assert [one.variant for one in seen] == ["cubic", "newreno"]
     assert [one.min_rto_s for one in seen] == [0.2, 1.0]
 
@@ -55,14 +61,14 @@ def test_defaults_that_are_written_out_are_another_scenario_where_a_preset_yield
     plain, names = mixed(), ("variant", "nagle", "min_rto_s", "loss_detection", "buffers", "sack", "hystart")
     written = mixed(**{name: getattr(plain.transport, name) for name in names})
     assert plain.transport == written.transport
-    assert plain.of_flow(plain.network.flows[0]) != written.of_flow(written.network.flows[0])
+    assert seen_by(plain)[0] != seen_by(written)[0]
     assert plain != written
     assert hash(plain) != hash(written)
     assert plain.to_dict() != written.to_dict()
     for scenario in (plain, written):
         again = bt.Scenario.from_dict(scenario.to_dict())
         assert again == scenario
-        assert again.of_flow(again.network.flows[0]) == scenario.of_flow(scenario.network.flows[0])
+        assert seen_by(again) == seen_by(scenario)
 
 
 def test_how_values_were_written_makes_no_difference():
