@@ -135,13 +135,6 @@ def test_short_messages_that_nothing_holds_back_are_the_same_without_nagle():
         assert answers[0][name].equals(answers[1][name]), name
 
 
-def test_the_change_is_told_unless_windows_are_chosen():
-    told = "windows count bytes, new in this version"
-    assert any(told in one for one in bt.simulate(on_a_link()).attrs["warnings"])
-    for scenario in (on_a_link(transport__windows="bytes"), on_a_link(traffic__message_bytes=1460)):
-        assert not any(told in one for one in bt.simulate(scenario).attrs["warnings"])
-
-
 def test_queues_and_chains_refuse_what_nagle_holds_back_and_they_do_not_know():
     piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700, transport__windows="bytes")
     available = "message_bytes = {}.*1460"
