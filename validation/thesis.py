@@ -21,7 +21,9 @@ def thesis_of(tables: Mapping[str, Any]) -> Scenario:
     """Return the scenario with these tables, and the thesis' settings where they set nothing."""
     data = copied(tables)
     for name, settings in SETTINGS.items():
-        data[name] = {**settings, **data.get(name, {})}
+        given = data.get(name, {})
+        if isinstance(given, Mapping):  # and no table that is whole
+            data[name] = {**settings, **given}
     return Scenario.from_dict(data)
 
 

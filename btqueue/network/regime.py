@@ -173,16 +173,17 @@ def _of_visits(asked: Asked) -> Iterator[str]:
     """
     if asked.model in FOLLOWS:
         return
-    from btqueue.network.piconet.disciplines import limit_of
-
     scenario, plan = asked.scenario, topology(asked.scenario)
-    limit, full = limit_of(scenario.polling), _used(asked) >= SATURATED
+    full = _used(asked) >= SATURATED
     loses = [any(one.value == "none" for one in asked.repetition(flow)) for flow in asked.network.flows]
     for number, flow in enumerate(plan.flows):
         hops = [hop for hop in plan.route(flow.source, flow.target) if hop.kind == "bluetooth"]
         stars = {hop.index for hop in hops if len(plan.piconets[hop.index].members) > 1}
         if len(stars) != 1:
             continue
+        from btqueue.network.piconet.disciplines import limit_of  # and JAX
+
+        limit = limit_of(scenario.polling)
         sent = segments_of(scenario, flow)
         packets = max(on_air(asked.views[number], size, exact=sent.exact).packets for size, _ in sent.sizes)
         visits, between = len(hops) * limit / packets, 2 * (len(hops) - 1)

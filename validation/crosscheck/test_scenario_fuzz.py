@@ -15,6 +15,7 @@ import scenario_fuzz
 from any_scenario import Fuzzed, drawn, keys
 from impossible_metrics import impossible
 from scenario_fuzz import Worker, fuzz, write_files
+from thesis import thesis
 
 import btqueue as bt
 from btqueue.scenario import Scenario
@@ -141,7 +142,7 @@ def test_a_worker_that_dies_or_hangs_is_a_fault_of_its_seed(monkeypatch, tmp_pat
 @pytest.fixture(scope="module")
 def answers():
     # followed, for windows and timeouts, which the queues do not give where a buffer loses anything
-    scenario = Scenario().with_(
+    scenario = thesis().with_(
         run__duration_s=30, run__warmup_s=0, run__replications=2, run__solver="followed",
         traffic__load_kbps=60,
     )  # fmt: skip

@@ -6,12 +6,13 @@ import networkx as nx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from thesis import thesis
 
 from btqueue.scenario import Scenario, ScenarioError, load, scenario_from_graph
 from btqueue.scenario.problems import key_names
 from btqueue.scenario.topology import topology
 
-STANDARD = Scenario()
+STANDARD = thesis()
 
 
 def error_of(changes: dict[str, object]) -> ScenarioError:

@@ -43,7 +43,7 @@ def test_one_json_object(run):
     found = content["dimension"]
     assert found["best"] == {
         "keys": {"polling.limit": 1}, "flows_without_goodput": 0, "objective": 101.0,
-        "slack": {"cycle_s <= 40 ms": pytest.approx(0.01)},
+        "slack": {"cycle_s <= 40 ms": pytest.approx(0.01)}, "warnings": ["rough"],
     }  # fmt: skip
     assert found["keys_without_effect"] == ["polling.limit"] and found["runners_up"] == []
     assert found["proved"] and found["combinations"] == 4

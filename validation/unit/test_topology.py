@@ -256,8 +256,8 @@ def test_a_graph_becomes_a_custom_scenario_that_survives_writing():
     assert (link.name, link.rate_kbps, link.delay_s) == ("hall-server", 500, 0.01)
     assert s.run.seed == 5
     assert s.network.flows[1] == Flow(source="server", target="phone", law="greedy")
-    assert thesis_of(tomllib.loads(s.to_toml())) == s
-    assert thesis_of(tomllib.loads(s.to_toml(resolved=False))) == s
+    assert Scenario.from_dict(tomllib.loads(s.to_toml())) == s
+    assert Scenario.from_dict(tomllib.loads(s.to_toml(resolved=False))) == s
     plan = topology(s)
     assert bridges_of(plan) == [("hall", (0, 1))]
     assert way(plan, "mouse", "server") == ["mouse", "desk", "hall", "server"]
