@@ -413,7 +413,9 @@ class Plan:
                 link["limit"] = bridge_limit
             has_bridges = any(member in bridge_of for member in (piconet.central, *piconet.members))
             own["first_link"], own["links"] = first, len(piconet.members)
-            own["discipline"], own["limit"] = DISCIPLINES[polling.discipline], limit
+            # a discipline that cannot be followed is no trait of a piconet that no flow crosses
+            own["discipline"] = DISCIPLINES.get(polling.discipline, air.E_LIMITED)
+            own["limit"] = limit
             own["max_weight"], own["period"], own["reserved"] = polling.max_weight, period, reserved
             own["bridge"] = bridge_of.get(piconet.central, NONE)
             own["windows"] = has_bridges and polling.bridge_schedule != "walk-in"
