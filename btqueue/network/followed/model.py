@@ -151,7 +151,8 @@ def metrics_of(found: Followed) -> dict[str, Any]:
     if known.any():
         metrics["timeouts_per_s"] = np.where(known, expired / seconds * scale, np.nan)
     if lost.any():
-        metrics["cwnd_segments"] = total("cwnd_sum") / samples  # without losses it grows for ever
+        # without losses it grows for ever
+        metrics["cwnd_segments"] = np.where(total("samples") > 0.0, total("cwnd_sum") / samples, np.nan)
     if any(offers):
         with np.errstate(invalid="ignore", divide="ignore"):
             delay = total("message_age") / total("messages_out") * SLOT_S
