@@ -111,7 +111,7 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
         where = "" if outcome.proved else " at any point that was solved"
         lines.append(f"{keys} {have} no effect on the answer{where}")
     if unserved := sum(candidate.unserved > 0 for candidate in found.candidates):
-        ranked = "such points rank behind all in which every flow gets something"
+        ranked = "they are never better than points at which every flow gets something"
         lines.append(f"at {unserved:,} of the points some flow gets nothing: {ranked}")
     if found.best is not None and found.best.unserved:
         lines.append(f"{nothing_for(found.best.unserved)} at the best point that meets all bounds")

@@ -16,6 +16,8 @@ import struct
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -155,8 +157,9 @@ class Namespace:
 def ask_to_end(program: subprocess.Popen[bytes]) -> None:
     """Send SIGTERM to a program that was started by a namespace's command, unless it has ended."""
     if program.poll() is None:  # what was started is nsenter, and the program its child
-        with open(f"/proc/{program.pid}/task/{program.pid}/children") as children:
-            for child in children.read().split():
+        children = Path(f"/proc/{program.pid}/task/{program.pid}/children")
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended by itself in the meantime
+            for child in children.read_text().split():
                 os.kill(int(child), signal.SIGTERM)
 
 

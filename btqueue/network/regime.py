@@ -175,7 +175,7 @@ def _of_visits(asked: Asked) -> Iterator[str]:
         return
     scenario, plan = asked.scenario, topology(asked.scenario)
     full = _used(asked) >= SATURATED
-    loses = [any(one.value == "none" for one in asked.repetition(flow)) for flow in asked.network.flows]
+    loses = [any(one.value in ("none", 1) for one in asked.repetition(flow)) for flow in asked.network.flows]
     for number, flow in enumerate(plan.flows):
         hops = [hop for hop in plan.route(flow.source, flow.target) if hop.kind == "bluetooth"]
         stars = {hop.index for hop in hops if len(plan.piconets[hop.index].members) > 1}
@@ -191,8 +191,8 @@ def _of_visits(asked: Asked) -> Iterator[str]:
         if full[number] and window < visits + between:
             yield (
                 f"[transport] receive_window_segments = {window}: too few segments of {packets:.0f} packets "
-                f"for visits of {limit:g} packets at {len(hops)} hops each: polls find nothing, and goodput "
-                "comes out up to 10 % high"
+                f"for visits of {limit:g} packets at each hop ({len(hops)} of them): polls find nothing, and "
+                "goodput comes out up to 10 % high"
             )
             return
         if loses[number] and not full[number] and limit > packets:
@@ -217,12 +217,12 @@ def _of_tries(asked: Asked) -> Iterator[str]:
     from btqueue.network.piconet.ports import stays
 
     slots = max(packet.slots for packet in packet_types(asked.scenario.link.packets))
-    tries_s, stay_s = arq * (slots + 1) * SLOT_S, min(stays(radio))
+    tries_s, stay_s = (arq - 1) * (slots + 1) * SLOT_S, min(stays(radio))
     if tries_s > 2.0 * LEFT_OUT * stay_s:
         yield (
             f"[link] arq = {arq}: the tries of a packet take up to {tries_s:.2g} s, and the radio stays for "
-            f"{stay_s:.2g} s in a state; that it changes between two tries is not in the model, and goodput, "
-            "losses and delays come out wrong"
+            f"{stay_s:.2g} s in a state; that it changes between two tries is not in the model of goodput, "
+            "losses and delays"
         )
 
 

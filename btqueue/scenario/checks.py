@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from btqueue.baseband.packets import PACKET_TYPES, SLOT_S
 from btqueue.scenario import network_checks
-from btqueue.scenario.errors import Problem, bad_value, conflict
+from btqueue.scenario.errors import Problem, bad_value, bracketed, conflict
 from btqueue.scenario.polling import VOICE_LINKS, fits_beside, free_slots
 from btqueue.scenario.problems import closest
 from btqueue.scenario.radio import KEYS_OF_MODEL, Radio
@@ -31,7 +32,15 @@ def problems_between_keys(scenario: Scenario) -> list[Problem]:
         _voice,
         _flows,
     )
-    return [problem for rule in rules for problem in rule(scenario)]
+    return [_with_origin(scenario, problem) for rule in rules for problem in rule(scenario)]
+
+
+def _with_origin(scenario: Scenario, problem: Problem) -> Problem:
+    """Return the problem, which says so if a preset gives the value and nobody wrote it."""
+    origin = scenario.origin(problem.key) if problem.value is not None else ""
+    if not origin.startswith("of preset"):
+        return problem
+    return replace(problem, message=f"{problem.message} ({bracketed(problem.key)} is {origin})")
 
 
 def _radio(s: Scenario) -> Iterator[Problem]:
@@ -287,7 +296,10 @@ def _transport(s: Scenario, named: Callable[[str], str], used: frozenset[str]) -
             'transport.windows = "bytes", and transport.variant = "newreno", "sack" or "cubic"; else set '
             'transport.buffers = "fixed"'
         )
-        yield conflict(named("transport.buffers"), "tuned", why, allowed='"fixed"')
+        needed = ("buffers", "loss_detection", "windows", "variant", "protocol")
+        places = [named(f"transport.{name}") for name in needed]
+        own = next((name for name, key in zip(needed, places, strict=True) if "flows" in key), "buffers")
+        yield conflict(named(f"transport.{own}"), getattr(t, own), why, allowed='buffers = "fixed"')
     if t.connection_per_session and not t.handshake:
         why = "a new connection is opened by a handshake; set transport.handshake = true"
         yield conflict(named("transport.connection_per_session"), True, why)

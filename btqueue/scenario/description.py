@@ -120,9 +120,9 @@ def _description(scenario: Scenario) -> Description:
         return tuple(numbers)
 
     flows = []
-    for flow in plan.flows:
+    for number, flow in enumerate(plan.flows):
         forth, back = way(flow.source, flow.target), way(flow.target, flow.source)
-        own, names = scenario.of_flow(flow.spec), _named(scenario, flow)
+        own, names = scenario.of_flow(flow.spec), _named(flow, number)
         laws = _renamed(_arrivals(own), names), _renamed(_transport(own, flow), names)
         flows.append(Flow(plan.nodes[flow.source], plan.nodes[flow.target], forth, back, *laws))
     every = tuple(station for _, station in stations.values())
@@ -268,11 +268,12 @@ def _outside(plan: Topology, hop: Hop) -> Iterator[Trait]:
 # ----------------------------------------------------------------------------------------------------- laws
 
 
-def _named(s: Scenario, flow: FlowPlan) -> Mapping[str, str]:
-    """Return the keys that a flow has of its own, by those of the tables that they stand for."""
-    if flow.spec is None or isinstance(s.network.flows, str):
+def _named(flow: FlowPlan, number: int) -> Mapping[str, str]:
+    """Return the keys that the flow of this number has of its own, by the keys of the tables."""
+    if flow.spec is None:
         return {}
-    return flow.spec.names(s.network.flows.index(flow.spec) + 1)
+    entry = number if flow.reverse is None else min(number, flow.reverse)  # reverse flows stand last
+    return flow.spec.names(entry + 1)
 
 
 def _renamed(law: Law, names: Mapping[str, str]) -> Law:

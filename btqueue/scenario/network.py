@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PrivateAttr
 
@@ -67,6 +67,8 @@ class Flow(_WithOwnKeys):
     The other keys are those of ``[traffic]`` (its ``source`` is called ``law`` here) and ``[transport]``, for
     this flow alone, in both of its directions. The processing times of the hosts are no keys of a flow.
     """
+
+    CHOICES: ClassVar[tuple[str, ...]] = ("preset",)
 
     _differs: dict[str, Any] | None = PrivateAttr(default=None)
 

@@ -114,7 +114,11 @@ class Scenario(Table):
         if field_at(type(self), key) is None:
             raise ScenarioError(unknown_key(type(self), key))
         table, name = self._place_of(key)
-        return getattr(table, name)
+        found = getattr(table, name)
+        if found is None and isinstance(table, Flow) and name not in Flow.CHOICES:
+            seen, name = self.of_flow(table), "source" if name == "law" else name
+            return getattr(seen.traffic if name in Traffic.model_fields else seen.transport, name)
+        return found
 
     def _place_of(self, key: str) -> tuple[Table, str]:
         """Return the table, or the entry of a list, that has a dotted key, and its field there."""
@@ -133,8 +137,10 @@ class Scenario(Table):
         table, name = self._place_of(key)
         if name in table.model_fields_set:
             return ""
-        preset = str(getattr(table, "preset", ""))
-        return f'of preset = "{preset}"' if name in PRESETS.get(preset, {}) else "the default"
+        preset, value = str(getattr(table, "preset", "")), self.value_of(key)
+        # a preset is one of TCP, and its initial window yields to a smaller receive window
+        from_preset = PRESETS.get(preset, {}).get(name, self) == value
+        return f'of preset = "{preset}"' if from_preset else "the default"
 
     def with_sets(self, sets: Iterable[str]) -> Scenario:
         """Return a copy changed by command-line settings such as ``"polling.limit=10"``.

@@ -40,6 +40,7 @@ def definition(
     content: dict[str, Any] = {
         "format": FORMAT,
         "scenario": scenario.to_dict(),
+        "written": scenario.to_dict(resolved=False),  # a point changes this, and is resolved again
         "points": _points(points),
         "engines": list(engines),
         "random_numbers": "independent" if independent else "common",

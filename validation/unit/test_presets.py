@@ -121,3 +121,22 @@ def test_linux_waits_for_the_round_trip_and_200_ms(plain):
         conn.snd_nxt = conn.snd_una + 1
         plain.retransmission_timer.measure(conn, 300_000_000)
     assert conn.rto / 1e9 == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_preset_that_meets_a_key_it_does_not_go_with_is_named():
+    with pytest.raises(ScenarioError, match=r'sack = true.*\[transport\] sack is of preset = "linux"'):
+        bt.Scenario.from_dict({"transport": {"preset": "linux", "variant": "vegas"}})
+    own = [{"from": "p1.1", "to": "p1.2", "windows": "segments"}]
+    with pytest.raises(ScenarioError) as caught:
+        bt.Scenario.from_dict({"network": {"flows": own}, "transport": {"preset": "linux"}})
+    assert caught.value.key == "network.flows[1].windows"
+
+
+def test_values_of_a_flow_and_where_they_come_from():
+    scenario = mixed()
+    assert scenario.value_of("network.flows[1].receive_window_segments") == 2048
+    assert scenario.value_of("network.flows[2].law") == "poisson"
+    assert scenario.origin("network.flows[1].variant") == 'of preset = "linux"'
+    assert scenario.origin("network.flows[1].preset") == ""
+    datagrams = bt.Scenario.from_dict({"transport": {"preset": "linux", "protocol": "none"}})
+    assert datagrams.origin("transport.variant") == "the default", "a preset is one of TCP"

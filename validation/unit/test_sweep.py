@@ -21,6 +21,7 @@ from btqueue.study.summary import Estimate
 from btqueue.study.sweep import failures, own_seed, sweep
 from btqueue.study.sweep_dataset import assemble
 from btqueue.study.sweep_files import digest, read_sweep, table
+from btqueue.study.sweep_store import StoreError
 
 LIMIT, SIZE = "polling.limit", "network.peripherals"
 SOME = {LIMIT: [1, 2, 3], "traffic.load_kbps": [100, 200]}
@@ -284,3 +285,14 @@ def test_metrics_without_a_single_value_are_left_out():
     answer = answer_of(dataset)
     assert list(answer.metrics) == ["delay_s"] and answer.means == {"delay_s": 2.0}
     assert set(answer.metrics) <= set(METRICS)
+
+
+def test_equal_scenarios_whose_points_differ_are_other_sweeps(tmp_path, formula):
+    """A point changes what was written: a window that follows the segments is another one than its value."""
+    plain = thesis()
+    written = plain.with_(transport__initial_window_segments=plain.transport.initial_window_segments)
+    assert plain == written
+    over = {"transport.mss_bytes": [500, 1460]}
+    sweep(plain, over, out=tmp_path / "found.nc", workers=1)
+    with pytest.raises(StoreError, match="written"):
+        sweep(written, over, out=tmp_path / "found.nc", workers=1)

@@ -21,6 +21,7 @@ from scipy.optimize import minimize_scalar
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.bounds import shares_segments
 from btqueue.scenario.topology import topology
+from btqueue.scenario.transport import PRESETS
 from btqueue.study.check.agreement import Agreement, compare_all, reference_samples
 from btqueue.study.check.results import ForeignResults
 
@@ -140,7 +141,7 @@ def _of_tcp(scenario: Scenario) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     yield "transport.mss_bytes", (536, 1000, 1448, 1460), "another MSS"
     senders = ("tahoe", "reno", "newreno", "sack", "cubic")
     yield "transport.variant", senders, "another kind of TCP sender"
-    yield "transport.preset", ("rfc", "linux", "ns3"), "another TCP: all that these leave to it is different"
+    yield "transport.preset", tuple(PRESETS), "another TCP: all that these leave to it is different"
     yield "transport.sack", (not transport.sack,), "selective acknowledgements in one of the two alone"
     yield "transport.handshake", (not transport.handshake,), "connections that open with a SYN in one alone"
     if any(shares_segments(scenario.of_flow(flow.spec)) for flow in topology(scenario).flows):

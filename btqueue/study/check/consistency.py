@@ -13,6 +13,7 @@ from statistics import median
 
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.bounds import capacity, window_kbps
+from btqueue.scenario.scope import in_tables
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.study.check.findings import Finding, failed, passed
 from btqueue.study.check.results import ForeignResults
@@ -34,6 +35,7 @@ Problems = Iterator[tuple[bool, str]]
 
 def check_consistency(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
     """Return one finding for each kind of check that the file has the numbers for, one for each violation."""
+    scenario = in_tables(scenario)
     checks = (
         (
             "conservation",

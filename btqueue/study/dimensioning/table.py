@@ -88,15 +88,15 @@ class Candidate:
     def rank(self, task: Task) -> tuple[Any, ...]:
         """Return what sorts candidates, the best first.
 
-        Feasible ones by the number of flows that get nothing and then by the objective, infeasible ones by
-        the sum of their violations, and failures (Deb 2000). Among equals the one whose values stand first in
-        the choices.
+        Feasible ones by the objective, infeasible ones by the sum of their violations, and failures (Deb
+        2000); of the feasible and of the infeasible ones those first at which fewer flows get nothing. Among
+        equals the candidate whose values stand first in the choices.
         """
         if self.failure is not None:
             return (2, 0.0, self.place)
         violation = sum(self.violations(task))
         if violation > 0:
-            return (1, violation, self.place)
+            return (1, self.unserved, violation, self.place)
         return (0, self.unserved, task.objective.loss(self.objective), self.place)
 
 

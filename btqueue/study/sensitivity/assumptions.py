@@ -149,6 +149,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("send rate, PFTK short", _rare_losses),
     ("rate", _nothing_damaged),
     ("goodput", _one_link),
+    ("goodput", _no_voice),
     ("capacity of a ring", _nothing_damaged),
     ("capacity of a ring", _no_voice),
     ("capacity", _acknowledged_at_once),

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from btqueue.baseband import PACKET_TYPES, SLOT_S, TCP_PDU_OVERHEAD_BYTES, PacketType, segment
 from btqueue.baseband.voice import VoiceLinks
 from btqueue.scenario import Scenario
+from btqueue.scenario.scope import in_tables
 from btqueue.study.evaluate import evaluate
 
 
@@ -35,7 +36,7 @@ class Setting:
 
     def __init__(self, scenario: Scenario) -> None:
         """Take a scenario; it is solved only if a formula asks."""
-        self.scenario = scenario
+        self.scenario = in_tables(scenario)
 
     @property
     def packets(self) -> list[PacketType]:
