@@ -1,5 +1,7 @@
 """Tables of the radio: error rates and levels of every model, traces, interference, types chosen."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ APT = ("DH5", "DM5", "DM3", "DM1")
 """The types of Chen and others (2004), whose thresholds are the defaults."""
 
 
-TWO_TYPES = {"packets": ("DH5", "DH3")}
+TWO_TYPES: dict[str, Any] = {"packets": ("DH5", "DH3")}
 
 
 @pytest.fixture(scope="session")
