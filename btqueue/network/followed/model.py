@@ -139,8 +139,7 @@ def metrics_of(found: Followed) -> dict[str, Any]:
     metrics: dict[str, Any] = {
         "goodput_kbps": load,
         "throughput_kbps": load * (1.0 + again),
-        **({"rtt_s": rtt, "rtt_sd_s": np.sqrt(spread)} if trips.any() else {}),
-        **_quantiles(found),
+        **({"rtt_s": rtt, "rtt_sd_s": np.sqrt(spread), **_quantiles(found)} if trips.any() else {}),
         "window_segments": total("window_sum") / samples,
         "fast_retransmits_per_s": total("fast_retransmits") / seconds * scale,
         "segment_loss": np.where(total("delivered_bytes") > 0.0, lost, nothing),
