@@ -40,9 +40,9 @@ METRICS: Final = MappingProxyType(
         "throughput_kbps": Metric(
             "kbit/s",
             "throughput",
-            "application bytes of all segments sent, retransmissions included, per flow; bytes count when "
-            "the goodput counts them, so that it is never above, and again for each retransmission; bytes "
-            "that are never delivered count when they are lost or given up",
+            "application bytes of all segments sent, retransmissions included, per flow; where more arrives "
+            "than is sent, because data was under way when the measurement began, the bytes that arrive and "
+            "those sent again: it is never below the goodput",
         ),
         "rtt_s": Metric("s", "round-trip time", "mean of the sender's round-trip samples, per flow"),
         "rtt_min_s": Metric("s", "least round-trip time", "smallest round-trip sample, per flow"),

@@ -76,9 +76,11 @@ def measure(network: State, counted: Sequence[Counts]) -> Metrics:
     flow, seconds = counts.flows.view(np.recarray), counts.seconds[:, None]
     counts = counts._replace(flows=flow, seconds=seconds)
     goodput = counts.goodput_kbps()
+    # of data that was under way when the measurement began only what arrives is known
+    carried = np.maximum(flow.bytes_sent, flow.bytes_delivered + flow.bytes_wasted)
     return {
         "goodput_kbps": goodput,
-        "throughput_kbps": kilobits_per_second(flow.bytes_delivered + flow.bytes_wasted, seconds),
+        "throughput_kbps": kilobits_per_second(carried, seconds),
         **transport_metrics(network, counts),
         **application_metrics(network, counts),
         **losses(network, counts),
