@@ -12,7 +12,7 @@ from btqueue.explorer.controls import Control
 from btqueue.explorer.curves import Curve, finite
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
-from btqueue.scenario.loading import BadToml, parse_toml
+from btqueue.scenario.text_files import BadToml, parse_toml
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
 from btqueue.study.value_ranges import known_key, parse_one

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,23 +11,13 @@ from typing import TYPE_CHECKING, Any
 from btqueue.files import UnusableFile, read_text
 from btqueue.scenario.errors import Problem, ScenarioError, shown
 from btqueue.scenario.library import list_models, models_folder
+from btqueue.scenario.text_files import BadToml, parse_toml
 
 if TYPE_CHECKING:
     from btqueue.scenario.scenario import Scenario
 
 LARGEST_FILE_BYTES = 10_000_000
 """A scenario file beyond this size is surely something else."""
-
-MOST_PARTS = 100
-"""Parts of a dotted key, of which a scenario has three at most; tomllib takes time by their square."""
-
-PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
-DOTTED_KEY = re.compile(
-    rf"""\#[^\n]*+|\"{{3}}(?:[^"\\]|\\.|"(?!""))*+(?:\"{{3}})?|'{{3}}(?:[^']|'(?!''))*+(?:'{{3}})?"""
-    rf"|(?P<key>{PART}(?:[ \t]*+\.[ \t]*+{PART})*+)",
-    re.DOTALL,
-)
-"""A comment, a text of several lines, or a key with its parts; also numbers and texts, which have few."""
 
 
 def load(name_or_path: str | os.PathLike[str], overrides: Mapping[str, Any] | Iterable[str] = ()) -> Scenario:
@@ -100,30 +88,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         return parse_toml(toml_text(path))
     except BadToml as error:
         raise _file_error(path, f"{path} {error}") from None
-
-
-class BadToml(ValueError):
-    """A text is no TOML of a scenario; the message says why, and goes on after the name of the text."""
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """Return the content of a TOML text.
-
-    Raises:
-        BadToml: it is no TOML (with the line), or nests tables or lists too deeply.
-    """
-    for found in DOTTED_KEY.finditer(text):
-        if (found["key"] or "").count(".") >= MOST_PARTS and len(re.findall(PART, found["key"])) > MOST_PARTS:
-            line = text.count("\n", 0, found.start()) + 1
-            raise BadToml(f"has a key of more than {MOST_PARTS} parts (at line {line})")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadToml(f"is no valid TOML: {error}") from None
-    except ValueError:  # Python refuses to read whole numbers of thousands of digits
-        raise BadToml("holds a number with too many digits") from None
-    except RecursionError:
-        raise BadToml("nests lists or tables too deeply") from None
 
 
 def read_title(path: Path) -> str:

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from btqueue.scenario.errors import Problem, ScenarioError, shown
-from btqueue.scenario.loading import BadToml, parse_toml
 from btqueue.scenario.problems import field_at, key_names, unknown_key
+from btqueue.scenario.text_files import BadToml, parse_toml
 
 
 def _tables(root: type[BaseModel]) -> dict[str, type[BaseModel]]:

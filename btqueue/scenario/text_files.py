@@ -1,12 +1,15 @@
-"""Text and tables that other programs wrote: byte order marks, trailing commas, columns of one name."""
+"""Text, TOML and tables that others wrote: byte order marks, trailing commas, columns of one name."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
+import re
+import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import Any
 
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -18,6 +21,18 @@ BYTE_ORDER_MARKS = (
 
 Rows = list[tuple[int, list[str]]]
 """Number of the line, from 1, and one cell for each column."""
+
+
+MOST_PARTS = 100
+"""Parts of a dotted key, of which a scenario has three at most; tomllib takes time by their square."""
+
+PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
+DOTTED_KEY = re.compile(
+    rf"""\#[^\n]*+|\"{{3}}(?:[^"\\]|\\.|"(?!""))*+(?:\"{{3}})?|'{{3}}(?:[^']|'(?!''))*+(?:'{{3}})?"""
+    rf"|(?P<key>{PART}(?:[ \t]*+\.[ \t]*+{PART})*+)",
+    re.DOTALL,
+)
+"""A comment, a text of several lines, or a key with its parts; also numbers and texts, which have few."""
 
 
 class BadText(ValueError):
@@ -101,3 +116,27 @@ def _differ(name: str, line: int, first: int, second: int, row: list[str]) -> Ba
 def _lines(text: str) -> Iterator[str]:
     """Yield lines with their ends, of any system."""
     return iter(io.StringIO(text, newline=""))
+
+
+class BadToml(ValueError):
+    """A text is no TOML of a scenario; the message says why, and goes on after the name of the text."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the content of a TOML text.
+
+    Raises:
+        BadToml: it is no TOML (with the line), or nests tables or lists too deeply.
+    """
+    for found in DOTTED_KEY.finditer(text):
+        if (found["key"] or "").count(".") >= MOST_PARTS and len(re.findall(PART, found["key"])) > MOST_PARTS:
+            line = text.count("\n", 0, found.start()) + 1
+            raise BadToml(f"has a key of more than {MOST_PARTS} parts (at line {line})")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadToml(f"is no valid TOML: {error}") from None
+    except ValueError:  # Python refuses to read whole numbers of thousands of digits
+        raise BadToml("holds a number with too many digits") from None
+    except RecursionError:
+        raise BadToml("nests lists or tables too deeply") from None
