@@ -208,3 +208,13 @@ def test_neighbours_that_are_alike():
     assert neighbours_alike(walk) < 0.001
     # exact level: at most 1 % of independent samples lie below 0.01; 8 of 200 with probability 0.0002
     assert sum(neighbours_alike(noise(seed, 12)) < 0.01 for seed in range(200)) <= 8
+
+
+def test_keys_that_every_flow_has_of_its_own_bound_the_numbers_as_those_of_the_tables_do():
+    """A window of 100 segments and three timeouts a second are fine for Linux, however that is written."""
+    ring = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
+    common = GREEDY.with_(network__flows=ring, transport__preset="linux")
+    own = GREEDY.with_(network__flows=[{**flow, "preset": "linux"} for flow in ring])
+    linux = {"window_segments": 100.0, "timeouts_per_s": 3.0}
+    assert wrong(linux, GREEDY)
+    assert wrong(linux, common) == wrong(linux, own) == []

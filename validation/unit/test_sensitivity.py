@@ -334,3 +334,10 @@ def test_figures_show_the_largest_effects_on_top(chain):
     assert axes.transData.inverted().transform((right, 0))[0] == pytest.approx(top.at_high)
     with pytest.raises(NoFigure, match="timeouts_per_s"):
         sensitivity_figure(chain.dataset(), ["timeouts_per_s"])
+
+
+def test_formulas_read_a_key_that_every_flow_has_of_its_own():
+    scenario = load("venugopal-2006/piconet")
+    ring = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
+    own = scenario.with_(network__flows=[{**flow, "receive_window_segments": 2} for flow in ring])
+    assert Setting(own).scenario.transport.receive_window_segments == 2
