@@ -372,7 +372,7 @@ def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(
 
 
 def test_a_sweep_whose_result_alone_has_no_room_prints_it_and_keeps_the_points(engines, tmp_path):
-    with full_disk(5000):
+    with full_disk(10_000):  # room for the journal, not for the result
         result = CliRunner().invoke(app, [*SWEEP, "--out", str(tmp_path / "x.nc")])
     assert result.exit_code == 2, (result.output, result.exception)
     assert "3 of 3 points answered" in result.stdout and "written to" not in result.stdout

@@ -100,5 +100,6 @@ def _found(scenario: Scenario, engines: Sequence[Engine], store: Store) -> dict[
 def _key(scenario: Scenario, engine: Engine) -> str:
     """Return the digest of all that the answer depends on beside the sources."""
     what = definition(scenario, Listing((), ()), (engine,), independent=False)
-    what["scenario"].pop("title", None)
+    for scenario_as in ("scenario", "written"):
+        what[scenario_as].pop("title", None)
     return digest_of(what)[:32]
