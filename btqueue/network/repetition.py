@@ -59,7 +59,7 @@ def train_of(scenario: Scenario, user_bytes: int, ber: float, quality: float = 2
     return Train(
         tuple(
             (kind.slots, min(error_rate(scenario.radio, kind, ber), most))
-            for kind in _kinds(scenario, size, ber, quality)
+            for kind in kinds_of(scenario, size, ber, quality)
         )
     )
 
@@ -84,7 +84,7 @@ def error_rate(radio: Radio, kind: PacketType, ber: float) -> float:
     return float(packet_error_rate(kind, ber, bits=radio.bits))
 
 
-def _kinds(scenario: Scenario, size: int, ber: float, quality: float) -> list[PacketType]:
+def kinds_of(scenario: Scenario, size: int, ber: float, quality: float) -> list[PacketType]:
     """Return the types of the packets in which `size` bytes cross."""
     link = scenario.link
     cut = packet_types(link.packets)

@@ -1,0 +1,223 @@
+"""The polled air: loads, cycles and services of the links of all piconets, at given rates of the flows."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.network import ENDLESS, Bridge, Network
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+EMPTY = 2.0
+"""Slots of a frame of POLL and NULL."""
+
+
+class Links:
+    """The polled air at given rates.
+
+    Attributes:
+        busy: cycle of a port that always has frames, shape (ports,) (slots).
+        frame: slots of one of its frames then, with the other half, shape (ports,).
+        visit: frames of a full visit, shape (links,).
+        idle: cycle of a link without frames, shape (links,) (slots); `away` what of it others take.
+        meeting: mean wait for a poll, shape (links,) (slots).
+        beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
+        load: share of the time that each link takes; `open_load` by sources that do not always have data.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.names = sorted({(port.piconet, port.link) for port in network.ports})
+        number = {name: n for n, name in enumerate(self.names)}
+        count = len(self.names)
+        self.piconet = np.array([name[0] for name in self.names], int)
+        self.port_link = np.array([number[port.piconet, port.link] for port in network.ports], int)
+        self.up = np.array([port.up for port in network.ports], bool)
+        self.opposite = np.full(len(network.ports), -1)
+        place = {(port.piconet, port.link, port.up): n for n, port in enumerate(network.ports)}
+        for n, port in enumerate(network.ports):
+            self.opposite[n] = place.get((port.piconet, port.link, not port.up), -1)
+        self.bridge = np.full(count, -1)
+        for port, link in zip(network.ports, self.port_link, strict=True):
+            self.bridge[link] = port.bridge
+        piconets = [network.piconets[p] for p in self.piconet]
+        limits = [
+            network.bridges[b].limit if b >= 0 else p.limit
+            for b, p in zip(self.bridge, piconets, strict=True)
+        ]
+        self.limit = np.array(limits, float)
+        self.share = np.array([p.data_share for p in piconets], float)
+        self.idle_polls = np.array([p.idle_polls for p in piconets], float)
+        self.members = np.array([p.members for p in piconets], float)
+        self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
+        self.endless = np.array([flow.load == inf for flow in network.flows], bool)
+        self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
+        # use of each port by a segment of each flow, and by its acknowledgements
+        shape = (len(network.flows), len(network.ports))
+        self.frames, self.air, self.whole = (
+            np.zeros((2, *shape)),
+            np.zeros((2, *shape)),
+            np.zeros((2, *shape)),
+        )
+        for f, flow in enumerate(network.flows):
+            for back, visits in enumerate((flow.forth, flow.back)):
+                for visit in visits:
+                    if visit.kind == "port":
+                        times = flow.acks if back else 1.0
+                        self.frames[back, f, visit.index] += times * visit.train.frames
+                        self.air[back, f, visit.index] += times * visit.train.air
+                        limit = self.limit[self.port_link[visit.index]]
+                        self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
+        self.utilisation = np.zeros(len(network.ports))
+
+    def others(self, values: NDArray) -> NDArray:
+        """Return the sums over the other links of the same piconet; links are the last axis."""
+        return values @ self.same
+
+    def by_link(self, values: NDArray) -> NDArray:
+        """Return the sums over the ports of each link; ports are the last axis."""
+        found = np.zeros((*values.shape[:-1], len(self.names)))
+        for port, link in enumerate(self.port_link):
+            found[..., link] += values[..., port]
+        return found
+
+    def update(self, sent: Vector, answered: Vector, full: NDArray[np.bool_], most: Vector) -> None:
+        """Take the rates of segments and of the segments that are answered (1/s).
+
+        Args:
+            sent, answered: shape (flows,).
+            full: ports with a queue that never runs empty, shape (ports,).
+            most: frames that windows let wait at once, shape (ports,).
+        """
+        frames = sent @ self.frames[0] + answered @ self.frames[1]
+        slots = sent @ self.air[0] + answered @ self.air[1]
+        there = self.opposite >= 0
+        facing = np.where(there, frames[self.opposite], 0.0)
+        facing_slots = np.where(there, slots[self.opposite], 0.0)
+        mean = np.divide(slots, frames, out=np.ones_like(slots), where=frames > 0.0)
+        other = np.divide(facing_slots, facing, out=np.ones_like(slots), where=facing > 0.0)
+        ratio = np.divide(facing, frames, out=np.zeros_like(slots), where=frames > 0.0)
+        apart = self._apart(sent, answered, frames, facing)
+        # with frames in its queue: each has one of the other port's beside it, as far as there are any
+        self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
+        self.frame /= self.share[self.port_link]
+        busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
+        self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
+        own_busy = np.where(full, 1.0, self.utilisation)
+        paired = np.minimum(frames, facing) * np.clip(np.maximum(own_busy, busy), 0.0, 1.0) * (1.0 - apart)
+        pairs = np.zeros(len(self.names))
+        np.maximum.at(pairs, self.port_link, paired)
+        work = self.by_link(slots + frames) - 2.0 * pairs
+        work -= EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
+        self.load = work / self.share * SLOT_S  # less the empty frames that full visits spare
+        self.full_link = self.by_link(full.astype(float)) > 0.0
+        largest = np.zeros(len(self.names))
+        np.maximum.at(largest, self.port_link, most)
+        self.visit = np.minimum(self.limit, np.maximum(largest, 1.0))
+        busier = (frames > facing) | ((frames == facing) & (frames > 0.0))  # its frames fill the visits
+        longest = np.zeros(len(self.names))
+        np.maximum.at(longest, self.port_link, np.where(busier, self.frame, 0.0))
+        self.most_slots = self.visit * longest
+        alone = self.others(self.load) == 0.0
+        own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # such a visit need not end
+        visits = own[self.port_link]
+        self.busy = self._cycles(visits * self.frame, self.port_link) * self.visit[self.port_link] / visits
+        empty = EMPTY / self.share
+        self.idle = self._cycles(empty, np.arange(len(self.names)))
+        self.away = np.maximum(self.idle - empty, 0.0)
+        self.open_load = (
+            self.by_link(
+                np.where(self.endless, 0.0, sent) @ (self.air[0] + self.frames[0])
+                + np.where(self.endless, 0.0, answered) @ (self.air[1] + self.frames[1])
+            )
+            * SLOT_S
+            / self.share
+        )
+        self.meeting = self.idle / 2.0
+        for number, bridge in enumerate(self.network.bridges):
+            self._round(number, bridge)
+        self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
+
+    def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
+        """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""
+        mine = sent[:, None] * self.frames[0] + answered[:, None] * self.frames[1]
+        against = np.where(self.opposite >= 0, mine[:, self.opposite], 0.0)
+        return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
+
+    def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
+        """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both."""
+        polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        fixed, same = own + polls[rows], self.same[rows]
+        cycle = fixed
+        for _ in range(60):
+            taken = np.minimum(self.most_slots, self.load * cycle[:, None])  # (rows, links)
+            taken = np.where(self.full_link, self.most_slots - EMPTY * self.idle_polls / self.share, taken)
+            new = fixed + (same * np.maximum(taken, 0.0)).sum(axis=1)
+            if np.abs(new - cycle).max(initial=0.0) < 1e-4 * cycle.max(initial=1.0):
+                break
+            cycle = new
+        return cycle
+
+    def _round(self, number: int, bridge: Bridge) -> None:
+        """Put the round of a bridge in the place of the cycles of its links, and of its own piconet's."""
+        links = [n for n in range(len(self.names)) if self.bridge[n] == number]
+        own = [n for n in range(len(self.names)) if bridge.own >= 0 and self.piconet[n] == bridge.own]
+        if not links and not own:
+            return
+        count = len(bridge.piconets)
+        if bridge.schedule != "walk-in":
+            window = bridge.window_s / SLOT_S
+            absent = (count - 1.0) / count
+            wait = absent * (count - 1.0) * window / 2.0
+            if bridge.schedule == "pcss":
+                wait = absent * window * (count - 0.5)
+            for n in (*links, *own):
+                self.busy[self.port_link == n] *= count
+                self.meeting[n] = self.idle[n] / 2.0 + wait
+            return
+        fixed = sum(self.idle[n] / 2.0 * max(1.0, 2.0 * bridge.cycles) + EMPTY for n in links)
+        fixed += EMPTY * (count - len(links) - (bridge.own >= 0))
+        fixed += bridge.switch_s / SLOT_S * count
+        if own:
+            fixed += EMPTY * self.network.piconets[bridge.own].members
+
+        def turn(busy: int, slots: float) -> float:
+            """Return the round in which the visits to one link take so many slots."""
+            total = fixed
+            for _ in range(80):
+                new = fixed
+                for n in (*links, *own):
+                    taken = min(self.most_slots[n], self.load[n] * total)
+                    if n == busy:
+                        taken = slots
+                    elif self.full_link[n]:
+                        taken = self.most_slots[n]
+                    new += taken + (EMPTY if taken < self.most_slots[n] and n in links else 0.0)
+                if abs(new - total) < 1e-4 * total:
+                    break
+                total = new
+            return total
+
+        quiet = turn(-1, 0.0)
+        for port, link in enumerate(self.port_link):
+            if link in links or link in own:
+                self.busy[port] = turn(link, self.visit[link] * self.frame[port])
+                self.meeting[link] = quiet / 2.0
+
+    def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:
+        """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).
+
+        Half of the second moment of what a visit takes of a segment or its acknowledgement, times their rate.
+        """
+        limit = self.limit[self.port_link]
+        found = np.zeros((len(sent), len(self.names)))
+        for back, rates in ((0, sent[:, None]), (1, (answered / acks)[:, None])):
+            slots = self.air[back] + self.frames[back]
+            parts = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0) / limit, 1.0)
+            found += self.by_link(rates * slots**2 / parts / 2.0) * SLOT_S**2
+        return np.where(self.full_link, 0.0, found)

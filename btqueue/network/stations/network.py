@@ -1,0 +1,620 @@
+"""`Network`: the stations and classes of a scenario in numbers. Laws read these numbers, and no scenario.
+
+A *station* serves segments one after the other: a *port* is one direction of a radio link (the central polls
+it), a *wire* is the medium of outside links, a *bucket* grants tokens. A *class* is a flow: its segments visit
+stations on the way forth, and their acknowledgements on the way back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.baseband import SLOT_S, PacketType
+from btqueue.channel import ber_from_link_quality, packet_error_rate
+from btqueue.channel.error_rates import reply_error_rate
+from btqueue.channel.interference import spared_by_neighbour
+from btqueue.network.repetition import HARDLY_EVER, kinds_of
+from btqueue.scenario.bounds import segments_of, shares_segments
+from btqueue.scenario.polling import VOICE_LINKS, free_slots
+from btqueue.scenario.radio import Radio
+from btqueue.scenario.recordings import read_arrivals, read_trace
+from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+
+Vector = NDArray[np.float64]
+
+ENDLESS = 10_000
+"""Frames of a visit that stand for no limit."""
+ONE_FRAME = ("1-limited", "round-robin")
+NEIGHBOUR_SHARE = 0.5
+"""Share of the time in which a collocated piconet is taken to send."""
+
+
+class Train(NamedTuple):
+    """What a segment, or an acknowledgement, is on the air of one hop: means over the states of the radio.
+
+    Attributes:
+        packets: that it is cut into.
+        slots: of one transmission of each packet, together.
+        frames: transmissions.
+        air: slots of all transmissions, together.
+        loss: chance that the segment does not come through whole.
+        spread: variance of the number of transmissions.
+        outage_s: mean time that a segment loses to states of the radio in which hardly anything comes through.
+    """
+
+    packets: float
+    slots: float
+    frames: float
+    air: float
+    loss: float
+    spread: float
+    outage_s: float
+
+    def plus(self, other: Train, share: float) -> Train:
+        """Return the mean of trains: `other` has this share."""
+        return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
+
+
+NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class Visit(NamedTuple):
+    """A stop of a segment: at which station, what it takes there (s), and what it meets on the way on (s).
+
+    Attributes:
+        kind: "port", "wire" or "bucket".
+        index: of the station of its kind.
+        train: on the air; nothing elsewhere.
+        service_s: time on a wire, or of the tokens at their rate.
+        delay_s: behind it: propagation.
+        jitter_s: mean of an exponential time after that, in the order of the segments.
+        places: segments that find place before the station.
+        loss: chance to be lost there at random.
+    """
+
+    kind: str
+    index: int
+    train: Train
+    service_s: float
+    delay_s: float
+    loss: float
+    jitter_s: float = 0.0
+    places: float = inf
+
+
+@dataclass(frozen=True)
+class Port:
+    """One direction of a radio link.
+
+    Attributes:
+        piconet, link: numbers.
+        up: whether the member sends.
+        places: packets that find place in its queue.
+        bridge: number of the bridge at its member's end, or -1.
+    """
+
+    piconet: int
+    link: int
+    up: bool
+    places: float
+    bridge: int
+
+
+@dataclass(frozen=True)
+class Piconet:
+    """A polled piconet.
+
+    Attributes:
+        members: links in the cycle.
+        discipline: of the visits.
+        limit: frames of a visit to an ordinary link.
+        idle_polls: polls of an idle link in a cycle in which another one has data.
+        data_share: of the time that voice leaves to data.
+        central_bridge: number of the bridge that is its central, or -1.
+    """
+
+    members: int
+    discipline: str
+    limit: int
+    idle_polls: float
+    data_share: float
+    central_bridge: int
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A device in several piconets in turn.
+
+    Attributes:
+        piconets: numbers.
+        schedule: how it finds the centrals.
+        limit: frames of a visit.
+        window_s: of a rendezvous.
+        switch_s: mean time lost at each change of piconet.
+        cycles: whole cycles that it stays; 0: one exchange.
+        own: number of the piconet of which it is the central, or -1.
+    """
+
+    piconets: tuple[int, ...]
+    schedule: str
+    limit: int
+    window_s: float
+    switch_s: float
+    cycles: float
+    own: int
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The medium of outside links: share of the time that it is up, mean time down, packets that may wait."""
+
+    name: str
+    up_share: float
+    down_s: float
+    places: float
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Tokens: the rate and the depth (bits), and the packets that may wait for them."""
+
+    rate: float
+    depth: float
+    places: float
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A class: the law of its source, its transport, and where its segments and acknowledgements go.
+
+    Attributes:
+        source: law of the messages.
+        load: segments offered a second; infinite for a source that always has data.
+        batch: segments of a message.
+        scv: squared coefficient of variation of the time between messages.
+        kilobits: of user data of a segment.
+        forth, back: visits.
+        host_s: delays of hosts and layers of a round trip.
+        protocol: "tcp", "none" or "centaurus".
+        window: segments that may be under way; infinite without a transport.
+        transport, traffic: the tables as the flow sees them, for laws of transport.
+        acks: acknowledgements a segment.
+        short: whether messages are short segments that wait for each other's acknowledgement.
+    """
+
+    source: str
+    load: float
+    batch: float
+    scv: float
+    kilobits: float
+    forth: tuple[Visit, ...]
+    back: tuple[Visit, ...]
+    host_s: float
+    protocol: str
+    window: float
+    transport: Any
+    traffic: Any
+    acks: float
+    short: bool
+    reverse: int | None
+
+    @property
+    def loss(self) -> float:
+        """Chance that a segment is lost at random on its way."""
+        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.forth]))
+
+    @property
+    def ack_loss(self) -> float:
+        """Chance that an acknowledgement is lost at random on its way."""
+        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.back]))
+
+
+@dataclass(frozen=True)
+class Network:
+    """Stations and classes."""
+
+    ports: tuple[Port, ...]
+    piconets: tuple[Piconet, ...]
+    bridges: tuple[Bridge, ...]
+    wires: tuple[Wire, ...]
+    buckets: tuple[Bucket, ...]
+    flows: tuple[Flow, ...]
+    relay: str
+
+
+def network_of(scenario: Scenario, together: tuple[float, ...] = ()) -> Network:
+    """Return the network of a scenario; the only function here that reads one.
+
+    Args:
+        scenario: to be read.
+        together: messages of each flow that share a segment, if more than one.
+    """
+    return _Builder(scenario, together).network()
+
+
+class _Builder:
+    """Collects the stations that the routes of the flows pass."""
+
+    def __init__(self, scenario: Scenario, together: tuple[float, ...]) -> None:
+        self.scenario = scenario
+        self.together = together
+        self.plan: Topology = topology(scenario)
+        self.ports: dict[tuple[int, int, bool], int] = {}
+        self.port_list: list[Port] = []
+        self.wires: dict[str, int] = {}
+        self.wire_list: list[Wire] = []
+        self.buckets: dict[int, int] = {}
+        self.bucket_list: list[Bucket] = []
+        self.trains: dict[tuple, Train] = {}
+
+    def network(self) -> Network:
+        flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
+        return Network(
+            tuple(self.port_list),
+            tuple(self._piconet(index) for index in range(len(self.plan.piconets))),
+            tuple(self._bridge(index) for index in range(len(self.plan.bridges))),
+            tuple(self.wire_list),
+            tuple(self.bucket_list),
+            flows,
+            self.scenario.network.relay,
+        )
+
+    # -------------------------------------------------------------------------------------------- stations
+
+    def _bridge_of(self, node: int) -> int:
+        return next((n for n, bridge in enumerate(self.plan.bridges) if bridge.node == node), -1)
+
+    def _piconet(self, index: int) -> Piconet:
+        polling, voice = self.scenario.polling, self.scenario.voice
+        plan = self.plan.piconets[index]
+        name = polling.discipline
+        limit = 1 if name in (*ONE_FRAME, "fep") else polling.limit
+        if name in ("exhaustive", "gated"):
+            limit = ENDLESS
+        idle = {"fep": 0.0, "slq": 0.0}.get(name, 1.0)
+        if name in ("lwrr", "prc-lwrr"):
+            idle = 1.0 / polling.max_weight
+        share = free_slots(voice) / (2 * VOICE_LINKS[voice.packet]) if voice.links else 1.0
+        return Piconet(len(plan.members), name, limit, idle, share, self._bridge_of(plan.central))
+
+    def _bridge(self, index: int) -> Bridge:
+        plan, polling = self.plan.bridges[index], self.scenario.polling
+        bridges = {one.node for one in self.plan.bridges}
+        limits, own = [], -1
+        for number in plan.piconets:
+            piconet = self.plan.piconets[number]
+            ordinary = max(1, len([member for member in piconet.members if member not in bridges]))
+            single = polling.discipline in ONE_FRAME
+            limits.append(polling.bridge_limit or (1 if single else ordinary * polling.limit))
+            own = number if piconet.central == plan.node else own
+        cycles = {"visit": 0.0, "cycle": float(polling.residence_cycles), "complete": 1.0}[polling.residence]
+        return Bridge(
+            plan.piconets,
+            polling.bridge_schedule,
+            min(limits),
+            polling.rendezvous_s,
+            SLOT_S if polling.switch_delay else 0.0,
+            cycles,
+            own,
+        )
+
+    def _port(self, hop: Hop) -> int:
+        up = hop.target == self.plan.piconets[hop.index].central
+        member = hop.source if up else hop.target
+        key = (hop.index, self.plan.piconets[hop.index].members.index(member), up)
+        if key not in self.ports:
+            self.ports[key] = len(self.port_list)
+            bridge = self._bridge_of(member)
+            places = self.scenario.flow_control.places[up]
+            if up and bridge >= 0:
+                plan, polling = self.plan.piconets[hop.index], self.scenario.polling
+                bridges = {one.node for one in self.plan.bridges}
+                ordinary = max(1, len([one for one in plan.members if one not in bridges]))
+                places = float(polling.bridge_buffer_packets or ordinary * polling.limit)
+            self.port_list.append(Port(*key, places, bridge))
+        return self.ports[key]
+
+    def _wire(self, hop: Hop) -> int:
+        outside = self.plan.outside[hop.index]
+        link, forth = outside.link, hop.source == outside.source
+        if link.medium is not None:
+            name = f"medium {link.medium}"
+        elif link.half_duplex:
+            name = f"link {link.name}"
+        else:
+            name = f"link {link.name} {'forth' if forth else 'back'}"
+        if name not in self.wires:
+            self.wires[name] = len(self.wire_list)
+            up = link.up_s / (link.up_s + link.down_s) if link.down_s else 1.0
+            self.wire_list.append(Wire(name, up, link.down_s, float(link.buffer_packets)))
+        return self.wires[name]
+
+    def _bucket(self, port: int) -> int:
+        if port not in self.buckets:
+            control = self.scenario.flow_control
+            self.buckets[port] = len(self.bucket_list)
+            self.bucket_list.append(
+                Bucket(
+                    control.token_rate_kbps * 1000.0,
+                    control.bucket_bytes * 8.0,
+                    float(control.buffer_packets),
+                )
+            )
+        return self.buckets[port]
+
+    # -------------------------------------------------------------------------------------------------- radio
+
+    def _radio(self, hop: Hop) -> Radio:
+        up = hop.target == self.plan.piconets[hop.index].central
+        member = self.plan.nodes[hop.source if up else hop.target]
+        radio = self.scenario.radio
+        for own in self.scenario.radio.links:
+            if own.node == member and own.direction in ("both", "up" if up else "down"):
+                radio = own.applied_to(self.scenario.radio)
+        return radio
+
+    def _train(self, hop: Hop, size: int) -> Train:
+        """Return the packets of a segment with so many bytes above L2CAP on a hop."""
+        radio = self._radio(hop)
+        key = (radio.model, repr(radio), size)
+        if key not in self.trains:
+            self.trains[key] = train_of(self.scenario, radio, size, len(self.plan.piconets))
+        return self.trains[key]
+
+    # -------------------------------------------------------------------------------------------------- flows
+
+    def _flow(self, plan: FlowPlan, index: int) -> Flow:
+        own = self.scenario.of_flow(plan.spec)
+        transport, traffic = own.transport, own.traffic
+        sizes = _sizes(own, self.scenario, plan)
+        if self.together:
+            sizes = [(size * self.together[index], share) for size, share in sizes]
+        number = sum(share for _, share in sizes)
+        route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
+        answered = transport.protocol != "none"
+        forth = [
+            self._visits(
+                route, [(ceil(size) + transport.header_bytes, share / number) for size, share in sizes]
+            )
+        ]
+        ack = (
+            (transport.header_bytes,)
+            if transport.protocol == "tcp"
+            else (transport.centaurus_control_bytes + transport.header_bytes,)
+        )
+        behind = self._visits(back, [(ack[0], 1.0)]) if answered and transport.ack_path == "queued" else ()
+        every = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
+        short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
+        short = short and traffic.message_bytes < transport.mss_bytes
+        kilobits = sum(size * share for size, share in sizes) / number / 125.0
+        load, scv, batch = _arrivals(own, kilobits, number)
+        layers = (
+            transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
+        )
+        window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
+        if transport.send_buffer_segments is not None and transport.protocol == "tcp":
+            window = min(window, float(transport.send_buffer_segments))
+        return Flow(
+            traffic.source,
+            load,
+            batch,
+            scv,
+            kilobits,
+            forth[0],
+            behind,
+            layers,
+            transport.protocol,
+            window,
+            transport,
+            traffic,
+            (1.0 / min(every, max(window, 1.0)) if answered else 0.0),
+            short,
+            plan.reverse,
+        )
+
+    def _visits(self, route: tuple[Hop, ...], sizes: list[tuple[float, float]]) -> tuple[Visit, ...]:
+        s, found, before = self.scenario, [], None
+        for place, hop in enumerate(route):
+            if hop.kind == "outside":
+                outside = self.plan.outside[hop.index]
+                link, forth = outside.link, hop.source == outside.source
+                wire = self._wire(hop)
+                rate = link.rate_kbps * 1000.0 * self.wire_list[wire].up_share
+                service = sum(share * (size + link.header_bytes) * 8.0 for size, share in sizes) / rate
+                chance = link.loss if forth or link.loss_back is None else link.loss_back
+                lost, places = 0.0, self.wire_list[wire].places
+                for size, share in sizes:
+                    blocks = (
+                        ceil((size + link.header_bytes) / link.loss_block_bytes)
+                        if link.loss_block_bytes
+                        else 1
+                    )
+                    lost += share * (1.0 - (1.0 - chance) ** blocks)
+                found.append(
+                    Visit("wire", wire, NO_TRAIN, service, link.delay_s, lost, link.jitter_s, places)
+                )
+                before = hop.kind
+                continue
+            port, train = self._port(hop), NO_TRAIN
+            for size, share in sizes:
+                train = train.plus(self._train(hop, size), share)
+            enters = place == 0 or before == "outside" or s.network.relay == "segment"
+            if enters and s.flow_control.enabled:
+                bucket = self._bucket(port)
+                price = sum(share * _price(s, self._radio(hop), size) for size, share in sizes)
+                rate = self.bucket_list[bucket].rate
+                found.append(
+                    Visit(
+                        "bucket",
+                        bucket,
+                        train,
+                        price / rate if rate else inf,
+                        0.0,
+                        0.0,
+                        0.0,
+                        self.bucket_list[bucket].places / train.packets,
+                    )
+                )
+            places = (
+                self.port_list[port].places / max(train.packets, 1.0) - 0.5
+            )  # half of a segment is being sent
+            if s.link.node_buffer_bytes is not None:
+                size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
+                places = min(places, s.link.node_buffer_bytes // size - 0.5)
+            found.append(Visit("port", port, train, 0.0, 0.0, train.loss, 0.0, places))
+            before = hop.kind
+        return tuple(found)
+
+
+def _sizes(own: Scenario, scenario: Scenario, plan: FlowPlan) -> list[tuple[int, float]]:
+    """Return the user bytes of the segments of a message, and how many there are of each."""
+    traffic, transport = own.traffic, own.transport
+    if traffic.source == "request-reply":
+        return [(min(traffic.reply_bytes, transport.mss_bytes) or 1, 1.0)]
+    if transport.protocol == "tcp" and shares_segments(own):
+        full, rest = divmod(traffic.message_bytes, transport.mss_bytes)
+        return [
+            (size, float(count)) for size, count in ((transport.mss_bytes, full), (rest, 1)) if count and size
+        ]
+    return [(size, float(count)) for size, count in segments_of(scenario, plan).sizes]
+
+
+def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, float, float]:
+    """Return segments offered a second, the variation of the time between messages, segments of a message."""
+    traffic = own.traffic
+    if traffic.source == "greedy":
+        return inf, 0.0, 1.0
+    if traffic.source == "request-reply":
+        return 0.0, 0.0, 1.0
+    if traffic.source == "file":
+        times, sizes = read_arrivals(traffic.arrival_file or "")
+        load = sum(sizes) / 125.0 / (traffic.file_period_s or times[-1] or 1.0)
+        return load / kilobits, 1.0, number
+    scv = {"poisson": 1.0, "periodic": 0.0, "ibp": traffic.scv}[traffic.source]
+    return traffic.load_kbps / kilobits, scv, number
+
+
+def _price(s: Scenario, radio: Radio, size: int) -> float:
+    """Return the tokens (bits) of a segment with so many bytes above L2CAP."""
+    pdu = size + s.link.l2cap_header_bytes
+    if s.flow_control.charge != "payload":
+        return pdu * 8.0
+    return sum(kind.payload_bytes for kind in kinds_of(s, pdu, _mean_ber(radio), 255.0)) * 8.0
+
+
+def _mean_ber(radio: Radio) -> float:
+    return sum(share * (ber or 0.0) for share, ber, _ in states_of(radio))
+
+
+# ------------------------------------------------------------------------------------------------------ radio
+
+
+def states_of(radio: Radio) -> list[tuple[float, float | None, float]]:
+    """Return the states of a radio: share of the time, bit error rate, and mean stay (s)."""
+    if radio.model == "perfect":
+        return [(1.0, 0.0, inf)]
+    if radio.model == "constant":
+        return [(1.0, radio.ber, inf)]
+    if radio.model == "gilbert-elliott":
+        both = radio.good_s + radio.bad_s
+        return [
+            (radio.good_s / both, radio.ber_good, radio.good_s),
+            (radio.bad_s / both, radio.ber_bad, radio.bad_s),
+        ]
+    if radio.model == "alternating":
+        half = radio.period_s / 2.0
+        return [(0.5, radio.ber_good, half / 2.0), (0.5, radio.ber_bad, half / 2.0)]
+    return _trace_states(radio)
+
+
+def _trace_states(radio: Radio) -> list[tuple[float, float | None, float]]:
+    values = read_trace(radio)
+    if radio.trace_quantity != "ber":
+        values = np.array([float(ber_from_link_quality(int(value + 0.5))) for value in values])
+    parts = np.array_split(np.sort(values), min(20, len(values)))
+    return [(len(part) / len(values), float(part.mean()), radio.trace_step_s) for part in parts if len(part)]
+
+
+def train_of(s: Scenario, radio: Radio, size: int, piconets: int) -> Train:
+    """Return what a segment with so many bytes above L2CAP is on a hop with this radio."""
+    link, pdu = s.link, size + s.link.l2cap_header_bytes
+    if pdu == 0:
+        return NO_TRAIN
+    found = NO_TRAIN
+    states = states_of(radio)
+    through = []
+    for share, ber, stay in states:
+        kinds = kinds_of(s, pdu, ber or 0.0, 255.0)
+        slots = np.array([float(kind.slots) for kind in kinds])
+        errors = np.array([_error(s, radio, kind, ber, piconets) for kind in kinds])
+        found = found.plus(_tried(link, slots, errors), share)
+        through.append(
+            (share, float(np.prod(1.0 - errors)) if len(errors) else 1.0, float(np.mean(1.0 - errors)), stay)
+        )
+    if len(states) > 1 and link.arq == "unlimited":
+        # a state in which little comes through serves little: its rate counts by time, not by segment
+        rate = sum(share * mean for share, _, mean, _ in through)
+        kinds = kinds_of(s, pdu, 0.0, 255.0)
+        slots = float(sum(kind.slots for kind in kinds))
+        frames = len(kinds) / max(rate, HARDLY_EVER)
+        outage = sum(
+            share * stay * (1.0 - mean / rate) ** 2
+            for share, _, mean, stay in through
+            if stay < inf and mean < rate
+        )
+        found = Train(
+            len(kinds),
+            slots,
+            frames,
+            slots / max(rate, HARDLY_EVER),
+            0.0,
+            len(kinds) * (1 - rate) / rate**2,
+            outage,
+        )
+    return found
+
+
+def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
+    """Return the train of packets with these error rates, repeated as the link does."""
+    count = float(len(slots))
+    if link.arq == "none":
+        return Train(
+            count, float(slots.sum()), count, float(slots.sum()), 1.0 - float(np.prod(1.0 - errors)), 0.0, 0.0
+        )
+    errors = np.minimum(errors, 1.0 - HARDLY_EVER)
+    if link.arq == "unlimited":
+        tries, lost = 1.0 / (1.0 - errors), np.zeros_like(errors)
+    else:
+        lost = errors**link.arq
+        tries = (1.0 - lost) / (1.0 - errors)
+    spread = float((errors / (1.0 - errors) ** 2).sum())
+    return Train(
+        count,
+        float(slots.sum()),
+        float(tries.sum()),
+        float(tries @ slots),
+        1.0 - float(np.prod(1.0 - lost)),
+        spread,
+        0.0,
+    )
+
+
+def _error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
+    """Return the share of the transmissions of a packet that fail."""
+    through = 1.0
+    if radio.model == "constant" and radio.per is not None:
+        through = 1.0 - radio.per
+    elif ber:
+        through = 1.0 - float(packet_error_rate(kind, ber, bits=radio.bits))
+    if s.link.arq != "none" and s.link.arq_feedback == "lossy" and ber:
+        through *= 1.0 - float(reply_error_rate(ber))
+    neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
+    if neighbours:
+        through *= float(spared_by_neighbour(kind.air_time_us)) ** neighbours
+    return 1.0 - through

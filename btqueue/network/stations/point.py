@@ -1,0 +1,479 @@
+r"""The operating point: rates of the flows, waits at the stations, and what their laws make of each other.
+
+**Polled air.** A link that always has frames is visited once in a busy cycle
+
+.. math:: C_l = M f_l + 2 P_l + \sum_{j \ne l} \min(M f_j, \rho_j C_l),
+
+with M frames of f slots a visit, P polls of idle links of two slots, and the loads of the others, which take
+no more than a full visit. So its frames take C_l / M each: capacity and service. A segment that comes to an
+idle link waits for a poll: half of the cycle with an empty visit, and what the others' segments have left of
+their service (Pollaczek & Khinchine). A bridge is a link whose cycle is the round of its piconets.
+
+**Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
+what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
+network of queues with constant service (`btqueue.network.paths.shares`).
+
+**Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
+the congestion window (`btqueue.network.paths.loss`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.air import Links
+from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+PASSES = 60
+SETTLED = 1e-4
+FULL = 1.0 - 1e-6
+CROWDED = 0.97
+"""Use of a resource from which on it is taken for full."""
+NEARLY = 0.995
+"""Most use of a resource in formulas of waits, which have none beyond 1."""
+
+
+@dataclass
+class Point:
+    """Rates and waits; arrays over flows, links, or (flows, resources).
+
+    Attributes:
+        rate: segments delivered a second.
+        sent: transmissions of a delivered segment.
+        wait: at each full resource (s).
+        service: of each resource for a segment of each flow with its acknowledgement (s).
+        base: round trip of a lone segment among the others (s).
+        stray: waits beside it, where no resource is full (s).
+    """
+
+    rate: Vector
+    sent: Vector
+    wait: Vector
+    service: Matrix
+    base: Vector
+    there: Vector
+    stray: Vector
+    own_stray: Vector
+    links: Any
+    converged: bool = True
+    residual: float = 0.0
+    found: dict[int, Any] = field(default_factory=dict)
+
+
+class Place(NamedTuple):
+    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit."""
+
+    piconet: int
+    link: int
+    up: bool
+    used: float
+
+
+def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
+    """Return the stations that serve: ports, wires, buckets."""
+    names = [("port", n) for n in range(len(network.ports))]
+    names += [("wire", n) for n in range(len(network.wires))]
+    names += [("bucket", n) for n in range(len(network.buckets))]
+    return names, {name: n for n, name in enumerate(names)}
+
+
+class Laws:
+    """The stations of a network at a point, as a tagged segment of each flow meets them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.links = Links(network)
+        self.names, self.number = resources(network)
+        flows = len(network.flows)
+        self.uses = np.zeros((flows, len(self.names)))
+        self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
+        self.most = np.zeros(len(network.ports))
+        for f, flow in enumerate(network.flows):
+            for back, visits in enumerate((flow.forth, flow.back)):
+                for visit in visits:
+                    r = self.number[visit.kind, visit.index]
+                    self.uses[f, r] = 1.0
+                    if visit.kind != "port":
+                        self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
+                    else:
+                        window = min(flow.window, ENDLESS)
+                        self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
+
+    def service(self) -> tuple[Matrix, Matrix]:
+        """Return the service of a segment, and of its acknowledgements, at each resource (s)."""
+        links = self.links
+        frame = links.busy / links.visit[links.port_link] * SLOT_S
+        forth, back = self.fixed.copy()
+        ports = len(self.network.ports)
+        forth[:, :ports] = links.frames[0] * frame
+        back[:, :ports] = links.frames[1] * frame
+        return forth, back
+
+    def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
+        """Set the air to these rates."""
+        links = self.links
+        links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
+
+    def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
+        """Return the load of each link by one segment of each flow in its window, (flows, links)."""
+        links, flows = self.links, self.network.flows
+        share = np.array([1.0 / flow.window if flow.load == inf else 0.0 for flow in flows])
+        work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
+        work += rate[:, None] * (links.air[1] + links.frames[1])
+        return share[:, None] * links.by_link(work) * SLOT_S
+
+    # ---------------------------------------------------------------------------------------------- lone trips
+
+    def trip(self, f: int, flow: Flow, load_of: Vector, rate: float) -> tuple[float, float]:
+        """Return the time of a lone segment there, and of its acknowledgement back (s), among the loads.
+
+        Args:
+            f, flow: the flow.
+            load_of: of each link, by the flow's own segments, shape (links,).
+        """
+        start = None
+        endless = flow.load == inf and flow.host_s == 0.0
+        for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
+            there, place = self._way(flow.forth, start, load_of, rate)
+            back = 0.0
+            if flow.back:
+                back, start = self._way(
+                    flow.back, place if flow.host_s == 0.0 else None, load_of, rate * flow.acks
+                )
+        return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
+
+    def _way(
+        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
+    ) -> tuple[float, Any]:
+        """Return the time of a way, and where in the cycle of which piconet it ends.
+
+        A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
+        is too late for the answer to that packet; what a packet up makes the central's host send is too late
+        for the next frame. A packet that the central passes on to another link is not.
+        """
+        links, seconds, host = self.links, 0.0, True
+        for visit in visits:
+            seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
+            if visit.kind == "wire":
+                seconds += visit.service_s
+                wire = self.network.wires[visit.index]
+                # a transmission that finds the medium down waits for the rest of an exponential time
+                seconds += (1.0 - wire.up_share) * wire.down_s
+                place, host = None, False
+                continue
+            if visit.kind == "bucket":
+                continue
+            train, port = visit.train, self.network.ports[visit.index]
+            link = links.port_link[visit.index]
+            piconet = self.network.piconets[port.piconet]
+            bridged = port.bridge >= 0 or piconet.central_bridge >= 0
+            others_load = float(links.others(links.open_load)[link])
+            mine = float(links.others(own)[link])
+            load = min(others_load, NEARLY)
+            limit = float(links.visit[link]) if bridged else float(piconet.limit)
+            members = float(piconet.members)
+            empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
+            polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
+            polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
+            gated = piconet.discipline == "gated"
+            frames, used, relayed = train.frames, 0.0, False
+            if place is None or place.piconet != port.piconet or bridged:
+                slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
+            elif place.link == port.link:
+                used = place.used
+                over = used >= limit or gated
+                slots = 0.0 if place.up else 1.0
+                missed = place.up and host  # by the answer of a host at the central
+                if over:
+                    slots += max(polls, 2.0) if missed else polls
+                    used = 0.0
+                elif missed:
+                    slots += 2.0 + polls
+                    used = 0.0
+                slots += 1.0 if port.up else 0.0
+            else:
+                apart = (port.link - place.link) % members
+                slots = 0.0 if place.up else 1.0
+                slots += 2.0 if place.used < limit and not gated else 0.0
+                slots += polls * (apart - 1.0) / max(members - 1.0, 1.0)
+                slots += 1.0 if port.up else 0.0
+                relayed = self.network.relay == "packet"
+            if relayed and frames > limit:  # the packets before have passed in the cycles before
+                frames -= limit * (ceil(frames / limit) - 1.0)
+            sent_slots = train.air * frames / train.frames if train.frames else 0.0
+            if relayed:
+                gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
+                part = limit * (train.air / train.frames + 1.0)
+                slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
+            breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
+            cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
+            beside = (
+                links.beside[visit.index] - 1.0
+            )  # what the other half of a frame has on average, beside a slot
+            slots += (
+                sent_slots + max(frames - 1.0, 0.0) + frames * beside
+            ) / piconet.data_share + breaks * cycle
+            seconds += slots * SLOT_S + train.outage_s
+            place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
+            host = False
+        return seconds, place
+
+    def _first(self, piconet: Piconet, up: bool, polls: float, load: float) -> float:
+        """Return the mean wait (slots) of a packet that comes to an idle link at any time."""
+        n, name = float(piconet.members), piconet.discipline
+        stretch = (polls + 2.0) / (2.0 * n) if piconet.idle_polls == 1.0 else 1.0 / (1.0 - load)
+        if name == "fep":
+            # idle rounds begin behind the link that was busy last
+            return (1.0 + (n - 1.0) * (2.0 * n - 1.0) / (3.0 * n) if not up else n) / (1.0 - load)
+        if name == "slq":
+            return (2.0 if up else 1.0) / (1.0 - load)
+        if name == "ldq":
+            return (n if up else 1.0) / (1.0 - load)
+        return n * stretch / piconet.data_share
+
+    # -------------------------------------------------------------------------------------------------- waits
+
+    def strays(
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
+    ) -> tuple[Vector, Vector]:
+        """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
+
+        At the ports of the polled air it is what other links leave of their service, and the queue of the own
+        port; at wires and buckets the queue of an M/G/1 server with batches.
+        """
+        network, links = self.network, self.links
+        flows = network.flows
+        batch = np.array([self.bunch(flow) for flow in flows])
+        burst = np.array([1.0 if flow.source in ("greedy", "request-reply") else flow.scv for flow in flows])
+        sends, answers = rate * sent, rate
+        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead
+        weight_f = sends[:, None] * forth**2 * (burst * batch)[:, None] / 2.0
+        acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        weight_b = (
+            answers[:, None] * back**2 / acks[:, None] * (1.0 + (burst * batch - 1.0) / 2.0)[:, None] / 2.0
+        )
+        work = weight_f + weight_b
+        # connections that always send fill what is left; they wait for each other at full resources only
+        spare = np.maximum(
+            1.0 - np.where(links.endless, 0.0, sends) @ forth - np.where(links.endless, 0.0, answers) @ back,
+            1.0 - NEARLY,
+        )
+        quiet = full <= 0.0
+        total = np.where(quiet, work.sum(axis=0) / spare, 0.0)
+        own = np.where(quiet, work / spare, 0.0)
+        others, mine = np.zeros(len(flows)), np.zeros(len(flows))
+        # what other links leave of their trains
+        load = np.minimum(links.others(links.open_load), NEARLY)
+        kept = np.array([1.0 - 1.0 / flow.window if flow.load == inf else 1.0 for flow in flows])
+        by_link = links.residuals(sends, answers, acks)
+        left = (links.others(by_link.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(by_link)) / (
+            1.0 - load
+        )
+        for f, flow in enumerate(flows):
+            longest = 0.0
+            for visits in (flow.forth, flow.back):
+                for visit in visits:
+                    r = self.number[visit.kind, visit.index]
+                    if visit.kind == "bucket":
+                        continue
+                    others[f] += total[r] - own[f, r]
+                    longest = max(longest, own[f, r])
+                    if visit.kind == "port" and quiet[r]:
+                        others[f] += left[f, links.port_link[visit.index]]
+            # of its own batch a segment waits for those ahead, at the slowest station
+            slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
+            mine[f] = (
+                longest * (flow.scv if flow.source == "periodic" else 1.0) + (batch[f] - 1.0) / 2.0 * slowest
+            )
+        return others, mine
+
+    def bunch(self, flow: Flow) -> float:
+        """Return the segments that come together: those of a message, as far as windows let them."""
+        if flow.protocol == "tcp" and flow.transport.variant == "vegas":
+            return min(flow.batch, flow.window, 2.0 + flow.transport.alpha)
+        return min(flow.batch, flow.window)
+
+    def tokens(self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector) -> Vector:
+        """Return what a segment and its acknowledgement wait for tokens, (flows,) (s).
+
+        What is missing in a bucket is the work of an M/G/1 server: its tail is exponential, and the wait of a
+        price d of depth b is E(V - (b - d))^+ (Cramér & Lundberg).
+        """
+        flows, found = self.network.flows, np.zeros(len(self.network.flows))
+        for n, bucket in enumerate(self.network.buckets):
+            r = self.number["bucket", n]
+            if full[r] > 0.0:
+                continue
+            depth = bucket.depth / bucket.rate
+            jumps, rates, who, random = [], [], [], []
+            for f, flow in enumerate(flows):
+                if forth[f, r] > 0.0:
+                    several = self.bunch(flow)
+                    jumps.append(forth[f, r] * several)
+                    rates.append(rate[f] * sent[f] / several)
+                    random.append(1.0 if flow.load == inf else flow.scv)
+                    who.append((f, forth[f, r], (several + 1.0) / 2.0))
+                if back[f, r] > 0.0:
+                    jumps.append(back[f, r] / flow.acks)
+                    rates.append(rate[f] * flow.acks)
+                    random.append(1.0 if flow.load == inf else flow.scv)
+                    who.append((f, back[f, r] / flow.acks, 1.0))
+            d, x = np.array(jumps), np.array(rates)
+            use = min(float(d @ x), NEARLY)
+            if use <= 0.0:
+                continue
+            x = x * min(1.0, use / float(d @ x))
+            if not any(random):  # streams without chance that the rate of tokens carries
+                for f, price, several in who:
+                    found[f] += max(price * several - depth, 0.0)
+                continue
+            d = d * np.maximum(random, 1e-3)  # a stream of more chance is one of larger jumps
+            x = x / np.maximum(random, 1e-3)
+            theta = 2.0 * (1.0 - use) / float(x @ d**2)
+            for _ in range(30):
+                value = float(x @ np.expm1(theta * d)) - theta
+                slope = float(x @ (d * np.exp(theta * d))) - 1.0
+                if slope <= 0.0:
+                    theta *= 1.5
+                    continue
+                step = value / slope
+                theta -= step
+                if abs(step) < 1e-9 * theta:
+                    break
+            decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            for f, price, several in who:
+                y = depth - price * several
+                wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
+                window = flows[f].window
+                found[f] += wait * (-float(np.expm1(-theta * window * price)) if window < inf else 1.0)
+        return found
+
+
+def in_order_s(mean_s: float, rate: float) -> float:
+    """Return the mean delay by an exponential jitter that keeps the order of segments at this rate (s).
+
+    A segment leaves with the last of those before it: the mean of the maximum of J_k - k / rate, k = 0, 1, ...
+    """
+    if mean_s == 0.0 or rate <= 0.0:
+        return mean_s
+    gap = 1.0 / (rate * mean_s)
+    times = np.linspace(0.0, 20.0, 400)
+    count = min(int(20.0 / gap) + 1, 400)
+    below = np.prod(-np.expm1(-(times[:, None] + gap * np.arange(count))), axis=1)
+    return mean_s * float(np.trapezoid(1.0 - below, times))
+
+
+def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple[Vector, Vector, float]:
+    """Return rates of flows, waits at resources, and how much the waits still change, relative to `base`.
+
+    A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
+    """
+    from scipy.optimize import brentq
+
+    used = service > 0.0
+    wait = np.zeros(service.shape[1])
+
+    def rates(waits: Vector) -> Vector:
+        return np.minimum(load, window / (base + used @ waits))
+
+    change = 0.0
+    for _ in range(100):
+        before = wait.copy()
+        use = rates(wait) @ service
+        for r in np.flatnonzero((use > 1.0) | (wait > 0.0)):
+            mine = used[:, r]
+            rest = base[mine] + used[mine] @ wait - wait[r]
+            taken, offered, size = service[mine, r], load[mine], window[mine]
+
+            def excess(
+                value: float,
+                rest: Vector = rest,
+                taken: Vector = taken,
+                offered: Vector = offered,
+                size: Vector = size,
+            ) -> float:
+                return float(np.minimum(offered, size / (rest + value)) @ taken) - 1.0
+
+            if excess(0.0) <= 0.0:
+                wait[r] = 0.0
+                continue
+            most = float(size @ taken) + 1e-9
+            wait[r] = brentq(excess, 0.0, most, xtol=1e-12)
+        change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
+        if change < 1e-7:
+            break
+    return rates(wait), wait, change
+
+
+def operating_point(network: Network) -> Point:
+    """Return the fixed point of rates and waits."""
+    from btqueue.network.stations import transport
+
+    laws = Laws(network)
+    flows = network.flows
+    count = len(flows)
+    load = np.array([flow.load for flow in flows])
+    window = np.array([transport.window_of(network, flow) for flow in flows])
+    sent = np.ones(count)
+    rate = np.where(np.isfinite(load), load, 0.0) * 0.5
+    full = wait = np.zeros(len(laws.names))
+    change, damp = inf, 1.0
+    base = there = others = mine = tokens = np.zeros(count)
+    forth = back = np.zeros((count, len(laws.names)))
+    found: dict[int, Any] = {}
+    for turn in range(PASSES):
+        laws.update(rate, sent, full)
+        forth, back = laws.service()
+        own = laws.own_loads(rate, sent)
+        trips = [laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)]
+        there = np.array([one[0] for one in trips])
+        base = (
+            there
+            + np.array([one[1] for one in trips])
+            + np.array(
+                [
+                    transport.ack_wait(flow, rate[f], carried=bool(rate[f] > 0.99 * load[f]))
+                    for f, flow in enumerate(flows)
+                ]
+            )
+        )
+        base = base + [
+            transport.gather_s(flow, float(forth[f].max(initial=0.0))) for f, flow in enumerate(flows)
+        ]
+        others, mine = laws.strays(rate, sent, forth, back, full)
+        tokens = laws.tokens(rate, sent, forth, back, full)
+        service = forth * sent[:, None] + back
+        most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
+        limits = [
+            min(window[f], transport.resting_window(flow, rate[f], base[f])) for f, flow in enumerate(flows)
+        ]
+        new, wait, residual = settle(np.array(limits), np.minimum(load, most), base + others, service)
+        full = np.where(new @ service > CROWDED, 1.0, 0.0)
+        change = float(np.max(np.abs(new - rate) / np.maximum(new, 1e-9), initial=0.0))
+        damp = 1.0 if turn < 3 else 0.5
+        rate = rate + damp * (new - rate)
+        if change < SETTLED and turn > 2:
+            break
+    return Point(
+        rate,
+        sent,
+        wait,
+        forth * sent[:, None] + back,
+        base,
+        there,
+        others,
+        np.hypot(mine, tokens),
+        laws,
+        change < 1e-2,
+        change,
+        found,
+    )
