@@ -56,6 +56,7 @@ class Links:
         self.members = np.array([p.members for p in piconets], float)
         self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
+        self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
@@ -74,6 +75,11 @@ class Links:
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
         self.utilisation = np.zeros(len(network.ports))
+
+    @property
+    def steady(self) -> NDArray[np.bool_]:
+        """Which flows send without chance: sources that always have data, and periodic ones."""
+        return self.endless | self.regular
 
     def others(self, values: NDArray) -> NDArray:
         """Return the sums over the other links of the same piconet; links are the last axis."""
@@ -132,8 +138,8 @@ class Links:
         self.away = np.maximum(self.idle - empty, 0.0)
         self.open_load = (
             self.by_link(
-                np.where(self.endless, 0.0, sent) @ (self.air[0] + self.frames[0])
-                + np.where(self.endless, 0.0, answered) @ (self.air[1] + self.frames[1])
+                np.where(self.steady, 0.0, sent) @ (self.air[0] + self.frames[0])
+                + np.where(self.steady, 0.0, answered) @ (self.air[1] + self.frames[1])
             )
             * SLOT_S
             / self.share

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, inf
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from btqueue.network.stations import transport
+from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import Flow, Network, network_of
 from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
@@ -24,6 +26,11 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
     network = network_of(scenario)
     point = operating_point(network)
+    kept_out = captured(network, point)
+    if kept_out:
+        flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
+        network = replace(network, flows=tuple(flows))
+        point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
     flows = network.flows
@@ -33,11 +40,13 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
-    doubts: list[str] = []
     overflow = overflows(network, point)
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
+        if f in kept_out:  # the first segment waits for ever, and its timer has doubled to its end
+            timeouts[f], rtt[f], loss[f] = 1.0 / flow.transport.max_rto_s, np.nan, np.nan
+            continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
             rtt[f] = lone + waits[f]
@@ -77,7 +86,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,
         "residual": point.residual,
-        "warnings": doubts,
+        "warnings": doubts(network, point, rtt),
     }
 
 
@@ -91,7 +100,11 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
         before = together
         together = []
         for f, flow in enumerate(network.flows):
-            messages = flow.load * before[f] * float(point.base[f] + point.stray[f]) if flow.short else 0.0
+            messages = (
+                flow.load * before[f] * float(point.base[f] + point.stray[f] + point.own_stray[f])
+                if flow.short
+                else 0.0
+            )
             most = flow.transport.mss_bytes / flow.traffic.message_bytes if flow.short else 1.0
             round_ = max(messages, 1.0) if flow.source == "periodic" else messages + exp(-messages)
             together.append(min(round_, most) if flow.short else 1.0)
@@ -100,6 +113,24 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
         network = network_of(scenario, tuple(together))
         point = operating_point(network)
     return network, point
+
+
+def captured(network: Network, point: Point) -> set[int]:
+    """Return the flows that exhaustive visits to another link keep out for ever.
+
+    A visit lasts as long as there are segments. A connection of several segments between the central and a member
+    always has some, so of several such links the first one keeps the central.
+    """
+    links, found, holders = point.links.links, set(), {}
+    for f, flow in enumerate(network.flows):
+        ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
+        alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
+        if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
+            continue
+        holder = holders.setdefault(ports[0].piconet, ports[0].link)
+        if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
+            found.add(f)
+    return found
 
 
 def overflows(network: Network, point: Point) -> dict[int, transport.Law]:

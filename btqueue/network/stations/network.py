@@ -177,7 +177,7 @@ class Flow:
         source: law of the messages.
         load: segments offered a second; infinite for a source that always has data.
         batch: segments of a message.
-        scv: squared coefficient of variation of the time between messages.
+        more: chance that a further message follows at once, in a burst.
         kilobits: of user data of a segment.
         forth, back: visits.
         host_s: delays of hosts and layers of a round trip.
@@ -191,7 +191,7 @@ class Flow:
     source: str
     load: float
     batch: float
-    scv: float
+    more: float
     kilobits: float
     forth: tuple[Visit, ...]
     back: tuple[Visit, ...]
@@ -393,7 +393,7 @@ class _Builder:
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         short = short and traffic.message_bytes < transport.mss_bytes
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
-        load, scv, batch = _arrivals(own, kilobits, number)
+        load, more, batch = _arrivals(own, kilobits, number)
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
         )
@@ -404,7 +404,7 @@ class _Builder:
             traffic.source,
             load,
             batch,
-            scv,
+            more,
             kilobits,
             forth[0],
             behind,
@@ -467,7 +467,10 @@ class _Builder:
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
                 places = min(places, s.link.node_buffer_bytes // size - 0.5)
-            found.append(Visit("port", port, train, 0.0, 0.0, train.loss, 0.0, places))
+            # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
+            at_once = enters and not s.flow_control.enabled
+            blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
+            found.append(Visit("port", port, train, 0.0, 0.0, 1.0 if blocked else train.loss, 0.0, places))
             before = hop.kind
         return tuple(found)
 
@@ -486,7 +489,10 @@ def _sizes(own: Scenario, scenario: Scenario, plan: FlowPlan) -> list[tuple[int,
 
 
 def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, float, float]:
-    """Return segments offered a second, the variation of the time between messages, segments of a message."""
+    """Return segments offered a second, the chance that a message follows in a burst, segments of a message.
+
+    An interrupted Bernoulli process has bursts of one message a slot: as many as come at once.
+    """
     traffic = own.traffic
     if traffic.source == "greedy":
         return inf, 0.0, 1.0
@@ -495,9 +501,12 @@ def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, flo
     if traffic.source == "file":
         times, sizes = read_arrivals(traffic.arrival_file or "")
         load = sum(sizes) / 125.0 / (traffic.file_period_s or times[-1] or 1.0)
-        return load / kilobits, 1.0, number
-    scv = {"poisson": 1.0, "periodic": 0.0, "ibp": traffic.scv}[traffic.source]
-    return traffic.load_kbps / kilobits, scv, number
+        return load / kilobits, 0.0, number
+    load, more = traffic.load_kbps / kilobits, 0.0
+    if traffic.source == "ibp":
+        per_slot = min(load / number * SLOT_S, 1.0)
+        more = max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
+    return load, more, number
 
 
 def _price(s: Scenario, radio: Radio, size: int) -> float:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.stations import transport
 from btqueue.network.stations.air import Links
 from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
 
@@ -36,6 +37,9 @@ Matrix = NDArray[np.float64]
 PASSES = 60
 SETTLED = 1e-4
 FULL = 1.0 - 1e-6
+LEAST_STEP = 0.02
+CARRIED = 0.999
+"""Share of the load above which it is carried."""
 CROWDED = 0.97
 """Use of a resource from which on it is taken for full."""
 NEARLY = 0.995
@@ -126,7 +130,7 @@ class Laws:
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links, flows = self.links, self.network.flows
-        share = np.array([1.0 / flow.window if flow.load == inf else 0.0 for flow in flows])
+        share = np.where(links.endless, [1.0 / flow.window for flow in flows], 0.0)
         work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
         work += rate[:, None] * (links.air[1] + links.frames[1])
         return share[:, None] * links.by_link(work) * SLOT_S
@@ -141,7 +145,7 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
         """
         start = None
-        endless = flow.load == inf and flow.host_s == 0.0
+        endless = self.links.endless[f] and flow.host_s == 0.0
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
             there, place = self._way(flow.forth, start, load_of, rate)
             back = 0.0
@@ -252,32 +256,30 @@ class Laws:
         """
         network, links = self.network, self.links
         flows = network.flows
-        batch = np.array([self.bunch(flow) for flow in flows])
-        burst = np.array([1.0 if flow.source in ("greedy", "request-reply") else flow.scv for flow in flows])
+        ahead = np.array([transport.ahead(flow) for flow in flows])
         sends, answers = rate * sent, rate
-        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead
-        weight_f = sends[:, None] * forth**2 * (burst * batch)[:, None] / 2.0
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
-        weight_b = (
-            answers[:, None] * back**2 / acks[:, None] * (1.0 + (burst * batch - 1.0) / 2.0)[:, None] / 2.0
-        )
-        work = weight_f + weight_b
+        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements are spaced
+        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + 1.0) / 2.0
+        work += answers[:, None] * back**2 / acks[:, None] / 2.0
         # connections that always send fill what is left; they wait for each other at full resources only
         spare = np.maximum(
-            1.0 - np.where(links.endless, 0.0, sends) @ forth - np.where(links.endless, 0.0, answers) @ back,
+            1.0 - np.where(links.steady, 0.0, sends) @ forth - np.where(links.steady, 0.0, answers) @ back,
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
-        total = np.where(quiet, work.sum(axis=0) / spare, 0.0)
-        own = np.where(quiet, work / spare, 0.0)
+        most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
+            forth, back / acks[:, None]
+        )
+        own = np.where(quiet, _up_to(work / spare, most), 0.0)  # no more than a window can wait
+        total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains
         load = np.minimum(links.others(links.open_load), NEARLY)
-        kept = np.array([1.0 - 1.0 / flow.window if flow.load == inf else 1.0 for flow in flows])
+        kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
         by_link = links.residuals(sends, answers, acks)
-        left = (links.others(by_link.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(by_link)) / (
-            1.0 - load
-        )
+        visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
+        left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         for f, flow in enumerate(flows):
             longest = 0.0
             for visits in (flow.forth, flow.back):
@@ -291,16 +293,10 @@ class Laws:
                         others[f] += left[f, links.port_link[visit.index]]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
-            mine[f] = (
-                longest * (flow.scv if flow.source == "periodic" else 1.0) + (batch[f] - 1.0) / 2.0 * slowest
-            )
+            if flow.short:  # one at a time
+                continue
+            mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
         return others, mine
-
-    def bunch(self, flow: Flow) -> float:
-        """Return the segments that come together: those of a message, as far as windows let them."""
-        if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            return min(flow.batch, flow.window, 2.0 + flow.transport.alpha)
-        return min(flow.batch, flow.window)
 
     def tokens(self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector) -> Vector:
         """Return what a segment and its acknowledgement wait for tokens, (flows,) (s).
@@ -317,15 +313,15 @@ class Laws:
             jumps, rates, who, random = [], [], [], []
             for f, flow in enumerate(flows):
                 if forth[f, r] > 0.0:
-                    several = self.bunch(flow)
+                    several = 2.0 * transport.ahead(flow) + 1.0
                     jumps.append(forth[f, r] * several)
                     rates.append(rate[f] * sent[f] / several)
-                    random.append(1.0 if flow.load == inf else flow.scv)
+                    random.append(float(flow.source != "periodic"))
                     who.append((f, forth[f, r], (several + 1.0) / 2.0))
                 if back[f, r] > 0.0:
                     jumps.append(back[f, r] / flow.acks)
                     rates.append(rate[f] * flow.acks)
-                    random.append(1.0 if flow.load == inf else flow.scv)
+                    random.append(float(flow.source != "periodic"))
                     who.append((f, back[f, r] / flow.acks, 1.0))
             d, x = np.array(jumps), np.array(rates)
             use = min(float(d @ x), NEARLY)
@@ -336,8 +332,6 @@ class Laws:
                 for f, price, several in who:
                     found[f] += max(price * several - depth, 0.0)
                 continue
-            d = d * np.maximum(random, 1e-3)  # a stream of more chance is one of larger jumps
-            x = x / np.maximum(random, 1e-3)
             theta = 2.0 * (1.0 - use) / float(x @ d**2)
             for _ in range(30):
                 value = float(x @ np.expm1(theta * d)) - theta
@@ -356,6 +350,12 @@ class Laws:
                 window = flows[f].window
                 found[f] += wait * (-float(np.expm1(-theta * window * price)) if window < inf else 1.0)
         return found
+
+
+def _up_to(values: NDArray, most: NDArray) -> NDArray:
+    """Return means of exponential variables that are cut off at `most`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
 
 
 def in_order_s(mean_s: float, rate: float) -> float:
@@ -415,61 +415,61 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
 
 
 def operating_point(network: Network) -> Point:
-    """Return the fixed point of rates and waits."""
-    from btqueue.network.stations import transport
+    """Return the fixed point of rates and waits.
 
+    First windows alone hold sources back, which shows who is not carried: a load above that is as good as a
+    source that always has data. Then the others' waits are those of queues at random.
+    """
     laws = Laws(network)
+    load = np.array([flow.load for flow in network.flows])
+    laws.links.endless[:] = True
+    fluid = _iterated(network, laws, np.where(np.isfinite(load), load, 0.0))
+    held = (fluid.service > 0.0) @ fluid.wait > 0.0
+    endless = np.isinf(load) | (held & (fluid.rate < CARRIED * load))
+    if endless.all():
+        return fluid
+    laws.links.endless[:] = endless
+    return _iterated(network, laws, fluid.rate)
+
+
+def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
+    """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
     flows = network.flows
-    count = len(flows)
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
-    sent = np.ones(count)
-    rate = np.where(np.isfinite(load), load, 0.0) * 0.5
-    full = wait = np.zeros(len(laws.names))
-    change, damp = inf, 1.0
-    base = there = others = mine = tokens = np.zeros(count)
-    forth = back = np.zeros((count, len(laws.names)))
-    found: dict[int, Any] = {}
+    sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
+    step, before = np.ones(len(flows)), np.zeros(len(flows))
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
         own = laws.own_loads(rate, sent)
-        trips = [laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)]
-        there = np.array([one[0] for one in trips])
-        base = (
-            there
-            + np.array([one[1] for one in trips])
-            + np.array(
-                [
-                    transport.ack_wait(flow, rate[f], carried=bool(rate[f] > 0.99 * load[f]))
-                    for f, flow in enumerate(flows)
-                ]
-            )
-        )
-        base = base + [
-            transport.gather_s(flow, float(forth[f].max(initial=0.0))) for f, flow in enumerate(flows)
-        ]
+        trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
+        base = trips.sum(axis=1)
+        for f, flow in enumerate(flows):
+            base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
+            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
         others, mine = laws.strays(rate, sent, forth, back, full)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
-        most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
-        limits = [
-            min(window[f], transport.resting_window(flow, rate[f], base[f])) for f, flow in enumerate(flows)
-        ]
-        new, wait, residual = settle(np.array(limits), np.minimum(load, most), base + others, service)
+        lone = base + others
+        most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
+        limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
+        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
         full = np.where(new @ service > CROWDED, 1.0, 0.0)
-        change = float(np.max(np.abs(new - rate) / np.maximum(new, 1e-9), initial=0.0))
-        damp = 1.0 if turn < 3 else 0.5
-        rate = rate + damp * (new - rate)
-        if change < SETTLED and turn > 2:
+        move = new - rate
+        change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
+        if change < SETTLED and turn > 1:
             break
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), np.minimum(step * 1.3, 1.0))
+        before = move
+        rate = rate + step * move
     return Point(
-        rate,
+        new,
         sent,
         wait,
-        forth * sent[:, None] + back,
+        service,
         base,
-        there,
+        trips[:, 0],
         others,
         np.hypot(mine, tokens),
         laws,

@@ -58,11 +58,51 @@ def ack_wait(flow: Flow, rate: float, *, carried: bool) -> float:
         return 0.0
     if flow.short:  # a short segment waits for the acknowledgement of the one before (Nagle)
         return delay
-    alone = (flow.batch % every) / max(flow.batch, 1.0) if flow.batch >= 1.0 else 1.0
-    next_one = rate / max(flow.batch, 1.0)
-    # the segment left over waits for the next message or the timer
-    wait = (1.0 - exp(-next_one * delay)) / next_one if next_one > 0.0 else delay
-    return alone * wait
+    count = max(round(flow.batch), 1)
+    if not count % every:
+        return 0.0
+    messages = rate / count
+    # the segments left over wait for the next message or the timer
+    if flow.source == "periodic":
+        wait = min(1.0 / messages, delay) if messages > 0.0 else delay
+    else:
+        wait = (1.0 - exp(-messages * delay)) / messages if messages > 0.0 else delay
+    # of every second such message the first segment goes with the one left over, if it comes in time
+    left = 1.0 / (1.0 + -np.expm1(-messages * delay))
+    return wait * left / (count // every + left)
+
+
+def ahead(flow: Flow) -> float:
+    """Return the mean number of segments of its own batch that are ahead of a segment, as windows let them.
+
+    A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. Of a
+    window no more than its other segments are ahead.
+    """
+    window = flow.window
+    if flow.protocol == "tcp" and flow.transport.variant == "vegas":
+        window = min(window, 2.0 + flow.transport.alpha)
+    most = max(window - 1.0, 0.0)
+    count = max(flow.batch, 1.0)
+    of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
+    if flow.more == 0.0:
+        return of_message
+    messages = flow.more / (1.0 - flow.more)  # ahead in the burst
+    within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
+    return min(messages * count * within + of_message, most)
+
+
+def ahead_of_sample(flow: Flow) -> float:
+    """Return the segments of its batch that are served before the one whose acknowledgement is a round trip.
+
+    An acknowledgement shows the round trip of the first of the segments that it covers, and goes with the last.
+    """
+    every = round(1.0 / flow.acks) if flow.acks else 1
+    count = round(flow.batch)
+    if every <= 1 or count <= 1 or flow.more > 0.0 or count > flow.window:
+        return ahead(flow)
+    groups, rest = divmod(count, every)
+    served = sum((group + 1) * every - 1 for group in range(groups)) + (count - 1 if rest else 0)
+    return served / (groups + (rest > 0))
 
 
 def gather_s(flow: Flow, service_s: float) -> float:
