@@ -6,7 +6,8 @@ random scenarios beside the simulator (`docs/explanation/model-against-simulatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from btqueue.network.stations import transport
 from btqueue.network.stations.network import ENDLESS, Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
+from btqueue.scenario.errors import bracketed, shown
 
 Vector = NDArray[np.float64]
 
@@ -25,6 +27,51 @@ BUSY, BUSY_ALONE = 0.45, 0.6
 CYCLIC = ("e-limited", "1-limited", "round-robin")
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
+
+IN_RECOVERY: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "transport.limited_transmit": (False, True),
+        "transport.window_limited_growth": (False, True),
+        "transport.hold_ssthresh": (False, True),
+        "transport.timestamps": (True,),
+        "transport.sack_blocks": (3, 4),
+        "transport.retransmit_only_lost": (False,),
+        "transport.forward_ack": (False,),
+        "transport.loss_detection": ("duplicates",),
+        "transport.loss_probes": (False,),
+        "transport.frto": (False,),
+        "transport.rto_variation": ("smoothed",),
+        "transport.rate_reduction": (False,),
+        "transport.ssthresh_rule": ("flight",),
+        "transport.byte_counting": (False,),
+        "transport.recovery_exit_grows": (False,),
+        "transport.timeout_exit_holds": (False,),
+        "transport.inflate_by_one": (False,),
+        "transport.ack_ends_backoff": (False,),
+        "transport.impatient_timer": (False,),
+        "transport.clock_granularity_s": (0.0,),
+        "transport.timer_tick_s": (0.0,),
+        "transport.hystart": (False,),
+        "transport.buffers": ("fixed",),
+        "flow_control.drop": ("packet",),
+    }
+)
+"""Keys that no law reads, and that matter where segments are lost; with the values that the laws are for."""
+UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "traffic.phase": ("random",),
+        "transport.piggyback": (False,),
+        "transport.quick_acks": (0,),
+        "transport.vegas_on_srtt": (False,),
+        "transport.vegas_adjustment": ("per-ack",),
+        "transport.buffers": ("fixed",),
+        "link.flush_timeout_s": (None,),
+        "link.quality_memory_s": (0.0,),
+        "polling.bridge_patience_s": (0.0,),
+        "traffic.application_timeout_s": (None,),
+    }
+)
+"""Keys that no law reads, and that matter anywhere; with the values that the laws are for."""
 
 
 class Asked(NamedTuple):
@@ -93,6 +140,9 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         if not endless or not np.isfinite(flow.window):
             continue
         mine = asked.point.service[f] > 0.0
+        if flow.window < 2.0 and senders > 1:
+            yield "windows of one segment take turns in an order of their own: goodput was up to 25 % off"
+            return
         if (full & mine).any():
             share = asked.point.wait[mine].sum() / max(asked.rtt[f], 1e-12)
             if senders > 1 and share < 0.15:
@@ -100,9 +150,6 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
                     f"windows of {flow.window:g} segments just fill a resource together: bursts meet there, and "
                     "goodput was up to 20 % too high"
                 )
-                return
-            if flow.window < 2.0 and senders > 1:
-                yield "windows of one segment take turns in an order of their own: goodput was up to 25 % off"
                 return
             continue
         others = used[mine] - asked.point.rate[f] * asked.point.service[f][mine]
@@ -305,6 +352,16 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
             return
 
 
+def of_unread_keys(asked: Asked) -> Iterator[str]:
+    """Yield keys that make a difference and that no law reads."""
+    losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
+    losing = losing or any(True for _ in of_buffers(asked))
+    for trait in asked.network.traits:
+        known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
+        if known is not None and trait.value not in known:
+            yield f"{bracketed(trait.key)} = {shown(trait.value)}: no law reads it; what it changes is not in the answer"
+
+
 def of_convergence(asked: Asked) -> Iterator[str]:
     """Yield a fixed point that was not found."""
     if not asked.point.converged:
@@ -313,5 +370,6 @@ def of_convergence(asked: Asked) -> Iterator[str]:
 
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses, of_buffers,
-    of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_convergence,
+    of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
+    of_convergence,
 )  # fmt: skip

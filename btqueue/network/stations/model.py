@@ -18,6 +18,10 @@ from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
 
+KEPT_OUT = (
+    '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links that '
+    "always have some one keeps the central to itself; which one is known in the run only, here the first"
+)
 OPENING = 6
 """Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
 
@@ -86,7 +90,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,
         "residual": point.residual,
-        "warnings": doubts(network, point, rtt),
+        "warnings": [*([KEPT_OUT] if kept_out else []), *doubts(network, point, rtt)],
     }
 
 

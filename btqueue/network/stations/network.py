@@ -20,6 +20,7 @@ from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
 from btqueue.scenario.bounds import segments_of, shares_segments
+from btqueue.scenario.description import Trait, description
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_arrivals, read_trace
@@ -180,7 +181,8 @@ class Flow:
         more: chance that a further message follows at once, in a burst.
         kilobits: of user data of a segment.
         forth, back: visits.
-        host_s: delays of hosts and layers of a round trip.
+        host_s: time in the layers of a host, each way.
+        jitter_s: most of a random time at the host that sends a segment or an acknowledgement.
         protocol: "tcp", "none" or "centaurus".
         window: segments that may be under way; infinite without a transport.
         transport, traffic: the tables as the flow sees them, for laws of transport.
@@ -196,6 +198,7 @@ class Flow:
     forth: tuple[Visit, ...]
     back: tuple[Visit, ...]
     host_s: float
+    jitter_s: float
     protocol: str
     window: float
     transport: Any
@@ -217,7 +220,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Network:
-    """Stations and classes."""
+    """Stations and classes; `traits` are the keys that make a difference, for doubts about those no law reads."""
 
     ports: tuple[Port, ...]
     piconets: tuple[Piconet, ...]
@@ -226,6 +229,7 @@ class Network:
     buckets: tuple[Bucket, ...]
     flows: tuple[Flow, ...]
     relay: str
+    traits: tuple[Trait, ...] = ()
 
 
 def network_of(scenario: Scenario, together: tuple[float, ...] = ()) -> Network:
@@ -263,6 +267,7 @@ class _Builder:
             tuple(self.bucket_list),
             flows,
             self.scenario.network.relay,
+            tuple(description(self.scenario).traits),
         )
 
     # -------------------------------------------------------------------------------------------- stations
@@ -409,6 +414,7 @@ class _Builder:
             forth[0],
             behind,
             layers,
+            own.run.jitter_s,
             transport.protocol,
             window,
             transport,

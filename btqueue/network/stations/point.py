@@ -145,15 +145,17 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
         """
         start = None
-        endless = self.links.endless[f] and flow.host_s == 0.0
+        at_once = (
+            flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
+        )  # hosts answer before the next frame but one
+        endless = self.links.endless[f] and at_once
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
             there, place = self._way(flow.forth, start, load_of, rate)
             back = 0.0
             if flow.back:
-                back, start = self._way(
-                    flow.back, place if flow.host_s == 0.0 else None, load_of, rate * flow.acks
-                )
-        return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
+                back, start = self._way(flow.back, place if at_once else None, load_of, rate * flow.acks)
+        hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
+        return there + hosts, back + (hosts if flow.back else 0.0)
 
     def _way(
         self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
