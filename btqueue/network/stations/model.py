@@ -12,8 +12,8 @@ from scipy.special import pdtr
 
 from btqueue.network.stations import transport
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import Flow, Network, network_of
-from btqueue.network.stations.point import Point, operating_point
+from btqueue.network.stations.network import Flow, Network, Visit, network_of
+from btqueue.network.stations.point import CROWDED, Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -144,29 +144,31 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
     its segments, and one more is lost (`btqueue.network.paths.loss`).
     """
     found = {}
-    for r in np.flatnonzero(point.wait > 0.0):
-        kind, index = point.links.names[r]
-        users = np.flatnonzero(point.service[:, r] > 0.0)
-        queue, places = 0.0, inf
-        held = {}
-        for f in users:
-            for visit in network.flows[f].forth:
-                if (visit.kind, visit.index) == (kind, index):
-                    held[f] = visit.places
-                    places = min(places, visit.places)
-                    queue += point.rate[f] * point.wait[r]
-        if queue <= places:
+    used = point.rate @ point.service
+    waits = (point.service > 0.0) @ point.wait
+    for f, flow in enumerate(network.flows):
+        full = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
+        places = min((visit.places for visit in full), default=inf)
+        # where several resources are equally full, what waits may do so before any of them
+        if flow.protocol != "tcp" or point.rate[f] * waits[f] <= places:
             continue
-        for f in held:
-            flow = network.flows[f]
-            if flow.protocol != "tcp" or point.rate[f] <= 0.0:
-                continue
-            share = point.rate[f] * point.wait[r] / queue * places
-            lone = float(point.base[f] + point.stray[f])
-            law = transport.chain_of(flow, lone, 1.0 / point.rate[f], share + point.rate[f] * lone)
-            if f not in found or law.goodput < found[f].goodput:
-                found[f] = law
+        lone = float(point.base[f] + point.stray[f])
+        shares = [_share(network, point, f, visit) for visit in full]
+        room = (
+            min(visit.places * share for visit, share in zip(full, shares, strict=True))
+            + point.rate[f] * lone
+        )
+        found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
     return found
+
+
+def _share(network: Network, point: Point, f: int, visit: Visit) -> float:
+    """Return the share of a flow in the segments that come to the queue of a visit."""
+    users = [
+        g for g, flow in enumerate(network.flows)
+        if any((one.kind, one.index) == (visit.kind, visit.index) for one in flow.forth)
+    ]  # fmt: skip
+    return float(point.rate[f] / point.rate[users].sum())
 
 
 def sparse_losses(flow: Flow, rate: float, rtt_s: float, window: float) -> tuple[float, float]:

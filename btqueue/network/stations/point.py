@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
@@ -35,6 +36,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 PASSES = 60
+SWEEPS = 100
 SETTLED = 1e-4
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
@@ -379,41 +381,35 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
     """
-    from scipy.optimize import brentq
-
-    used = service > 0.0
+    used = (service > 0.0).astype(float)
     wait = np.zeros(service.shape[1])
-
-    def rates(waits: Vector) -> Vector:
-        return np.minimum(load, window / (base + used @ waits))
-
+    # one that takes at least as much of every flow is full first: behind it nothing waits
+    least = (service[:, :, None] <= service[:, None, :]).all(axis=0)
+    equal = least & least.T
+    behind = (least & ~equal).any(axis=1) | np.tril(equal, -1).any(axis=1)
     change = 0.0
-    for _ in range(100):
+    for _ in range(SWEEPS):
         before = wait.copy()
-        use = rates(wait) @ service
-        for r in np.flatnonzero((use > 1.0) | (wait > 0.0)):
-            mine = used[:, r]
+        use = np.minimum(load, window / (base + used @ wait)) @ service
+        for r in np.flatnonzero(~behind & ((use > 1.0) | (wait > 0.0))):
+            mine = used[:, r] > 0.0
             rest = base[mine] + used[mine] @ wait - wait[r]
-            taken, offered, size = service[mine, r], load[mine], window[mine]
-
-            def excess(
-                value: float,
-                rest: Vector = rest,
-                taken: Vector = taken,
-                offered: Vector = offered,
-                size: Vector = size,
-            ) -> float:
-                return float(np.minimum(offered, size / (rest + value)) @ taken) - 1.0
-
-            if excess(0.0) <= 0.0:
-                wait[r] = 0.0
-                continue
-            most = float(size @ taken) + 1e-9
-            wait[r] = brentq(excess, 0.0, most, xtol=1e-12)
+            wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
         change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
-        if change < 1e-7:
+        if change < 1e-6:
             break
-    return rates(wait), wait, change
+    return np.minimum(load, window / (base + used @ wait)), wait, change
+
+
+def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
+    """Return the wait at one resource with which it is full, or 0 if it is not full without."""
+
+    def over(wait: float) -> float:
+        return float(np.minimum(load, window / (rest + wait)) @ service) - 1.0
+
+    if over(0.0) <= 0.0:
+        return 0.0
+    return float(brentq(over, 0.0, float(window @ service) + 1e-9, xtol=1e-12, rtol=1e-9))
 
 
 def operating_point(network: Network) -> Point:
