@@ -21,6 +21,16 @@ def require_built(scenario: Scenario, engine: Engine = "solve") -> None:
         raise NotBuiltYet(problems)
 
 
+def require_answer(scenario: Scenario) -> None:
+    """Make sure that theory covers *scenario*, or else that it can be simulated.
+
+    Raises:
+        NotBuiltYet: neither; what theory does not cover.
+    """
+    if (problems := not_built(scenario)) and not_built(scenario, "simulate"):
+        raise NotBuiltYet(problems)
+
+
 def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
     """Return a problem for each part of *scenario* that *engine* cannot run.
 

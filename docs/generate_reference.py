@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from btqueue.cli import app
 from btqueue.engines import not_built
-from btqueue.network.measured_errors import IN_DOUBT, Kind, measured_errors
-from btqueue.network.models import MODELS, candidates
+from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
+from btqueue.network.models import MODELS, covering
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario, ScenarioError
 from btqueue.scenario.problems import allowed_values
 
@@ -227,10 +227,9 @@ scenario, `btqueue solve` says which model answers, or which key no model answer
 
 ## Networks, sources and transports
 
-Each cell is one small scenario without a token bucket, and with default keys otherwise. **q** stands for an
-answer by queues and chains, **f** for an answer by following connections (`run.solver = "followed"`), a dash
-for a scenario that only the simulator runs. Whether an answer by queues and chains stands depends on the
-load, too ([how](../explanation/how-solve-works.md#which-solver-answers)). The simulator runs every cell.
+Each cell is one small scenario without a token bucket, and with default keys otherwise: the model of theory
+that answers it, or a dash where none does. Whether an answer stands depends on the load, too
+([how](../explanation/how-solve-works.md#whether-an-answer-stands)). The simulator runs every cell.
 """
 
 
@@ -252,7 +251,7 @@ def coverage() -> str:
 
 
 def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the marks of the solvers that answer a scenario of these tables; the simulator has to run it."""
+    """Return the model that answers a scenario of these tables; the simulator has to run it."""
     tables: dict[str, dict[str, Any]] = {}
     for change in (OPEN_LINK, *changes):
         for name, entries in change.items():
@@ -260,7 +259,7 @@ def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
     scenario = Scenario.from_dict(tables)
     if refused := not_built(scenario, "simulate"):
         raise ScenarioError(refused)
-    return " ".join(solver[0].replace("a", "q") for solver in candidates(scenario)) or "–"
+    return "–" if (model := covering(scenario)) is None else model.replace("_", " ")
 
 
 def values_by_model() -> list[str]:
@@ -307,22 +306,22 @@ def keys_of_tables() -> dict[str, FieldInfo]:
 
 
 def errors_by_metric() -> list[str]:
-    """Return the section of measured errors, by metric, kind of network and solver."""
+    """Return the section of measured errors, by metric, kind of network and whether answers stand."""
     systems = ("one piconet", "several piconets", "outside links", "sessions")
     parts = [
         "## Errors, metric by metric",
         "",
         "Relative error of models against simulation over all measured points of a kind of network: median "
-        "and 95th percentile. *q, in doubt* are answers by queues and chains that say of themselves that "
-        "they may not stand. A dash means: never measured, or not given by models. The simulator gives all. "
+        "and 95th percentile; of answers that stand, and of those *in doubt*, which say so of themselves. "
+        "A dash means: never measured, or not given by models. The simulator gives all. "
         "[By regime and point](../explanation/model-against-simulation.md).",
         "",
     ]
-    columns = {"q": "analytic", "q, in doubt": IN_DOUBT, "f": "followed"}
+    columns = {"stands": THEORY, "in doubt": IN_DOUBT}
     known = {
-        (system, mark): measured_errors(solver, Kind(system, ""))
+        (system, mark): measured_errors(answers, Kind(system, ""))
         for system in systems
-        for mark, solver in columns.items()
+        for mark, answers in columns.items()
     }
     rows = []
     for name, metric in METRICS.items():
@@ -359,15 +358,16 @@ class ResultMetric(Part):
 
 
 class Solution(Part):
-    """The answer of the model."""
+    """The answer of theory."""
 
     converged: bool
     residual: float | None = Field(description="relative, of the last step")
     iterations: int | None = Field(None, description="steps, where they were counted")
     method: str = Field(description="how the answer was found, in words")
     warnings: list[str]
-    solver: str = Field(description="analytic or followed")
-    solver_reason: str = Field(description="why this solver, in words")
+    answered_by: str = Field(description="theory")
+    stands: bool = Field(description="whether the model has no doubt about its answer")
+    why: list[str] = Field(description="its doubts, each a sentence; empty if the answer stands")
     model: str = Field(description="name of the model")
     system: str = Field(description="kind of network for which errors were measured")
     regime: str = Field(description="kind of radio and load for which errors were measured")

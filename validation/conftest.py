@@ -55,8 +55,6 @@ def solve(scenario: Scenario) -> xr.Dataset:
         "residual": 1e-10,
         "iterations": 9,
         "method": "stand-in",
-        "solver": "analytic",
-        "solver_reason": "as run.solver says",
         "warnings": ["rough"],
     }
     variables = {
@@ -83,7 +81,12 @@ def simulate(
         "fairness": ("replication", np.ones(runs)),
     }
     coords = {"replication": np.arange(runs), "flow": np.arange(1, flows + 1), "queue": QUEUES}
-    attrs = {"events": 1234 * runs, "seed": scenario.run.seed, "relative_half_width": np.inf}
+    attrs = {
+        "answered_by": "simulation",
+        "events": 1234 * runs,
+        "seed": scenario.run.seed,
+        "relative_half_width": np.inf,
+    }
     return describe(xr.Dataset(variables, coords, attrs))
 
 
@@ -95,6 +98,12 @@ def as_results(dataset: xr.Dataset) -> Results:
     }
     coords = {name: one for name, one in every.items() if name in dataset.coords}
     return Results({name: every[name] for name in every.keys() - coords.keys()}, coords, dataset.attrs)
+
+
+def of_theory(dataset: xr.Dataset) -> Results:
+    """Return a dataset as theory gives it; its answer stands unless it says otherwise."""
+    about = {"answered_by": "theory", "stands": True, "why": ()}
+    return as_results(dataset.assign_attrs(about | dataset.attrs))
 
 
 @pytest.fixture
@@ -124,9 +133,9 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
     vars(network).update(answers_ahead=lambda scenarios: {})
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
-    vars(network).update(solution=lambda *given: as_results(vars(network)["solve"](*given)))
+    vars(network).update(solution=lambda scenario, ahead=None: of_theory(vars(network)["solve"](scenario)))
     vars(simulator).update(
-        simulation=lambda *given, **named: as_results(vars(simulator)["simulate"](*given, **named))
+        simulation=lambda *given, most=0, **named: as_results(vars(simulator)["simulate"](*given, **named))
     )
     for part in (network, simulator):  # what they cover is asked of the real ones
         part.__path__ = [str(Path(btqueue.__file__).parent / part.__name__.rpartition(".")[2])]

@@ -48,8 +48,10 @@ def print_report(name: str, found: Dimensioning, wall_s: float) -> None:
     screen.print(_points_table(found))
     for line in _how_found(found, wall_s):
         screen.say(line, "dim")
-    for warning in () if found.best is None else found.best.warnings:
-        screen.say(f"{NAMES[found.engine]} warns of the best point: {warning}", "yellow")
+    if found.best is not None:
+        who = NAMES["simulate" if found.best.answered_by == "simulation" else found.engine]
+        for warning in found.best.warnings:
+            screen.say(f"{who} warns of the best point: {warning}", "yellow")
     for reason, count in list(found.failures.items())[:MOST_REASONS]:
         screen.say(f"failed: {count:,} x {reason}", "yellow")
     if found.prices:
@@ -98,6 +100,9 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     outcome, solved = found.outcome, len(found.candidates)
     points = f"{solved:,} points {ANSWERED[found.engine]} in {wall_s:.1f} s all told"
     lines = [f"{points}; {found.feasible:,} meet all bounds"]
+    simulated = sum(one.answered_by == "simulation" and one.failure is None for one in found.candidates)
+    if simulated and found.engine == "solve":
+        lines.append(f"{simulated:,} of the points simulated: theory does not stand there")
     if found.interrupted:
         lines.append("interrupted: the best of what was solved by then")
     elif outcome.proved:

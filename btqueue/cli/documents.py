@@ -12,7 +12,7 @@ from btqueue.scenario.metrics import Results
 from btqueue.study import provenance
 from btqueue.study.summary import Estimate, by_queue, labels_of, summarise
 
-ABOUT_THE_MODEL = ("solver", "solver_reason", "model", "system", "regime", "measured_errors")
+ABOUT_THE_MODEL = ("answered_by", "model", "system", "regime", "measured_errors")
 
 
 def document(
@@ -41,6 +41,8 @@ def _solution(results: Results) -> dict[str, Any]:
         **({"iterations": int(attrs["iterations"])} if "iterations" in attrs else {}),
         "method": str(attrs["method"]),
         "warnings": [str(warning) for warning in attrs["warnings"]],
+        "stands": bool(attrs["stands"]),
+        "why": list(attrs["why"]),
         **{key: str(attrs[key]) for key in ABOUT_THE_MODEL if key in attrs},
         "metrics": _metrics(results, interval=False),
     }

@@ -27,7 +27,7 @@ OTHER_INTERRUPTS = (signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 3.0
 """Time that a command gets to notice these. A compiler may not return to Python for a minute."""
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the JSON objects that commands print: it grows when a key changes its meaning or goes."""
 
 EXIT_CODES = (
@@ -259,5 +259,6 @@ class Commands(TyperGroup):
             code = exit_code(error)
             if code is None:
                 raise
-            say(error)
+            for words in (error, *getattr(error, "__notes__", ())):
+                say(words)
             raise typer.Exit(code) from None

@@ -56,11 +56,13 @@ def print_tables(heading: str, found: xr.Dataset) -> None:
         screen.print(table if table.row_count else Text("  no key has an effect", style="dim"))
         notes += [note for note in more if note not in notes]
     attrs = found.attrs
-    answered = [f"model: {attrs['solver']}; {attrs['solver_reason']}"] if "solver" in attrs else []
+    answered = [f"answered by {attrs['answered_by']}"] if "answered_by" in attrs else []
+    answered += [f"theory does not stand: {why}" for why in attrs.get("why", ())]
     for line in [*notes, *_footer(found), *answered]:
         screen.say(line, "dim")
+    who = "simulation" if attrs.get("answered_by") == "simulation" else "model"
     for warning in attrs["warnings"]:
-        screen.say(f"model warns: {warning}", "yellow")
+        screen.say(f"{who} warns: {warning}", "yellow")
 
 
 def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
@@ -186,7 +188,7 @@ def _slopes(one: xr.Dataset) -> tuple[Table, list[str]]:
             str(row["key"].item()),
             _range(row),
             with_interval(Estimate(simulated, float(row["ci95"]))),
-            with_interval(Estimate(float(row["solved"]), float(row["solved_ci95"]) or math.nan)),
+            number(float(row["solved"])),
             verdict,
             "–" if math.isnan(gain) else f"{gain:.3g} x the replications",
         )
@@ -222,8 +224,10 @@ def _footer(found: xr.Dataset) -> list[str]:
             f"{attrs['failed']:,} points have no answer; {left_out} {groups} were left out with them"
         )
         lines += [f"  {count:,} x {reason}" for reason, count in attrs["reasons"].items()]
+    if attrs["simulated"]:
+        lines.append(f"{attrs['simulated']:,} of the points simulated: theory does not stand there")
     if attrs["doubted"]:
-        lines.append(f"at {attrs['doubted']:,} points the model warns, as of: {attrs['doubt']}")
+        lines.append(f"there are warnings at {attrs['doubted']:,} points, as of: {attrs['doubt']}")
     return lines
 
 

@@ -80,6 +80,10 @@ def print_table(
         screen.say(f"failed: {count:,} x {reason}", "yellow")
     if len(reasons) > MOST_REASONS:
         screen.say(f"... and for {len(reasons) - MOST_REASONS} more reasons", "yellow")
+    if "why" in found and "engine" not in found.dims:
+        played = int((found["answered_by"] == "simulation").sum())
+        if played:
+            screen.say(f"{played:,} points simulated: theory does not stand there; why, with --out", "yellow")
     if warned := int((found["warnings"] != "").sum()):
         screen.say(f"warnings at {warned:,} points, in words with --out", "yellow")
     if out is not None:

@@ -27,10 +27,6 @@ PIPE_WIDTH = 200
 """Characters a line where nobody says how wide the paper is."""
 
 
-SOLVERS = {"analytic": "queues and chains", "followed": "connections followed from event to event"}
-"""How each solver answers, for people."""
-
-
 class Screen(Console):
     """Standard output for tables: as wide as the terminal, or wide enough where there is none.
 
@@ -108,12 +104,11 @@ def _metric_table(results: Results, column: str, every: bool) -> Table:
 
 
 def _model_line(solved: Answer) -> str:
-    """Return how the model answered, and how far off it usually is; `--json` has the reasons in full."""
+    """Return how theory answered, whether its answer stands, and how far off such answers usually are."""
     attrs = solved.results.attrs
     state = "converged" if attrs["converged"] else f"NOT converged, residual {attrs['residual']:.1g}"
-    line = f"model: {SOLVERS[attrs['solver']]}, {state} in {_seconds(solved.wall_s)}"
-    reason = ": ".join(attrs["solver_reason"].partition("; ")[0].split(": ")[:2])
-    line = f"{line}; {reason}"
+    doubt = "no doubt about the answer" if attrs["stands"] else "the answer is in doubt (warnings)"
+    line = f"model: queues and chains, {state} in {_seconds(solved.wall_s)}; {doubt}"
     return f"{line}\nusual error: {attrs['measured_errors']}" if "measured_errors" in attrs else line
 
 

@@ -82,6 +82,7 @@ def told_curve(curve: Curve, like: Mapping[str, Any] | None = None) -> dict[str,
         "solved": len(numbers),
         "of": len(curve.places),
         "complete": curve.complete,
+        "simulated": sum(one.notes.get("answered_by") == "simulation" for one in curve.answers.values()),
         "doubted": sum(bool(one.notes.get("warnings")) for one in curve.answers.values()),
         "wall_ms": round(1000 * curve.wall_s, 1),
         "problem": str(failures[0]) if failures else "",
@@ -121,7 +122,8 @@ def told_answer(answer: Answer) -> dict[str, Any]:
     return {
         "problem": "" if answer.failure is None else str(answer.failure),
         "warnings": answer.notes.get("warnings", []),
-        "solver": answer.notes.get("solver", ""),
+        "answered_by": answer.notes.get("answered_by", ""),
+        "why": answer.notes.get("why", []),
         "metrics": {
             name: {
                 "mean": finite(one.mean),

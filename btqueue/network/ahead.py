@@ -1,11 +1,11 @@
-"""Analytic answers of many scenarios, found together before they are asked for one by one."""
+"""Answers of theory to many scenarios, found together before they are asked for one by one."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.load_steps import Answer, in_step, steps_of
-from btqueue.network.models import candidates
+from btqueue.network.models import covering
 from btqueue.network.whole_segments import in_segments
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.scope import in_tables
@@ -14,18 +14,18 @@ FEW = 8
 """So many scenarios or fewer are answered one by one: a batch is a program of its own."""
 
 Ahead = Mapping[Any, Answer | NoConvergence]
-"""What the analytic model has to say, by scenario."""
+"""What the model has to say, by scenario."""
 
 
 def answers_ahead(scenarios: Iterable[Scenario]) -> Ahead:
-    """Return the answers of the model of a piconet, where a scenario asks it first; others are left out.
+    """Return the answers of the model of a piconet, where it answers a scenario; others are left out.
 
     The same as one by one up to rounding, for a tenth of the time.
     """
     wanted: dict[Any, None] = {}
     for scenario in map(in_segments, map(in_tables, scenarios)):
         try:
-            model = candidates(scenario).get("analytic")
+            model = covering(scenario)
         except ScenarioError:
             continue
         if model == "piconet":

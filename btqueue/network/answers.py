@@ -5,9 +5,8 @@ A model is a module with a function `answer(scenario)` that returns two dictiona
 - metrics by name: one number for the network (`cycle_s`, `slot_utilisation`, `fairness`), one for each flow,
   or one number that holds for every flow; `queue_packets` maps the names of queues to mean lengths. A metric
   that the model cannot give is left out.
-- notes: `method` in words, `converged`, `residual` (relative; where events are counted, no less than
-  `uncertain_ends`), `warnings`, `iterations` where they were counted, and `utilisation` of the busiest
-  resource where there is one (`btqueue.network.regime`).
+- notes: `method` in words, `converged`, `residual` (relative), `warnings`, `iterations` where they were
+  counted, and `utilisation` of the busiest resource where there is one (`btqueue.network.regime`).
 """
 
 import math
@@ -53,16 +52,7 @@ def label(scenario: Scenario, metrics: dict[str, Any], notes: dict[str, Any]) ->
         "flow_name": Variable(("flow",), np.array(names)),
         **({"queue": Variable(("queue",), np.array(list(queues)))} if queues else {}),
     }
-    return Results(variables, coordinates, {"answered_by": "model", **notes})
-
-
-def uncertain_ends(segments: float) -> float:
-    """Return the relative error that a rate has for where counting began and ended: that of one segment.
-
-    So many segments, one at a time, take one service less than as many if counting begins with the end of one
-    and ends with that of another.
-    """
-    return 1.0 / max(segments - 1.0, 1.0)
+    return Results(variables, coordinates, {"answered_by": "theory", **notes})
 
 
 def jain_index(rates: np.ndarray) -> float:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6
 """Relative error that an answer may have besides what it says of itself."""
-STANDARD_ERRORS = 3.0
-"""Of a sampled answer, whose `residual` is one: chance alone goes beyond in 1 of 700."""
 NO_SHARES = frozenset({"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet"})
 """Metrics without unit that may be above 1."""
 
@@ -63,8 +61,7 @@ def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
     Raises:
         ImpossibleAnswer: it does not.
     """
-    error = float(answer.attrs.get("residual", 0.0))
-    slack = ROUNDING + (STANDARD_ERRORS if answer.attrs.get("sampled") else 1.0) * error
+    slack = ROUNDING + float(answer.attrs.get("residual", 0.0))
     broken = [one for one in certificates(scenario, answer) if is_broken(one, slack)]
     if broken:
         worst = max(broken, key=lambda one: one.value / one.bound if one.bound > 0 else np.inf)

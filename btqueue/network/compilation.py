@@ -23,19 +23,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 """Divisors are positive by construction, so no check for zero is compiled in."""
 
-_parts: list[tuple[Callable[..., Any], bool]] = []
-"""Parts that numba has not been told of yet, and whether they are copied into their callers."""
+_parts: list[Callable[..., Any]] = []
+"""Parts that numba has not been told of yet."""
 
 
 def part(function: Function) -> Function:
     """Let compiled functions copy this one into themselves; for Python it stays a plain function."""
-    _parts.append((function, True))
-    return function
-
-
-def subroutine(function: Function) -> Function:
-    """Let compiled functions call this one, a large one or one that is seldom needed."""
-    _parts.append((function, False))
+    _parts.append(function)
     return function
 
 
@@ -44,8 +38,7 @@ def tell_numba_of_parts() -> None:
     from numba.extending import register_jitable
 
     while _parts:
-        function, copied = _parts.pop()
-        register_jitable(**OPTIONS, forceinline=copied)(function)
+        register_jitable(**OPTIONS, forceinline=True)(_parts.pop())
 
 
 def interpreted() -> bool:

@@ -1,6 +1,6 @@
 """How far the solver has been from the simulator, over grids of scenarios: its measured errors.
 
-By solver, by system and by regime, from `measured_errors.csv`, which
+By whether the answer stands, by system and by regime, from `measured_errors.csv`, which
 `validation/crosscheck/model_against_simulation.py` writes together with the page of the documentation that
 shows every point.
 """
@@ -24,8 +24,8 @@ CARRIED = 0.99
 """Share of the offered load of every flow from which on a network carries its load."""
 FEW = 10
 """Points below which a regime is too small to be judged by: its whole system is."""
-IN_DOUBT = "analytic, in doubt"
-"""Whose errors an analytic answer quotes that does not stand."""
+THEORY, IN_DOUBT = "theory", "theory, in doubt"
+"""Whose errors an answer quotes that stands, and one that does not."""
 IN_WORDS: Mapping[str, str] = MappingProxyType(
     {
         "goodput_kbps": "goodput",
@@ -85,30 +85,30 @@ def kind_of(scenario: Scenario, metrics: Mapping[str, Any]) -> Kind:
 
 @cache
 def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
-    """Return the errors by solver, system and regime, then by metric; of all regimes where it is empty."""
+    """Return the errors by answers, system and regime, then by metric; of all regimes where it is empty."""
     text = files("btqueue.network").joinpath("measured_errors.csv").read_text(encoding="utf-8")
     found: dict[tuple[str, str, str], dict[str, MeasuredError]] = {}
     for row in csv.DictReader(text.splitlines()):
         sizes = float(row["median"]), float(row["high"]), float(row["worst"])
-        of_class = found.setdefault((row["solver"], row["system"], row["regime"]), {})
+        of_class = found.setdefault((row["answers"], row["system"], row["regime"]), {})
         of_class[row["metric"]] = MeasuredError(int(row["points"]), *sizes)
     return found
 
 
-def measured_errors(solver: str, kind: Kind) -> Mapping[str, MeasuredError]:
-    """Return the measured errors by metric of a solver's answers, or `IN_DOUBT`, for a kind of scenario.
+def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
+    """Return the measured errors by metric of answers for a kind of scenario, `THEORY` or `IN_DOUBT`.
 
     Where fewer than `FEW` points of the regime were measured they are those of all regimes of the system;
     empty if there are none.
     """
-    everywhere = _table().get((solver, kind.system, ""), {})
-    here = _table().get((solver, kind.system, kind.regime), {})
+    everywhere = _table().get((answers, kind.system, ""), {})
+    here = _table().get((answers, kind.system, kind.regime), {})
     return {**everywhere, **{name: error for name, error in here.items() if error.points >= FEW}}
 
 
-def in_words(solver: str, kind: Kind) -> str:
+def in_words(answers: str, kind: Kind) -> str:
     """Say how large the errors of goodput, round trip or session time, and timeouts are: median and 95 %."""
-    known = {name: error for name, error in measured_errors(solver, kind).items() if name in IN_WORDS}
+    known = {name: error for name, error in measured_errors(answers, kind).items() if name in IN_WORDS}
     where = f"{kind.system}, {kind.regime}"
     if not known:
         return f"never measured: {where}"

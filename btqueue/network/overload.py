@@ -11,8 +11,6 @@ from btqueue.scenario.topology import topology
 
 CARRIED = 0.999
 """Share of the offered load below which a flow counts as overloaded; models that carry it answer with it."""
-SURE = 3.0
-"""Relative standard errors of a sampled goodput by which it has to be lower as well."""
 
 
 def offered_loads(scenario: Scenario) -> np.ndarray:
@@ -40,7 +38,7 @@ def mark_overload(
     offered = offered_loads(scenario)
     carried = np.broadcast_to(metrics.get("goodput_kbps", np.inf), offered.shape)
     lost = metrics.get("segment_loss", 0.0) if scenario.transport.protocol == "none" else 0.0
-    least = min(CARRIED, 1.0 - SURE * notes["residual"])
+    least = min(CARRIED, 1.0 - notes["residual"])
     overloaded = carried < least * offered * (1.0 - np.asarray(lost))
     if not overloaded.any():
         return metrics, notes

@@ -1,7 +1,7 @@
 """The regime test: reasons why the answer of a model does not stand.
 
 Doubts of one model stand beside it; those that any model has are here, each a predicate over the described
-network and what came out, with its sentence. Three things more spoil an analytic answer: a resource that is
+network and what came out, with its sentence. Three things more spoil an answer: a resource that is
 nearly busy and yet not saturated, where round trips depend on how flows meet; and windows that overflow a
 buffer again and again, where connections fall into a rhythm that no stationary law knows. A window is a
 resource as a server is: the share of it that is under way is its utilisation.
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.baseband import SLOT_S, packet_types
-from btqueue.network.overload import CARRIED, offered_loads
 from btqueue.scenario import Scenario
 from btqueue.scenario.bounds import on_air, segments_of, window_of
 from btqueue.scenario.description import Description, Flow, Trait, description
@@ -39,9 +38,7 @@ LEFT_OUT = 0.01
 SHORT_VISIT = 5
 """Frames."""
 
-FOLLOWS = frozenset({"followed"})
-"""Models that follow packets one by one."""
-AT_ANY_LOAD = FOLLOWS | {"chain", "paths", "request_reply", "two_way_link"}
+AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply", "two_way_link"})
 """Models that hold at any load, overflows included: their warnings, and the doubts of any, are the test."""
 
 
@@ -107,8 +104,6 @@ def _of_delays_in_order(asked: Asked) -> Iterator[str]:
     With exponential delays of mean J and packets at a rate L the packet in front is released later with a
     probability of L J / 2 where packets are few, and by J on average. Where they are many, waits are longer.
     """
-    if asked.model in FOLLOWS:
-        return
     jitters = {
         number: trait
         for number, station in enumerate(asked.network.stations)
@@ -141,24 +136,19 @@ def _of_vegas(asked: Asked) -> Iterator[str]:
     """Yield a radio that repeats packets of TCP Vegas.
 
     Vegas takes the least round trip ever seen for one without waits: in the others it counts what repetition
-    takes as segments that wait, and sends less. A model of a link has that; where connections are followed it
-    depends on how long they last.
+    takes as segments that wait, and sends less. A model of a link has that.
     """
     if asked.model == "two_way_link":
         return
-    carried = (offered := offered_loads(asked.scenario)) > 0.0
-    carried &= asked.of_flows("goodput_kbps") >= CARRIED * offered
-    for flow, view, light in zip(asked.network.flows, asked.views, carried, strict=True):
+    for flow, view in zip(asked.network.flows, asked.views, strict=True):
         transport = view.transport
-        if transport.protocol != "tcp" or transport.variant != "vegas" or (light and asked.model in FOLLOWS):
+        if transport.protocol != "tcp" or transport.variant != "vegas":
             continue
         for one in asked.repetition(flow):
             if one.value != "none":
-                lasting = "how much depends on the least round trip, and so on how long a connection lasts"
                 yield (
                     f"{bracketed(one.key)} = {shown(one.value)}: TCP Vegas takes the time of repeated "
-                    "packets for waits, and sends less: "
-                    f"{lasting if asked.model in FOLLOWS else 'round trips come out long'}"
+                    "packets for waits, and sends less: round trips come out long"
                 )
                 return
 
@@ -171,8 +161,6 @@ def _of_visits(asked: Asked) -> Iterator[str]:
     less goodput. A visit of more packets than a segment has takes a part of the next one, of which models of
     what the radio loses know nothing.
     """
-    if asked.model in FOLLOWS:
-        return
     scenario, plan = asked.scenario, topology(asked.scenario)
     full = _used(asked) >= SATURATED
     loses = [any(one.value in ("none", 1) for one in asked.repetition(flow)) for flow in asked.network.flows]
@@ -212,7 +200,7 @@ def _of_tries(asked: Asked) -> Iterator[str]:
     """
     radio, arq = asked.scenario.radio, asked.scenario.link.arq
     changes = radio.per is None and radio.model in ("gilbert-elliott", "alternating")
-    if asked.model in FOLLOWS or isinstance(arq, str) or not changes or radio.ber_good == radio.ber_bad:
+    if isinstance(arq, str) or not changes or radio.ber_good == radio.ber_bad:
         return
     from btqueue.network.piconet.ports import stays
 

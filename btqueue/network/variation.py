@@ -78,11 +78,10 @@ class Plan:
     `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
     `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
 
-    Every point is judged as `solve` judges it with `run.solver` "analytic". What that refuses is refused here
-    with the same error; under `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN,
-    and an `InDoubt` warning has the error's words. What that doubts is in `warnings` of the result, and
-    is an `InDoubt` warning. A number between two whole ones, of a key that takes whole numbers only, is
-    judged as the larger one.
+    Every point is judged as `solve` judges it. What that refuses is refused here with the same error; under
+    `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN, and an `InDoubt` warning
+    has the error's words. What that doubts is in `warnings` of the result, and is an `InDoubt` warning. A
+    number between two whole ones, of a key that takes whole numbers only, is judged as the larger one.
 
     Attributes:
         scenario: that is answered, in whole segments.
@@ -173,7 +172,7 @@ class Plan:
                 raise NotBuiltYet([_other(here)])
         frozen: Any = in_segments(asked)  # and so hashable
         said: dict[Any, Answer] = {frozen: _answer_at(numbers, metrics, findings)}
-        solved = gate(asked, "analytic", self.model, said).results
+        solved = gate(asked, self.model, said)
         factors = {}
         for name, value in metrics.items():
             one = solved.metrics.get(OTHER_NAMES.get(name, name))
@@ -209,7 +208,7 @@ def plan(scenario: Scenario) -> Plan:
 
 
 def slopes(scenario: Scenario, names: Sequence[str]) -> Judged:
-    """Return exact derivatives of an analytic answer: means over flows by metric, and by key of `plan`.
+    """Return exact derivatives of theory's answer: means over flows by metric, and by key of `plan`.
 
     Empty where there are none: another model than those of piconets answers, or a load that changes, or
     messages wait for each other's acknowledgement, or connections overflow their buffers in cycles.
@@ -232,7 +231,7 @@ def _numbers_of(scenario: Scenario) -> tuple[str, Numbers]:
     """
     if problems := list(_without_derivatives(scenario)):
         raise NotBuiltYet(problems)
-    plain, name = in_segments(scenario), covering(scenario, "analytic")
+    plain, name = in_segments(scenario), covering(scenario)
     if name == "multihop":
         return name, PlanOfSeveral(plain)
     if name is None:
@@ -253,7 +252,7 @@ def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
     if traffic.load_schedule:
         key, one = "traffic.load_schedule", "a load that stays the same"
         yield Problem(f"[traffic] load_schedule: no derivatives of a load that changes; {one}", key=key)
-    name = covering(scenario, "analytic")
+    name = covering(scenario)
     if name == "multihop" and traffic.source == "greedy":
         one = '"poisson"'
         yield Problem(

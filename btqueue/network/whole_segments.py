@@ -1,4 +1,4 @@
-"""Streams of bytes that are cut into whole segments: what queues and chains know of windows that count bytes.
+"""Streams of bytes that are cut into whole segments: what theory knows of windows that count bytes.
 
 Models count segments, one or several a message. Where every message fills its segments that is the same.
 The rest of a message that does not is sent at once if no other such rest of the connection is under way, and
@@ -15,8 +15,7 @@ The models are asked for messages of k times the size, at most a full segment, a
 fixed point. The rest of a longer message goes with the next message, if that comes first: it is taken not to
 wait. A receiver that delays acknowledgements sees one short segment at a time, so each waits for its timer: R
 is a round trip without delay and `transport.ack_delay_s`. What is neglected: that R varies, the closure is a
-mean; and that segments which wait for each other do not meet in queues. So it stands where few messages wait,
-and else connections are followed, whose stream is one of bytes (`followed.stream`).
+mean; and that segments which wait for each other do not meet in queues. So it stands where few messages wait.
 """
 
 from __future__ import annotations

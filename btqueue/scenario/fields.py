@@ -20,7 +20,8 @@ class Table(BaseModel):
     """
 
     CHOICES: ClassVar[tuple[str, ...]] = ()
-    """Keys that only choose the defaults of other keys: their choice is part of those values."""
+    """Keys that decide nothing by themselves: the values of others have what they choose, or they are only
+    read for the sake of old files."""
 
     model_config = ConfigDict(
         frozen=True,

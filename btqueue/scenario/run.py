@@ -1,8 +1,8 @@
-"""How long and how often a scenario is simulated, and how it is solved: ``[run]``."""
+"""How long and how often a scenario is simulated: ``[run]``."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,9 @@ from btqueue.scenario.fields import PositiveSeconds, Seconds, Table
 
 
 class Run(Table):
-    """Length, repetition and randomness of the simulation, which the models ignore; the choice of solver."""
+    """Length, repetition and randomness of the simulation, which the models ignore."""
+
+    CHOICES: ClassVar[tuple[str, ...]] = ("solver",)
 
     duration_s: PositiveSeconds = Field(
         default=480.0, description="simulated time that is measured, after the warm-up"
@@ -33,9 +35,7 @@ class Run(Table):
         description="repeat until the interval of the mean goodput is this narrow (relative)",
     )
     solver: Literal["auto", "analytic", "followed"] = Field(
-        default="auto",
-        description="queues and chains are solved (analytic), or connections are followed from event to "
-        "event (followed); auto: analytic where its answer stands, else followed where that is possible",
+        default="auto", description="read for the sake of old files, and changes nothing"
     )
     jitter_s: float = Field(
         default=0.0, ge=0, le=1, description="largest random processing delay at each sender (uniform from 0)"

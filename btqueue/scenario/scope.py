@@ -27,16 +27,6 @@ class Limit(NamedTuple):
     lacks: str = ""
 
 
-def never(scenario: Scenario) -> bool:
-    """Return False, whatever the scenario."""
-    return False
-
-
-def always(scenario: Scenario) -> bool:
-    """Return True, whatever the scenario."""
-    return True
-
-
 OWN = frozenset(
     {
         *("traffic.source", "traffic.load_kbps", "traffic.message_bytes", "traffic.start_s"),
@@ -53,15 +43,12 @@ class Scope(NamedTuple):
         name: as it appears in messages.
         values: for each key of which not all values are covered: those that are.
         further: yields what is not covered and no list of values can say.
-        follows: whether the answer for a scenario is found by following packets or connections, in whole or
-            in part, and not by solving queues and chains.
         own: keys of `traffic` and `transport` of which a flow may have its own; None for all.
     """
 
     name: str
     values: Mapping[str, tuple[object, ...]]
     further: Callable[[Scenario], Iterator[Limit]]
-    follows: Callable[[Scenario], bool] = never
     own: frozenset[str] | None = OWN
 
 

@@ -81,6 +81,7 @@ def simulation(
     threads: int | None = None,
     progress: Progress | None = None,
     device: Device = "cpu",
+    most: int | None = None,
 ) -> Results:
     """Simulate the scenario and return its metrics, one value for each replication.
 
@@ -89,6 +90,8 @@ def simulation(
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
+        most: replications, or batches, after which `run.precision` asks for no more; by default
+            `MOST_OBSERVATIONS`.
 
     Returns:
         Metrics of dimensions (replication, flow); metrics of the whole network have (replication,), those
@@ -115,6 +118,7 @@ def simulation(
     batches = uses_batch_means(scenario)
     long_run = LongRun(scenario, warmup_s) if batches else None
     measured: list[Replication] = []
+    most = most or MOST_OBSERVATIONS
     wanted = BATCHES if batches else scenario.run.replications
     while True:
         numbers = range(len(measured), wanted)
@@ -131,9 +135,9 @@ def simulation(
             raise Interrupted(partial) from None
         width = relative_half_width(np.stack([one.counts.goodput_kbps() for one in measured]))
         precision = scenario.run.precision
-        if precision is None or width <= precision or len(measured) >= MOST_OBSERVATIONS:
+        if precision is None or width <= precision or len(measured) >= most:
             break
-        wanted = min(MOST_OBSERVATIONS, next_target(len(measured), width, precision))
+        wanted = min(most, next_target(len(measured), width, precision))
     result = label(measured, scenario, warmup_s, wanted)
     result.attrs["relative_half_width"] = width
     if precision is not None and width > precision:

@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from btqueue.network.ahead import Ahead
     from btqueue.scenario.metrics import Results
 
-Engine = Literal["solve", "simulate"]
+Engine = Literal["solve", "theory", "simulate"]
+"""Who answers: theory, and simulation where that does not stand ("solve"); theory alone; simulation alone."""
 
 ENGINES: tuple[Engine, ...] = ("solve", "simulate")
+"""What a study asks for; "solve" beside "simulate" is theory alone, or nothing would be compared."""
+
+PRECISION, FIRST = 0.02, 4
+"""Relative half-width of the goodput's interval at which a simulation in place of theory stops, and the
+replications after which it first looks; the scenario's own `run` ends it if that is sooner."""
 
 
 class Numbered(Protocol):
@@ -62,9 +68,9 @@ class Answer:
     Attributes:
         metrics: by name, in the order of `METRICS`; empty after a failure.
         names: of the flows, links and queues, by part.
-        notes: how it was found (solver, solver_reason, model, method, converged, residual, iterations,
-            warnings; or events, replications, warmup_s, warnings); `evaluate` adds how many flows get nothing
-            (unserved).
+        notes: how it was found (answered_by, "theory" or "simulation"; why: the doubts of theory, or why
+            it has no answer; model, method, converged, residual, iterations, warnings; or events,
+            replications, warmup_s, warnings); `evaluate` adds how many flows get nothing (unserved).
         failure: why there is no answer, or None.
     """
 
@@ -108,18 +114,20 @@ def evaluate(
 
     Args:
         scenario: the point.
-        engine: "solve" or "simulate".
+        engine: who answers; "solve" is `theory_or_simulation`.
         threads: replications simulated at once, all cores if None; the answer does not depend on it.
-        ahead: analytic answers that are known already.
+        ahead: answers of theory that are known already.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
     """
     try:
         if engine == "solve":
+            results = theory_or_simulation(scenario, threads=threads, ahead=ahead)
+        elif engine == "theory":
             from btqueue.network import solution
 
-            results = solution(scenario, ahead) if ahead else solution(scenario)
+            results = solution(scenario, ahead or {})
         else:
             from btqueue.simulator import simulation
 
@@ -128,6 +136,45 @@ def evaluate(
         return replace(answer, notes={**answer.notes, "unserved": flows_without_goodput(results, scenario)})
     except Exception as error:
         return Answer(failure=failure_of(error))
+
+
+def theory_or_simulation(
+    scenario: Scenario, *, threads: int | None = None, ahead: Ahead | None = None
+) -> Results:
+    """Return the answer of theory where it stands, else that of the simulator where it has one.
+
+    The attributes `answered_by` and `why` say which it is, and what is wrong with theory's. A simulation
+    stops as soon as its goodput is known to `PRECISION`, or when the scenario's own `run` ends.
+
+    Raises:
+        NotBuiltYet: neither can answer; the message is theory's, as of the others.
+        NoConvergence: theory found no operating point, and the scenario cannot be simulated.
+        ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
+    """
+    from btqueue.network import ImpossibleAnswer, NoConvergence, solution
+    from btqueue.simulator import simulation
+
+    try:
+        solved: Results | Exception = solution(scenario, ahead or {})
+        if solved.attrs["stands"]:
+            return solved
+        why = solved.attrs["why"]
+    except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as refusal:
+        solved, why = refusal, (" ".join(str(refusal).split()),)
+    run = scenario.run
+    short = {
+        "run.replications": min(FIRST, run.replications),
+        "run.precision": max(PRECISION, run.precision or 0.0),
+    }
+    most = run.replications if run.precision is None else None
+    try:
+        simulated = simulation(scenario.changed(short), threads=threads, most=most)
+    except ScenarioError:  # which the simulator does not cover: theory's own words are told
+        if isinstance(solved, Exception):
+            raise solved from None
+        return solved
+    simulated.attrs["why"] = why
+    return simulated
 
 
 def evaluate_point(
@@ -144,9 +191,11 @@ def evaluate_point(
         scenario = base.changed(changes) if changes else base
     except ScenarioError as error:
         return failed_point(number, engines, failure_of(error))
-    found: dict[Engine, Answer] = {
-        engine: evaluate(scenario, engine, threads=threads, ahead=ahead) for engine in engines
-    }
+    compared = "simulate" in engines
+    found: dict[Engine, Answer] = {}
+    for engine in engines:
+        asked: Engine = "theory" if engine == "solve" and compared else engine
+        found[engine] = evaluate(scenario, asked, threads=threads, ahead=ahead)
     return PointResult(number, found)
 
 
@@ -170,16 +219,14 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
 
 def _notes(results: Results | xr.Dataset) -> dict[str, Any]:
     attrs = results.attrs
-    known: dict[str, Any] = {"warnings": [str(warning) for warning in attrs.get("warnings", ())]}
+    known: dict[str, Any] = {name: list(map(str, attrs.get(name, ()))) for name in ("warnings", "why")}
     kinds = {
         "converged": bool,
         "residual": float,
         "iterations": int,
         "method": str,
         "model": str,
-        "solver": str,
-        "solver_reason": str,
-        "sampled": bool,
+        "answered_by": str,
     }
     kinds |= {"events": int, "warmup_s": float, "intervals": str}
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}

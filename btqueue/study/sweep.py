@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from btqueue.engines import require_built
+from btqueue.engines import require_answer, require_built
 from btqueue.scenario import Problem, Scenario, ScenarioError
 from btqueue.study.evaluate import ENGINES, Engine, Numbered, PointResult
 from btqueue.study.many_points import map_points
@@ -79,7 +79,8 @@ def sweep(
         over: values by dotted key; every combination is a point: ``{"polling.limit": range(1, 11)}``.
         points: chosen points in place of `over`: mappings from keys to values, or a CSV file of them.
         sample: take so many points of the ranges in `over`, as a Latin hypercube.
-        engine: "solve", "simulate" or "both".
+        engine: "solve" (theory; a point at which that does not stand is simulated), "simulate" or "both"
+            (theory alone beside simulation).
         out: file for the result: .nc (netCDF), .zarr, .csv or .parquet.
         force: replace a regular file that is there, and what is kept of another sweep; a folder (.zarr)
             never.
@@ -202,7 +203,8 @@ def require_one_point(scenario: Scenario, points: Numbered, engines: Sequence[En
     for number in range(len(points)):
         for engine in engines:
             try:
-                require_built(scenario.changed(points[number]), engine)
+                changed = scenario.changed(points[number])
+                require_built(changed, "simulate") if engine == "simulate" else require_answer(changed)
                 return
             except ScenarioError as error:
                 first = first or error

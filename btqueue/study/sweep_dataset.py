@@ -24,8 +24,8 @@ NOTES: dict[str, tuple[type, Any]] = {
 }
 """Notes that become variables, with type and the value where there is none."""
 
-OF_THE_SOLVER = ("solver", "solver_reason", "method")
-"""Words that only the solver has."""
+WORDS = ("answered_by", "why", "method")
+"""Notes in words that become variables, beside warnings."""
 
 
 @dataclass
@@ -79,9 +79,9 @@ def assemble(
     - `<metric>_ci95`: half-width of its 95 % interval over replications, from the simulator;
     - `<metric>_per_flow` (`_per_link`, `_per_queue`) and `<metric>_per_flow_ci95`: the same for each flow, if
       all points have equally many flows, and more than one;
-    - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `solver`,
-      `solver_reason` and `method` of the solver, and numbers that say how an answer was found (converged,
-      residual, iterations; events, replications, warmup_s).
+    - `failure`: why a point has no answer, empty if it has one; `warnings` of the engine; `answered_by`
+      ("theory" or "simulation"), `why` (theory's doubts, or why it has no answer) and `method`; and numbers
+      that say how an answer was found (converged, residual, iterations; events, replications, warmup_s).
 
     With both engines there is a first dimension "engine".
 
@@ -97,7 +97,7 @@ def assemble(
     places = {part: {name: place for place, name in enumerate(names)} for part, names in parts.items()}
     rows, columns = len(engines), len(points)
     numbers = _empty_numbers(labels, parts, rows, columns)
-    texts = {name: np.full((rows, columns), "", object) for name in ("failure", "warnings", *OF_THE_SOLVER)}
+    texts = {name: np.full((rows, columns), "", object) for name in ("failure", "warnings", *WORDS)}
     texts["failure"][:] = "not evaluated"
     for result in results():
         for row, engine in enumerate(engines):
@@ -105,10 +105,10 @@ def assemble(
             where = (row, result.number)
             _fill(numbers, where, answer, parts, places)
             texts["failure"][where] = "" if answer.failure is None else str(answer.failure)
-            texts["warnings"][where] = "; ".join(answer.notes.get("warnings", ()))
-            for name in OF_THE_SOLVER:
-                texts[name][where] = answer.notes.get(name, "")
-    for name in OF_THE_SOLVER:
+            for name in ("warnings", *WORDS):
+                found = answer.notes.get(name, "")
+                texts[name][where] = found if isinstance(found, str) else "; ".join(found)
+    for name in WORDS:
         if not any(text for text in texts[name].flat):
             del texts[name]
     return _labelled(points, engines, labels, parts, numbers | {k: v.astype(str) for k, v in texts.items()})

@@ -29,7 +29,7 @@ from btqueue.study.summary import Estimate
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = 2
+FORMAT = 3
 """Of the definition of a sweep; one of another format is another sweep."""
 
 MAGIC = b"btqueue sweep journal 3\n"

@@ -83,7 +83,7 @@ def table(thing: Tabular | Results | xr.Dataset, *, every: bool = False) -> Text
         return TextTable(
             title or "Comparison", COMPARED, tuple(comparison_rows(thing, every=every)), tuple(notes)
         )
-    by = "model" if "solver" in attrs else "simulation"
+    by = "simulation" if attrs.get("answered_by") == "simulation" else "model"
     notes = [f"{by} warns: {text}" for text in attrs.get("warnings", ())]
     heading = "value" if by == "model" else "mean ± 95 % interval"
     rows = tuple(metric_rows(thing, every=every))

@@ -14,7 +14,7 @@ from vocabulary import vocabulary
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.models import MODELS, model_of
+from btqueue.network.models import model_of
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.scope import OWN
@@ -34,16 +34,11 @@ LONG_LINK = {
     "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
 }  # fmt: skip
 FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to": "c1", "load_kbps": 60.0}]
-SCATTERED = [{"from": "p1.1", "to": "p2.1"}, {"from": "p2.1", "to": "p1.1"}]
 
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ring": ("followed", "venugopal-2006/piconet", {"run.jitter_s": 0.002}),
-    "ring with radio errors": ("followed", "venugopal-2006/piconet-errors", {}),
-    "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {"run.solver": "analytic"}),
-    "scatternet": ("followed", "venugopal-2006/scatternet-2", {"network.flows": SCATTERED}),
+    "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {}),
     "chain": ("chain", "chen-2004/adaptive-4", {}),
     "one hop": ("chain", "chen-2004/regular-1", {}),
-    "bulk": ("followed", "suliman-2005/one-of-seven", {"run.solver": "followed"}),
     "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
     "wire with losses": (
         "paths",
@@ -246,7 +241,7 @@ OF_NOBODY = {
     "run.intervals": "of the simulation",
     "run.seed": "of the simulation",
     "run.precision": "of the simulation",
-    "run.solver": "chooses the model",
+    "run.solver": "read for the sake of old files",
 }
 """Keys about the run, which no model reads. A load schedule is the exception: its steps last as long."""
 
@@ -283,8 +278,6 @@ def base(name: str) -> Scenario:
     """Return a scenario with its changes."""
     model, shipped, changes = BASES[name]
     scenario = bt.load(shipped).changed(changes)
-    solver = "followed" if MODELS[model].follows(scenario) else "analytic"
-    scenario = scenario.with_(run__solver=solver)  # else the other one may answer after a change
     assert model_of(scenario) == model
     return scenario
 

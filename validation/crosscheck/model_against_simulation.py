@@ -3,11 +3,11 @@
     python validation/crosscheck/model_against_simulation.py [GRID ...] [--solve-again | --afresh]
 
 writes docs/explanation/model-against-simulation.md and, point by point, the .csv beside it, and the measured
-errors that answers carry, btqueue/network/measured_errors.csv. The points of each grid stand in `grids`. The
-solver that `run.solver = "auto"` chooses is asked, and the analytic one as well where that is the other one.
-Each point is kept in the .csv as soon as it is answered; one that stands there with the same scenario is not
-asked again, so a run that was stopped goes on. `--solve-again` asks the solver again and keeps what was
-simulated, after a change of a model (stopped, it is to be begun again); `--afresh` forgets both.
+errors that answers carry, btqueue/network/measured_errors.csv. The points of each grid stand in `grids`; a
+point that theory refuses has no errors and is left out. Each other point is kept in the .csv as soon as it
+is answered; one that stands there with the same scenario is not asked again, so a run that was stopped goes
+on. `--solve-again` asks the solver again and keeps what was simulated, after a change of a model (stopped,
+it is to be begun again); `--afresh` forgets both.
 """
 
 import csv
@@ -16,7 +16,6 @@ import json
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,9 +26,8 @@ from grids import modules, points_of
 
 import btqueue as bt
 from btqueue.files import written_whole
-from btqueue.network.measured_errors import IN_DOUBT
-from btqueue.network.models import covering
-from btqueue.scenario import METRICS, Scenario
+from btqueue.network.measured_errors import IN_DOUBT, THEORY
+from btqueue.scenario import METRICS, NotBuiltYet, Scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "model-against-simulation.md"
 ERRORS = Path(__file__).parents[2] / "btqueue" / "network" / "measured_errors.csv"
@@ -55,7 +53,7 @@ AIMS = {
 }
 """What is wanted of a system: median and 95th percentile of the relative error."""
 COLUMNS = (
-    *("grid", "point", "scenario", "solver", "chosen", "system", "regime"),
+    *("grid", "point", "scenario", "answers", "system", "regime"),
     *("metric", "solved", "simulated", "ci95"),
 )
 
@@ -65,16 +63,14 @@ class Row(NamedTuple):
 
     Attributes:
         scenario: a digest of what was asked.
-        solver: that answered; of an analytic answer also whether it is in doubt.
-        chosen: "yes" if it is the one that answers unless another one is asked for.
+        answers: of theory, whether they stand or are in doubt.
         system, regime: the kind of the scenario (`btqueue.network.measured_errors`).
     """
 
     grid: str
     point: str
     scenario: str
-    solver: str
-    chosen: str
+    answers: str
     system: str
     regime: str
     metric: str
@@ -99,7 +95,7 @@ class Task(NamedTuple):
     def digest(self) -> str:
         """A short digest of the scenario as the simulator sees it; keys with their defaults are left out."""
         content = self.scenario.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        content.get("run", {}).pop("solver", None)
+        content.get("run", {}).pop("solver", None)  # which changes nothing
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -109,23 +105,19 @@ Simulated = dict[str, tuple[float, float]]
 
 def answered(task: Task, known: Simulated) -> list[Row]:
     """Solve a point, and simulate it if nothing is known; return the metrics that both sides give."""
-    answers = [bt.solve(task.scenario)]
-    if answers[0].attrs["solver"] == "followed" and covering(task.scenario, "analytic"):
-        with suppress(bt.network.NoConvergence, bt.network.ImpossibleAnswer):
-            answers.append(bt.solve(task.scenario.with_(run__solver="analytic")))
-    if not known:
-        known = simulated(task.scenario)
-    rows = []
-    for solved in answers:
-        chosen, about = "yes" if solved is answers[0] else "no", solved.attrs
-        kind = about["errors_of"], chosen, about["system"], about["regime"]
-        common = task.grid, task.point, task.digest, *kind
-        rows += [
-            Row(*common, name, float(solved[name].mean()), *known[name])
-            for name in LEAST
-            if name in solved and name in known
-        ]
-    return rows
+    try:
+        solved = bt.solve(task.scenario)
+    except (NotBuiltYet, bt.network.NoConvergence, bt.network.ImpossibleAnswer) as refusal:
+        print(f"\r{task.grid}: {task.point}: {refusal}", file=sys.stderr)
+        return []
+    known = known or simulated(task.scenario)
+    about = solved.attrs
+    common = task.grid, task.point, task.digest, about["errors_of"], about["system"], about["regime"]
+    return [
+        Row(*common, name, float(solved[name].mean()), *known[name])
+        for name in LEAST
+        if name in solved and name in known
+    ]
 
 
 def simulated(scenario: Scenario) -> Simulated:
@@ -151,8 +143,8 @@ def kept() -> list[Row]:
         if tuple(next(reader, ())) != COLUMNS:
             return []
         return [
-            Row(grid, point, asked, solver, chosen, system, regime, metric, *map(float, values))
-            for grid, point, asked, solver, chosen, system, regime, metric, *values in reader
+            Row(grid, point, asked, answers, system, regime, metric, *map(float, values))
+            for grid, point, asked, answers, system, regime, metric, *values in reader
         ]
 
 
@@ -222,14 +214,14 @@ def errors_of(rows: list[Row]) -> dict[str, tuple[int, float, float, Row]]:
 
 
 def keep_errors(rows: list[Row]) -> None:
-    """Write the errors of every metric by solver, system and regime, and of all regimes of a system."""
+    """Write the errors of every metric by answers, system and regime, and of all regimes of a system."""
     classes: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         for regime in ("", row.regime):
-            classes.setdefault((row.solver, row.system, regime), []).append(row)
+            classes.setdefault((row.answers, row.system, regime), []).append(row)
     with ERRORS.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("solver", "system", "regime", "metric", "points", "median", "high", "worst"))
+        writer.writerow(("answers", "system", "regime", "metric", "points", "median", "high", "worst"))
         for key in sorted(classes):
             for name, (count, *shares, worst) in errors_of(classes[key]).items():
                 writer.writerow((*key, name, count, *(f"{x:.4g}" for x in (*shares, worst.error))))
@@ -245,20 +237,20 @@ def verdict(name: str, median: float, high: float) -> str:
 
 
 def by_kind(rows: list[Row]) -> list[str]:
-    """Return a table of goodput, round trip (session time) and timeouts by solver, system and regime."""
+    """Return a table of goodput, round trip (session time) and timeouts by system, regime and answers."""
     lines = [
-        "| system | regime | solver | points | goodput | round trip or session | timeouts |",
+        "| system | regime | answers | points | goodput | round trip or session | timeouts |",
         "|---|---|---|---|---|---|---|",
     ]
-    for system, regime, solver in sorted({(row.system, row.regime, row.solver) for row in rows}):
-        own = [row for row in rows if (row.system, row.regime, row.solver) == (system, regime, solver)]
+    for system, regime, answers in sorted({(row.system, row.regime, row.answers) for row in rows}):
+        own = [row for row in rows if (row.system, row.regime, row.answers) == (system, regime, answers)]
         errors = errors_of(own)
         cells = [
             next((f"{errors[n][1]:.1%}, {errors[n][2]:.0%}" for n in names if n in errors), "")
             for names in (("goodput_kbps",), ("rtt_s", "session_time_s"), ("timeouts_per_s",))
         ]
         points = len({(row.grid, row.point) for row in own})
-        lines.append(f"| {system} | {regime} | {solver} | {points} | {' | '.join(cells)} |")
+        lines.append(f"| {system} | {regime} | {answers} | {points} | {' | '.join(cells)} |")
     return lines
 
 
@@ -266,12 +258,13 @@ def pages(rows: list[Row]) -> dict[Path, str]:
     """Return the documentation pages: errors by kind, and for each grid a page with groups of its points."""
     found, contents = {}, []
     for grid, module in modules().items():
-        own = [row for row in rows if row.grid == grid and row.chosen == "yes"]
+        own = [row for row in rows if row.grid == grid]
         if not own:
             continue
         name = grid.replace("_", " ")
-        contents.append(f"* [{name}](errors-{grid}.md): {solvers(own)}")
-        parts = [f"# Errors of models: {name}\n", FURTHER, "\n".join([solvers(own), "", *table(own)]) + "\n"]
+        contents.append(f"* [{name}](errors-{grid}.md): {answers_of(own)}")
+        parts = [f"# Errors of models: {name}\n", FURTHER]
+        parts.append("\n".join([answers_of(own), "", *table(own)]) + "\n")
         groups: dict[str, list[Row]] = {}
         for row in own if hasattr(module, "group") else []:
             groups.setdefault(module.group(row.point), []).append(row)
@@ -283,14 +276,12 @@ def pages(rows: list[Row]) -> dict[Path, str]:
     return {PAGE: "# Model against simulation\n\n" + "\n".join(summary), **found}
 
 
-def solvers(rows: list[Row]) -> str:
-    """Say how many points each solver answered."""
-    counts = {
-        solver: len({row.point for row in rows if row.solver == solver})
-        for solver in ("analytic", IN_DOUBT, "followed")
-    }
-    analytic, in_doubt, followed = counts.values()
-    return f"{analytic} points answered analytically, {in_doubt} more in doubt, {followed} followed."
+def answers_of(rows: list[Row]) -> str:
+    """Say how many answers stand, and how many are in doubt."""
+    stand, in_doubt = (
+        len({row.point for row in rows if row.answers == answers}) for answers in (THEORY, IN_DOUBT)
+    )
+    return f"{stand + in_doubt} points: {stand} answers stand, {in_doubt} are in doubt."
 
 
 INTRODUCTION = """\
@@ -299,12 +290,12 @@ written by `python validation/crosscheck/model_against_simulation.py`. The value
 [a file of their own](model-against-simulation.csv).
 
 The table gives the relative error of `solve`: median and 95th percentile over the points, by system, by
-regime (errors of the radio or of links, and whether every flow's load is carried) and by solver. Answers
-quote these numbers.
+regime (errors of the radio or of links, and whether every flow's load is carried) and by whether the answer
+stands or is in doubt. Answers quote these numbers.
 """
 
 FURTHER = """\
-Relative errors of `solve` on one grid of points, by the solver that answers unless another one is asked for.
+Relative errors of `solve` on one grid of points, of answers that stand and of those in doubt together.
 [All grids and how they were measured](model-against-simulation.md).
 """
 

@@ -151,7 +151,6 @@ def compile_all() -> None:
         scenario = load(name)
         with suppress(NotBuiltYet):
             first.setdefault(model_of(scenario), scenario)
-    first["followed"] = Scenario().with_(run__solver="followed")
     for scenario in first.values():
         solve(scenario)
 

@@ -27,7 +27,7 @@ from scipy import stats
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.models import candidates, problems
+from btqueue.network.models import covering, problems
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
 from btqueue.scenario.description import description
 from btqueue.scenario.flow_patterns import flows_of
@@ -45,13 +45,6 @@ TIMERS = dict.fromkeys(
 OPENS_ONCE = {"transport.handshake": "a connection that stays opens once"}
 
 CANNOT_MATTER: dict[str, dict[str, str]] = {
-    "ring": OPENS_ONCE
-    | {
-        "link.segmentation": EQUAL,
-        "transport.max_rto_s": NO_TIMEOUT,
-        "transport.hold_ssthresh": NO_TIMEOUT,
-        "transport.clock_granularity_s": "the least timeout is longer than the round trips and half a second",
-    },
     "lossy ring": {
         "link.segmentation": EQUAL,
         "flow_control.central_buffer_packets": "radio errors keep windows below the 12 places tried",
@@ -59,13 +52,6 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
         "transport.initial_rto_s": START,
-    },
-    "scatternet": OPENS_ONCE
-    | {
-        "link.segmentation": EQUAL,
-        "flow_control.central_buffer_packets": "the windows of both flows leave room at the centrals",
-        "transport.max_rto_s": NO_TIMEOUT,
-        "transport.hold_ssthresh": NO_TIMEOUT,
     },
     "chain": TIMERS
     | {
@@ -76,21 +62,6 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "transport.min_rto_s": NO_TIMEOUT,
         "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
-    },
-    "bulk": OPENS_ONCE
-    | {
-        "transport.windows": WHOLE,
-        "network.outside_links[].half_duplex": "the WLAN carries next to nothing back",
-        "network.outside_links[].loss_block_bytes": "no losses to have a unit",
-        "flow_control.baseband_packets": "the uplink holds acknowledgements, of a packet each",
-        "radio.fading": "a single link carries data",
-        "transport.alpha": "between both bounds the window of Vegas stands still",
-        "transport.beta": "between both bounds the window of Vegas stands still",
-        "transport.hold_ssthresh": NO_TIMEOUT,
-        "transport.max_rto_s": NO_TIMEOUT,
-        "transport.rto_backoff": NO_TIMEOUT,
-        "transport.sack_blocks": "one hole at a time",
-        "transport.window_limited_growth": "a greedy sender uses all of its window",
     },
     "sessions in a piconet": TIMERS
     | OPENS_ONCE
@@ -129,9 +100,9 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
 }
 """For each base the keys that leave its answer as it is, and why they leave the network as it is, too."""
 
-QUICK = ("ring", "chain", "bulk", "sessions in a piconet", "link")
-"""Bases that answer in milliseconds. The others compile queues, solve large chains or follow fading radios
-for each change: they are for the long tests."""
+QUICK = ("chain", "sessions in a piconet", "link")
+"""Bases that answer in milliseconds. The others compile queues or solve large chains for each
+change: they are for the long tests."""
 
 TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
 """Relative errors that are not silent: an answer beyond them must warn."""
@@ -263,7 +234,7 @@ def compare_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
     one, other = in_tables(tables), in_tables(entries)
     assert topology(one) == topology(other)
     assert (one.traffic, one.transport) == (other.traffic, other.transport)
-    assert candidates(tables) == candidates(entries)
+    assert covering(tables) == covering(entries)
     refused, of_entries = ([problem.key for problem in problems(written)] for written in (tables, entries))
     assert set(map(key_of_table, refused)) == set(map(key_of_table, of_entries))
     for key in of_entries:
@@ -287,7 +258,7 @@ def compare_answers(scenario: Scenario) -> None:
         assert one is other
         return
     assert one.equals(other)
-    assert one.attrs["warnings"] == other.attrs["warnings"] and one.attrs["solver"] == other.attrs["solver"]
+    assert one.attrs["warnings"] == other.attrs["warnings"] and one.attrs["model"] == other.attrs["model"]
 
 
 DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}

@@ -216,6 +216,5 @@ def test_a_model_is_near_the_simulation(name: str):
         allowed = tolerance * mean + (half_width if case.interval else 0.0)
         assert float(model) == pytest.approx(mean, abs=allowed), metric
     assert name not in OF_THE_PICONET or solved.attrs["model"] == "piconet"
-    # what is followed has no law of the session time
-    if name in OF_SESSIONS and solved.attrs["solver"] != "followed":
+    if name in OF_SESSIONS:
         assert np.isfinite(solved.session_time_p99_s[0])

@@ -73,7 +73,7 @@ def cases() -> list:
 def test_a_derivative_is_the_slope_of_the_simulator(name: str):
     """Within 10 %, and the interval of the slope, which leaves a true one out once in 1,000 points."""
     scenario, key, metric = POINTS[name]
-    plan = bt.network.plan(scenario.with_(run__solver="analytic"))
+    plan = bt.network.plan(scenario)
     value = plan.parameters[key]
     step = round(STEP * value) if key.endswith("bytes") else STEP * value
 

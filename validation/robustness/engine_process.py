@@ -91,12 +91,9 @@ def answer(engine: str, data: dict) -> dict[str, Any]:
 
 if __name__ == "__main__":
     from btqueue.cli.engines import keep_compiled_models
-    from btqueue.network.followed import averages, runs
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     keep_compiled_models()
-    # whether there is an answer is asked, not how well it is sampled
-    averages.LONGEST, runs.LONGEST_S = 1, 20.0
     answer("simulate", {"run": {"duration_s": 0.001, "warmup_s": 0.0}})  # compiles the simulator
     print("ready", flush=True)
     while True:

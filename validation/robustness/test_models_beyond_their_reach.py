@@ -47,7 +47,7 @@ CDPD_LINK = {
 }  # fmt: skip
 CHAIN = bt.load("chen-2004/adaptive-4")
 GREEDY, SMOOTH = bt.load("johansson-2000/symmetric"), bt.load("johansson-2000/smooth")
-LOSSY = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+LOSSY = bt.load("venugopal-2006/piconet-errors")
 
 
 def satellite(**link: object) -> Scenario:
@@ -96,7 +96,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_the_cause_is_refused_by_its_key(case: str):
-    scenario, key = REFUSED[case][0].with_(run__solver="analytic"), REFUSED[case][1]
+    scenario, key = REFUSED[case][0], REFUSED[case][1]
     refused = [problem.key for problem in not_built(scenario)]
     # that another solver covers it may be said first
     assert [name for name in refused if name != "run.solver"] == [key]
@@ -249,7 +249,7 @@ def cases(table: dict) -> list:
 @pytest.mark.parametrize("case", cases(WARNED))
 def test_the_cause_is_warned_of(case: str):
     scenario, words = WARNED[case]
-    answer = bt.solve(scenario.with_(run__solver="analytic"))
+    answer = bt.solve(scenario)
     assert any(words in warning for warning in answer.attrs["warnings"])
 
 
@@ -323,7 +323,7 @@ CAUSES = {
 
 @pytest.mark.parametrize("case", CAUSES)
 def test_a_refusal_names_the_cause(case: str):
-    scenario, key = CAUSES[case][0].with_(run__solver="analytic"), CAUSES[case][1]
+    scenario, key = CAUSES[case][0], CAUSES[case][1]
     refused = [problem.key for problem in not_built(scenario)]
     if key is None:
         assert not refused

@@ -26,7 +26,7 @@ def load(name: str, **changes):
 
 
 def solved(name: str, **changes):
-    return bt.solve(load(name, run__solver="analytic", **changes))
+    return bt.solve(load(name, **changes))
 
 
 def test_airtime_of_a_segment_by_hand():
@@ -42,7 +42,7 @@ def test_airtime_of_a_segment_by_hand():
 
 def test_all_are_answered_by_theory():
     for hops in (1, 2, 4):
-        assert bt.solve(load("regular-4", network__hops=hops)).attrs["solver"] == "analytic"
+        assert bt.solve(load("regular-4", network__hops=hops)).attrs["model"] == "chain"
 
 
 def test_goodput_of_one_hop_is_the_rate_of_the_air():

@@ -189,7 +189,7 @@ def test_without_losses_it_is_nearly_a_perfect_radio(load_kbps):
     Whatever the load, not more is under way than a window.
     """
     perfect = bt.load("venugopal-2006/piconet").with_(
-        run__solver="analytic", transport__receive_window_segments=8, traffic__load_kbps=load_kbps
+        transport__receive_window_segments=8, traffic__load_kbps=load_kbps
     )
     rare = bt.solve(perfect.with_(radio__model="constant", radio__ber=1e-9))
     if load_kbps <= 120.0:
@@ -222,7 +222,7 @@ def test_without_errors_no_time_is_lost_or_gained(flows, limit, peripherals, sta
 
 
 def test_larger_windows_are_answered_where_losses_keep_them_small():
-    lossy = bt.load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    lossy = bt.load("venugopal-2006/piconet-errors")
     large = bt.solve(lossy.with_(transport__receive_window_segments=32))
     assert np.array_equal(large.goodput_kbps, bt.solve(lossy).goodput_kbps)
     rare = {"radio__ber_good": 1e-8, "radio__ber_bad": 1e-7, "transport__receive_window_segments": 32}

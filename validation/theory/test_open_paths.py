@@ -34,7 +34,6 @@ def scenario(links, flows, *, load=100.0, **changes):
             "link": {"arq": "unlimited"},
             "flow_control": {"enabled": False, "baseband_packets": 400},
             "traffic": {"load_kbps": load},
-            "run": {"solver": "analytic"},
         }
     ).with_(**changes)
 

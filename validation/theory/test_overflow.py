@@ -23,8 +23,7 @@ class Bucket:
 def ring(**changes: object) -> Scenario:
     keys = {
         "network.peripherals": 4, "flow_control.token_rate_kbps": 70, "flow_control.buffer_packets": 25,
-        "traffic.load_kbps": 80, "run.solver": "analytic",
-    }  # fmt: skip
+        "traffic.load_kbps": 80,    }  # fmt: skip
     return bt.load("venugopal-2006/piconet").changed(keys | changes)
 
 

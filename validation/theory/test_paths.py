@@ -51,7 +51,6 @@ def test_segment_loss_is_the_loss_of_the_link(variant: str, loss: float):
         transport__variant=variant,
         transport__timestamps=True,
         transport__receive_window_segments=12,
-        run__solver="analytic",
     )
     assert float(bt.solve(scenario).segment_loss[0]) == pytest.approx(loss, rel=1e-6)
 
@@ -66,7 +65,7 @@ def test_loss_chain_falls_with_loss_and_selective_acknowledgements_never_hurt():
 
 def test_warning_when_the_round_trip_is_close_to_the_timeout():
     link = {"delay_s": 0.5, "loss": 0.01, "loss_back": 0}
-    solved = bt.solve(wire(link=link, transport__receive_window_segments=16, run__solver="analytic"))
+    solved = bt.solve(wire(link=link, transport__receive_window_segments=16))
     assert "close to the least timeout" in solved.attrs["warnings"][0]
 
 
@@ -133,7 +132,7 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
 )
 def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
     with pytest.raises(NotBuiltYet, match=r"at most 0\.3 of the segments lost, here"):
-        bt.solve(wire(link={"loss_back": 0.0} | loss, run__solver="analytic"))
+        bt.solve(wire(link={"loss_back": 0.0} | loss))
 
 
 def test_waits_of_windows_that_share_a_link_keep_littles_law():
@@ -187,7 +186,7 @@ def test_newreno_does_not_repair_the_first_segment_behind_a_recovery_at_once():
 def test_one_link_with_a_drop_tail_buffer_and_a_large_window():
     """Windows of w/2 to w, with w of places and pipe: a mean round trip of 7/9 of the greatest."""
     solved = bt.solve(wire(link={"buffer_packets": 20}, transport__receive_window_segments=128))
-    assert solved.attrs["model"] == "paths" and solved.attrs["solver"] == "analytic"
+    assert solved.attrs["model"] == "paths" and solved.attrs["stands"]
     greatest = 20 + (12e-3 + 0.32e-3 + 0.1) / 12e-3
     assert float(solved.goodput_kbps[0]) == pytest.approx(KILOBITS / 12e-3, rel=0.01)
     assert float(solved.rtt_s[0]) == pytest.approx(7 / 9 * greatest * 12e-3, rel=0.05)
@@ -209,7 +208,7 @@ def test_a_lone_segment_of_a_member_waits_for_the_visit_after_its_data():
 
 
 def test_flows_that_overflow_a_buffer_together_are_in_doubt():
-    solved = bt.solve(bt.load("suliman-2005/connections").with_(run__solver="analytic"))
+    solved = bt.solve(bt.load("suliman-2005/connections"))
     assert any("overflow a buffer together" in warning for warning in solved.attrs["warnings"])
 
 
@@ -223,7 +222,7 @@ def test_flows_that_overflow_a_buffer_together_are_in_doubt():
 )
 def test_scope_of_paths_refuses_by_name(changes, key):
     with pytest.raises(NotBuiltYet, match=key):
-        bt.solve(wire(run__solver="analytic", **changes))
+        bt.solve(wire(**changes))
 
 
 def test_queues_of_two_resources_of_one_pace_are_in_doubt():
@@ -246,7 +245,6 @@ def test_queues_of_two_resources_of_one_pace_are_in_doubt():
             "flow_control": {"enabled": False, "baseband_packets": 1000},
             "traffic": {"source": "greedy"},
             "transport": {"variant": "tahoe", "receive_window_segments": 16},
-            "run": {"solver": "analytic"},
         }
     )  # fmt: skip
     assert any("nearly as slow" in one for one in bt.solve(phone).attrs["warnings"])

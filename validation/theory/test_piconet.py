@@ -218,7 +218,7 @@ def test_packets_that_fill_the_gaps_of_voice_links(flows, n):
     """Nine gaps for the packets, and one for the acknowledgement, which is as long: simulated exactly so."""
     data = star(network__peripherals=n, network__flows=flows, traffic__source="greedy", **VOICE)
     assert goodput(data) * n == pytest.approx(1460 * 8 / 1000 / (10 * 6 * SLOT_S), rel=1e-9)
-    light = data.with_(traffic__source="poisson", traffic__load_kbps=50.0, run__solver="analytic")
+    light = data.with_(traffic__source="poisson", traffic__load_kbps=50.0)
     carried = bt.solve(light)
     assert carried["goodput_kbps"].values == pytest.approx(50.0)
     assert not {"rtt_s", "delay_s", "cycle_s", "timeouts_per_s"} & set(carried)
@@ -370,7 +370,7 @@ def test_what_is_not_covered_is_named(changes, key):
     scenario = star(**changes)
     assert key in {problem.key for problem in problems_of(MODELS["piconet"], scenario)}
     with pytest.raises(NotBuiltYet):
-        bt.solve(scenario.with_(run__solver="analytic"))
+        bt.solve(scenario)
 
 
 def test_small_queues_are_enough_for_small_windows():
@@ -391,14 +391,14 @@ SHORT = {"flow_control__baseband_packets": 20}
 )
 def test_senders_matter_where_buffers_overflow(changes, key, load):
     """Light loads never fill a queue: any sender will do. Beyond 2 % of losses there is no answer."""
-    light = star(traffic__load_kbps=20.0, run__solver="analytic", **changes)
+    light = star(traffic__load_kbps=20.0, **changes)
     assert goodput(light) == pytest.approx(20.0, rel=1e-3)
     assert not bt.solve(light).attrs["warnings"]
-    some = bt.solve(star(traffic__load_kbps=load, run__solver="analytic", **changes))
+    some = bt.solve(star(traffic__load_kbps=load, **changes))
     assert "delay_s" not in some
     assert any(key in text for text in some.attrs["warnings"])
     with pytest.raises(NoConvergence, match=key):
-        bt.solve(star(traffic__source="greedy", run__solver="analytic", **changes))
+        bt.solve(star(traffic__source="greedy", **changes))
 
 
 @in_float64
@@ -432,7 +432,7 @@ def test_rare_losses_of_the_bucket_are_no_less_than_none(rate):
 
 def test_what_never_gets_through_has_no_answer():
     with pytest.raises(NoConvergence, match="no segment gets through"):
-        bt.solve(star(link__arq="none", radio__model="constant", radio__per=1.0, run__solver="analytic"))
+        bt.solve(star(link__arq="none", radio__model="constant", radio__per=1.0))
 
 
 @pytest.mark.parametrize("places", [None, 40])
@@ -563,7 +563,6 @@ def test_windows_that_are_still_growing_are_warned_of():
     """A window grows by a segment in its own time: from 64 to 128 by 18 segments a second, 340 s."""
     large = {
         "traffic__source": "greedy", "network__peripherals": 3, "flow_control__baseband_packets": 1000,
-        "run__solver": "analytic",
     }  # fmt: skip
     found = bt.solve(star(transport__receive_window_segments=128, run__warmup_s=50.0, **large))
     assert found["rtt_s"].values == pytest.approx(128 * 11.68 / found["goodput_kbps"].values, rel=1e-6)
@@ -577,7 +576,7 @@ def test_visits_of_more_than_a_segment_beside_a_full_window_are_warned_of():
     flows = [{"from": "c1", "to": f"p1.{number}"} for number in (1, 2, 3)]
     mixed = star(
         network__flows=[flows[0] | {"law": "greedy"}, *flows[1:]], network__peripherals=3,
-        link__packets=["DM5", "DM3"], traffic__load_kbps=40.0, run__solver="analytic",
+        link__packets=["DM5", "DM3"], traffic__load_kbps=40.0,
     )  # fmt: skip
     warned = {
         limit: any(
@@ -628,14 +627,14 @@ def test_a_batch_is_many_single_answers():
     with jax.enable_x64(True):
         batch = jax.jit(jax.vmap(lambda load: plan.metrics({"traffic.load_kbps": load})["rtt_s"]))(loads)
     for load, found in zip(loads, np.asarray(batch), strict=True):
-        alone = bt.solve(plan.scenario.with_(traffic__load_kbps=load, run__solver="analytic"))
+        alone = bt.solve(plan.scenario.with_(traffic__load_kbps=load))
         assert found == pytest.approx(alone["rtt_s"].values, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["ring", "unlike"])
 def test_runs_are_no_part_of_an_analytic_answer(kind):
     """No clock and no random number: neither the answer nor the program depends on how a run is simulated."""
-    one = plan_of(kind).scenario.with_(run__solver="analytic")
+    one = plan_of(kind).scenario
     two = one.with_(run__duration_s=7.0, run__seed=99, run__replications=3, run__warmup_s=1.0)
     assert bt.solve(one).equals(bt.solve(two))
     (first, program), (second, other) = (jax.tree.flatten(Plan(s).system({})) for s in (one, two))
@@ -671,7 +670,7 @@ def test_derivatives_in_single_precision_are_refused_in_words():
 def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     lossy = star(
         link__arq="none", radio__model="constant", radio__ber=3e-5, transport__variant="sack",
-        traffic__source="greedy", run__solver="analytic",
+        traffic__source="greedy",
     )  # fmt: skip
     small, large = (bt.solve(lossy.with_(transport__receive_window_segments=window)) for window in (10, 30))
     assert float(small["window_segments"].max()) < 0.65 * 10

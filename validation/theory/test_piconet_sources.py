@@ -43,8 +43,7 @@ def star(**changes) -> bt.Scenario:
     """Clients that send to their access point, with repetition and room for everything."""
     common = {
         "network.flows": "uplink", "link.arq": "unlimited", "flow_control.enabled": False,
-        "flow_control.baseband_packets": 400, "traffic.load_kbps": 50.0, "run.solver": "analytic",
-    }  # fmt: skip
+        "flow_control.baseband_packets": 400, "traffic.load_kbps": 50.0,    }  # fmt: skip
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
     return bt.load("venugopal-2006/piconet").changed(common | dotted)
 

@@ -114,7 +114,6 @@ def ring(stations: int, limit: int, **changes) -> bt.Scenario:
     common = {
         "network.flows": "ring", "network.peripherals": stations, "polling.limit": limit,
         "link.arq": "unlimited", "flow_control.enabled": False, "flow_control.baseband_packets": 200,
-        "run.solver": "analytic",
     }  # fmt: skip
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
     return bt.load("venugopal-2006/piconet").changed(common | dotted)

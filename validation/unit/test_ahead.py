@@ -27,7 +27,7 @@ def ahead():
 def test_together_is_one_by_one(ahead):
     assert len(ahead) == len(POINTS)
     for point in POINTS:
-        scenario = RING.changed(point).with_(run__solver="analytic")
+        scenario = RING.changed(point)
         known = ahead[RING.changed(point)]
         if isinstance(known, NoConvergence):
             with pytest.raises(NoConvergence):
@@ -50,8 +50,8 @@ def test_points_of_a_study_are_those_of_single_questions():
     found = {one.number: one.answers["solve"] for one in map_points(RING, POINTS, workers=1)}
     for number, point in enumerate(POINTS):
         alone = evaluate(RING.changed(point))
-        assert found[number].notes["solver"] == alone.notes["solver"]
-        assert found[number].notes["solver_reason"] == alone.notes["solver_reason"]
+        assert found[number].notes["answered_by"] == alone.notes["answered_by"]
+        assert found[number].notes["why"] == alone.notes["why"]
         assert found[number].means.keys() == alone.means.keys()
         for name, value in alone.means.items():
             assert found[number].means[name] == pytest.approx(value, rel=1e-9, abs=1e-13)

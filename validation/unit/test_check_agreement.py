@@ -130,7 +130,7 @@ def test_what_was_never_measured_is_said_and_judged_by_a_stated_default():
 def test_the_errors_are_those_of_the_model_that_answered():
     # in goodput the piconet is within a few per cent at 95 of 100 points
     star = thesis().with_(network__flows="downlink", link__arq="unlimited", flow_control__enabled=False)
-    lossy = load("venugopal-2006/piconet-errors").with_(run__solver="analytic")
+    lossy = load("venugopal-2006/piconet-errors")
     for scenario in (star, lossy):
         answer = solve(scenario)
         solved = float(answer.goodput_kbps.mean())

@@ -190,7 +190,7 @@ def test_tables_show_both_sides_and_how_they_were_made(engines):
         "12,340 events",
         "10 replications of 480 s",
         "model: queues and chains, converged in ",
-        "; as run.solver says",
+        "; no doubt about the answer",
         "model warns: rough",
     ):
         assert part in text

@@ -110,7 +110,7 @@ WISHES = {
     "interferers": ({"link.arq": "unlimited", "radio.interferers": 10}, {"radio.interferers"}),
     "one far station": ({"link.arq": "unlimited", "radio.links": [FAR]}, {"radio.links"}),
     "fading without repetition": ({"radio.model": "gilbert-elliott"}, {"radio.model", "link.arq"}),
-    "a gateway": (GATEWAY, {"network.outside_links"}),
+    "a gateway": (GATEWAY, {"network.outside_links", "flow_control.enabled"}),
     "bridges by schedule": ({**SCATTERNET, "polling.bridge_schedule": "sniff"}, {"polling.bridge_schedule"}),
     "bridges and repetition": ({**SCATTERNET, **REPEATED}, {"link.arq"}),
     "processing": (
@@ -156,7 +156,7 @@ AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]
         {**STAR, "network.relay": "segment"},
         {**STAR, "transport.protocol": "none", "transport.variant": "vegas", "transport.delayed_ack": True},
         {**STAR, "network.flows": own(receive_window_segments=8)},
-        {"network.flows": AROUND, "run.solver": "followed"},
+        {"network.flows": AROUND},
     ],
     ids=["nothing is passed on", "no TCP", "a window of its own like all others", "a ring in a list"],
 )
@@ -165,6 +165,6 @@ def test_a_key_that_cannot_matter_is_no_reason_to_refuse(changes):
 
 
 def test_a_ring_in_a_list_is_the_ring():
-    ring = thesis().with_(run__solver="followed")
+    ring = thesis()
     listed = ring.with_(network__flows=AROUND[::-1])  # as they are numbered in the ring
     assert float(bt.solve(listed).rtt_s.mean()) == float(bt.solve(ring).rtt_s.mean())

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import btqueue as bt
 from btqueue.cli.dimension_report import print_report
 from btqueue.plots import save
 from btqueue.plots.dimension import dimension_figure
@@ -14,6 +13,7 @@ from btqueue.scenario import ScenarioError
 from btqueue.study.dimensioning import DimensioningInterrupted, dimension
 from btqueue.study.dimensioning.problem import task_of
 from btqueue.study.dimensioning.results import as_dataset, as_values, write_csv
+from btqueue.study.evaluate import evaluate
 from btqueue.study.summary import flows_without_goodput
 
 from .dimension_stand_ins import BASE, CountingSolver, choose_limit, simulated, tent
@@ -176,19 +176,14 @@ WITHOUT_MODEL = BASE.with_(transport__send_buffer_segments=8, run__duration_s=2.
 QUESTION = {"maximize": "goodput_kbps", "choose": "polling.limit=1,2", "workers": 1}
 
 
-def test_a_scenario_without_a_model_is_refused():
-    with pytest.raises(ScenarioError, match="none of 2 points"):
-        dimension(WITHOUT_MODEL, engine="solve", **QUESTION)
-
-
-def test_where_the_model_has_no_answer_points_are_simulated_and_this_is_said():
-    said = []
-    found = dimension(WITHOUT_MODEL, notes=said.append, confirm=False, **QUESTION)
-    assert found.engine == "simulate" and len(said) == 1 and "simulated instead" in said[0]
+def test_where_theory_has_no_answer_points_are_simulated_and_this_is_said():
+    found = dimension(WITHOUT_MODEL, **QUESTION)
+    assert {c.answered_by for c in found.candidates} == {"simulation"} and found.confirmation is not None
+    assert all(point.model is None for point in found.confirmation.points)
+    assert as_dataset(found)["answered_by"].values.tolist() == ["simulation"] * 2
     means = {c.changes["polling.limit"]: c.objective for c in found.candidates}
     for limit, mean in means.items():
-        simulated = bt.simulate(WITHOUT_MODEL.with_(polling__limit=limit))
-        assert mean == pytest.approx(float(simulated["goodput_kbps"].mean()))
+        assert mean == evaluate(WITHOUT_MODEL.with_(polling__limit=limit)).mean("goodput_kbps")
     assert found.best is not None and found.best.objective == max(means.values())
 
 

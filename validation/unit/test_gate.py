@@ -1,4 +1,7 @@
-"""Every door to the models refuses what `solve` refuses, and doubts what it doubts, in the same words."""
+"""Every door to theory refuses what `solve` refuses, and doubts what it doubts, in the same words.
+
+Studies ask the simulator there, and say so.
+"""
 
 from contextlib import nullcontext
 
@@ -10,16 +13,17 @@ import typer
 from typer.testing import CliRunner
 
 import btqueue as bt
-from btqueue.cli.exits import NO_ANSWER, Commands
+from btqueue.cli.exits import Commands
 from btqueue.cli.sensitivity import sensitivity
 from btqueue.explorer.messages import told_answer
 from btqueue.network import InDoubt, NoConvergence, plan, slopes
 from btqueue.study.dimensioning import dimension
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity import gradient, local_sensitivity
+from btqueue.study.sweep import sweep
 
 LOAD, BUFFER = "traffic.load_kbps", "flow_control.buffer_packets"
-RUN = {"run.solver": "analytic", "run.duration_s": 2.0, "run.warmup_s": 1.0, "run.replications": 2}
+RUN = {"run.duration_s": 2.0, "run.warmup_s": 1.0, "run.replications": 2}
 POINTS = {
     "piconet-4": (bt.load("venugopal-2006/piconet-4").changed(RUN), "held back by a full buffer"),
     "scatternet-2": (bt.load("venugopal-2006/scatternet-2").changed(RUN), "in use to 132%"),
@@ -29,7 +33,7 @@ POINTS = {
         "windows overflow a buffer",
     ),
 }
-"""Points that `solve` refuses or doubts by queues and chains, and a part of its words."""
+"""Points that `solve` refuses or doubts, and a part of its words."""
 
 
 def by_gradient_of_jax(scenario, key=LOAD):
@@ -40,38 +44,46 @@ def by_gradient_of_jax(scenario, key=LOAD):
 
 
 def by_command(scenario, key=LOAD):
+    """Return who answered, and why not theory, from what the command prints."""
     app = typer.Typer(cls=Commands)
     app.callback()(lambda: None)
     app.command()(sensitivity)
-    load = f"{LOAD}={scenario.traffic.load_kbps}"
     name = {4: "piconet-4", 2: "piconet"}[scenario.network.peripherals]
     name = "scatternet-2" if scenario.network.topology == "scatternet" else name
-    options = ["--set", "run.solver=analytic", "--set", load, "--metric", "rtt_s", "--key", key]
+    changes = [f"{LOAD}={scenario.traffic.load_kbps}", *(f"{key}={value}" for key, value in RUN.items())]
+    options = ["--metric", "rtt_s", "--key", key, *(word for one in changes for word in ("--set", one))]
     method = "gradient" if key == LOAD else "local"
     found = CliRunner().invoke(app, ["sensitivity", f"venugopal-2006/{name}", "--method", method, *options])
-    if found.exit_code == NO_ANSWER:
-        raise NoConvergence(found.output)
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
-    return [line.removeprefix("model warns: ") for line in lines if line.startswith("model warns: ")]
-
-
-def dimensioned(scenario):
-    choose = {"polling.limit": [scenario.polling.limit]}
-    return dimension(scenario, maximize="goodput_kbps", choose=choose, engine="solve", confirm=False)
+    (by,) = [line.removeprefix("answered by ") for line in lines if line.startswith("answered by ")]
+    return by, [line.removeprefix("theory does not stand: ") for line in lines if "does not stand" in line]
 
 
 def by_dimension(scenario):
-    best = dimensioned(scenario).best
-    assert best is not None
-    return best.warnings
+    choose = {"polling.limit": [scenario.polling.limit]}
+    found = dimension(scenario, maximize="goodput_kbps", choose=choose, engine="solve", confirm=False)
+    assert found.best is not None
+    return found.best.answered_by, None
 
 
 def by_page(scenario):
     told = told_answer(evaluate(scenario))
-    if told["problem"]:
-        raise NoConvergence(told["problem"])
-    return told["warnings"]
+    assert not told["problem"]
+    return told["answered_by"], told["why"]
+
+
+def by_sweep(scenario):
+    found = sweep(scenario, {"polling.limit": [scenario.polling.limit]}, workers=1)
+    return found["answered_by"].item(), [found["why"].item()]
+
+
+def by_study(study, key):
+    def ask(scenario):
+        attrs = study(scenario, ["rtt_s"], [key]).dataset().attrs
+        return attrs["answered_by"], attrs["why"]
+
+    return ask
 
 
 DOORS = {
@@ -81,23 +93,23 @@ DOORS = {
     "plan.slopes": lambda scenario: plan(scenario).slopes(["rtt_s"]).warnings,
     "jax.grad": by_gradient_of_jax,
     "slopes": lambda scenario: slopes(scenario, ["rtt_s"]).warnings,
-    "gradient": lambda scenario: gradient(scenario, ["rtt_s"], [LOAD]).dataset().attrs["warnings"],
-    "by S": lambda scenario: local_sensitivity(scenario, ["rtt_s"], [BUFFER]).dataset().attrs["warnings"],
+}
+"""What hands out metrics or slopes of theory; each returns its warnings, or raises."""
+STUDIES = {
+    "gradient": by_study(gradient, LOAD),
+    "by S": by_study(local_sensitivity, BUFFER),
     "command": by_command,
     "command by S": lambda scenario: by_command(scenario, BUFFER),
     "dimension": by_dimension,
     "page": by_page,
+    "sweep": by_sweep,
 }
-"""What hands out metrics or slopes of a scenario; each returns its warnings, or raises."""
+"""What asks the simulator where theory does not stand; each returns who answered, and why not theory."""
 WARN = ("plan.metrics", "plan.slopes", "jax.grad")
 """Doors whose result has little room for words: they give a Python warning, too."""
 
 
-def doors(*but: str):
-    return pytest.mark.parametrize("door", [name for name in DOORS if name not in but])
-
-
-@doors("dimension")
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("point", ["piconet-4", "scatternet-2"])
 def test_a_door_refuses_what_solve_refuses(point, door):
     scenario, words = POINTS[point]
@@ -105,12 +117,13 @@ def test_a_door_refuses_what_solve_refuses(point, door):
         DOORS[door](scenario)
 
 
-@doors()
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("point", ["readme", "load 140"])
 def test_a_door_doubts_what_solve_doubts(point, door):
     scenario, words = POINTS[point]
-    wanted = bt.solve(scenario).attrs["warnings"]
-    assert any(words in one for one in wanted)
+    solved = bt.solve(scenario)
+    wanted = solved.attrs["warnings"]
+    assert not solved.attrs["stands"] and any(words in one for one in solved.attrs["why"])
     if door in WARN:
         with pytest.raises(InDoubt, match=words):
             DOORS[door](scenario)
@@ -120,10 +133,19 @@ def test_a_door_doubts_what_solve_doubts(point, door):
         assert list(DOORS[door](scenario)) == wanted
 
 
-def test_a_dimensioning_of_refused_points_has_their_reason():
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_study_asks_the_simulator_where_theory_does_not_stand_and_says_why(point, study):
+    scenario, words = POINTS[point]
+    by, why = STUDIES[study](scenario)
+    assert by == "simulation" and (why is None or any(words in one for one in why))
+
+
+def test_a_comparison_has_no_stand_in_for_theory():
     scenario, words = POINTS["piconet-4"]
-    found = dimensioned(scenario)
-    assert found.best is None and any(words in reason for reason in found.failures)
+    found = sweep(scenario, {"polling.limit": [scenario.polling.limit]}, engine="both", workers=1)
+    solved, simulated = found["failure"].values.ravel().tolist()
+    assert words in solved and not simulated
 
 
 @pytest.mark.filterwarnings("ignore::btqueue.network.InDoubt")

@@ -22,29 +22,29 @@ def rows():
 def test_the_errors_of_every_kind_are_those_of_its_points():
     found = {}
     for row in rows():
-        kind = row["solver"], Kind(row["system"], row["regime"])
+        kind = row["answers"], Kind(row["system"], row["regime"])
         found.setdefault(kind, []).append(float(row["solved"]) / float(row["simulated"]) - 1)
     large = {kind: np.array(errors) for kind, errors in found.items() if len(errors) >= FEW}
     systems = {"one piconet", "several piconets", "outside links", "sessions"}
     assert {kind.system for _, kind in large} == systems
-    for (solver, kind), errors in large.items():
-        known = measured_errors(solver, kind)["goodput_kbps"]
+    for (answers, kind), errors in large.items():
+        known = measured_errors(answers, kind)["goodput_kbps"]
         assert known.points == len(errors)
         # the points are written to six digits, the errors to four
         assert known.median == pytest.approx(np.median(np.abs(errors)), rel=1e-3, abs=2e-6)
         assert known.high == pytest.approx(np.quantile(np.abs(errors), 0.95), rel=1e-3, abs=2e-6)
         assert abs(known.worst) == pytest.approx(np.abs(errors).max(), rel=1e-3, abs=2e-6)
-        words = in_words(solver, kind)
+        words = in_words(answers, kind)
         assert f"goodput {known.median:.1%} and {known.high:.0%}" in words
         assert re.search(rf"percentile of .*\b{known.points}\b.* points: {kind.system}, {kind.regime}", words)
 
 
 def test_a_regime_of_few_points_is_judged_by_its_system():
-    everywhere = measured_errors("analytic", Kind("one piconet", ""))
-    assert everywhere == measured_errors("analytic", Kind("one piconet", "none such"))
+    everywhere = measured_errors("theory", Kind("one piconet", ""))
+    assert everywhere == measured_errors("theory", Kind("one piconet", "none such"))
     assert everywhere["goodput_kbps"].points > 2 * FEW
-    assert measured_errors("analytic", Kind("none such", "")) == {}
-    assert in_words("analytic", Kind("none such", "x")) == "never measured: none such, x"
+    assert measured_errors("theory", Kind("none such", "")) == {}
+    assert in_words("theory", Kind("none such", "x")) == "never measured: none such, x"
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_kinds(name, changes, kind):
 def test_an_answer_carries_them():
     answer = btqueue.solve(btqueue.load("johansson-2000/symmetric"))
     kind = Kind(answer.attrs["system"], answer.attrs["regime"])
-    assert answer.attrs["measured_errors"] == in_words("analytic", kind)
+    assert answer.attrs["measured_errors"] == in_words("theory", kind)

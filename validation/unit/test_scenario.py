@@ -300,7 +300,7 @@ NOT_BUILT = [
 
 @pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
 def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
-    s = thesis().changed({**changes, "run.solver": "analytic"})
+    s = thesis().changed({**changes})
     with pytest.raises(NotBuiltYet) as caught:
         require_built(s)
     # every named key is one that was changed, or a default that follows a changed one
@@ -331,8 +331,8 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
     section, name = next(iter(changes)).split(".")
     words = rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
     with pytest.raises(NoConvergence, match=words):
-        solve(thesis().changed(changes | {"run.solver": "analytic"}))
-    light = {"traffic.load_kbps": 20.0, "run.solver": "analytic"}
+        solve(thesis().changed(changes))
+    light = {"traffic.load_kbps": 20.0}
     assert solve(thesis().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
 
@@ -340,8 +340,7 @@ SESSIONS = {"transport.connection_per_session": True, "transport.handshake": Tru
 TWICE = [{"from": "client", "to": "server"}] * 2
 LONG_BURSTS = {
     "traffic.source": "ibp", "traffic.message_bytes": 20_000, "transport.mss_bytes": 20_000,
-    "flow_control.buffer_packets": 2, "network.flows": "uplink", "run.solver": "analytic",
-}  # fmt: skip
+    "flow_control.buffer_packets": 2, "network.flows": "uplink",}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -396,7 +395,7 @@ BUILT = [
     {"radio.model": "gilbert-elliott", "radio.fading": "per-piconet"},
     {"link.packets": ["DM1"], "link.segmentation": "best-fit"},
     {"flow_control.enabled": False, "polling.discipline": "1-limited"},
-    {"flow_control.drop": "segment", "flow_control.charge": "actual"},
+    {"flow_control.charge": "actual"},
     {"polling.discipline": "exhaustive", "traffic.message_bytes": 500, "transport.mss_bytes": 500},
     {"traffic.source": "greedy", "transport.rto_backoff": False},
     {"network.peripherals": 7, "network.active_flows": 7},

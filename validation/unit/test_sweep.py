@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis
 
-from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
+from btqueue.scenario import METRICS, NotBuiltYet, Problem, Scenario, ScenarioError
 from btqueue.study import summarise
 from btqueue.study.evaluate import Answer, Failure, PointResult, answer_of, evaluate
 from btqueue.study.many_points import map_points
@@ -29,7 +29,7 @@ SOME = {LIMIT: [1, 2, 3], "traffic.load_kbps": [100, 200]}
 
 @pytest.fixture
 def formula(engines):
-    """A solver whose goodput is the load over the limit, that refuses limit 2 with load 200."""
+    """A solver whose goodput is the load over the limit; neither engine answers limit 2 with load 200."""
 
     def solve(scenario: Scenario) -> xr.Dataset:
         limit, load = scenario.polling.limit, scenario.traffic.load_kbps
@@ -42,7 +42,14 @@ def formula(engines):
         attrs = {"converged": True, "residual": 0.0, "iterations": 3, "method": "formula", "warnings": []}
         return xr.Dataset(variables, coordinates, attrs)
 
-    engines.network.solve = solve
+    simulated = engines.simulator.simulate
+
+    def simulate(scenario: Scenario, **options: Any) -> xr.Dataset:
+        if (scenario.polling.limit, scenario.traffic.load_kbps) == (2, 200):
+            raise NotBuiltYet(Problem("not simulated"))
+        return simulated(scenario, **options)
+
+    engines.network.solve, engines.simulator.simulate = solve, simulate
     return engines
 
 
@@ -86,10 +93,17 @@ def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
 def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
     engines.network.solve = None
     with pytest.raises(ScenarioError, match="none of the 2 points can be run"):
-        sweep(thesis(), {"transport.send_buffer_segments": [8, 9]}, workers=1)
+        sweep(of_nobody(), {LIMIT: [8, 9]}, workers=1)
     unknown: Any = "guess"
     with pytest.raises(ScenarioError, match="not 'guess'"):
         sweep(thesis(), {LIMIT: [1]}, engine=unknown)
+
+
+def of_nobody() -> Scenario:
+    """Return a scenario that neither engine covers: a device in nine piconets."""
+    piconets = [{"name": f"n{n}", "central": f"c{n}", "peripherals": ["x"]} for n in range(9)]
+    network = {"topology": "custom", "piconet_list": piconets, "flows": [{"from": "c0", "to": "c1"}]}
+    return Scenario.from_dict({"network": network})
 
 
 @pytest.mark.parametrize(
@@ -266,6 +280,7 @@ def test_map_points_takes_plain_lists_and_some_numbers_of_them(formula):
 
 
 def test_failures_of_every_kind_are_told_apart(engines):
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
     for error, kind in (
         (engines.network.NoConvergence("x"), "no convergence"),
         (engines.network.ImpossibleAnswer("x"), "impossible answer"),

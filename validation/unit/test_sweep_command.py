@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from btqueue.cli import sweep as command
 from btqueue.cli.exits import Commands
+from btqueue.scenario import NotBuiltYet, Problem
 from btqueue.study.sweep_files import read_sweep
 
 NAME = "venugopal-2006/piconet"
@@ -23,6 +24,12 @@ app.command("other")(lambda: None)  # with a single command its name would not b
 @pytest.fixture(autouse=True)
 def stand_ins(engines):
     """Nothing waits for a compiler."""
+
+
+@pytest.fixture
+def not_simulated(engines):
+    """Let the simulator refuse what theory has no answer for."""
+    engines.simulator.simulate = Mock(side_effect=NotBuiltYet(Problem("not simulated")))
 
 
 def run(*arguments: object, code: int = 0):
@@ -48,7 +55,7 @@ def test_json_is_one_object_with_labels_and_metrics():
     assert shown["scenario"]["network"]["topology"] == "piconet" and "btqueue" in shown["provenance"]
 
 
-def test_failed_points_are_counted_with_their_reason(engines):
+def test_failed_points_are_counted_with_their_reason(engines, not_simulated):
     good = engines.network.solve
 
     def solve(scenario):
@@ -65,7 +72,19 @@ def test_failed_points_are_counted_with_their_reason(engines):
     assert shown["sweep"]["metrics"]["goodput_kbps"][1] == [None] * 3
 
 
-def test_only_a_sweep_without_any_answer_is_exit_3(engines, tmp_path):
+def test_points_that_theory_does_not_answer_are_simulated_and_it_is_said(engines, tmp_path):
+    engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
+    out = tmp_path / "result.csv"
+    shown = run(NAME, *OVER, "--threads", 1, "--out", out).stdout
+    assert "6 of 6 points answered" in shown and "6 points simulated: theory does not stand" in shown
+    head, first, *_ = out.read_text("utf-8").splitlines()
+    cells = dict(zip(head.split(","), first.split(","), strict=True))
+    assert (cells["answered_by"], cells["why"]) == ("simulation", "nowhere")
+    both = run(NAME, *OVER, "--threads", 1, "--engine", "both").stdout
+    assert "nowhere" in both and "points simulated: theory" not in both
+
+
+def test_only_a_sweep_without_any_answer_is_exit_3(engines, not_simulated, tmp_path):
     engines.network.solve = Mock(side_effect=engines.network.NoConvergence("nowhere"))
     ended = run(NAME, *OVER, "--threads", 1, "--plot", tmp_path / "x.png", code=3)
     assert "no point has an answer" in ended.stderr and os.listdir(tmp_path) == []
@@ -134,10 +153,6 @@ BAD = [
     (["--points", "x.csv"], ["x.csv: cannot be read"]),
     ([*ONE, "--set", "polling.limit=0"], ["[polling] limit = 0"]),
     (["--over", "run.seed=1..3", "--independent"], ["run.seed"]),
-    (
-        ["--over", "transport.send_buffer_segments=8,9"],
-        ["none of the 2 points can be run", "send_buffer_seg"],
-    ),
     ([*ONE, "--cluster", "tcp://x:1", "--threads", "2"], ["--threads"]),
     ([*ONE, "--sample", "0"], ["--sample"]),
     ([*ONE, "--engine", "guess"], ["guess"]),

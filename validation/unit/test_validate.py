@@ -240,7 +240,7 @@ def test_the_page_needs_no_other_file_its_links_lead_somewhere_and_verdicts_are_
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links and links <= set(re.findall(r'id="([^"]+)"', page))
     assert "$" not in page.replace("$ in our copy", "")
-    for verdict in ("reproduced", "in part", "not simulated", "no model"):
+    for verdict in ("reproduced", "in part", "not simulated", NO_MODEL):
         assert f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>' in page
 
 

@@ -61,7 +61,7 @@ def test_a_cheap_claim_of_each_publication(tmp_path):
     assert result.exit_code == 0
     counted = json.loads(result.stdout)["counts"]
     assert counted["simulated"] == {"reproduced": 5}
-    assert sum(counted["solved"].values()) == 5
+    assert sum(counted["solved"].values()) == 4  # theory has no answer for six peripherals in a ring
     refused = command(*only, "--no-figures", "--out", str(tmp_path / "report"))
     assert refused.exit_code == 2 and "report.html: exists already; --force" in refused.output
     again = command(*only, "--no-figures", "--out", str(tmp_path / "report"), "--force")
@@ -96,7 +96,7 @@ def test_a_model_answers_with_one_replication_or_says_why_not():
     with pytest.raises(NoAnswer, match="does not cover this"):
         model(load("venugopal-2006/piconet", ["transport.ack_path=direct"]))
     with pytest.raises(NoAnswer, match="no operating point"):
-        model(load("venugopal-2006/piconet", ["transport.variant=reno", "run.solver=analytic"]))
+        model(load("venugopal-2006/piconet", ["transport.variant=reno"]))
 
 
 def test_every_claim_has_a_size_for_the_time_that_is_left():

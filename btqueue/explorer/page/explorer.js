@@ -137,9 +137,12 @@ function trouble(side, text) {
 }
 
 function doubt(side) {
-  const here = (side.answer?.warnings ?? []).map((words) => `The model warns here: ${words}.`);
-  const { doubted = 0, solved = 0 } = side.curve ?? {};
-  if (doubted) here.push(`It warns at ${doubted} of ${solved} points of the lines.`);
+  const played = side.answer?.answered_by === "simulation", who = played ? "The simulation" : "The model";
+  const here = played ? [`Simulated, because theory does not stand here: ${side.answer.why.join("; ")}.`] : [];
+  here.push(...(side.answer?.warnings ?? []).map((words) => `${who} warns here: ${words}.`));
+  const { doubted = 0, simulated = 0, solved = 0 } = side.curve ?? {};
+  if (simulated) here.push(`${simulated} of ${solved} points of the lines are simulated.`);
+  if (doubted) here.push(`There are warnings at ${doubted} of ${solved} points of the lines.`);
   const place = by(".doubt", side.section);
   place.hidden = !here.length;
   place.textContent = here.join(" ");

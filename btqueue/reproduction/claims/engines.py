@@ -146,7 +146,7 @@ class Simulator(Engine):
 
 
 class Model(Engine):
-    """The Markov chains and queueing models: one replication, no interval."""
+    """Theory, the Markov chains and queueing models: one replication, no interval."""
 
     name, is_simulator = "solve", False
 

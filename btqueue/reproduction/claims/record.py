@@ -22,7 +22,7 @@ TESTBED_ONLY = "testbed-only"
 """No simulation can decide it: the statement is about the equipment, or has no number."""
 NOT_SIMULATED = "not simulated"
 """A simulation could decide it, and ours was not asked."""
-NO_MODEL = "no model"
+NO_MODEL = "theory has no answer"
 
 VERDICTS = (REPRODUCED, IN_PART, NOT_REPRODUCED, NOT_SIMULATED, TESTBED_ONLY)
 """On record, in the order of tables."""

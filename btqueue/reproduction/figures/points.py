@@ -77,7 +77,7 @@ def answers(
     for count, place in enumerate(missing, start=1):
         for engine in engines:
             if engine not in found[place]:
-                answer = evaluate(scenarios[place], engine, threads=None)
+                answer = evaluate(scenarios[place], "theory" if engine == "solve" else engine, threads=None)
                 if answer.failure is not None and answer.failure.kind not in LASTING:
                     raise ComputationFailed(f"{engine}: {answer.failure}")
                 store.keep(scenarios[place], engine, answer)

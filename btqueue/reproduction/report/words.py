@@ -113,9 +113,8 @@ def model_verdict(outcome: Outcome) -> str:
     if not outcome.modelled:
         return NO_MODEL
     missing = sum(part.holds is None for part in judged.parts)
-    return (
-        f"{judged.verdict} ({missing} of {len(judged.parts)} checks: no model)" if missing else judged.verdict
-    )
+    left_out = f" ({missing} of {len(judged.parts)} checks: {NO_MODEL})" if missing else ""
+    return judged.verdict + left_out
 
 
 def _lines(judged: Judged) -> list[Line]:

@@ -254,13 +254,13 @@ def _modelled(
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
         return {}, NONE_MEASURED, [f"no model: {error}"]
     errors = NONE_MEASURED
-    if (solver := solved.attrs.get("errors_of")) is not None:
+    if (answers := solved.attrs.get("errors_of")) is not None:
         from btqueue.network.measured_errors import Kind, measured_errors
 
-        errors = measured_errors(solver, Kind(solved.attrs["system"], solved.attrs["regime"]))
+        errors = measured_errors(answers, Kind(solved.attrs["system"], solved.attrs["regime"]))
     text = "the model is approximate: a difference within its usual error is no fault of theirs"
-    chosen = f"how the model answered: {solved.attrs.get('solver')}; {solved.attrs.get('solver_reason')}"
-    return model_values(solved, results.flow), errors, [text, chosen]
+    doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
+    return model_values(solved, results.flow), errors, [text, *doubts]
 
 
 def _simulator() -> Engine:

@@ -134,8 +134,8 @@ def dimension(
         top: most runners-up.
         budget: most points to solve. Prices may take some more.
         confirm: simulate the winner, its neighbours and the runner-up with common random numbers.
-        engine: "solve" or "simulate" all points; "auto" solves, and simulates where the model has no answer
-            at all.
+        engine: "solve" (theory; a point at which that does not stand is simulated) or "simulate" all points;
+            "auto" solves, and simulates all points where no point has an answer that way.
         workers: processes at once, all cores by default.
         solver: of points, in place of the engine's own.
         simulator: of one scenario; btqueue's own by default, with replications on all cores.
@@ -174,7 +174,7 @@ def dimension(
         found = replace(found, prices=costs)
         if not confirm:
             return found
-        models = table.known if table.engine == "solve" else {}
+        models = {place: one for place, one in table.known.items() if one.answered_by == "theory"}
         simulated = confirm_winner(
             task, winner, found.runners_up, models, simulator or _simulator(), simulating
         )

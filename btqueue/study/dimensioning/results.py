@@ -25,10 +25,10 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
 
     Returns:
         Dataset over `point` (coordinates: the chosen keys) and `constraint`, with `objective`, `slack`
-        (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput` (their
-        number), `failure` and `warnings` of the engine; for points that were simulated `simulated`,
-        `simulated_ci95`, `verdict` and `role`. Attributes: the scenario, the objective, and all that was
-        found as JSON.
+        (point, constraint; negative where the bound is violated), `feasible`, `flows_without_goodput`
+        (their number), `failure` and `warnings` of the engine, `answered_by` ("theory" or "simulation");
+        for points that were simulated `simulated`, `simulated_ci95`, `verdict` and `role`. Attributes: the
+        scenario, the objective, and all that was found as JSON.
     """
     task, points = found.task, found.candidates
     slacks = [[c.slack(side) for c, side in zip(task.constraints, p.sides, strict=True)] for p in points]
@@ -42,6 +42,7 @@ def as_dataset(found: Dimensioning) -> xr.Dataset:
         "flows_without_goodput": [point.unserved for point in points],
         "failure": ["" if point.failure is None else str(point.failure) for point in points],
         "warnings": ["; ".join(point.warnings) for point in points],
+        "answered_by": [point.answered_by if point.failure is None else "" for point in points],
     }
     if simulated:
         columns |= {
@@ -115,6 +116,7 @@ def _candidate(found: Dimensioning, candidate: Candidate | None) -> dict[str, An
         "objective": _finite(candidate.objective),
         "slack": {constraint.text: _finite(constraint.slack(side)) for constraint, side in bounds},
         "warnings": list(candidate.warnings),
+        "answered_by": candidate.answered_by,
     }
 
 

@@ -65,6 +65,7 @@ class Candidate:
         failure: why there is no answer.
         warnings: of the engine about its answer.
         unserved: number of flows that get nothing.
+        answered_by: "theory", or "simulation" where theory does not stand.
     """
 
     place: Place
@@ -74,6 +75,7 @@ class Candidate:
     failure: Failure | None = None
     warnings: tuple[str, ...] = ()
     unserved: int = 0
+    answered_by: str = "theory"
 
     def violations(self, task: Task) -> tuple[float, ...]:
         """Return the relative violation of each constraint, 0 for one that is met."""
@@ -174,7 +176,8 @@ class Table:
         elif failure is None and not all(map(math.isfinite, (objective, *sides))):
             failure = Failure("no value", "an expression is too large a number here")
         warnings, unserved = tuple(answer.notes.get("warnings", ())), answer.notes.get("unserved", 0)
-        return Candidate(place, changes, objective, sides, failure, warnings, unserved)
+        answered_by = answer.notes.get("answered_by", "theory")
+        return Candidate(place, changes, objective, sides, failure, warnings, unserved, answered_by)
 
     def _missing(self, answer: Answer) -> list[str]:
         """Return the metrics that the task asks for and the answer does not have."""

@@ -18,12 +18,11 @@ from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.simulator import simulate
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity.factors import SHARE, Factor, coordinates, factors, require_spreads
-from btqueue.study.sensitivity.fitted import fitted, nodes
 from btqueue.study.sensitivity.local import local_sensitivity
 from btqueue.study.sensitivity.solving import Progress, chosen_metrics
 from btqueue.study.summary import student_half_width
 
-COLUMNS = ("simulated", "ci95", "solved", "solved_ci95", "inside", "gain")
+COLUMNS = ("simulated", "ci95", "solved", "inside", "gain")
 
 MOST_KEYS = 5
 """Keys that are simulated where none are named."""
@@ -56,9 +55,8 @@ def simulated_slopes(
 
     Returns:
         With dimensions (metric, key): ``simulated`` and the half-width ``ci95`` of its 95 % interval,
-        ``solved`` (NaN where the solver has no answer) and, where its answers are sampled, the half-width
-        ``solved_ci95`` of the interval of a fit (else 0), ``inside`` (1 if both agree within their
-        intervals, NaN if there is nothing to compare), ``gain`` (how many times more replications
+        ``solved`` (NaN where theory has no answer), ``inside`` (1 if that lies in the interval, NaN if there
+        is nothing to compare), ``gain`` (how many times more replications
         independent seeds would take for the same interval). Of a correct model, 5 % of the entries are
         outside by chance. The attribute warnings has those of the solver, by key.
 
@@ -87,9 +85,8 @@ def simulated_slopes(
         warnings += [f"{factor.key}: {words}" for words in solved.warnings]
         for row, name in enumerate(names):
             pair = _replications(samples[0], name), _replications(samples[1], name)
-            found = _slope(*pair, high - low) | solved.slope(name)
-            half_width = math.hypot(found["ci95"], found["solved_ci95"])
-            found["inside"] = _covers(found["simulated"], half_width, found["solved"])
+            found = _slope(*pair, high - low) | {"solved": solved.slope(name)}
+            found["inside"] = _covers(found["simulated"], found["ci95"], found["solved"])
             for column, value in found.items():
                 columns[column][row, place] = value
     return _dataset(columns, names, varied, scenario).assign_attrs(warnings=warnings)
@@ -134,36 +131,24 @@ def _slope(low: np.ndarray, high: np.ndarray, width: float) -> dict[str, float]:
 
 
 class _Solved:
-    """The solver's answers over the spread of a key: at its ends; at more points where they are sampled."""
+    """The answers of theory alone at the ends of the spread of a key."""
 
     def __init__(self, scenario: Scenario, factor: Factor) -> None:
-        """Solve at all points."""
+        """Solve at both ends."""
         self._ends = _ends(factor)
-        self._unit = factor.unit
-        self._places = list(self._ends)
-        self._answers = [evaluate(scenario.changed({factor.key: end})) for end in self._ends]
-        if len({answer.notes.get("solver") for answer in self._answers}) > 1:  # a slope is one solver's
-            scenario = scenario.changed({"run.solver": "followed"})
-            self._answers = [evaluate(scenario.changed({factor.key: end})) for end in self._ends]
-        if not factor.whole and any(answer.notes.get("sampled") for answer in self._answers):
-            self._places = nodes(*self._ends)
-            self._answers = [evaluate(scenario.changed({factor.key: place})) for place in self._places]
+        self._answers = [evaluate(scenario.changed({factor.key: end}), "theory") for end in self._ends]
 
     @property
     def warnings(self) -> list[str]:
-        """What the solver warns of at the ends, or on the way, each once."""
+        """What theory warns of at the ends, each once."""
         every = (words for answer in self._answers for words in answer.notes.get("warnings", ()))
         return list(dict.fromkeys(every))
 
-    def slope(self, metric: str) -> dict[str, float]:
-        """Return the slope between the ends and the half-width of its interval."""
-        values = [answer.mean(metric) for answer in self._answers]
+    def slope(self, metric: str) -> float:
+        """Return the slope between the ends; NaN where an end has no answer."""
         low, high = self._ends
-        if len(values) == 2:
-            return {"solved": (values[1] - values[0]) / (high - low), "solved_ci95": 0.0}
-        # a parabola's slope between two points is that in their middle
-        found = fitted(np.array(self._places) - (low + high) / 2, np.array(values), self._unit)
-        return {"solved": found.value, "solved_ci95": found.error}
+        at_low, at_high = (answer.mean(metric) for answer in self._answers)
+        return (at_high - at_low) / (high - low)
 
 
 def _covers(slope: float, ci95: float, solved: float) -> float:

@@ -1,7 +1,7 @@
-"""Derivatives of answers that are sampled: parabolas fitted by least squares to solves around the scenario.
+"""Derivatives of simulated answers: parabolas fitted by least squares to answers around the scenario.
 
-An answer that follows connections through random events is right to its standard error only, and the
-difference of two close ones is that of their samples. Over a tenth of the key to both sides a parabola tells
+A simulated answer is right to its standard error only, and the difference of two close ones is that of their
+samples. Over a tenth of the key to both sides a parabola tells
 the slope from the scatter; what the parabola misses (a kink, a jump) widens the interval.
 """
 
@@ -21,7 +21,10 @@ WIDTH = 0.1
 """How far the points lie from the scenario, in units of the key."""
 
 POINTS = 16
-"""Solves for each key, besides the scenario's own."""
+"""Simulated for each key, besides the scenario's own."""
+
+NODES = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+"""Places of the points, in units of `WIDTH`: Chebyshev's, denser at the ends."""
 
 FEWEST = 6
 """Points that a fit needs: three for the parabola, three for the scatter."""
@@ -48,14 +51,8 @@ def fitted_derivatives(
 
 
 def places(factor: Factor) -> list[float]:
-    """Return the values around the scenario's own at which to solve."""
-    return nodes(factor.value - WIDTH * factor.unit, factor.value + WIDTH * factor.unit)
-
-
-def nodes(low: float, high: float) -> list[float]:
-    """Return the arguments between two at which to solve: Chebyshev's, denser at the ends."""
-    shares = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
-    return ((low + high) / 2 + (high - low) / 2 * shares).tolist()
+    """Return the values around the scenario's own to be simulated."""
+    return (factor.value + WIDTH * factor.unit * NODES).tolist()
 
 
 def fitted(offsets: np.ndarray, values: np.ndarray, unit: float) -> Derivative:

@@ -1,13 +1,13 @@
 """Derivatives of metrics by continuous keys for two further solves each, where the answer is smooth.
 
-Where the analytic model of a piconet answers its derivatives are its own: implicit, of all keys that it reads
+Where the model of a piconet answers its derivatives are its own: implicit, of all keys that it reads
 as numbers at once, for the cost of a few answers. Keys without a trait (`btqueue.scenario.description`) have
 no effect. Else, and by other keys, derivatives come from differences.
 
 The answers of the solver are smooth in most keys, to the tolerance of its iterations: there a central
 difference with a small step is as good as a derivative, and the slopes on the two sides say how good. Between
 them lies the derivative of every function that bends one way within the step. Where they differ the key goes
-through the longer study of `btqueue.study.sensitivity.local`, and where the answer itself is sampled a
+through the longer study of `btqueue.study.sensitivity.local`, and where the answer itself is simulated a
 parabola is fitted (`btqueue.study.sensitivity.fitted`).
 """
 
@@ -32,7 +32,7 @@ EXACT = frozenset(
         *("timeouts_per_s", "fast_retransmits_per_s", "cycle_s", "slot_utilisation"),
     }
 )
-"""Metrics of which the analytic model gives derivatives."""
+"""Metrics of which theory gives derivatives."""
 FLAT = Derivative("flat", 0.0, NOTHING, 0.0, 0.0)
 ROUNDING = 1e-6
 """Relative error of such a derivative, an implicit one of a converged answer."""
@@ -75,7 +75,7 @@ def gradient(
     found = exact | {
         factor.key: _at_once(factor, names, solver) for factor in others if factor.key not in failed
     }
-    if solver.sampled:
+    if solver.simulated:
         moved = [f for f in varied if f.key in found and not _is_flat(found[f.key])]
         found |= fitted_derivatives(moved, names, solver)
     else:
@@ -107,8 +107,8 @@ def _without_trait(
 def _exact(
     varied: Sequence[Factor], names: Sequence[str], solver: Solver
 ) -> dict[str, dict[str, Derivative | None]]:
-    """Return the derivatives that the analytic model gives of itself, by key and metric."""
-    if solver.answer.notes.get("solver") != "analytic":
+    """Return the derivatives that theory gives of itself, by key and metric."""
+    if solver.simulated:
         return {}
     given = [name for name in names if name in EXACT]
     slopes = solver.slopes(given)

@@ -45,9 +45,9 @@ def local_sensitivity(
     """Return derivatives and elasticities of metrics by keys, from the solver.
 
     Keys that take real numbers get the derivative, by extrapolated differences with an estimated error, or
-    the reason why there is none (see `btqueue.study.sensitivity.differences`); where answers are sampled, by
-    a fit with a 95 % interval (see `btqueue.study.sensitivity.fitted`). Keys that take whole numbers
-    get the differences of one step. Metrics are means over flows.
+    the reason why there is none (see `btqueue.study.sensitivity.differences`); where answers are simulated,
+    by a fit with a 95 % interval (see `btqueue.study.sensitivity.fitted`). Keys that take whole numbers get
+    the differences of one step. Metrics are means over flows.
 
     Args:
         scenario: the operating point.
@@ -68,7 +68,7 @@ def local_sensitivity(
     base = {name: solver.answer.metrics[name].mean for name in names}
     active = active_factors(varied, names, solver)
     real = [factor for factor in active if not factor.whole]
-    slopes_found = (fitted_derivatives if solver.sampled else derivatives_of)(real, names, solver)
+    slopes_found = (fitted_derivatives if solver.simulated else derivatives_of)(real, names, solver)
     rows, failed = [], {}
     for factor in active:
         derivatives = _steps(factor, names, solver) if factor.whole else slopes_found[factor.key]
@@ -196,7 +196,7 @@ def _near(factor: Factor, solver: Solver) -> list[float]:
     """Return the values around the scenario's own that were solved."""
     if factor.whole:
         return [factor.value - 1, factor.value + 1]
-    if solver.sampled:
+    if solver.simulated:
         return places(factor)
     return [factor.value + offset for offset in _offsets(factor, STEPS[0])]
 

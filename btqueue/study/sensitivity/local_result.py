@@ -71,7 +71,7 @@ class Local:
         without_effect: keys that change no metric within their spread, or (gradient) by a small step.
         failed: keys for which there is no answer beside the scenario itself, and why.
         solved: points that were solved.
-        about: how the scenario itself was answered: solver, solver_reason and warnings, as of `solve`.
+        about: how the scenario itself was answered: answered_by, why and warnings (`btqueue.study.evaluate`).
         study: "local", or "gradient" without the ends of spreads.
     """
 

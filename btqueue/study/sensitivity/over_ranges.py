@@ -70,9 +70,10 @@ def global_sensitivity(
         progress: called with the points done and needed.
 
     Returns:
-        Indices (see `btqueue.study.sensitivity.variance`) with dimensions (metric, key), ranges of the keys;
-        in the attributes how many points there were, how many had no answer, and why; how many had warnings
-        of the model, with one of them; and how the scenario itself was answered.
+        Indices (see `btqueue.study.sensitivity.variance`) with dimensions (metric, key), ranges of the
+        keys; in the attributes how many points there were, how many had no answer, and why; how many had
+        warnings, with one of them; how many were simulated, because theory does not stand there; and how
+        the scenario itself was answered.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or the solver has no model of the scenario.
@@ -99,13 +100,15 @@ def global_sensitivity(
         raise ScenarioError(Problem(f"{points:,} points are too many: take fewer samples (--samples)"))
     reasons: Counter[str] = Counter()
     doubts: list[str] = []
-    function = _solved_at(scenario, varied, names, reasons, doubts, solver.useful(points), progress)
+    by: Counter[str] = Counter()
+    function = _solved_at(scenario, varied, names, reasons, doubts, by, solver.useful(points), progress)
     known = [factor.key for factor in varied]
     if method == "sobol":
         found = sobol_indices(function, known, samples, seed, pairs=pairs)
     else:
         found = morris_effects(function, known, samples, seed)
     about = {**solver.about, "doubted": len(doubts), "doubt": doubts[0] if doubts else ""}
+    about["simulated"] = by["simulation"]
     return _dataset(method, names, varied, found, reasons, samples, seed).assign_attrs(about)
 
 
@@ -120,12 +123,13 @@ def _solved_at(
     metrics: Sequence[str],
     reasons: Counter[str],
     doubts: list[str],
+    by: Counter[str],
     workers: int | None,
     progress: Progress | None,
 ) -> Function:
-    """Return the solver as a function of shares; why points have no answer goes into *reasons*.
+    """Return the answers as a function of shares; why points have none goes into *reasons*.
 
-    The first warning of each point that has any goes into *doubts*.
+    The first warning of each point that has any goes into *doubts*, and who answered into *by*.
     """
 
     def values(shares: np.ndarray) -> np.ndarray:
@@ -139,6 +143,7 @@ def _solved_at(
             answer = result.answers["solve"]
             if answer.failure is not None:
                 reasons[str(answer.failure)] += 1
+            by[answer.notes.get("answered_by", "")] += 1
             doubts.extend(answer.notes.get("warnings", ())[:1])
             table[result.number] = [answer.mean(name) for name in metrics]
             if progress is not None:

@@ -1,4 +1,4 @@
-"""The solver at many changes of one scenario: each asked for once, in this process or in several."""
+"""Answers at many changes of one scenario: each asked for once, in this process or in several."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from btqueue.network import solve
 from btqueue.scenario import METRICS, Problem, Scenario, ScenarioError
 from btqueue.scenario.problems import closest
-from btqueue.study.evaluate import Answer, answer_of
+from btqueue.study.evaluate import Answer, Engine, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "segment_loss", "timeouts_per_s")
-"""Those that are studied where none is asked for, if the solver gives them."""
+"""Those that are studied where none is asked for, if they have a value."""
 
 WORTH_PROCESSES_S = 20.0
 """Seconds of work from which starting further processes pays off."""
@@ -27,42 +26,48 @@ Progress = Callable[[int, int], None]
 Changes = Mapping[str, Any]
 
 
-def pinned(scenario: Scenario, answer: Answer) -> Scenario:
-    """Return the scenario with the solver that gave an answer of it.
+def pinned(scenario: Scenario, answer: Answer) -> tuple[Engine, Scenario]:
+    """Return who gave an answer of a scenario, and the scenario as they are asked again about it.
 
-    A difference between two answers is a slope only if the same solver gave both.
+    A difference between two answers is a slope only if both come from theory, or both from as many
+    simulations with the same random numbers.
     """
-    return scenario.changed({"run.solver": answer.notes.get("solver", scenario.run.solver)})
+    if answer.notes["answered_by"] == "theory":
+        return "theory", scenario
+    batches = answer.notes.get("intervals") == "batch-means"
+    count = scenario.run.replications if batches else answer.notes["replications"]
+    return "simulate", scenario.changed({"run.precision": None, "run.replications": count})
 
 
 class Solver:
-    """Answers of the solver for a scenario with some keys changed, kept by change.
+    """Answers for a scenario with some keys changed, kept by change.
 
-    All are of the solver that answers the scenario itself.
+    All are theory's if its answer of the scenario itself stands, else all are simulated.
     """
 
     def __init__(self, scenario: Scenario, workers: int | None, progress: Progress | None) -> None:
-        """Solve the scenario itself.
+        """Answer the scenario itself.
 
         Raises:
-            NotBuiltYet: the solver has no model for it.
-            NoConvergence: the model found no operating point.
+            NotBuiltYet: theory has no model for it, and it cannot be simulated.
+            NoConvergence: theory found no operating point, and it cannot be simulated.
         """
-        self.answer = answer_of(solve(scenario))
-        self.scenario = pinned(scenario, self.answer)
+        self.answer = answer_of(theory_or_simulation(scenario))
+        self.engine: Engine
+        self.engine, self.scenario = pinned(scenario, self.answer)
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = 0
 
     @property
-    def sampled(self) -> bool:
-        """Whether answers are smooth to their standard error only."""
-        return bool(self.answer.notes.get("sampled"))
+    def simulated(self) -> bool:
+        """Whether answers are simulated, and so smooth to their standard error only."""
+        return self.engine == "simulate"
 
     @property
     def about(self) -> dict[str, Any]:
-        """How the scenario itself was answered: solver, solver_reason and warnings."""
-        return {name: self.answer.notes[name] for name in ("solver", "solver_reason", "warnings")}
+        """How the scenario itself was answered: answered_by, why and warnings."""
+        return {name: self.answer.notes[name] for name in ("answered_by", "why", "warnings")}
 
     @property
     def solved(self) -> int:
@@ -70,7 +75,7 @@ class Solver:
         return len(self._known)
 
     def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the derivatives that the solver gives of its answer, by metric and key."""
+        """Return the derivatives that theory gives of its answer, by metric and key."""
         from btqueue.network.variation import slopes  # JAX is loaded only where derivatives are asked for
 
         return slopes(self.scenario, names)
@@ -84,8 +89,9 @@ class Solver:
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
         before, self._asked = self._asked, self._asked + len(wanted)
-        for done, result in enumerate(map_points(self.scenario, wanted, workers=self.useful(len(wanted))), 1):
-            self._known[places[result.number]] = result.answers["solve"]
+        results = map_points(self.scenario, wanted, engines=(self.engine,), workers=self.useful(len(wanted)))
+        for done, result in enumerate(results, 1):
+            self._known[places[result.number]] = result.answers[self.engine]
             if self._progress is not None:
                 self._progress(before + done, self._asked)
 
@@ -96,9 +102,9 @@ class Solver:
         return self._workers
 
     def _seconds_each(self) -> float:
-        """Return how long a solve takes; the first one may have compiled, so once more."""
+        """Return how long an answer takes; the first one may have compiled, so once more."""
         begin = time.perf_counter()
-        solve(self.scenario)
+        evaluate(self.scenario, self.engine, threads=None)
         return time.perf_counter() - begin
 
 
@@ -126,5 +132,5 @@ def chosen_metrics(metrics: Sequence[str] | None, given: Iterable[str]) -> tuple
             raise ScenarioError(Problem(f"there is no metric {name}; {hint}", name, guess=guess))
         if name not in there:
             others = ", ".join(there)
-            raise ScenarioError(Problem(f"{name}: the solver gives no value here, only {others}", name))
+            raise ScenarioError(Problem(f"{name}: the answer gives no value here, only {others}", name))
     return tuple(dict.fromkeys(metrics))

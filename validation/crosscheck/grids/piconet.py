@@ -5,7 +5,7 @@ Loads are shares of what the slots carry without errors.
 
 import btqueue as bt
 from btqueue.scenario import Scenario
-from grids.systems import rings
+from grids import rings
 
 FULL_KBPS = 620.0
 """What the slots carry of all flows together, by DH5 and DH3 packets."""

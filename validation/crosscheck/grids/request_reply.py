@@ -87,7 +87,7 @@ def group(name: str) -> str:
 REASONS = """
 * **Timeouts where windows overflow a buffer** (a modem of 4 packets, few losses), of the analytic answer. A
   burst that finds the buffer full decides between fast retransmit and timeout by what each further duplicate
-  lets out, which the chain sums up. The answer is in doubt there, and connections are followed.
+  lets out, which the chain sums up. The answer is in doubt there.
 * **Fast retransmits with many losses**, rare there: after an expiry a window has a mean density of holes.
 * **Percentiles.** The simulator's come from bins 4 % wide, and with losses the law is in steps of a timeout:
   a percentile near a step jumps.

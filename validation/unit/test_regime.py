@@ -1,4 +1,4 @@
-"""`run.solver`: queues and chains that are solved, connections that are followed, or the one that stands."""
+"""Whether an answer of theory stands, why not, and what is refused."""
 
 from unittest.mock import Mock
 
@@ -8,15 +8,11 @@ import pytest
 import btqueue as bt
 from btqueue.network import regime
 from btqueue.network.answers import NoConvergence, label
-from btqueue.network.followed import model as follower
-from btqueue.network.models import MODELS, SAMPLED, candidates, covering, models_of
 from btqueue.network.piconet import model as piconet
-from btqueue.network.solve import STANDS
-from btqueue.scenario import NotBuiltYet, ScenarioError, list_models
+from btqueue.scenario import NotBuiltYet, ScenarioError
 from btqueue.study.sensitivity import gradient
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
-NOT_FOLLOWED = {"network.flows": "uplink", "link.arq": "unlimited", "polling.discipline": "prc-lwrr"}
 
 
 @pytest.fixture
@@ -40,48 +36,34 @@ def doubtful(doubt):
     doubt(0.0)
 
 
-def test_the_default_is_the_analytic_answer_where_it_stands():
-    assert RING.run.solver == "auto"
+def test_an_answer_without_doubts_stands():
     solved = bt.solve(RING)
-    assert (solved.attrs["solver"], solved.attrs["solver_reason"]) == ("analytic", STANDS)
-    assert solved.equals(bt.solve(RING.with_(run__solver="analytic")))
+    assert (solved.attrs["answered_by"], solved.attrs["stands"], solved.attrs["why"]) == ("theory", True, ())
+    assert solved.attrs["errors_of"] == "theory"
 
 
-def test_connections_are_followed_where_the_analytic_answer_is_in_doubt(doubtful):
+def test_an_answer_in_doubt_is_given_with_its_doubts(doubtful):
     solved = bt.solve(RING)
-    assert solved.attrs["solver"] == "followed" and "it may rain" in solved.attrs["solver_reason"]
-    assert solved.equals(bt.solve(RING.with_(run__solver="followed")))
-    assert "it may rain" not in solved.attrs["warnings"]  # a doubt about another answer
+    assert (solved.attrs["stands"], solved.attrs["why"]) == (False, ("it may rain",))
+    assert "it may rain" in solved.attrs["warnings"] and solved.attrs["errors_of"] == "theory, in doubt"
 
 
-def test_connections_are_followed_where_there_is_no_analytic_answer(monkeypatch):
+def test_a_refusal_says_who_answers(monkeypatch):
     monkeypatch.setattr(piconet, "answer", Mock(side_effect=NoConvergence("nothing settles")))
-    solved = bt.solve(RING)
-    assert solved.attrs["solver"] == "followed" and "nothing settles" in solved.attrs["solver_reason"]
-    with pytest.raises(NoConvergence, match="nothing settles"):
-        bt.solve(RING.with_(run__solver="analytic"))
-
-
-def test_an_answer_in_doubt_is_better_than_none(doubtful, monkeypatch):
-    monkeypatch.setattr(follower, "answer", Mock(side_effect=NoConvergence("lost its way")))
-    solved = bt.solve(RING)
-    assert solved.attrs["solver"] == "analytic" and "lost its way" in solved.attrs["solver_reason"]
-    assert "it may rain" in solved.attrs["warnings"]
-
-
-def test_an_answer_in_doubt_without_another_one_says_so(doubtful):
-    alone = RING.changed(NOT_FOLLOWED)
-    assert list(candidates(alone)) == ["analytic"]
-    solved = bt.solve(alone)
-    assert "in doubt" in solved.attrs["solver_reason"] and "it may rain" in solved.attrs["warnings"]
+    with pytest.raises(NoConvergence, match="nothing settles") as refusal:
+        bt.solve(RING)
+    assert any("simulate" in words for words in refusal.value.__notes__)
+    with pytest.raises(NotBuiltYet) as uncovered:
+        bt.solve(bt.load("venugopal-2006/scatternet-errors-6"))
+    assert uncovered.value.key == "radio.model"
+    assert any("simulate" in words for words in uncovered.value.__notes__)
 
 
 def test_doubts_of_any_step_of_a_load_count():
     steps = RING.with_(
         run__duration_s=100.0, run__warmup_s=0.0, traffic__load_schedule=[{"at_s": 50.0, "load_kbps": 158.0}]
     )
-    assert bt.solve(RING).attrs["solver"] == "analytic"
-    assert bt.solve(steps).attrs["solver"] == "followed"
+    assert bt.solve(RING).attrs["stands"] and not bt.solve(steps).attrs["stands"]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +132,11 @@ def behind(jitter_s):
         ("paths", behind(0.005), {"rtt_s": 0.03}, None),
         ("paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
         ("open_paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
-        ("followed", behind(0.05), {"rtt_s": 0.15}, None),
         ("piconet", {**REPEATED, "transport.variant": "vegas"}, {}, "TCP Vegas"),
         ("piconet", {"transport.variant": "vegas"}, {}, None),
         ("piconet", {**LOST, "transport.variant": "vegas"}, {}, None),
         ("piconet", REPEATED, {}, None),
         ("two_way_link", {**REPEATED, "transport.variant": "vegas"}, {}, None),
-        ("followed", {**REPEATED, "transport.variant": "vegas", "traffic.load_kbps": 100.0}, {}, None),
-        ("followed", {**REPEATED, "transport.variant": "vegas", "traffic.source": "greedy"}, {}, "how long"),
         ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.2}, "too few segments"),
         ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.1}, None),  # the load is carried
         ("piconet", {**DM5, "polling.limit": 7, "network.flows": FLOWS}, {"rtt_s": 0.2}, None),
@@ -177,53 +156,33 @@ def test_doubts_of_any_model(model, changes, metrics, words):
     assert all(words in one for one in found)
 
 
-def test_timeouts_that_a_finite_run_has_not_seen_are_not_zero(monkeypatch):
-    monkeypatch.setattr(follower, "SELDOM", 0.0)  # let the bound be told however small it is
-    scenario = RING.with_(run__solver="followed")
-    for changes, told in (({}, False), (LOST | {"radio.ber": 1e-10}, True)):
-        solved = bt.solve(scenario.changed(changes))
-        assert "timeouts_per_s" not in solved
-        assert any("no timeout was seen" in text for text in solved.attrs["warnings"]) == told
-    # without chance there is one limit cycle, and none in it
-    endless = bt.solve(scenario.with_(traffic__source="greedy", run__jitter_s=0.0))
-    assert not endless["timeouts_per_s"].any()
-
-
 def test_a_mean_over_nothing_is_no_number():
     solved = label(RING, {"delay_s": np.array([0.1, np.inf])}, {})
     np.testing.assert_array_equal(solved.variables["delay_s"].values, [0.1, np.nan])
 
 
-def test_each_solver_has_models_of_its_own():
-    for name in list_models():
-        scenario = bt.load(name)
-        analytic, followed = models_of(scenario, "analytic"), models_of(scenario, "followed")
-        assert sorted(analytic + followed) == sorted(MODELS)
-        assert set(followed) >= SAMPLED
-        assert covering(scenario, "analytic") or covering(scenario, "followed")
+@pytest.mark.parametrize("solver", ["auto", "analytic", "followed"])
+def test_the_choice_of_a_solver_is_read_and_changes_nothing(solver):
+    """Files of earlier versions have the key."""
+    written = RING.with_(run__solver=solver)
+    assert written == RING and hash(written) == hash(RING) and written.to_dict() == RING.to_dict()
+    old, new = bt.solve(written), bt.solve(RING)
+    assert old.equals(new) and old.attrs["stands"]
+    (line,) = set(old.attrs["warnings"]) - set(new.attrs["warnings"])
+    assert f'[run] solver = "{solver}"' in line and "changes nothing" in line
 
 
-def test_a_solver_that_cannot_is_refused_and_the_other_one_named():
-    with pytest.raises(NotBuiltYet) as refusal:
-        bt.solve(bt.load("venugopal-2006/scatternet-errors-6").with_(run__solver="analytic"))
-    assert (refusal.value.key, refusal.value.value) == ("run.solver", "analytic")
-    assert "followed" in refusal.value.allowed
-    with pytest.raises(NotBuiltYet) as refusal:
-        bt.solve(RING.changed({**NOT_FOLLOWED, "run.solver": "followed"}))
-    assert refusal.value.key == "run.solver" and "analytic" in refusal.value.allowed
-
-
-def test_what_the_key_was_called_is_guessed():
+def test_a_solver_that_never_was_is_refused():
     with pytest.raises(ScenarioError) as refusal:
         RING.with_(run__solver="best")
     assert (refusal.value.key, refusal.value.value, refusal.value.guess) == ("run.solver", "best", "auto")
     assert '"followed"' in refusal.value.allowed
 
 
-def test_a_slope_is_of_one_solver_although_a_neighbour_is_in_doubt(doubt):
-    """A step above the load the model doubts its answer; both ends are analytic answers all the same."""
+def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
+    """A step above the load the model doubts its answer; both ends are theory's all the same."""
     wanted = ["rtt_s"], ["traffic.load_kbps"]
-    expected = gradient(RING.with_(run__solver="analytic"), *wanted)
+    expected = gradient(RING, *wanted)
     doubt(RING.traffic.load_kbps)
     found = gradient(RING, *wanted)
     assert [row.derivative for row in found.rows] == [row.derivative for row in expected.rows]

@@ -1,1 +1,0 @@
-"""Any network of connections, followed from event to event with seeded chance until averages are known."""

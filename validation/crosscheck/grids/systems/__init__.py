@@ -1,1 +1,0 @@
-"""Grids of systems that several models answer."""
