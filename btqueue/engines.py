@@ -32,14 +32,9 @@ def require_answer(scenario: Scenario) -> None:
 
 
 def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
-    """Return a problem for each part of *scenario* that *engine* cannot run.
+    """Return a problem for each part of *scenario* that *engine* cannot run: none for theory, which has laws for all."""
+    if engine == "solve":
+        return []
+    from btqueue.simulator.covers import SIMULATOR
 
-    Where the solver has several models it is the one that comes closest whose problems are returned.
-    """
-    if engine == "simulate":
-        from btqueue.simulator.covers import SIMULATOR
-
-        return problems_of(SIMULATOR, scenario)
-    from btqueue.network.models import problems
-
-    return problems(scenario)
+    return problems_of(SIMULATOR, scenario)

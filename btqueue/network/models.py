@@ -1,6 +1,7 @@
 """The models of the solver, what each covers, and which of them is asked.
 
-Of the models the first that covers a scenario is asked. `btqueue.network` has a module of each name here.
+Of the models of single systems the first that covers a scenario is asked, and the theory of stations where none
+does. `btqueue.network` has a module of each name here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
 from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.network.whole_segments import in_segments, not_whole_segments
-from btqueue.scenario.errors import NotBuiltYet, Problem
+from btqueue.scenario.errors import Problem
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit, Scope, key_of_table, problems_of
 
@@ -82,7 +83,9 @@ _SCOPES = {
     "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
 }
 MODELS: Mapping[str, Scope] = MappingProxyType({name: _of_hosts(scope) for name, scope in _SCOPES.items()})
-"""The models by name; the first that covers a scenario is asked."""
+"""The models of single systems by name; the first that covers a scenario is asked."""
+STATIONS = "stations"
+"""The theory of any network, which is asked where none of a single system covers a scenario."""
 
 
 def problems(scenario: Scenario) -> list[Problem]:
@@ -117,11 +120,5 @@ def _between_sessions(problem: Problem) -> bool:
 
 
 def model_of(scenario: Scenario) -> str:
-    """Return the name of the model that answers *scenario*, a key of `MODELS`.
-
-    Raises:
-        NotBuiltYet: there is none; the message is about the one that comes closest.
-    """
-    if (name := covering(scenario)) is None:
-        raise NotBuiltYet(problems(scenario))
-    return name
+    """Return the name of the model that answers *scenario*: a key of `MODELS`, or `STATIONS`."""
+    return covering(scenario) or STATIONS

@@ -16,11 +16,11 @@ from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
-from btqueue.network.models import model_of
+from btqueue.network.models import STATIONS, model_of
 from btqueue.network.overload import mark_overload
 from btqueue.network.regime import doubts
 from btqueue.network.whole_segments import in_rounds, in_segments, of_full_segments
-from btqueue.scenario import NotBuiltYet, Scenario
+from btqueue.scenario import Scenario
 from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import Results
 from btqueue.scenario.scope import in_tables
@@ -32,7 +32,7 @@ NOTHING_AHEAD: Ahead = MappingProxyType({})
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """What an answer says of a key that is read for the sake of old files."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
-"""Stands under every refusal."""
+"""Stands under a refusal."""
 
 
 def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
@@ -41,7 +41,10 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
 
 
 def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
-    """Return the metrics of a scenario in the long run by the model of queues and chains that covers it.
+    """Return the metrics of a scenario in the long run, by theory.
+
+    By the model of a single system that covers it and has an answer, else by the theory of stations, which has
+    laws for every network and says what it knows roughly.
 
     Args:
         scenario: to be answered.
@@ -57,16 +60,18 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         measured_errors (in words).
 
     Raises:
-        NotBuiltYet: no model covers the scenario; it names the keys.
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
+    written = in_tables(scenario)
+    name = model_of(written)
     try:
-        found = gate(in_tables(scenario), model_of(scenario), ahead)
-    except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as refusal:
-        if ELSEWHERE not in getattr(refusal, "__notes__", ()):  # one that is known ahead is raised again
+        found = gate(written, name, ahead)
+    except (NoConvergence, ImpossibleAnswer) as refusal:
+        if name == STATIONS:
             refusal.add_note(ELSEWHERE)
-        raise
+            raise
+        found = gate(written, STATIONS)
     if "solver" in scenario.run.model_fields_set:
         warning = NO_CHOICE.format(shown(scenario.run.solver))
         found.attrs["warnings"] = [*found.attrs["warnings"], warning]
@@ -78,7 +83,7 @@ def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results
 
     Args:
         scenario: to be answered.
-        name: of the model, a key of `btqueue.network.models.MODELS`.
+        name: of the model, a key of `btqueue.network.models.MODELS`, or `STATIONS`.
         ahead: what the model has said already, by scenario `in_segments`; it is asked for the rest.
 
     Raises:
@@ -96,7 +101,7 @@ def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results
         return metrics, {**notes, "warnings": doubts(name, of, metrics, notes)}
 
     def answer(of: Scenario) -> Answer:
-        metrics, notes = in_rounds(of, ask)
+        metrics, notes = ask(of) if name == STATIONS else in_rounds(of, ask)
         found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
 
