@@ -222,7 +222,7 @@ class Laws:
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
-            seconds += slots * SLOT_S + train.outage_s
+            seconds += slots * SLOT_S
             place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
             host = False
         return seconds, place
