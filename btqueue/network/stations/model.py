@@ -49,6 +49,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             rtt[f] = lone + own + waits[f]
             if law is not None:
                 timeouts[f], fast[f] = sparse_losses(flow, rate[f], float(rtt[f]), most)
+        timeouts[f] += point.expiries[f]
         if f in overflow:
             found = overflow[f]
             rate[f], timeouts[f], fast[f] = (

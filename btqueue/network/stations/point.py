@@ -20,13 +20,14 @@ the congestion window (`btqueue.network.paths.loss`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, exp, inf, pi
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.stations import fading
 from btqueue.network.stations.air import Links
 from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
 
@@ -53,6 +54,8 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
+        found: what losses make of connections, by their numbers.
+        expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
     rate: Vector
@@ -67,6 +70,7 @@ class Point:
     converged: bool = True
     residual: float = 0.0
     found: dict[int, Any] = field(default_factory=dict)
+    expiries: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 class Place(NamedTuple):
@@ -97,11 +101,14 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    if visit.train.spread > 0.0:
+                        self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
@@ -214,7 +221,11 @@ class Laws:
                 gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
                 part = limit * (train.air / train.frames + 1.0)
                 slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
+            # repetitions spread the end of a train over the frames of a visit
+            phase = exp(-2.0 * (pi * min(train.spread**0.5 / limit, 1e3)) ** 2)
+            breaks = phase * ceil((used + frames) / limit - 1e-9)
+            breaks += (1.0 - phase) * ((used + frames) / limit + (limit - 1.0) / (2.0 * limit))
+            breaks = max(breaks - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
             beside = (
                 links.beside[visit.index] - 1.0
@@ -256,10 +267,14 @@ class Laws:
         burst = np.array([1.0 if flow.source in ("greedy", "request-reply") else flow.scv for flow in flows])
         sends, answers = rate * sent, rate
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead
-        weight_f = sends[:, None] * forth**2 * (burst * batch)[:, None] / 2.0
+        weight_f = sends[:, None] * forth**2 * ((burst * batch)[:, None] + self.varies[0] - 1.0) / 2.0
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
         weight_b = (
-            answers[:, None] * back**2 / acks[:, None] * (1.0 + (burst * batch - 1.0) / 2.0)[:, None] / 2.0
+            answers[:, None]
+            * back**2
+            / acks[:, None]
+            * ((1.0 + (burst * batch - 1.0) / 2.0)[:, None] + self.varies[1] - 1.0)
+            / 2.0
         )
         work = weight_f + weight_b
         # connections that always send fill what is left; they wait for each other at full resources only
@@ -295,6 +310,34 @@ class Laws:
                 longest * (flow.scv if flow.source == "periodic" else 1.0) + (batch[f] - 1.0) / 2.0 * slowest
             )
         return others, mine
+
+    def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
+        """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
+
+        Where all links of a piconet fade at once it is one server for all their segments; else each port is.
+        """
+        flows, links = self.network.flows, self.links
+        extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
+        windows = np.array([flow.window for flow in flows])
+        for f, flow in enumerate(flows):
+            for visit in flow.forth:
+                if visit.kind != "port" or visit.train.worse == 0.0 or visit.train.slow <= visit.train.fast:
+                    continue
+                r, port = visit.index, self.network.ports[visit.index]
+                at, each_s = forth[:, r] > 0.0, float(forth[f, r])
+                if visit.train.together:
+                    here = links.piconet[links.port_link] == port.piconet
+                    at = forth[:, : len(here)][:, here].any(axis=1)
+                    work = float(links.load[links.piconet == port.piconet].sum())
+                    each_s = work / max(float((rate * sent)[at].sum()), 1e-12)
+                arrivals = float((rate * sent)[at].sum())
+                size = (float(self.varies[0, f, r]) + 2.0 * (self.bunch(flow) - 1.0)) / 2.0
+                found = fading.faded(
+                    flow, visit, arrivals, float(rate[f]), each_s, float(base[f]), float(windows[at].sum()), size
+                )
+                extra[f] += found.wait_s if flow.load < inf else 0.0
+                timeouts[f] += found.timeouts
+        return extra, timeouts
 
     def bunch(self, flow: Flow) -> float:
         """Return the segments that come together: those of a message, as far as windows let them."""
@@ -430,6 +473,7 @@ def operating_point(network: Network) -> Point:
     base = there = others = mine = tokens = np.zeros(count)
     forth = back = np.zeros((count, len(laws.names)))
     found: dict[int, Any] = {}
+    expiries = np.zeros(count)
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
@@ -450,6 +494,8 @@ def operating_point(network: Network) -> Point:
             transport.gather_s(flow, float(forth[f].max(initial=0.0))) for f, flow in enumerate(flows)
         ]
         others, mine = laws.strays(rate, sent, forth, back, full)
+        faded, expiries = laws.fades(rate, sent, forth, base)
+        others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
         most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
@@ -476,4 +522,5 @@ def operating_point(network: Network) -> Point:
         change < 1e-2,
         change,
         found,
+        expiries,
     )
