@@ -20,16 +20,17 @@ the congestion window (`btqueue.network.paths.loss`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, exp, inf, pi
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading
 from btqueue.network.stations.air import Links
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
+from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Train, Visit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -74,12 +75,16 @@ class Point:
 
 
 class Place(NamedTuple):
-    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit."""
+    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit.
+
+    `over` is the chance that the visit is over; then none are used.
+    """
 
     piconet: int
     link: int
     up: bool
     used: float
+    over: float
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -196,21 +201,17 @@ class Laws:
             if place is None or place.piconet != port.piconet or bridged:
                 slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
             elif place.link == port.link:
-                used = place.used
-                over = used >= limit or gated
+                over = 1.0 if gated else place.over
                 slots = 0.0 if place.up else 1.0
                 missed = place.up and host  # by the answer of a host at the central
-                if over:
-                    slots += max(polls, 2.0) if missed else polls
-                    used = 0.0
-                elif missed:
-                    slots += 2.0 + polls
-                    used = 0.0
+                slots += over * (max(polls, 2.0) if missed else polls)
+                slots += (1.0 - over) * (2.0 + polls) if missed else 0.0
+                used = 0.0 if missed or gated else place.used
                 slots += 1.0 if port.up else 0.0
             else:
                 apart = (port.link - place.link) % members
                 slots = 0.0 if place.up else 1.0
-                slots += 2.0 if place.used < limit and not gated else 0.0
+                slots += 0.0 if gated else 2.0 * (1.0 - place.over)
                 slots += polls * (apart - 1.0) / max(members - 1.0, 1.0)
                 slots += 1.0 if port.up else 0.0
                 relayed = self.network.relay == "packet"
@@ -221,11 +222,8 @@ class Laws:
                 gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
                 part = limit * (train.air / train.frames + 1.0)
                 slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            # repetitions spread the end of a train over the frames of a visit
-            phase = exp(-2.0 * (pi * min(train.spread**0.5 / limit, 1e3)) ** 2)
-            breaks = phase * ceil((used + frames) / limit - 1e-9)
-            breaks += (1.0 - phase) * ((used + frames) / limit + (limit - 1.0) / (2.0 * limit))
-            breaks = max(breaks - 1.0, 0.0)
+            visits, over = visits_of(train, frames, used, limit)
+            breaks = max(visits - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
             beside = (
                 links.beside[visit.index] - 1.0
@@ -234,7 +232,7 @@ class Laws:
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
             seconds += slots * SLOT_S
-            place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
+            place = Place(port.piconet, port.link, port.up, max(used + frames - (breaks + over) * limit, 0.0), over)
             host = False
         return seconds, place
 
@@ -399,6 +397,29 @@ class Laws:
                 window = flows[f].window
                 found[f] += wait * (-float(np.expm1(-theta * window * price)) if window < inf else 1.0)
         return found
+
+
+def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
+    """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
+
+    Its packets are repeated a geometric number of times: their frames are negative binomial.
+
+    Args:
+        train: of which so many `frames` are left.
+        frames: mean number.
+        used: frames of the first visit that are gone.
+        limit: frames of a visit.
+    """
+    count = round(train.packets)
+    if train.spread == 0.0 or count == 0 or limit >= ENDLESS:
+        visits = ceil((used + frames) / limit - 1e-9)
+        return float(visits), float(used + frames >= visits * limit - 1e-9)
+    most = int((used + train.frames + 8.0 * train.spread**0.5) / limit) + 2
+    fit = np.arange(1.0, most) * limit - used - (count + frames - train.frames)  # repetitions
+    fit, chance = np.rint(fit), min(count / train.frames, 1.0)
+    more = np.where(fit < 0.0, 1.0, nbdtrc(np.maximum(fit, 0.0), count, chance))
+    most_but_one = np.where(fit < 1.0, fit < 0.0, nbdtr(np.maximum(fit - 1.0, 0.0), count, chance))
+    return 1.0 + float(more.sum()), float(np.where(fit < 0.0, 0.0, 1.0 - more - most_but_one).sum())
 
 
 def in_order_s(mean_s: float, rate: float) -> float:
