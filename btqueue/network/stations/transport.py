@@ -95,10 +95,46 @@ def resting_window(flow: Flow, rate: float, lone_s: float) -> float:
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
-    """Return the renewal chain of a greedy connection on a path (`btqueue.network.paths.loss`)."""
+    """Return the renewal chain of a greedy connection on a path (`btqueue.network.paths.loss`).
+
+    A radio without repetition that fades loses segments in its worse states. Where they outlive a timeout,
+    the connection lives in each state for itself; where they are gone before, it meets the mean loss.
+    """
+    mean, fading = flow.loss, [visit.train for visit in flow.forth if visit.train.loss_slow > visit.loss]
+    if not fading or 0.0 < room < inf:
+        return _chain(flow, mean, base_s, service_s, room)
+    better = mean
+    for train in fading:
+        better = 1.0 - (1.0 - better) * (1.0 - train.loss_fast) / (1.0 - train.loss)
+    share = 1.0 - float(np.prod([1.0 - train.worse for train in fading]))
+    worse = min((mean - (1.0 - share) * better) / share, 1.0)
+    rto = max(flow.transport.min_rto_s, base_s)
+    lasts = exp(-rto / min(train.stay_s for train in fading))
+    return _together(
+        [_chain(flow, loss, base_s, service_s, room) for loss in (mean, better, worse)],
+        [1.0 - lasts, lasts * (1.0 - share), lasts * share],
+    )
+
+
+def _together(laws: list[Law], shares: list[float]) -> Law:
+    """Return the mean of laws that hold for shares of the time: rates by time, the rest by segments."""
+    time = np.array(shares)
+    rates = time @ np.array([law[:4] for law in laws])
+    sent = time * [law.goodput for law in laws]
+    sent = sent / max(sent.sum(), 1e-300)
+    rest = np.array([np.nan_to_num(law[4:]) for law in laws])
+    return Law(float(rates[0]), float(sent @ [law.transmissions for law in laws]), *rates[2:], *(sent @ rest))
+
+
+def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
+    """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
     every = 1.0 / flow.acks if flow.acks else 1.0
-    loss, ack_loss = flow.loss, flow.ack_loss
+    ack_loss = flow.ack_loss
+    if loss == 0.0 and ack_loss == 0.0 and room == inf:
+        window = resting_window(flow, 1.0 / service_s, base_s)
+        trip = max(base_s, window * service_s)
+        return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
     path = LossyPath(
         loss=loss,
         segments_per_ack=every / max(1.0 - ack_loss, 0.05),
@@ -113,9 +149,10 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
         ack_delay_s=transport.ack_delay_s if every > 1.0 else 0.0,
         gathered=int(every),
         ack_loss=min(ack_loss, 0.95),
+        limited_transmit=transport.limited_transmit,
     )
     if min(path.window, path.room) < 2.0 or loss > 0.9:
-        return _stop_and_go(flow, base_s)
+        return _stop_and_go(flow, loss, base_s)
     found: LossyRates = lossy_rates(path)
     weights = found.weights / found.weights.sum()
     return Law(
@@ -129,10 +166,10 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
     )
 
 
-def _stop_and_go(flow: Flow, base_s: float) -> Law:
+def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
     """Return the law of a window of one segment: each loss is a timeout, whose timer doubles."""
     transport = flow.transport
-    lost = 1.0 - (1.0 - flow.loss) * (1.0 - flow.ack_loss)
+    lost = 1.0 - (1.0 - loss) * (1.0 - flow.ack_loss)
     if lost >= 1.0 - 1e-9:
         return Law(0.0, 1.0, 1.0 / transport.max_rto_s, 0.0, 1.0, 1.0, np.nan)
     rto, seconds, chance = max(transport.min_rto_s, base_s), base_s, lost
@@ -145,7 +182,7 @@ def _stop_and_go(flow: Flow, base_s: float) -> Law:
             break
     seconds += chance * rto / (1.0 - lost)
     events = lost / (1.0 - lost)
-    return Law(1.0 / seconds, 1.0 + events, events / seconds, 0.0, flow.loss, 1.0, base_s)
+    return Law(1.0 / seconds, 1.0 + events, events / seconds, 0.0, loss, 1.0, base_s)
 
 
 def caps(
