@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from btqueue.network.stations import transport
-from btqueue.network.stations.network import Flow, Network, network_of
+from btqueue.network.stations.network import Network, network_of
 from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
-
-OPENING = 6
-"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
@@ -43,12 +39,14 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             rtt[f] = lone + waits[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
+                loss[f] = law.losses
         else:
             most = transport.resting_window(flow, rate[f], lone)
             own = transport.held_back(most, rate[f], lone, point.own_stray[f])
             rtt[f] = lone + own + waits[f]
             if law is not None:
-                timeouts[f], fast[f] = sparse_losses(flow, rate[f], float(rtt[f]), most)
+                found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
+                timeouts[f], fast[f], rtt[f], loss[f] = found
         timeouts[f] += point.expiries[f]
         if f in overflow:
             found = overflow[f]
@@ -133,19 +131,3 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
             if f not in found or law.goodput < found[f].goodput:
                 found[f] = law
     return found
-
-
-def sparse_losses(flow: Flow, rate: float, rtt_s: float, window: float) -> tuple[float, float]:
-    """Return timeouts and fast retransmits a second of a connection that sends less than it may.
-
-    Three segments behind the lost one within the timeout make a fast retransmit, if the window holds four.
-    """
-    rto = max(flow.transport.min_rto_s, rtt_s)
-    lost = flow.loss
-    behind = 1.0 - float(pdtr(2, rate * rto)) if window >= 4.0 else 0.0
-    behind *= (1.0 - lost) ** OPENING  # a window that a loss has cut must open first
-    if flow.batch > 1.0:
-        behind = max(behind, max(flow.batch - 3.0, 0.0) / flow.batch)
-    again = lost * (1.0 - (1.0 - flow.loss) * (1.0 - flow.ack_loss))
-    losses = rate * lost / max(1.0 - lost, 1e-9)
-    return losses * (1.0 - behind) + rate * again * behind, losses * behind * (1.0 - lost)

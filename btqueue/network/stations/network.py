@@ -47,7 +47,7 @@ class Train(NamedTuple):
         frames: transmissions.
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
-        spread: variance of the number of transmissions, in a state of the radio.
+        spread: variance of the number of transmissions, as if the radio changed its state between them.
         fast, slow: slots of all transmissions with their one-slot answers, in the better and the worse states.
         worse: share of the time in the worse states; none if the radio does not fade.
         stay_s: mean time that the worse states last.
@@ -611,6 +611,7 @@ def train_of(s: Scenario, radio: Radio, size: int, piconets: int) -> Train:
         return float(values[where] @ share[where] / share[where].sum())
 
     return found._replace(
+        spread=found.frames * (found.frames / found.packets - 1.0) if link.arq != "none" else 0.0,
         loss=found.loss if link.arq != "none" else float(lost @ share),
         fast=1.0 / mean(1.0 / each, ~worse),
         slow=1.0 / mean(1.0 / each, worse),

@@ -106,6 +106,7 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):

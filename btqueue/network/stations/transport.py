@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import pdtr
 
 from btqueue.network.paths.loss import LossyRates, lossy_rates
 from btqueue.network.paths.recovery import LossyPath
@@ -16,14 +17,30 @@ Vector = NDArray[np.float64]
 
 LARGEST_CHAIN = 256
 """Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
+OPENING = 6
+"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
+OPEN = 2.0
+"""Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
+DUPLICATES = 3
+"""Duplicates that make a fast retransmit."""
+BACKOFFS = 6
+"""Doublings of a timer that are told apart."""
+NEARLY = 0.995
+"""Most use of what losses let a connection send, in formulas of waits."""
+COARSE = 0.1
+"""The same of a connection that sends less than it may, for which only how fast it clears a backlog counts."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
-GRID = 0.03
+GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 
 
 class Law(NamedTuple):
-    """What losses make of a connection: segments a second, transmissions of each, events a second, window."""
+    """What losses make of a connection: segments a second, transmissions of each, events a second, window.
+
+    `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better and
+    the worse states of a radio.
+    """
 
     goodput: float
     transmissions: float
@@ -32,6 +49,7 @@ class Law(NamedTuple):
     losses: float
     window: float
     rtt_s: float
+    parts: tuple[tuple[float, Law], ...] = ()
 
 
 def window_of(network: Network, flow: Flow) -> float:
@@ -122,8 +140,9 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     rates = time @ np.array([law[:4] for law in laws])
     sent = time * [law.goodput for law in laws]
     sent = sent / max(sent.sum(), 1e-300)
-    rest = np.array([np.nan_to_num(law[4:]) for law in laws])
-    return Law(float(rates[0]), float(sent @ [law.transmissions for law in laws]), *rates[2:], *(sent @ rest))
+    rest = sent @ np.array([np.nan_to_num(law[4:7]) for law in laws])
+    again = float(sent @ [law.transmissions for law in laws])
+    return Law(float(rates[0]), again, *rates[2:], *rest, tuple(zip(shares, laws, strict=True)))
 
 
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
@@ -142,7 +161,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         room=max(room, 2.0),
         base_s=base_s,
         service_s=service_s,
-        variant=KNOWN.get(transport.variant, transport.variant),
+        variant="sack" if transport.sack else KNOWN.get(transport.variant, transport.variant),
         min_rto_s=transport.min_rto_s,
         max_rto_s=transport.max_rto_s,
         backoff=transport.rto_backoff,
@@ -185,6 +204,88 @@ def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
     return Law(1.0 / seconds, 1.0 + events, events / seconds, 0.0, loss, 1.0, base_s)
 
 
+class Repairs(NamedTuple):
+    """What losses make of a connection that sends less than it may: events a second, round trip (s), losses."""
+
+    timeouts: float
+    fast_retransmits: float
+    rtt_s: float
+    losses: float
+
+
+def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) -> Repairs:
+    """Return what losses make of a connection whose source offers less than losses let it send.
+
+    Where a radio fades and its states outlive timeouts: of what a worse state cannot carry a backlog waits,
+    which the better state clears at the rate of a connection that always has data.
+    """
+    if not law.parts:
+        return _in_state(flow, law, flow.loss, rate, rtt_s, window)
+    (mixed, mean), (better, good), (worse, bad) = law.parts
+    found = [(mixed, _in_state(flow, mean, flow.loss, rate, rtt_s, window), mixed)]
+    if worse > 0.0:
+        cleared = 0.0
+        if bad.goodput < rate:
+            cleared = min(worse * (rate - bad.goodput) / max(good.goodput - rate, 1e-12), better)
+        quiet = better - cleared
+        always = [(worse if bad.goodput < rate else 0.0, bad), (cleared, good)]
+        found += [
+            (time, Repairs(one.timeouts, one.fast_retransmits, one.rtt_s, one.losses), time * one.goodput / rate)
+            for time, one in always
+        ]
+        found.append((quiet, _in_state(flow, good, good.losses, rate, rtt_s, window), quiet))
+        if bad.goodput >= rate:
+            found.append((worse, _in_state(flow, bad, bad.losses, rate, rtt_s, window), worse))
+    time, sent = np.array([one[0] for one in found]), np.array([one[2] for one in found])
+    values = np.array([one[1] for one in found])
+    again = sent @ (values[:, 3] / np.maximum(1.0 - values[:, 3], 1e-9)) / sent.sum()
+    timeouts, fast = time @ values[:, :2]
+    return Repairs(timeouts, fast, float(sent @ np.nan_to_num(values[:, 2]) / sent.sum()), again / (1.0 + again))
+
+
+def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
+    """Return what independent losses make of a connection.
+
+    In quiet times segments leave as they come. Three behind a lost one within the timeout make a fast
+    retransmit, if the window is open; two of them are new ones with limited transmit. Else the segments of a
+    timeout wait at the sender, and leave as the window opens again from two, by the square-root law, until
+    the backlog is gone: at the rate of a connection that always has data (`law`). Round trips are measured
+    by the acknowledgements of new data: behind a hole there is one.
+    """
+    transport = flow.transport
+    through = (1.0 - loss) * (1.0 - flow.ack_loss)
+    if loss == 0.0:
+        return Repairs(0.0, 0.0, rtt_s, 0.0)
+    rto = max(transport.min_rto_s, rtt_s)
+    if flow.source == "periodic" and flow.batch <= 1.0:
+        behind = float(rate * rto >= DUPLICATES)
+    else:
+        behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
+    # the window has opened since the last loss; or the few segments that it lets out all come through
+    behind *= through**DUPLICATES if transport.limited_transmit else (1.0 - loss) ** OPENING
+    if flow.batch > 1.0:
+        behind = max(behind, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
+    behind *= through * float(window > DUPLICATES)
+    backoff = 2.0 if transport.rto_backoff else 1.0
+    repeats = sum(((1.0 - through) * backoff) ** k for k in range(1, BACKOFFS + 1))
+    silent = (1.0 - behind) * rto * (1.0 + min(repeats, transport.max_rto_s / rto))
+    # segments that wait for the end of a timeout, and those that come until they are gone
+    spare = max(1.0 - rate / max(law.goodput, 1e-12), 1.0 - NEARLY)
+    waiting = max(rate * silent - (1.0 - behind) * min(window - 1.0, OPEN), 0.0) / spare
+    quiet = 1.0 / loss
+    places = np.arange(min(waiting, 5.0 * quiet) + 1.0)
+    seen = through**places
+    size = np.minimum(np.sqrt(4.0 + 2.0 * places), window)
+    crowded = float(np.maximum(rtt_s, size * law.rtt_s / max(law.window, 1.0)) @ seen / seen.sum())
+    rtt = (quiet * rtt_s + rtt_s + waiting * crowded) / (quiet + 1.0 + waiting)
+    losses = rate * loss / max(1.0 - loss, 1e-9)
+    busy = waiting / (waiting + quiet)
+    events = max(law.timeouts + law.fast_retransmits, 1e-12)
+    late = (1.0 - busy) * (1.0 - behind) + busy * law.timeouts / events
+    soon = (1.0 - busy) * behind + busy * law.fast_retransmits / events
+    return Repairs(losses * late, losses * soon, rtt, loss)
+
+
 def caps(
     network: Network, laws: Any, rate: Vector, sent: Vector, base: Vector, service: NDArray, turn: int
 ) -> tuple[Vector, Vector, dict[int, Law]]:
@@ -192,7 +293,7 @@ def caps(
     flows = network.flows
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
     use = rate @ service
-    known: dict[tuple, Law] = {}
+    known: dict[tuple, Law] = laws.chains
     endless = np.array([flow.load == inf for flow in flows])
     sharing = (service > 0.0).T.astype(float) @ endless
     for f, flow in enumerate(flows):
@@ -203,12 +304,15 @@ def caps(
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
         slowest = float(stretched.max(initial=1e-6))
+        grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         key = (
-            flow.forth,
-            flow.back,
-            round(np.log(base[f]) / 1e-3),
-            round(np.log(slowest) / 1e-3),
+            tuple((visit.loss, visit.train) for visit in flow.forth),
+            flow.ack_loss,
+            round(np.log(base[f]) / grid),
+            round(np.log(slowest) / grid),
             flow.window,
+            flow.acks,
+            flow.transport,
         )
         if key not in known:
             known[key] = chain_of(flow, float(base[f]), slowest, inf)
