@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import exp, inf
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from scipy.special import pdtr
 from btqueue.network.paths.loss import LossyRates, lossy_rates
 from btqueue.network.paths.recovery import LossyPath
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport.vegas import Round, window_walk
 
 Vector = NDArray[np.float64]
 
@@ -104,12 +106,41 @@ def held_back(window: float, rate: float, base_s: float, wait_s: float) -> float
 def resting_window(flow: Flow, rate: float, lone_s: float) -> float:
     """Return the window at which a connection rests without losses (segments).
 
-    That of Vegas is `alpha` segments more than are on the way (Low, Peterson & Wang 2002); the others' opens
-    as far as the receiver lets it.
+    That of Vegas is `alpha` segments more than are on the way (Low, Peterson & Wang 2002), where round trips
+    vary; else it rests where slow start leaves it (`btqueue.transport.vegas`). Other windows open as far as
+    the receiver lets them.
     """
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
         return flow.window
-    return min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, 2.0))
+    varies = any(visit.train.spread > 0.0 for visit in (*flow.forth, *flow.back))
+    if flow.load < inf or rate <= 0.0 or flow.loss > 0.0 or varies:
+        return min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, 2.0))
+    window = int(min(flow.window, LARGEST_CHAIN))
+    return _left_by_slow_start(flow.transport, window, flow.acks, round(np.log(rate * lone_s) / GRID))
+
+
+@lru_cache(maxsize=1024)
+def _left_by_slow_start(transport: Any, window: int, acks: float, on_way: int) -> float:
+    """Return where Vegas rests whose round trips do not vary; segments take a time of one each.
+
+    Args:
+        transport: with the parameters of Vegas.
+        window: of the receiver.
+        acks: acknowledgements of a segment.
+        on_way: logarithm of the segments that are on the way without a queue, in steps of `GRID`.
+    """
+    lone = exp(on_way * GRID)
+    trips = {w: Round(max(lone, w), 0.0, lone, float(w), w * acks) for w in range(1, window + 1)}
+    walk = window_walk(
+        trips.__getitem__,
+        alpha=transport.alpha,
+        beta=transport.beta,
+        gamma=transport.gamma,
+        window=window,
+        start=float(transport.initial_window_segments),
+        every=round(1.0 / acks) if acks else 1,
+    )
+    return sum(size * share for size, share in walk.windows.items())
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
