@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc
+from scipy.special import binom, gammaincc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Train, Visit
@@ -34,6 +34,8 @@ FULL = 0.999
 """Load up to which there is a steady state worth the name."""
 EXPIRIES = 7
 """Expiries of one timer that are counted: the last one comes after 127 timeouts."""
+QUANTILES = 32
+"""Waits by which flushed segments are counted."""
 ENDLESS = 1e9
 """Segments that stand for no window."""
 
@@ -136,6 +138,34 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     silent, timeouts = _timer(flow, train, each[1], moves, rate, crossing[0])
     missing = silent * (max(in_worse - queue.share[1] * before, 0.0) + longer)
     return Faded(wait - before + longer - missing, timeouts)
+
+
+def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
+    """Return the stop of segments that are given up once they are old, with their chance of a loss there.
+
+    A packet whose transmission fails after the flush timeout takes the rest of its segment along. So of a
+    segment with n transmissions in time, each good with chance q, all packets that are left then have to come
+    through at once. The wait before the first one is exponential, if there is one.
+
+    Args:
+        visit: the stop.
+        wait_s: mean wait before the first transmission; `use` is the chance that there is one.
+        attempt_s: time between transmissions.
+    """
+    packets, good = round(visit.train.packets), visit.train.packets / visit.train.frames
+    if good >= 1.0:
+        return visit
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    use = min(max(use, 1e-9), 1.0)
+    wait = np.where(levels < 1.0 - use, 0.0, -np.log(np.maximum((1.0 - levels) / use, 1e-12)) * wait_s / use)
+    tries = np.floor(np.maximum(visit.flush_s - wait, 0.0) / attempt_s)
+    done = np.arange(packets)[:, None]
+    ways = np.where(done <= tries, binom(tries, done), 0.0)
+    left = (ways * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0) * good**packets
+    # of the tries in time, all packets have come through in as many
+    before = (ways * good**done * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0)
+    loss = 1.0 - float((left + 1.0 - before).mean())
+    return visit._replace(loss=1.0 - (1.0 - visit.train.loss) * (1.0 - round(max(loss, 0.0), 3)))
 
 
 def _timer(

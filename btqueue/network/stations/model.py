@@ -22,6 +22,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
+    network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])

@@ -89,6 +89,7 @@ class Visit(NamedTuple):
         jitter_s: mean of an exponential time after that, in the order of the segments.
         places: segments that find place before the station.
         loss: chance to be lost there at random.
+        flush_s: age at which a packet is given up whose transmission fails.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Visit(NamedTuple):
     loss: float
     jitter_s: float = 0.0
     places: float = inf
+    flush_s: float = inf
 
 
 @dataclass(frozen=True)
@@ -480,7 +482,8 @@ class _Builder:
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
                 places = min(places, s.link.node_buffer_bytes // size - 0.5)
-            found.append(Visit("port", port, train, 0.0, 0.0, train.loss, 0.0, places))
+            flush = s.link.flush_timeout_s if s.link.arq != "none" else None
+            found.append(Visit("port", port, train, 0.0, 0.0, train.loss, 0.0, places, flush or inf))
             before = hop.kind
         return tuple(found)
 

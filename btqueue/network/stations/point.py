@@ -19,7 +19,7 @@ the congestion window (`btqueue.network.paths.loss`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import Any, NamedTuple
 
@@ -36,6 +36,8 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 PASSES = 60
+FLUSHES = 20
+"""Passes after which the losses by flush timeouts stay."""
 SETTLED = 1e-4
 FULL = 1.0 - 1e-6
 CROWDED = 0.97
@@ -338,6 +340,29 @@ class Laws:
                 timeouts[f] += found.timeouts
         return extra, timeouts
 
+    def flush(self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector) -> None:
+        """Set the losses by flush timeouts of flows that wait so long, (flows,) (s), at their ports.
+
+        A connection that always has data fills its queue until the last segments are too old: the timeout is
+        a buffer for it.
+        """
+        flows = []
+        for f, flow in enumerate(self.network.flows):
+            stops = []
+            for visit in flow.forth:
+                if visit.kind == "port" and visit.flush_s < inf:
+                    service = forth[:, visit.index]
+                    use = 1.0 if full[visit.index] > 0.0 else float((rate * sent) @ service)
+                    attempt = float(service[f]) if full[visit.index] > 0.0 else float(there[f])
+                    wait = 0.0 if flow.load == inf else float(waits[f])
+                    visit = fading.flushed(visit, wait, use, attempt / visit.train.frames)
+                    if flow.load == inf:
+                        places = visit.flush_s / max(float(service[f]), 1e-9)
+                        visit = visit._replace(places=min(visit.places, places))
+                stops.append(visit)
+            flows.append(replace(flow, forth=tuple(stops)))
+        self.network = replace(self.network, flows=tuple(flows))
+
     def bunch(self, flow: Flow) -> float:
         """Return the segments that come together: those of a message, as far as windows let them."""
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
@@ -496,6 +521,7 @@ def operating_point(network: Network) -> Point:
     forth = back = np.zeros((count, len(laws.names)))
     found: dict[int, Any] = {}
     expiries = np.zeros(count)
+    flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
@@ -520,6 +546,9 @@ def operating_point(network: Network) -> Point:
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
+        if flushes and turn < FLUSHES:
+            laws.flush(rate, sent, forth, there, np.hypot(mine, tokens) + others, full)
+            network, flows = laws.network, laws.network.flows
         most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
         limits = [
             min(window[f], transport.resting_window(flow, rate[f], base[f])) for f, flow in enumerate(flows)
