@@ -334,7 +334,7 @@ def caps(
             continue
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
-        slowest = float(stretched.max(initial=1e-6))
+        slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         key = (
             tuple((visit.loss, visit.train) for visit in flow.forth),
