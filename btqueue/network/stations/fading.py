@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import binom, gammaincc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.network import Flow, Train, Visit
+from btqueue.network.stations.network import Flow, Network, Train, Visit
 
 Vector = NDArray[np.float64]
 
@@ -77,6 +77,30 @@ class _Queue(NamedTuple):
         worse = float(self.share[1] * self.speeds[1] / self.mean_speed)
         known = self.none + self.some @ (self.rates / (self.rates + self.forgetting))
         return float(worse + known[1] - worse * known.sum())
+
+
+def doubts(network: Network, point: Any) -> list[str]:
+    """Return what is known only roughly of radios at an operating point, with errors against the simulator."""
+    found, flows = [], network.flows
+    stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
+    faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
+    crowded = any(piconet.members > 1 for piconet in network.piconets)
+    if crowded and any(flows[f].load < inf for f in faded):
+        found.append(
+            "The radio of several links fades, and segments are repeated: round trips were 15 % too short to"
+            " 26 % too long"
+        )
+    if any(visit.flush_s < inf for _, visit in stops):
+        found.append(
+            "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round"
+            " trips by up to a factor of 2"
+        )
+    long = [visit for _, visit in stops if visit.train.frames > 2.0 * visit.train.packets]
+    if long and any(piconet.members >= 4 for piconet in network.piconets):
+        found.append(
+            "Packets are repeated more than once on four links or more: round trips were up to 16 % short"
+        )
+    return found
 
 
 def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queue:

@@ -602,7 +602,9 @@ def train_of(s: Scenario, radio: Radio, size: int, piconets: int) -> Train:
         found = found.plus(train, float(part))
     if len(states) == 1:
         return found
-    worse = (each > each.mean()) if link.arq == "unlimited" else np.array([t.loss for t in trains]) > found.loss
+    worse = (
+        (each > each.mean()) if link.arq == "unlimited" else np.array([t.loss for t in trains]) > found.loss
+    )
     if not worse.any() or worse.all():
         return found
     stay = states[int(np.flatnonzero(worse)[0])].stay_s

@@ -235,7 +235,9 @@ class Laws:
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
             seconds += slots * SLOT_S
-            place = Place(port.piconet, port.link, port.up, max(used + frames - (breaks + over) * limit, 0.0), over)
+            place = Place(
+                port.piconet, port.link, port.up, max(used + frames - (breaks + over) * limit, 0.0), over
+            )
             host = False
         return seconds, place
 
@@ -334,13 +336,22 @@ class Laws:
                 arrivals = float((rate * sent)[at].sum())
                 size = (float(self.varies[0, f, r]) + 2.0 * (self.bunch(flow) - 1.0)) / 2.0
                 found = fading.faded(
-                    flow, visit, arrivals, float(rate[f]), each_s, float(base[f]), float(windows[at].sum()), size
+                    flow,
+                    visit,
+                    arrivals,
+                    float(rate[f]),
+                    each_s,
+                    float(base[f]),
+                    float(windows[at].sum()),
+                    size,
                 )
                 extra[f] += found.wait_s if flow.load < inf else 0.0
                 timeouts[f] += found.timeouts
         return extra, timeouts
 
-    def flush(self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector) -> None:
+    def flush(
+        self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
+    ) -> None:
         """Set the losses by flush timeouts of flows that wait so long, (flows,) (s), at their ports.
 
         A connection that always has data fills its queue until the last segments are too old: the timeout is

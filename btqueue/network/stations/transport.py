@@ -23,6 +23,10 @@ OPENING = 6
 """Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
 OPEN = 2.0
 """Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
+MANY = 0.1
+"""Share of lost segments from which on the chain of windows is rough."""
+VEGAS_START = 4
+"""Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
 BACKOFFS = 6
@@ -261,7 +265,11 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
         quiet = better - cleared
         always = [(worse if bad.goodput < rate else 0.0, bad), (cleared, good)]
         found += [
-            (time, Repairs(one.timeouts, one.fast_retransmits, one.rtt_s, one.losses), time * one.goodput / rate)
+            (
+                time,
+                Repairs(one.timeouts, one.fast_retransmits, one.rtt_s, one.losses),
+                time * one.goodput / rate,
+            )
             for time, one in always
         ]
         found.append((quiet, _in_state(flow, good, good.losses, rate, rtt_s, window), quiet))
@@ -271,7 +279,9 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     values = np.array([one[1] for one in found])
     again = sent @ (values[:, 3] / np.maximum(1.0 - values[:, 3], 1e-9)) / sent.sum()
     timeouts, fast = time @ values[:, :2]
-    return Repairs(timeouts, fast, float(sent @ np.nan_to_num(values[:, 2]) / sent.sum()), again / (1.0 + again))
+    return Repairs(
+        timeouts, fast, float(sent @ np.nan_to_num(values[:, 2]) / sent.sum()), again / (1.0 + again)
+    )
 
 
 def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
@@ -351,3 +361,29 @@ def caps(
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found
+
+
+def doubts(network: Network, point: Any) -> list[str]:
+    """Return what is known only roughly of losses and windows, with errors against the simulator."""
+    found, flows = [], network.flows
+    if any(visit.train.loss_slow > visit.train.loss_fast for flow in flows for visit in flow.forth):
+        found.append(
+            "Segments are lost in the worse states of a radio: goodput was wrong by up to 11 % where losses limit"
+            " it, round trips by up to 25 %, and more where states last for about half of a timeout"
+        )
+    if any(law.losses > MANY and law.goodput < inf for law in point.found.values()):
+        found.append(
+            "More than 10 % of the segments are lost: goodput was up to 13 % too high, Reno's up to 25 %"
+        )
+    vegas = [
+        f for f, flow in enumerate(flows) if flow.protocol == "tcp" and flow.transport.variant == "vegas"
+    ]
+    greedy = [flow for f, flow in enumerate(flows) if f in vegas and flow.load == inf]
+    if any(visit.train.spread > 0.0 for flow in greedy for visit in flow.forth):
+        found.append("Vegas meets repetition on the link: round trips were 6 % too short to 13 % too long")
+    if any(flow.transport.initial_window_segments >= VEGAS_START for flow in greedy):
+        found.append(
+            "Vegas begins with four segments or more, and may pass its resting place: round trips were wrong by"
+            " up to a factor of 5"
+        )
+    return found
