@@ -55,10 +55,10 @@ def test_work_of_a_server_that_stops_is_known():
 def test_visits_are_those_of_a_negative_binomial_train(limit):
     packets, good = 5, 0.6
     frames = packets / good
-    law = nbinom(packets, good)
     count = np.arange(400)
-    exact = float(law.pmf(count) @ np.ceil((packets + count) / limit))
-    whole = float(law.pmf(count) @ ((packets + count) % limit == 0))
+    law = nbinom.pmf(count, packets, good)
+    exact = float(law @ np.ceil((packets + count) / limit))
+    whole = float(law @ ((packets + count) % limit == 0))
     one = Train(packets, packets * 5.0, frames, frames * 5.0, 0.0, packets * (1 - good) / good**2)
     assert visits_of(one, frames, 0.0, float(limit)) == pytest.approx((exact, whole), abs=1e-3)
     still = Train(packets, packets * 5.0, float(packets), packets * 5.0, 0.0)

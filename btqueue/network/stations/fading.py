@@ -7,9 +7,9 @@ and b. The transform F_j(s) of the work V in state j obeys
 
     F(s) K(s) = s l,   K(s) = Q + diag(s r_j - x s / (1 + theta s)),   l_j = r_j P(V = 0, j),
 
-where det K is s times a cubic: its positive root divides the idle time between the states, its negative ones
-are the rates of two exponentials. To clear work v takes v / r + c_j (1 - e^(-k v)) from state j, with
-r = sum pi_j r_j, k = a / r_0 + b / r_1, c_j = (1 / r_j - 1 / r) / k. A window bounds the work before a segment.
+where det K is s times a cubic: its positive root divides the idle time between the states, its negative
+ones are the rates of two exponentials. To clear work v takes v / r + c_j (1 - e^(-k v)) from state j, with
+r = sum pi_j r_j, k = a / r_0 + b / r_1, c_j = (1 / r_j - 1 / r) / k. A window bounds the work before a job.
 
 Sources: U. Yechiali and P. Naor, Oper. Res. 19 (1971); S. Asmussen and O. Kella, J. Appl. Prob. 37 (2000).
 """
@@ -48,7 +48,7 @@ class Faded(NamedTuple):
 
 
 class _Queue(NamedTuple):
-    """Work in the states: exponentials `some` (2, 2) with `rates` (2,); `none` (2,) of the time there is none."""
+    """Work in the states: with chance `none` (2,) nothing, or exponentials `some` (2, 2), `rates` (2,)."""
 
     speeds: Vector
     share: Vector
@@ -63,7 +63,7 @@ class _Queue(NamedTuple):
         return (1.0 / self.speeds - 1.0 / self.mean_speed) / self.forgetting
 
     def wait(self, most: float) -> tuple[float, float]:
-        """Return the mean wait in all, and its part by jobs that come in the worse state, with `most` ahead."""
+        """Return the mean wait, and its part by jobs that come in the worse state, with `most` ahead."""
         k, rates = self.forgetting, self.rates
         beyond, forgotten = np.exp(-rates * most), exp(-min(k * most, 700.0))
         linear = self.some @ ((1.0 - beyond) / rates) / self.mean_speed
@@ -80,7 +80,7 @@ class _Queue(NamedTuple):
 
 
 def doubts(network: Network, point: Any) -> list[str]:
-    """Return what is known only roughly of radios at an operating point, with errors against the simulator."""
+    """Return what is known only roughly of radios at a point, with errors against the simulator."""
     found, flows = [], network.flows
     stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
     faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
@@ -128,7 +128,9 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
     other = speeds[::-1, None] * s * t - x * s - moves[::-1, None] * t
     tops = t * (idle[:, None] * other - t * (idle * moves)[::-1, None])
     some = -tops / (np.polyval(np.polyder(cubic), y) * s)
-    return _Queue(speeds, share, idle / speeds, some, -s, float((moves / speeds).sum()), mean_speed)
+    return _Queue(
+        speeds, share, idle / speeds, some, np.asarray(-s, float), float((moves / speeds).sum()), mean_speed
+    )
 
 
 def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float, base_s: float,
@@ -136,8 +138,10 @@ def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float,
     """Return what the states of the radio at a port do to a flow that passes there.
 
     Args:
-        flow, visit: the flow and its stop at the port.
-        arrivals: segments that come to the server a second; `rate`: of the flow.
+        flow: the flow.
+        visit: its stop at the port.
+        arrivals: segments that come to the server a second.
+        rate: those of the flow.
         each_s: service of a segment at the mean speed.
         base_s: time of a lone segment at the mean speed.
         allowed: segments that windows let be under way at the server.
@@ -173,7 +177,8 @@ def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
 
     Args:
         visit: the stop.
-        wait_s: mean wait before the first transmission; `use` is the chance that there is one.
+        wait_s: mean wait before the first transmission.
+        use: chance that there is a wait.
         attempt_s: time between transmissions.
     """
     packets, good = round(visit.train.packets), visit.train.packets / visit.train.frames
@@ -195,7 +200,7 @@ def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
 def _timer(
     flow: Flow, train: Train, spacing_s: float, moves: Vector, rate: float, crossing_s: float
 ) -> tuple[float, float]:
-    """Return the share of the segments that a silent sender keeps in a worse state, and its timeouts a second.
+    """Return the share of segments that a silent sender keeps in a worse state, and its timeouts a second.
 
     If no acknowledgement comes for a timeout, the sender sends nothing more. Between acknowledgements are as
     many exponential times as a segment has packets.

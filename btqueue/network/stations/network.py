@@ -48,7 +48,7 @@ class Train(NamedTuple):
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
         spread: variance of the number of transmissions, as if the radio changed its state between them.
-        fast, slow: slots of all transmissions with their one-slot answers, in the better and the worse states.
+        fast, slow: slots of all transmissions and one-slot answers, in the better and the worse states.
         worse: share of the time in the worse states; none if the radio does not fade.
         stay_s: mean time that the worse states last.
         together: whether all links of a piconet fade at once.

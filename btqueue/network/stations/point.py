@@ -225,8 +225,8 @@ class Laws:
                 gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
                 part = limit * (train.air / train.frames + 1.0)
                 slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            visits, over = visits_of(train, frames, used, limit)
-            breaks = max(visits - 1.0, 0.0)
+            turns, over = visits_of(train, frames, used, limit)
+            breaks = max(turns - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
             beside = (
                 links.beside[visit.index] - 1.0

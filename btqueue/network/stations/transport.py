@@ -34,7 +34,7 @@ BACKOFFS = 6
 NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
-"""The same of a connection that sends less than it may, for which only how fast it clears a backlog counts."""
+"""The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
 GRID = 0.01
@@ -44,8 +44,8 @@ GRID = 0.01
 class Law(NamedTuple):
     """What losses make of a connection: segments a second, transmissions of each, events a second, window.
 
-    `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better and
-    the worse states of a radio.
+    `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better
+    and the worse states of a radio.
     """
 
     goodput: float
@@ -177,7 +177,10 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     sent = sent / max(sent.sum(), 1e-300)
     rest = sent @ np.array([np.nan_to_num(law[4:7]) for law in laws])
     again = float(sent @ [law.transmissions for law in laws])
-    return Law(float(rates[0]), again, *rates[2:], *rest, tuple(zip(shares, laws, strict=True)))
+    timeouts, fast = (float(value) for value in rates[2:])
+    losses, window, rtt = (float(value) for value in rest)
+    parts = tuple(zip(shares, laws, strict=True))
+    return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
@@ -196,7 +199,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         room=max(room, 2.0),
         base_s=base_s,
         service_s=service_s,
-        variant="sack" if transport.sack else KNOWN.get(transport.variant, transport.variant),
+        variant="sack" if transport.sack else KNOWN.get(str(transport.variant), str(transport.variant)),
         min_rto_s=transport.min_rto_s,
         max_rto_s=transport.max_rto_s,
         backoff=transport.rto_backoff,
@@ -240,7 +243,7 @@ def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
 
 
 class Repairs(NamedTuple):
-    """What losses make of a connection that sends less than it may: events a second, round trip (s), losses."""
+    """Events a second, round trip (s) and losses of a connection that sends less than it may."""
 
     timeouts: float
     fast_retransmits: float
@@ -368,8 +371,8 @@ def doubts(network: Network, point: Any) -> list[str]:
     found, flows = [], network.flows
     if any(visit.train.loss_slow > visit.train.loss_fast for flow in flows for visit in flow.forth):
         found.append(
-            "Segments are lost in the worse states of a radio: goodput was wrong by up to 11 % where losses limit"
-            " it, round trips by up to 25 %, and more where states last for about half of a timeout"
+            "Segments are lost in the worse states of a radio: goodput was wrong by up to 11 % where losses"
+            " limit it, round trips by up to 25 %, and more where states last for about half of a timeout"
         )
     if any(law.losses > MANY and law.goodput < inf for law in point.found.values()):
         found.append(
@@ -383,7 +386,7 @@ def doubts(network: Network, point: Any) -> list[str]:
         found.append("Vegas meets repetition on the link: round trips were 6 % too short to 13 % too long")
     if any(flow.transport.initial_window_segments >= VEGAS_START for flow in greedy):
         found.append(
-            "Vegas begins with four segments or more, and may pass its resting place: round trips were wrong by"
-            " up to a factor of 5"
+            "Vegas begins with four segments or more, and may pass its resting place: round trips were"
+            " wrong by up to a factor of 5"
         )
     return found
