@@ -338,7 +338,8 @@ def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
     factor = 2.0 if path.backoff else 1.0
     lost = 1.0 - path.lone_success
     more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
-    return first + more
+    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # and so do those that follow
+    return first + more + lost ** (BACKOFFS + 1) / max(1.0 - lost, 1e-12) * last
 
 
 def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:

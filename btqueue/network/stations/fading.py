@@ -93,7 +93,7 @@ def doubts(network: Network, point: Any) -> list[str]:
     if any(visit.flush_s < inf for _, visit in stops):
         found.append(
             "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round"
-            " trips by up to a factor of 2"
+            " trips by up to a factor of 2, and both by more where hardly a segment comes through in time"
         )
     long = [visit for _, visit in stops if visit.train.frames > 2.0 * visit.train.packets]
     if long and any(piconet.members >= 4 for piconet in network.piconets):

@@ -375,9 +375,7 @@ def doubts(network: Network, point: Any) -> list[str]:
             " limit it, round trips by up to 25 %, and more where states last for about half of a timeout"
         )
     if any(law.losses > MANY and law.goodput < inf for law in point.found.values()):
-        found.append(
-            "More than 10 % of the segments are lost: goodput was up to 13 % too high, Reno's up to 25 %"
-        )
+        found.append("More than 10 % of the segments are lost: goodput was wrong by up to 25 %")
     vegas = [
         f for f, flow in enumerate(flows) if flow.protocol == "tcp" and flow.transport.variant == "vegas"
     ]
