@@ -42,6 +42,7 @@ class LossyPath:
         ack_loss: probability that an acknowledgement is lost.
         gathered: segments that share an acknowledgement at the receiver, 1 or more.
         ack_delay_s: timer of delayed acknowledgements; zero if each segment is acknowledged at once.
+        limited_transmit: whether the first two duplicates let out a new segment each (RFC 3042).
     """
 
     loss: float
@@ -57,6 +58,7 @@ class LossyPath:
     ack_delay_s: float = 0.0
     gathered: int = 1
     ack_loss: float = 0.0
+    limited_transmit: bool = False
 
     @property
     def lone_success(self) -> float:
@@ -178,7 +180,8 @@ def recovery_of(path: LossyPath, ends: Ends, starts: list[Start], deviation: Vec
     # only selective ones tell of both.
     new = 0.0 if path.variant == "sack" else (path.gathered - 1.0) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
-    arrive = [_at_least(DUPLICATE_THRESHOLD, some, 1.0 - path.ack_loss) for some in (behind, behind - 1)]
+    room = np.maximum(path.window - flight, 0)[:, None]
+    arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
     enough = (1.0 - new) * arrive[0] + new * arrive[1]
     found = np.where(ends.silent[:, None], 0.0, chance * enough)
     late = late_chance(path, np.maximum(flight, 1.0), deviation[flight])
@@ -283,6 +286,20 @@ def _at_least(number: int, trials: NDArray, chance: float) -> Vector:
     return 1.0 - less.sum(axis=-1)
 
 
+def _duplicates_come(path: LossyPath, behind: NDArray, room: NDArray) -> Vector:
+    """Return the chance of three duplicates from so many segments behind a hole.
+
+    With limited transmit one or two are enough, if what they let out arrives and the window has room for it.
+    """
+    found = _at_least(DUPLICATE_THRESHOLD, behind, 1.0 - path.ack_loss)
+    if not path.limited_transmit:
+        return found
+    through = path.lone_success
+    one = np.where((behind == 1) & (room >= 2), through**2, 0.0)
+    two = np.where((behind == 2) & (room >= 1), 1.0 - (1.0 - through) ** np.minimum(room, 2), 0.0)
+    return found + one + two
+
+
 def _answered(path: LossyPath, flight: NDArray) -> Vector:
     """Return the probability that the end of a recovery is acknowledged.
 
@@ -321,7 +338,8 @@ def _expiries_s(path: LossyPath, flight: NDArray) -> Vector:
     factor = 2.0 if path.backoff else 1.0
     lost = 1.0 - path.lone_success
     more = sum(lost**k * np.minimum(path.max_rto_s, first * factor**k) for k in range(1, BACKOFFS + 1))
-    return first + more
+    last = np.minimum(path.max_rto_s, first * factor**BACKOFFS)  # and so do those that follow
+    return first + more + lost ** (BACKOFFS + 1) / max(1.0 - lost, 1e-12) * last
 
 
 def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:

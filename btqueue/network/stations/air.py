@@ -74,6 +74,12 @@ class Links:
                         self.air[back, f, visit.index] += times * visit.train.air
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
+        self.varies = np.ones((2, *shape))  # square of the frames of a segment over that of their mean
+        for f, flow in enumerate(network.flows):
+            for back, visits in enumerate((flow.forth, flow.back)):
+                for visit in visits:
+                    if visit.train.spread > 0.0 and visit.kind == "port":
+                        self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         self.utilisation = np.zeros(len(network.ports))
 
     @property
@@ -224,6 +230,9 @@ class Links:
         found = np.zeros((len(sent), len(self.names)))
         for back, rates in ((0, sent[:, None]), (1, (answered / acks)[:, None])):
             slots = self.air[back] + self.frames[back]
-            parts = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0) / limit, 1.0)
-            found += self.by_link(rates * slots**2 / parts / 2.0) * SLOT_S**2
+            frames = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0), 1e-9)
+            # repetitions vary; beyond the limit of a visit they wait for the next one
+            varies = np.minimum(self.varies[back], np.maximum(limit / frames, 1.0))
+            squares = slots**2 * varies / np.maximum(frames / limit, 1.0)
+            found += self.by_link(rates * squares / 2.0) * SLOT_S**2
         return np.where(self.full_link, 0.0, found)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from btqueue.network.stations import transport
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import Flow, Network, Visit, network_of
+from btqueue.network.stations.network import Network, Visit, network_of
 from btqueue.network.stations.point import CROWDED, Point, operating_point
 from btqueue.scenario import Scenario
 
@@ -22,9 +21,6 @@ KEPT_OUT = (
     '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links that '
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
-OPENING = 6
-"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
-
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
@@ -37,10 +33,10 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
+    network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
-    window = np.array([transport.window_of(network, flow) for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
@@ -56,12 +52,15 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             rtt[f] = lone + waits[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
+                loss[f] = law.losses
         else:
             most = transport.resting_window(flow, rate[f], lone)
             own = transport.held_back(most, rate[f], lone, point.own_stray[f])
             rtt[f] = lone + own + waits[f]
             if law is not None:
-                timeouts[f], fast[f] = sparse_losses(flow, rate[f], float(rtt[f]), most)
+                found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
+                timeouts[f], fast[f], rtt[f], loss[f] = found
+        timeouts[f] += point.expiries[f]
         if f in overflow:
             found = overflow[f]
             rate[f], timeouts[f], fast[f] = (
@@ -169,19 +168,3 @@ def _share(network: Network, point: Point, f: int, visit: Visit) -> float:
         if any((one.kind, one.index) == (visit.kind, visit.index) for one in flow.forth)
     ]  # fmt: skip
     return float(point.rate[f] / point.rate[users].sum())
-
-
-def sparse_losses(flow: Flow, rate: float, rtt_s: float, window: float) -> tuple[float, float]:
-    """Return timeouts and fast retransmits a second of a connection that sends less than it may.
-
-    Three segments behind the lost one within the timeout make a fast retransmit, if the window holds four.
-    """
-    rto = max(flow.transport.min_rto_s, rtt_s)
-    lost = flow.loss
-    behind = 1.0 - float(pdtr(2, rate * rto)) if window >= 4.0 else 0.0
-    behind *= (1.0 - lost) ** OPENING  # a window that a loss has cut must open first
-    if flow.batch > 1.0:
-        behind = max(behind, max(flow.batch - 3.0, 0.0) / flow.batch)
-    again = lost * (1.0 - (1.0 - flow.loss) * (1.0 - flow.ack_loss))
-    losses = rate * lost / max(1.0 - lost, 1e-9)
-    return losses * (1.0 - behind) + rate * again * behind, losses * behind * (1.0 - lost)

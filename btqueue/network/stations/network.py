@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S, PacketType
-from btqueue.channel import ber_from_link_quality, packet_error_rate
+from btqueue.channel import ber_from_link_quality, link_quality, packet_error_rate
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
@@ -28,7 +28,10 @@ from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
+REPLY_US = 126.0
+"""Time on the air of POLL and NULL: access code and header only."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
@@ -45,8 +48,12 @@ class Train(NamedTuple):
         frames: transmissions.
         air: slots of all transmissions, together.
         loss: chance that the segment does not come through whole.
-        spread: variance of the number of transmissions.
-        outage_s: mean time that a segment loses to states of the radio in which hardly anything comes through.
+        spread: variance of the number of transmissions, as if the radio changed its state between them.
+        fast, slow: slots of all transmissions and one-slot answers, in the better and the worse states.
+        worse: share of the time in the worse states; none if the radio does not fade.
+        stay_s: mean time that the worse states last.
+        together: whether all links of a piconet fade at once.
+        loss_fast, loss_slow: chances of a loss in the better and the worse states.
     """
 
     packets: float
@@ -54,15 +61,21 @@ class Train(NamedTuple):
     frames: float
     air: float
     loss: float
-    spread: float
-    outage_s: float
+    spread: float = 0.0
+    fast: float = 0.0
+    slow: float = 0.0
+    worse: float = 0.0
+    stay_s: float = 0.0
+    together: float = 0.0
+    loss_fast: float = 0.0
+    loss_slow: float = 0.0
 
     def plus(self, other: Train, share: float) -> Train:
         """Return the mean of trains: `other` has this share."""
         return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
 
 
-NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_TRAIN = Train(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Visit(NamedTuple):
@@ -77,6 +90,7 @@ class Visit(NamedTuple):
         jitter_s: mean of an exponential time after that, in the order of the segments.
         places: segments that find place before the station.
         loss: chance to be lost there at random.
+        flush_s: age at which a packet is given up whose transmission fails.
     """
 
     kind: str
@@ -87,6 +101,7 @@ class Visit(NamedTuple):
     loss: float
     jitter_s: float = 0.0
     places: float = inf
+    flush_s: float = inf
 
 
 @dataclass(frozen=True)
@@ -476,7 +491,9 @@ class _Builder:
             # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
-            found.append(Visit("port", port, train, 0.0, 0.0, 1.0 if blocked else train.loss, 0.0, places))
+            flush = s.link.flush_timeout_s if s.link.arq != "none" else None
+            lost = 1.0 if blocked else train.loss
+            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf))
             before = hop.kind
         return tuple(found)
 
@@ -524,112 +541,156 @@ def _price(s: Scenario, radio: Radio, size: int) -> float:
 
 
 def _mean_ber(radio: Radio) -> float:
-    return sum(share * (ber or 0.0) for share, ber, _ in states_of(radio))
+    return sum(state.share * (state.ber or 0.0) for state in states_of(radio))
 
 
 # ------------------------------------------------------------------------------------------------------ radio
 
 
-def states_of(radio: Radio) -> list[tuple[float, float | None, float]]:
-    """Return the states of a radio: share of the time, bit error rate, and mean stay (s)."""
-    if radio.model == "perfect":
-        return [(1.0, 0.0, inf)]
-    if radio.model == "constant":
-        return [(1.0, radio.ber, inf)]
-    if radio.model == "gilbert-elliott":
-        both = radio.good_s + radio.bad_s
-        return [
-            (radio.good_s / both, radio.ber_good, radio.good_s),
-            (radio.bad_s / both, radio.ber_bad, radio.bad_s),
-        ]
+class State(NamedTuple):
+    """A state of a radio: share of the time, bit error rate, link quality, and mean stay (s)."""
+
+    share: float
+    ber: float | None
+    quality: float
+    stay_s: float
+
+
+def states_of(radio: Radio) -> list[State]:
+    """Return the states of a radio.
+
+    The halves of an alternating radio last for a fixed time. What piles up in a state grows with the square
+    of its stay, of which an exponential stay of half the mean has the same mean.
+    """
+    if radio.model in ("perfect", "constant"):
+        ber = 0.0 if radio.model == "perfect" else radio.ber
+        return [State(1.0, ber, float(link_quality(ber or 0.0)), inf)]
+    if radio.model == "trace":
+        return _trace_states(radio)
+    stays = (radio.good_s, radio.bad_s)
     if radio.model == "alternating":
-        half = radio.period_s / 2.0
-        return [(0.5, radio.ber_good, half / 2.0), (0.5, radio.ber_bad, half / 2.0)]
-    return _trace_states(radio)
+        stays = (radio.period_s / 2.0, radio.period_s / 2.0)
+    return [
+        State(stay / sum(stays), ber, float(link_quality(ber)), stay)
+        for stay, ber in zip(stays, (radio.ber_good, radio.ber_bad), strict=True)
+    ]
 
 
-def _trace_states(radio: Radio) -> list[tuple[float, float | None, float]]:
+def _trace_states(radio: Radio) -> list[State]:
     values = read_trace(radio)
-    if radio.trace_quantity != "ber":
-        values = np.array([float(ber_from_link_quality(int(value + 0.5))) for value in values])
-    parts = np.array_split(np.sort(values), min(20, len(values)))
-    return [(len(part) / len(values), float(part.mean()), radio.trace_step_s) for part in parts if len(part)]
+    if radio.trace_quantity == "ber":
+        bers, qualities = values, link_quality(values)
+    else:
+        bers, qualities = ber_from_link_quality(values), values
+    poor = bers > bers.mean()
+    runs = max(int((poor & ~np.roll(poor, 1)).sum()), 1)
+    stay = radio.trace_step_s * float(poor.sum()) / runs
+    order = np.array_split(np.argsort(bers), min(20, len(bers)))
+    return [
+        State(len(part) / len(bers), float(bers[part].mean()), float(qualities[part].mean()), stay)
+        for part in order
+        if len(part)
+    ]
 
 
 def train_of(s: Scenario, radio: Radio, size: int, piconets: int) -> Train:
-    """Return what a segment with so many bytes above L2CAP is on a hop with this radio."""
+    """Return what a segment with so many bytes above L2CAP is on a hop with this radio.
+
+    With repetition a link that always has segments sends in each state as many as it can there: means over
+    segments weigh a state by its share of the time and its speed. Without, the states of a segment's packets
+    follow from each other, one frame later.
+    """
     link, pdu = s.link, size + s.link.l2cap_header_bytes
     if pdu == 0:
         return NO_TRAIN
-    found = NO_TRAIN
-    states = states_of(radio)
-    through = []
-    for share, ber, stay in states:
-        kinds = kinds_of(s, pdu, ber or 0.0, 255.0)
+    states, trains, through = states_of(radio), [], []
+    for state in states:
+        kinds = kinds_of(s, pdu, state.ber or 0.0, state.quality)
         slots = np.array([float(kind.slots) for kind in kinds])
-        errors = np.array([_error(s, radio, kind, ber, piconets) for kind in kinds])
-        found = found.plus(_tried(link, slots, errors), share)
-        through.append(
-            (share, float(np.prod(1.0 - errors)) if len(errors) else 1.0, float(np.mean(1.0 - errors)), stay)
-        )
-    if len(states) > 1 and link.arq == "unlimited":
-        # a state in which little comes through serves little: its rate counts by time, not by segment
-        rate = sum(share * mean for share, _, mean, _ in through)
-        kinds = kinds_of(s, pdu, 0.0, 255.0)
-        slots = float(sum(kind.slots for kind in kinds))
-        frames = len(kinds) / max(rate, HARDLY_EVER)
-        outage = sum(
-            share * stay * (1.0 - mean / rate) ** 2
-            for share, _, mean, stay in through
-            if stay < inf and mean < rate
-        )
-        found = Train(
-            len(kinds),
-            slots,
-            frames,
-            slots / max(rate, HARDLY_EVER),
-            0.0,
-            len(kinds) * (1 - rate) / rate**2,
-            outage,
-        )
-    return found
+        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        trains.append(_tried(link, slots, errors))
+        through.append(1.0 - errors)
+    share = np.array([state.share for state in states])
+    each = np.array([train.air + train.frames for train in trains])
+    weight = share / each if link.arq == "unlimited" else share
+    found = NO_TRAIN
+    for train, part in zip(trains, weight / weight.sum(), strict=True):
+        found = found.plus(train, float(part))
+    if len(states) == 1:
+        return found
+    worse = (
+        (each > each.mean()) if link.arq == "unlimited" else np.array([t.loss for t in trains]) > found.loss
+    )
+    if not worse.any() or worse.all():
+        return found
+    stay = states[int(np.flatnonzero(worse)[0])].stay_s
+    lost = np.array([train.loss for train in trains])
+    if link.arq == "none" and len(states) == 2:
+        lost = _lost_across(np.array(through), share, stay, np.array([kind.slots for kind in kinds]))
 
+    def mean(values: Vector, where: NDArray[np.bool_]) -> float:
+        return float(values[where] @ share[where] / share[where].sum())
 
-def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
-    """Return the train of packets with these error rates, repeated as the link does."""
-    count = float(len(slots))
-    if link.arq == "none":
-        return Train(
-            count, float(slots.sum()), count, float(slots.sum()), 1.0 - float(np.prod(1.0 - errors)), 0.0, 0.0
-        )
-    errors = np.minimum(errors, 1.0 - HARDLY_EVER)
-    if link.arq == "unlimited":
-        tries, lost = 1.0 / (1.0 - errors), np.zeros_like(errors)
-    else:
-        lost = errors**link.arq
-        tries = (1.0 - lost) / (1.0 - errors)
-    spread = float((errors / (1.0 - errors) ** 2).sum())
-    return Train(
-        count,
-        float(slots.sum()),
-        float(tries.sum()),
-        float(tries @ slots),
-        1.0 - float(np.prod(1.0 - lost)),
-        spread,
-        0.0,
+    return found._replace(
+        spread=found.frames * (found.frames / found.packets - 1.0) if link.arq != "none" else 0.0,
+        loss=found.loss if link.arq != "none" else float(lost @ share),
+        fast=1.0 / mean(1.0 / each, ~worse),
+        slow=1.0 / mean(1.0 / each, worse),
+        worse=float(share[worse].sum()),
+        stay_s=stay,
+        together=float(radio.fading == "per-piconet"),
+        loss_fast=mean(lost, ~worse),
+        loss_slow=mean(lost, worse),
     )
 
 
+def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -> Vector:
+    """Return the chance of a loss by the state (good, bad) in which the first packet of a segment is sent.
+
+    Args:
+        through: chance of each packet in each state, shape (states, packets).
+        share: of the time in each state.
+        stay_s: mean stay in the bad state.
+        slots: of each packet; the next one is sent a frame later.
+    """
+    leaves = 1.0 / (stay_s * share[0])  # both rates together: the rate at which the state is forgotten
+    whole = np.ones(2)
+    for number in range(through.shape[1] - 1, -1, -1):
+        if number + 1 < through.shape[1]:
+            kept = np.exp(-leaves * (slots[number] + 1.0) * SLOT_S)
+            whole = kept * whole + (1.0 - kept) * float(share @ whole)
+        whole = whole * through[:, number]
+    return 1.0 - whole
+
+
+def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
+    """Return the train of packets with these error rates, repeated as the link does.
+
+    A packet that is given up takes the rest of its segment along.
+    """
+    count, once = float(len(slots)), float(slots.sum())
+    if link.arq == "none":
+        return Train(count, once, count, once, 1.0 - float(np.prod(1.0 - errors)))
+    errors = np.minimum(errors, 1.0 - HARDLY_EVER)
+    lost = np.zeros_like(errors) if link.arq == "unlimited" else errors**link.arq
+    reached = np.concatenate([[1.0], np.cumprod(1.0 - lost)])
+    tries = reached[:-1] * (1.0 - lost) / (1.0 - errors)
+    spread = float((errors / (1.0 - errors) ** 2).sum())
+    return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
+
+
 def _error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
-    """Return the share of the transmissions of a packet that fail."""
-    through = 1.0
+    """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
+    neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
+    through, answered = 1.0, 1.0
     if radio.model == "constant" and radio.per is not None:
-        through = 1.0 - radio.per
+        through = answered = 1.0 - radio.per
     elif ber:
         through = 1.0 - float(packet_error_rate(kind, ber, bits=radio.bits))
-    if s.link.arq != "none" and s.link.arq_feedback == "lossy" and ber:
-        through *= 1.0 - float(reply_error_rate(ber))
-    neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
+        answered = 1.0 - float(reply_error_rate(ber)) if radio.bits == "on-air" else 1.0
     if neighbours:
         through *= float(spared_by_neighbour(kind.air_time_us)) ** neighbours
+        answered *= float(spared_by_neighbour(REPLY_US)) ** neighbours
+    if s.link.arq != "none" and s.link.arq_feedback == "lossy":
+        through *= answered
     return 1.0 - through

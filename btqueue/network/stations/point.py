@@ -19,24 +19,27 @@ the congestion window (`btqueue.network.paths.loss`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import transport
+from btqueue.network.stations import fading, transport
 from btqueue.network.stations.air import Links
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
+from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Train, Visit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 PASSES = 60
 SWEEPS = 100
+FLUSHES = 20
+"""Passes after which the losses by flush timeouts stay."""
 SETTLED = 1e-4
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
@@ -59,6 +62,8 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
+        found: what losses make of connections, by their numbers.
+        expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
     rate: Vector
@@ -73,15 +78,20 @@ class Point:
     converged: bool = True
     residual: float = 0.0
     found: dict[int, Any] = field(default_factory=dict)
+    expiries: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 class Place(NamedTuple):
-    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit."""
+    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit.
+
+    `over` is the chance that the visit is over; then none are used.
+    """
 
     piconet: int
     link: int
     up: bool
     used: float
+    over: float
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -103,11 +113,15 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    if visit.train.spread > 0.0:
+                        self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
@@ -197,21 +211,17 @@ class Laws:
             if place is None or place.piconet != port.piconet or bridged:
                 slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
             elif place.link == port.link:
-                used = place.used
-                over = used >= limit or gated
+                over = 1.0 if gated else place.over
                 slots = 0.0 if place.up else 1.0
                 missed = place.up and host  # by the answer of a host at the central
-                if over:
-                    slots += max(polls, 2.0) if missed else polls
-                    used = 0.0
-                elif missed:
-                    slots += 2.0 + polls
-                    used = 0.0
+                slots += over * (max(polls, 2.0) if missed else polls)
+                slots += (1.0 - over) * (2.0 + polls) if missed else 0.0
+                used = 0.0 if missed or gated else place.used
                 slots += 1.0 if port.up else 0.0
             else:
                 apart = (port.link - place.link) % members
                 slots = 0.0 if place.up else 1.0
-                slots += 2.0 if place.used < limit and not gated else 0.0
+                slots += 0.0 if gated else 2.0 * (1.0 - place.over)
                 slots += polls * (apart - 1.0) / max(members - 1.0, 1.0)
                 slots += 1.0 if port.up else 0.0
                 relayed = self.network.relay == "packet"
@@ -222,7 +232,8 @@ class Laws:
                 gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
                 part = limit * (train.air / train.frames + 1.0)
                 slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
+            turns, over = visits_of(train, frames, used, limit)
+            breaks = max(turns - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
             beside = (
                 links.beside[visit.index] - 1.0
@@ -230,8 +241,10 @@ class Laws:
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
-            seconds += slots * SLOT_S + train.outage_s
-            place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
+            seconds += slots * SLOT_S
+            place = Place(
+                port.piconet, port.link, port.up, max(used + frames - (breaks + over) * limit, 0.0), over
+            )
             host = False
         return seconds, place
 
@@ -264,8 +277,8 @@ class Laws:
         sends, answers = rate * sent, rate
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements are spaced
-        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + 1.0) / 2.0
-        work += answers[:, None] * back**2 / acks[:, None] / 2.0
+        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
+        work += answers[:, None] * back**2 / acks[:, None] * self.varies[1] / 2.0
         # connections that always send fill what is left; they wait for each other at full resources only
         spare = np.maximum(
             1.0 - np.where(links.steady, 0.0, sends) @ forth - np.where(links.steady, 0.0, answers) @ back,
@@ -301,6 +314,66 @@ class Laws:
                 continue
             mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
         return others, mine
+
+    def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
+        """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
+
+        Where all links of a piconet fade at once it is one server for all their segments; else each port is.
+        """
+        flows, links = self.network.flows, self.links
+        extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
+        windows = np.array([flow.window for flow in flows])
+        for f, flow in enumerate(flows):
+            for visit in flow.forth:
+                if visit.kind != "port" or visit.train.worse == 0.0 or visit.train.slow <= visit.train.fast:
+                    continue
+                r, port = visit.index, self.network.ports[visit.index]
+                at, each_s = forth[:, r] > 0.0, float(forth[f, r])
+                if visit.train.together:
+                    here = links.piconet[links.port_link] == port.piconet
+                    at = forth[:, : len(here)][:, here].any(axis=1)
+                    work = float(links.load[links.piconet == port.piconet].sum())
+                    each_s = work / max(float((rate * sent)[at].sum()), 1e-12)
+                arrivals = float((rate * sent)[at].sum())
+                size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
+                found = fading.faded(
+                    flow,
+                    visit,
+                    arrivals,
+                    float(rate[f]),
+                    each_s,
+                    float(base[f]),
+                    float(windows[at].sum()),
+                    size,
+                )
+                extra[f] += found.wait_s if flow.load < inf else 0.0
+                timeouts[f] += found.timeouts
+        return extra, timeouts
+
+    def flush(
+        self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
+    ) -> None:
+        """Set the losses by flush timeouts of flows that wait so long, (flows,) (s), at their ports.
+
+        A connection that always has data fills its queue until the last segments are too old: the timeout is
+        a buffer for it.
+        """
+        flows = []
+        for f, flow in enumerate(self.network.flows):
+            stops = []
+            for visit in flow.forth:
+                if visit.kind == "port" and visit.flush_s < inf:
+                    service = forth[:, visit.index]
+                    use = 1.0 if full[visit.index] > 0.0 else float((rate * sent) @ service)
+                    attempt = float(service[f]) if full[visit.index] > 0.0 else float(there[f])
+                    wait = 0.0 if flow.load == inf else float(waits[f])
+                    visit = fading.flushed(visit, wait, use, attempt / visit.train.frames)
+                    if flow.load == inf:
+                        places = visit.flush_s / max(float(service[f]), 1e-9)
+                        visit = visit._replace(places=min(visit.places, places))
+                stops.append(visit)
+            flows.append(replace(flow, forth=tuple(stops)))
+        self.network = replace(self.network, flows=tuple(flows))
 
     def tokens(self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector) -> Vector:
         """Return what a segment and its acknowledgement wait for tokens, (flows,) (s).
@@ -360,6 +433,29 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
     """Return means of exponential variables that are cut off at `most`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
+
+
+def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[float, float]:
+    """Return the mean visits that a train takes, and the chance that its last frame is the last of a visit.
+
+    Its packets are repeated a geometric number of times: their frames are negative binomial.
+
+    Args:
+        train: of which so many `frames` are left.
+        frames: mean number.
+        used: frames of the first visit that are gone.
+        limit: frames of a visit.
+    """
+    count = round(train.packets)
+    if train.spread == 0.0 or count == 0 or limit >= ENDLESS:
+        visits = ceil((used + frames) / limit - 1e-9)
+        return float(visits), float(used + frames >= visits * limit - 1e-9)
+    most = int((used + train.frames + 8.0 * train.spread**0.5) / limit) + 2
+    fit = np.arange(1.0, most) * limit - used - (count + frames - train.frames)  # repetitions
+    fit, chance = np.rint(fit), min(count / train.frames, 1.0)
+    more = np.where(fit < 0.0, 1.0, nbdtrc(np.maximum(fit, 0.0), count, chance))
+    most_but_one = np.where(fit < 1.0, fit < 0.0, nbdtr(np.maximum(fit - 1.0, 0.0), count, chance))
+    return 1.0 + float(more.sum()), float(np.where(fit < 0.0, 0.0, 1.0 - more - most_but_one).sum())
 
 
 def in_order_s(mean_s: float, rate: float) -> float:
@@ -427,7 +523,7 @@ def operating_point(network: Network) -> Point:
     if endless.all():
         return fluid
     laws.links.endless[:] = endless
-    return _iterated(network, laws, fluid.rate)
+    return _iterated(laws.network, laws, fluid.rate)
 
 
 def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
@@ -437,6 +533,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     window = np.array([transport.window_of(network, flow) for flow in flows])
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     step, before = np.ones(len(flows)), np.zeros(len(flows))
+    expiries = np.zeros(len(flows))
+    flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
@@ -447,8 +545,13 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
             base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
             base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
         others, mine = laws.strays(rate, sent, forth, back, full)
+        faded, expiries = laws.fades(rate, sent, forth, base)
+        others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
+        if flushes and turn < FLUSHES:
+            laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
+            network, flows = laws.network, laws.network.flows
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
@@ -474,4 +577,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         change < 1e-2,
         change,
         found,
+        expiries,
     )

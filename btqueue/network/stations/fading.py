@@ -1,0 +1,219 @@
+r"""A radio that fades under repetition on the link: what its states do to waits, crossings and timers.
+
+Capacities need the mean speed only (`network.train_of`). Waits need more: in a worse state segments pile up
+that are gone only some time after it. The port is a queue whose server has two speeds, Poisson jobs of
+exponential work of mean theta at rate x / theta, speeds r_j in state j (0 better, 1 worse), moves at rates a
+and b. The transform F_j(s) of the work V in state j obeys
+
+    F(s) K(s) = s l,   K(s) = Q + diag(s r_j - x s / (1 + theta s)),   l_j = r_j P(V = 0, j),
+
+where det K is s times a cubic: its positive root divides the idle time between the states, its negative
+ones are the rates of two exponentials. To clear work v takes v / r + c_j (1 - e^(-k v)) from state j, with
+r = sum pi_j r_j, k = a / r_0 + b / r_1, c_j = (1 / r_j - 1 / r) / k. A window bounds the work before a job.
+
+Sources: U. Yechiali and P. Naor, Oper. Res. 19 (1971); S. Asmussen and O. Kella, J. Appl. Prob. 37 (2000).
+"""
+
+from __future__ import annotations
+
+from math import exp, inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import binom, gammaincc
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.network import Flow, Network, Train, Visit
+
+Vector = NDArray[np.float64]
+
+APART = 1e-9
+"""Least share of the better speed that the worse one has, and least relative difference of both."""
+FULL = 0.999
+"""Load up to which there is a steady state worth the name."""
+EXPIRIES = 7
+"""Expiries of one timer that are counted: the last one comes after 127 timeouts."""
+QUANTILES = 32
+"""Waits by which flushed segments are counted."""
+ENDLESS = 1e9
+"""Segments that stand for no window."""
+
+
+class Faded(NamedTuple):
+    """What fading adds to the round trip of a segment at a port (s), and timeouts a second of its flow."""
+
+    wait_s: float
+    timeouts: float
+
+
+class _Queue(NamedTuple):
+    """Work in the states: with chance `none` (2,) nothing, or exponentials `some` (2, 2), `rates` (2,)."""
+
+    speeds: Vector
+    share: Vector
+    none: Vector
+    some: NDArray[np.float64]
+    rates: Vector
+    forgetting: float
+    mean_speed: float
+
+    def excess(self) -> Vector:
+        """Return c_j."""
+        return (1.0 / self.speeds - 1.0 / self.mean_speed) / self.forgetting
+
+    def wait(self, most: float) -> tuple[float, float]:
+        """Return the mean wait, and its part by jobs that come in the worse state, with `most` ahead."""
+        k, rates = self.forgetting, self.rates
+        beyond, forgotten = np.exp(-rates * most), exp(-min(k * most, 700.0))
+        linear = self.some @ ((1.0 - beyond) / rates) / self.mean_speed
+        within = (1.0 - beyond) - rates / (rates + k) * (1.0 - beyond * forgotten)
+        after = beyond * rates / (rates + k) * (1.0 - forgotten)
+        waits = linear + self.excess() * (self.some @ (within + after))
+        return float(waits.sum()), float(waits[1])
+
+    def worse_at_service(self) -> float:
+        """Return the chance of the worse state when the service of a job begins."""
+        worse = float(self.share[1] * self.speeds[1] / self.mean_speed)
+        known = self.none + self.some @ (self.rates / (self.rates + self.forgetting))
+        return float(worse + known[1] - worse * known.sum())
+
+
+def doubts(network: Network, point: Any) -> list[str]:
+    """Return what is known only roughly of radios at a point, with errors against the simulator."""
+    found, flows = [], network.flows
+    stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
+    faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
+    crowded = any(piconet.members > 1 for piconet in network.piconets)
+    if crowded and any(flows[f].load < inf for f in faded):
+        found.append(
+            "The radio of several links fades, and segments are repeated: round trips were 15 % too short to"
+            " 26 % too long"
+        )
+    if any(visit.flush_s < inf for _, visit in stops):
+        found.append(
+            "Old packets are flushed: goodput was wrong by up to 35 % where flush timeouts limit it, round"
+            " trips by up to a factor of 2, and both by more where hardly a segment comes through in time"
+        )
+    long = [visit for _, visit in stops if visit.train.frames > 2.0 * visit.train.packets]
+    if long and any(piconet.members >= 4 for piconet in network.piconets):
+        found.append(
+            "Packets are repeated more than once on four links or more: round trips were up to 16 % short"
+        )
+    return found
+
+
+def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queue:
+    """Return the steady state of work that comes at `rate` in exponential jobs of mean `size`."""
+    good = float(speeds[0])
+    bad = float(np.clip(speeds[1], APART * good, (1.0 - APART) * good))
+    speeds, share = np.array([good, bad]), moves[::-1] / moves.sum()
+    mean_speed = float(share @ speeds)
+    x = min(rate, FULL * mean_speed)
+    spare = speeds - x
+    p, q = moves[0] * bad + moves[1] * good, (mean_speed - x) * moves.sum()
+    cubic = np.array(
+        [
+            good * bad,
+            good * spare[1] + bad * spare[0] - size * p,
+            spare[0] * spare[1] - size * (p + q),
+            -size * q,
+        ]
+    )
+    y = np.sort(np.roots(cubic / cubic[0]).real)
+    top, y = y[2], y[:2]
+    idle_bad = (mean_speed - x) * moves[0] / (top / size * (good - x / (1.0 + top)))
+    idle = np.array([mean_speed - x - idle_bad, idle_bad])
+    s, t = y / size, 1.0 + y
+    other = speeds[::-1, None] * s * t - x * s - moves[::-1, None] * t
+    tops = t * (idle[:, None] * other - t * (idle * moves)[::-1, None])
+    some = -tops / (np.polyval(np.polyder(cubic), y) * s)
+    return _Queue(
+        speeds, share, idle / speeds, some, np.asarray(-s, float), float((moves / speeds).sum()), mean_speed
+    )
+
+
+def faded(flow: Flow, visit: Visit, arrivals: float, rate: float, each_s: float, base_s: float,
+          allowed: float, size: float) -> Faded:  # fmt: skip
+    """Return what the states of the radio at a port do to a flow that passes there.
+
+    Args:
+        flow: the flow.
+        visit: its stop at the port.
+        arrivals: segments that come to the server a second.
+        rate: those of the flow.
+        each_s: service of a segment at the mean speed.
+        base_s: time of a lone segment at the mean speed.
+        allowed: segments that windows let be under way at the server.
+        size: E[S^2] / (2 E[S]^2) of the services of a state.
+    """
+    train = visit.train
+    mean = train.air + train.frames
+    states = np.array([train.fast, train.slow])
+    moves = np.array([train.worse / (1.0 - train.worse), 1.0]) / train.stay_s
+    allowed = min(allowed, ENDLESS)
+    each, crossing = each_s * states / mean, np.maximum(base_s + (states - mean) * SLOT_S, 1e-9)
+    queue = two_speeds(arrivals, 1.0 / np.maximum(each, crossing / allowed), moves, size)
+    wait, in_worse = queue.wait(allowed - 1.0)
+    load = min(arrivals / queue.mean_speed, FULL)
+    decay = (1.0 - load) / size
+    before = load / decay * -float(np.expm1(-decay * (allowed - 1.0))) / queue.mean_speed
+    # the way of the segment itself
+    worse = queue.worse_at_service()
+    alone = queue._replace(speeds=1.0 / crossing, mean_speed=float(queue.share @ (1.0 / crossing)))
+    alone = alone._replace(forgetting=float(moves @ crossing))
+    longer = float(np.array([1.0 - worse, worse]) @ alone.excess()) * -float(np.expm1(-alone.forgetting))
+    silent, timeouts = _timer(flow, train, each[1], moves, rate, crossing[0])
+    missing = silent * (max(in_worse - queue.share[1] * before, 0.0) + longer)
+    return Faded(wait - before + longer - missing, timeouts)
+
+
+def flushed(visit: Visit, wait_s: float, use: float, attempt_s: float) -> Visit:
+    """Return the stop of segments that are given up once they are old, with their chance of a loss there.
+
+    A packet whose transmission fails after the flush timeout takes the rest of its segment along. So of a
+    segment with n transmissions in time, each good with chance q, all packets that are left then have to come
+    through at once. The wait before the first one is exponential, if there is one.
+
+    Args:
+        visit: the stop.
+        wait_s: mean wait before the first transmission.
+        use: chance that there is a wait.
+        attempt_s: time between transmissions.
+    """
+    packets, good = round(visit.train.packets), visit.train.packets / visit.train.frames
+    if good >= 1.0:
+        return visit
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    use = min(max(use, 1e-9), 1.0)
+    wait = np.where(levels < 1.0 - use, 0.0, -np.log(np.maximum((1.0 - levels) / use, 1e-12)) * wait_s / use)
+    tries = np.floor(np.maximum(visit.flush_s - wait, 0.0) / attempt_s)
+    done = np.arange(packets)[:, None]
+    ways = np.where(done <= tries, binom(tries, done), 0.0)
+    left = (ways * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0) * good**packets
+    # of the tries in time, all packets have come through in as many
+    before = (ways * good**done * (1.0 - good) ** np.maximum(tries - done, 0.0)).sum(axis=0)
+    loss = 1.0 - float((left + 1.0 - before).mean())
+    return visit._replace(loss=1.0 - (1.0 - visit.train.loss) * (1.0 - round(max(loss, 0.0), 3)))
+
+
+def _timer(
+    flow: Flow, train: Train, spacing_s: float, moves: Vector, rate: float, crossing_s: float
+) -> tuple[float, float]:
+    """Return the share of segments that a silent sender keeps in a worse state, and its timeouts a second.
+
+    If no acknowledgement comes for a timeout, the sender sends nothing more. Between acknowledgements are as
+    many exponential times as a segment has packets.
+    """
+    if flow.protocol != "tcp" or flow.window == inf:
+        return 0.0, 0.0
+    transport: Any = flow.transport
+    rto, packets, leaves = max(transport.min_rto_s, crossing_s), train.packets, float(moves[1])
+    none_yet = float(gammaincc(packets, packets * rto / spacing_s))
+    age = float(gammaincc(packets + 1.0, packets * rto / spacing_s)) - rto / spacing_s * none_yet
+    silent = exp(-leaves * rto) * max(age, 0.0) * float(gammaincc(flow.window, max(rate * rto, 1e-9)))
+    busy = min(rate * crossing_s, 1.0)
+    busy += (1.0 - busy) * rate / (rate + leaves)  # or a segment comes before the state is over
+    again = sum(exp(-leaves * rto * (2.0**k - 2.0)) for k in range(1, EXPIRIES + 1))
+    late = exp(-leaves * max(rto - crossing_s, 0.0))
+    return silent, busy * late * none_yet * again * train.worse * leaves

@@ -1,0 +1,137 @@
+"""Laws of the radio in the one theory: closed forms, limits, and a few points of the simulator."""
+
+from math import ceil
+
+import numpy as np
+import pytest
+from scipy.stats import nbinom
+
+import btqueue as bt
+from btqueue.baseband import packet_type
+from btqueue.channel import packet_error_rate
+from btqueue.network.stations import fading, model
+from btqueue.network.stations.network import Train, Visit, network_of
+from btqueue.network.stations.point import visits_of
+
+LINK = {
+    "network.topology": "piconet",
+    "network.peripherals": 1,
+    "network.flows": "downlink",
+    "link.packets": ["DH5"],
+    "radio.model": "constant",
+    "traffic.source": "greedy",
+    "transport.delayed_ack": False,
+    "transport.receive_window_segments": 8,
+    "run.duration_s": 300.0,
+    "run.warmup_s": 10.0,
+    "run.replications": 2,
+}
+
+
+def scenario(**keys):
+    return bt.Scenario().changed({**LINK, **{name.replace("__", "."): value for name, value in keys.items()}})
+
+
+def train(**keys) -> Train:
+    return network_of(scenario(**keys)).flows[0].forth[0].train
+
+
+def test_two_equal_speeds_are_an_m_m_1_queue():
+    queue = fading.two_speeds(0.6, np.array([1.0, 1.0]), np.array([0.1, 0.3]), 1.0)
+    assert queue.wait(1e9)[0] == pytest.approx(0.6 / 0.4, rel=1e-5)
+
+
+def test_work_of_a_server_that_stops_is_known():
+    """Without speed in the bad state and with small jobs, work is a fluid: drift x in, 1 - x out."""
+    rate, leaves, returns = 0.3, 0.1, 0.5
+    queue = fading.two_speeds(rate, np.array([1.0, 0.0]), np.array([leaves, returns]), 1e-6)
+    decay = returns / rate - leaves / (1.0 - rate)
+    bad = leaves / (leaves + returns)
+    mean = bad / (1.0 - rate) / decay  # all of the bad time, and its share of the good time behind it
+    assert float((queue.some / queue.rates).sum()) == pytest.approx(mean, rel=1e-3)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_visits_are_those_of_a_negative_binomial_train(limit):
+    packets, good = 5, 0.6
+    frames = packets / good
+    count = np.arange(400)
+    law = nbinom.pmf(count, packets, good)
+    exact = float(law @ np.ceil((packets + count) / limit))
+    whole = float(law @ ((packets + count) % limit == 0))
+    one = Train(packets, packets * 5.0, frames, frames * 5.0, 0.0, packets * (1 - good) / good**2)
+    assert visits_of(one, frames, 0.0, float(limit)) == pytest.approx((exact, whole), abs=1e-3)
+    still = Train(packets, packets * 5.0, float(packets), packets * 5.0, 0.0)
+    assert visits_of(still, float(packets), 0.0, float(limit))[0] == ceil(packets / limit)
+
+
+def test_given_up_packets_take_the_rest_of_the_segment_along():
+    found = train(radio__per=0.3, link__arq=2)
+    lost = 0.3**2
+    reached = sum((1.0 - lost) ** k for k in range(5))
+    assert found.packets == 5
+    assert found.frames == pytest.approx(1.3 * reached)
+    assert found.loss == pytest.approx(1.0 - (1.0 - lost) ** 5)
+
+
+def test_mean_speed_is_that_over_time():
+    keys = {"radio__model": "gilbert-elliott", "radio__good_s": 3.0, "radio__bad_s": 1.0}
+    found = train(**keys, radio__ber_good=0.0, radio__ber_bad=2e-4)
+    assert 1.0 / (found.air + found.frames) == pytest.approx(0.75 / found.fast + 0.25 / found.slow)
+    error = float(packet_error_rate(packet_type("DH5"), 2e-4, bits="payload"))
+    assert found.fast == 30.0
+    assert found.slow == pytest.approx(30.0 / (1.0 - error))
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(1e-5, "mean of errors"), (1e5, "mean of losses")])
+def test_losses_of_a_segment_in_fast_and_slow_fading(scale, expected):
+    keys = {"radio__model": "gilbert-elliott", "link__arq": "none", "radio__ber_good": 0.0}
+    found = train(**keys, radio__ber_bad=1e-5, radio__good_s=3.0 * scale, radio__bad_s=scale)
+    bad = train(radio__ber=1e-5, link__arq="none").loss
+    each = 1.0 - (1.0 - bad) ** (1.0 / 5.0)
+    laws = {"mean of errors": 1.0 - (1.0 - 0.25 * each) ** 5, "mean of losses": 0.25 * bad}
+    # the last packet is shorter, so that errors of packets differ
+    assert found.loss == pytest.approx(laws[expected], rel=0.01)
+
+
+def test_flush_timeouts_between_their_limits():
+    one = Visit("port", 0, train(radio__per=0.2), 0.0, 0.0, 0.0)
+    assert fading.flushed(one._replace(flush_s=10.0), 0.01, 0.5, 0.004).loss == 0.0
+    at_once = fading.flushed(one._replace(flush_s=1e-6), 1.0, 1.0, 0.004).loss
+    assert at_once == pytest.approx(1.0 - 0.8**5, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "goodput", "round_trip"),
+    [
+        ({"radio__ber": 1e-4}, 0.02, 0.02),
+        ({"radio__ber": 1e-4, "traffic__source": "poisson", "traffic__load_kbps": 100.0}, 0.05, 0.05),
+        (
+            {
+                "radio__model": "gilbert-elliott",
+                "radio__ber_good": 1e-6,
+                "radio__ber_bad": 5e-4,
+                "radio__good_s": 1.0,
+                "radio__bad_s": 0.5,
+            },
+            0.05,
+            0.05,
+        ),
+        ({"radio__ber": 2e-6, "link__arq": "none", "transport__variant": "newreno"}, 0.05, 0.05),
+        (
+            {
+                "radio__ber": 5e-6,
+                "link__arq": "none",
+                "traffic__source": "poisson",
+                "traffic__load_kbps": 50.0,
+            },
+            0.05,
+            0.1,
+        ),
+    ],
+)
+def test_against_short_simulations(keys, goodput, round_trip):
+    one = scenario(**keys)
+    seen, found = bt.simulate(one), model.answer(one)[0]
+    for name, bound in (("goodput_kbps", goodput), ("rtt_s", round_trip)):
+        assert float(found[name][0]) == pytest.approx(float(seen[name].mean()), rel=bound)
