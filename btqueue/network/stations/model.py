@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import pdtr
 
-from btqueue.network.stations import transport
+from btqueue.network.stations import sessions, transport
 from btqueue.network.stations.network import Flow, Network, network_of
 from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
@@ -61,6 +61,15 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             carried = min(rate[f], load[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
+    for f, found in point.sessions.items():
+        pair = [f, flows[f].reverse]
+        rate[pair] = [
+            sum(piece.count for message in flows[one].messages for piece in message) / found.cycle_s for one in pair
+        ]
+        rtt[pair] = found.rtt_s
+        timeouts[pair] = np.array(found.timeouts) / found.cycle_s
+        fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
+    doubts.extend(sessions.doubts(network, point.sessions))
     kilobits = np.array([flow.kilobits for flow in flows])
     metrics: dict[str, Any] = {
         "goodput_kbps": rate * kilobits,
@@ -70,6 +79,14 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "timeouts_per_s": timeouts,
         "fast_retransmits_per_s": fast,
     }
+    if point.sessions:
+        values = np.full((4, count), np.nan)
+        for f, found in point.sessions.items():
+            values[:, f] = 1.0 / found.cycle_s, found.session_s, 0.0, found.connect_s
+        for name, value in zip(("sessions_per_s", "session_time_s", "sessions_lost"), values, strict=False):
+            metrics[name] = value
+        if any(found.connect_s for found in point.sessions.values()):
+            metrics["connect_time_s"] = values[3]
     if any(flow.protocol != "tcp" for flow in flows):
         for name in ("rtt_s", "timeouts_per_s", "fast_retransmits_per_s"):
             metrics[name] = np.where([flow.protocol == "tcp" for flow in flows], metrics[name], np.nan)

@@ -67,6 +67,7 @@ class Point:
     converged: bool = True
     residual: float = 0.0
     found: dict[int, Any] = field(default_factory=dict)
+    sessions: dict[int, Any] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
@@ -123,6 +124,12 @@ class Laws:
         links = self.links
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
 
+    def between(self, link: int) -> float:
+        """Return the slots that pass between two frames of a link that has more of them, in the mean."""
+        links = self.links
+        port = int(np.flatnonzero(links.port_link == link)[0])
+        return max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
+
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links, flows = self.links, self.network.flows
@@ -143,15 +150,15 @@ class Laws:
         start = None
         endless = flow.load == inf and flow.host_s == 0.0
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self._way(flow.forth, start, load_of, rate)
+            there, place = self.way(flow.forth, start, load_of, rate)
             back = 0.0
             if flow.back:
-                back, start = self._way(
+                back, start = self.way(
                     flow.back, place if flow.host_s == 0.0 else None, load_of, rate * flow.acks
                 )
         return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
 
-    def _way(
+    def way(
         self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
@@ -192,7 +199,7 @@ class Laws:
                 used = place.used
                 over = used >= limit or gated
                 slots = 0.0 if place.up else 1.0
-                missed = place.up and host  # by the answer of a host at the central
+                missed = place.up and host and not port.up  # by the answer of a host at the central
                 if over:
                     slots += max(polls, 2.0) if missed else polls
                     used = 0.0
@@ -416,13 +423,15 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
 
 def operating_point(network: Network) -> Point:
     """Return the fixed point of rates and waits."""
-    from btqueue.network.stations import transport
+    from btqueue.network.stations import sessions, transport
 
     laws = Laws(network)
     flows = network.flows
     count = len(flows)
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
+    asking = [f for f, flow in enumerate(flows) if flow.messages and flow.reverse is not None and f < flow.reverse]
+    talks: dict[int, Any] = {}
     sent = np.ones(count)
     rate = np.where(np.isfinite(load), load, 0.0) * 0.5
     full = wait = np.zeros(len(laws.names))
@@ -452,9 +461,18 @@ def operating_point(network: Network) -> Point:
         others, mine = laws.strays(rate, sent, forth, back, full)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
+        for f in asking:
+            pair = [f, flows[f].reverse]
+            used = rate @ service - rate[pair] @ service[pair]
+            talks[f] = sessions.sessions_of(laws, f, used)
+            for one in pair:
+                segments = sum(piece.count for message in flows[one].messages for piece in message)
+                step = segments / talks[f].cycle_s - load[one]
+                load[one] += step / len(asking) if load[one] else step
         most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
         limits = [
-            min(window[f], transport.resting_window(flow, rate[f], base[f])) for f, flow in enumerate(flows)
+            min(window[f], transport.resting_window(flow, rate[f], base[f]))
+            for f, flow in enumerate(flows)
         ]
         new, wait, residual = settle(np.array(limits), np.minimum(load, most), base + others, service)
         full = np.where(new @ service > CROWDED, 1.0, 0.0)
@@ -476,4 +494,5 @@ def operating_point(network: Network) -> Point:
         change < 1e-2,
         change,
         found,
+        talks,
     )

@@ -1,0 +1,488 @@
+r"""Request-reply sessions: the time of a session, of TCP connections and of CentaurusComm.
+
+A session is a closed class of one customer: a client asks, thinks while the server answers, says good-bye and
+pauses, so its rate is one over its cycle. A message crosses the stations of its way as a train of segments.
+Segment k leaves when the window has room and arrives
+
+.. math:: a_k = \max(s_k + d,\ a_{k-1} + x),
+
+with the lone way d, and x the time that the slowest station takes for a segment and its share of the
+acknowledgements (Lindley's recursion for stations of constant service in a row). Slow start, windows, delayed
+acknowledgements and Nagle's algorithm are when s_k may be. So the time of a message is the sum of its rounds,
+each the larger of round trip and serialization. Lone ways depend on where in the cycle of polls they begin
+(`Laws.way`): a message begins where the one that it answers has come.
+
+**Losses.** A lost segment with three more behind it in its window is sent again a round trip later; another
+waits for the timer and begins slow start. Costs of losses are added, as if each were the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import bdtrc
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.network import Flow, Network, Piece, Visit
+from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
+
+PLAYED = 400
+"""Segments of a message that are followed one by one; the others have their pace."""
+SESSIONS = 4
+"""Sessions until windows, phases and acknowledgements that wait are as in all later ones."""
+DUPLICATES = 3
+STEADY_WINDOW = sqrt(1.5)
+"""Mean window times the root of the losses (Mathis et al. 1997)."""
+
+
+class Sessions(NamedTuple):
+    """Sessions of a client, by its number; pairs are of client and server.
+
+    Attributes:
+        cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
+        rtt_s: mean of measured round trips.
+        timeouts, fast_retransmits, again: expected in a session.
+    """
+
+    cycle_s: float
+    session_s: float
+    connect_s: float
+    rtt_s: tuple[float, float] = (np.nan, np.nan)
+    timeouts: tuple[float, float] = (0.0, 0.0)
+    fast_retransmits: tuple[float, float] = (0.0, 0.0)
+    again: tuple[float, float] = (0.0, 0.0)
+
+
+class Course(NamedTuple):
+    """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
+
+    Attributes:
+        acks: of each acknowledgement when it comes, which segment is the first that it covers, and up to which.
+        last_ack: when the last one leaves.
+    """
+
+    sent: list[float]
+    arrived: list[float]
+    acks: list[tuple[float, int, int]]
+    last_ack: float
+
+
+def lossless(flow: Flow) -> bool:
+    """Return whether neither segments nor acknowledgements of a flow are lost at random."""
+    return flow.loss == 0.0 and flow.ack_loss == 0.0
+
+
+class End:
+    """What one end of a session sends, and its window."""
+
+    def __init__(self, laws: Any, f: int, used: np.ndarray) -> None:
+        """`used`: of each resource by other flows, shape (resources,)."""
+        self.laws, self.f, self.used = laws, f, used
+        self.flow: Flow = laws.network.flows[f]
+        self.none = np.zeros(len(laws.links.names))
+        transport = self.flow.transport
+        self.every = float(transport.ack_every_segments) if transport.delayed_ack else 0.0
+        clock = 0.5 if transport.ack_clock == "tick" else 1.0
+        self.delay = transport.ack_delay_s * clock
+        self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new connection."""
+        self.window = float(self.flow.transport.initial_window_segments)
+        self.pending, self.quiet = 0.0, -inf
+
+    def lone(self, visits: tuple[Visit, ...], place: Any, gap: float = 0.0) -> tuple[float, Any]:
+        """Return the time of a lone segment (s), and where in a cycle of polls it ends."""
+        if not visits:
+            return 0.0, place
+        host = 2.0 * self.flow.host_s
+        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0)
+        return seconds + host, end
+
+    def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
+        """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
+        laws = self.laws
+        links, network = laws.links, laws.network
+        air: dict[int, np.ndarray] = {}
+        found: dict[Any, float] = {}
+        for back, stops in ((False, visits), (True, self.flow.back)):
+            times = acks if back else 1.0
+            for visit in stops:
+                if visit.kind == "port":
+                    of_link = air.setdefault(links.port_link[visit.index], np.zeros((2, 2)))
+                    of_link[int(links.up[visit.index])] += (
+                        times * visit.train.frames, times * visit.train.air
+                    )  # fmt: skip
+                elif visit.kind == "wire" or not back:
+                    key = visit.kind, visit.index
+                    found[key] = found.get(key, 0.0) + times * visit.service_s
+        for key, service in found.items():
+            found[key] = service / max(1.0 - self.used[laws.number[key]], 0.05)
+        for link, of_link in air.items():
+            frames = of_link[:, 0].max()
+            slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()
+            slots = slots / links.share[link] + frames * laws.between(link)
+            key = "air", int(links.piconet[link])
+            found[key] = found.get(key, 0.0) + slots * SLOT_S
+        return max(found.values(), default=0.0)
+
+    def message(self, pieces: Sequence[Piece], start: float, place: Any, lead: bool) -> tuple[Course, Any]:
+        """Return the course of a message written at `start`, and where in the cycle of polls it ends.
+
+        Args:
+            pieces: of the message.
+            start: when it may be sent (s).
+            place: in the cycle of polls, where known.
+            lead: whether an acknowledgement goes in front of it.
+        """
+        flow = self.flow
+        acks = 1.0 / max(self.every, 1.0)
+        gap = [self.pace(piece.visits, acks) for piece in pieces]
+        back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
+        first = [
+            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])[0]
+            for i, piece in enumerate(pieces)
+        ]
+        later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
+        ends = later[-1][1] if sum(piece.count for piece in pieces) > 1 else self.lone(pieces[-1].visits, place)[1]
+        kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
+        left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
+        limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
+        sent, arrived, acked = [], [], []
+        start = max(start, self.quiet)
+        flight, waits, since, now, taken, oldest = 0.0, 0, inf, start, 0, 0
+        shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
+        for k, i in enumerate(kinds):
+            share = shares[k]
+            while flight + share > min(self.window, limit) + 1e-9 and (taken < len(acked) or waits < k):
+                if taken == len(acked):  # nothing else lets the acknowledgement out
+                    acked.append((since + self.delay + back, waits, k))
+                    self.pending, waits = 0.0, k
+                at, low, high = acked[taken]
+                taken += 1
+                now = max(now, at)
+                amount = sum(shares[low:high])
+                flight -= amount
+                grown = min(amount, 1.0)
+                self.window += grown if self.window < threshold else 1.0 / self.window
+            sent.append(now)
+            flight += share
+            lone = first[i] if now == start else later[i][0]
+            arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
+            if waits == k:
+                since = arrived[-1]
+            elif arrived[-1] > since + self.delay:
+                acked.append((since + self.delay + back, waits, k))
+                self.pending, waits, since = 0.0, k, arrived[-1]
+            self.pending += share
+            if self.pending + 1e-9 >= self.every:
+                acked.append((arrived[-1] + back, waits, k + 1))
+                self.pending, waits = 0.0, k + 1
+        for at, low, high in acked[taken:]:
+            amount = min(sum(shares[low:high]), 1.0)
+            self.window += amount if self.window < threshold else 1.0 / self.window
+        if left:
+            pace = (arrived[-1] - arrived[-101]) / 100.0
+            arrived[-1] += left * pace
+        leaves = arrived[-1]
+        if waits < len(kinds):
+            leaves = since + self.delay
+            acked.append((leaves + back, waits, len(kinds)))
+            self.pending = 0.0
+        return Course(sent, arrived, acked, leaves), ends
+
+
+def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:
+    """Return the visits of a segment with an acknowledgement of the other direction in front of it."""
+    ahead = {(visit.kind, visit.index): visit for visit in laws.network.flows[flow.reverse].back}
+    first = next(i for i, visit in enumerate(visits) if visit.kind != "bucket")
+    visit = visits[first]
+    other = ahead.get((visit.kind, visit.index))
+    if other is None:
+        return visits
+    both = visit._replace(
+        train=visit.train.plus(other.train, 1.0), service_s=visit.service_s + other.service_s
+    )
+    return (*visits[:first], both, *visits[first + 1 :])
+
+
+def sessions_of(laws: Any, f: int, used: np.ndarray) -> Sessions:
+    """Return the sessions of a client at the present rates of all.
+
+    Args:
+        laws: of the stations (`point.Laws`).
+        f: number of the client's flow.
+        used: share of the time that other flows take of each resource, shape (resources,).
+    """
+    client = laws.network.flows[f]
+    ends = End(laws, f, used), End(laws, client.reverse, used)
+    return _centaurus(*ends) if client.protocol == "centaurus" else _tcp(*ends)
+
+
+# -------------------------------------------------------------------------------------------------------- TCP
+
+
+def _tcp(client: End, server: End) -> Sessions:
+    """Return sessions over TCP: as without losses, and what losses cost."""
+    transport, traffic = client.flow.transport, client.flow.traffic
+    fresh, both = transport.connection_per_session, (client, server)
+    connect = 0.0
+    request, goodbye = client.flow.messages
+    reply = server.flow.messages[0]
+    lossy = not (lossless(client.flow) and lossless(server.flow))
+    for end in both if not fresh else ():
+        end.window = _open_window(end)
+    now, place, lead = 0.0, None, False
+    cycle = session = 0.0
+    courses: list[tuple[End, Sequence[Piece], Course]] = []
+    samples: tuple[list[float], list[float]] = ([], [])
+    for _ in range(SESSIONS):
+        start, courses, samples = now, [], ([], [])
+        if fresh:
+            client.reset(), server.reset()
+        if fresh and transport.handshake:
+            there, place = client.lone(server.flow.back, place)
+            back, place = client.lone(client.flow.back, place)
+            connect, lead = there + back, False
+            now += connect
+        asked = now
+        windows = client.window, server.window
+        course, place = client.message(request, now, place, lead)
+        courses.append((client, request, course))
+        answer, place = server.message(reply, course.arrived[-1], place, False)
+        courses.append((server, reply, answer))
+        _finish(client, course, answer, samples[0])
+        now = answered = answer.arrived[-1]
+        last = answer
+        if goodbye:
+            last, place = client.message(goodbye, now, place, False)
+            courses.append((client, goodbye, last))
+            _finish(server, answer, last, samples[1])
+            now = last.arrived[-1]
+        else:
+            _finish(server, answer, None, samples[1])
+        if goodbye:
+            _finish(client, last, None, samples[0])
+        # an acknowledgement that leaves at the end goes in front of the next request
+        lead = traffic.pause_s == 0.0 and answer.last_ack <= now and not fresh
+        if traffic.pause_s > 0.0:
+            place = None
+        now += traffic.pause_s
+        cycle, session = now - start, answered - asked
+        if not fresh:
+            client.window, server.window = (max(pair) for pair in zip(windows, (client.window, server.window)))
+    rtt = tuple(float(np.mean(values)) if values else np.nan for values in samples)
+    found = Sessions(cycle, session, connect, rtt)
+    return _with_losses(found, courses, both, samples) if lossy else found
+
+
+def _finish(end: End, course: Course, answer: Course | None, samples: list[float]) -> None:
+    """Take the round trips of a message whose last acknowledgement goes behind what has answered it."""
+    acks = list(course.acks)
+    if answer is not None and acks:
+        at, low, high = acks[-1]
+        ahead = int(np.searchsorted(answer.sent, course.last_ack, side="right"))
+        if ahead:
+            at = max(at, answer.arrived[ahead - 1] + end.pace(end.flow.back, 0.0))
+        acks[-1] = at, low, high
+    samples.extend(at - course.sent[low] for at, low, _ in acks if low < len(course.sent))
+    nagle = end.flow.transport.nagle if end.flow.transport.windows == "bytes" else False
+    if nagle and acks:
+        end.quiet = acks[-1][0]
+
+
+def _open_window(end: End) -> float:
+    """Return the window at the beginning of a message of a connection that has been open for long."""
+    flow, transport = end.flow, end.flow.transport
+    most = flow.window
+    pieces = max(flow.messages, key=lambda message: sum(piece.count for piece in message))
+    gap = max(end.pace(pieces[0].visits, 1.0 / max(end.every, 1.0)), 1e-9)
+    if transport.variant == "vegas":
+        lone = end.lone(pieces[0].visits, None)[0] + end.lone(flow.back, None)[0]
+        most = min(most, max(lone / gap + transport.alpha, 2.0))
+    room = min((visit.places + 1.0 for visit in flow.forth), default=inf)
+    if most > room and sum(piece.count for piece in pieces) > room:
+        most = 0.75 * room  # the mean of a saw between half of what fits and all of it
+    if flow.loss > 0.0:
+        most = min(most, max(STEADY_WINDOW / sqrt(flow.loss), 1.0))
+    return most
+
+
+def _with_losses(
+    found: Sessions, courses: list[tuple[End, Sequence[Piece], Course]], both: tuple[End, End], samples: Any
+) -> Sessions:
+    """Return sessions with the expected costs of lost segments and acknowledgements."""
+    transport = both[0].flow.transport
+    timeouts, fast, again, connect = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], 0.0
+    cost = 0.0
+    session = found.session_s
+    for number, (end, pieces, course) in enumerate(courses):
+        side = both.index(end)
+        values = samples[side]
+        rto = _timeout(end, values, found)
+        losses = [
+            1.0 - np.prod([1.0 - visit.loss for visit in piece.visits])
+            for piece in pieces
+            for _ in range(min(piece.count, PLAYED))
+        ]
+        p = float(np.mean(losses))
+        lost_ack = end.flow.ack_loss
+        count, arrived = len(course.sent), np.array(course.arrived)
+        back = course.acks[0][0] - course.arrived[0]
+        window, end.window = end.window, 1.0
+        slow, _ = end.message(pieces, 0.0, None, False)
+        end.window = window
+        back_off = _backed_off(rto, p, transport)
+        mine = 0.0
+        for k, loss in enumerate(losses):
+            if not loss:
+                continue
+            behind = min(int(window) - 1, count - 1 - k)
+            quick = float(bdtrc(DUPLICATES - 1, behind, 1.0 - p)) if behind >= DUPLICATES else 0.0
+            repaired = arrived[min(k + DUPLICATES, count - 1)] + back + slow.arrived[0]
+            left = max(count - k - behind, 1)
+            expired = course.sent[k] + back_off + slow.arrived[min(left, len(slow.arrived)) - 1]
+            mine += loss * quick * max(repaired - arrived[-1], 0.0)
+            mine += loss * (1.0 - quick) * max(expired - arrived[-1], 0.0)
+            timeouts[side] += loss * (1.0 - quick * (1.0 - loss)) / (1.0 - loss)
+            fast[side] += loss * quick
+            again[side] += loss / (1.0 - loss)
+        if end.quiet > -inf or not transport.connection_per_session:
+            silent = lost_ack * (1.0 if found.cycle_s > rto else 0.0)
+            timeouts[side] += silent
+            again[side] += silent
+            if end.quiet > -inf:  # the next message waits until the timer has brought the acknowledgement
+                cost += lost_ack * max(rto - (found.cycle_s - course.sent[-1] + courses[0][2].sent[0]), 0.0)
+        cost += mine
+        if number < 2:
+            session += mine
+    if found.connect_s:
+        lost = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
+        connect = lost * _backed_off(transport.initial_rto_s, lost, transport)
+    return found._replace(
+        cycle_s=found.cycle_s + cost + connect, session_s=session, connect_s=found.connect_s + connect,
+        timeouts=tuple(timeouts), fast_retransmits=tuple(fast), again=tuple(again),
+    )  # fmt: skip
+
+
+def _timeout(end: End, samples: list[float], found: Sessions) -> float:
+    """Return the retransmission timeout (s; RFC 6298)."""
+    transport = end.flow.transport
+    measured = samples and (not transport.connection_per_session or len(samples) > 1)
+    if not measured:
+        return transport.initial_rto_s
+    mean = float(np.mean(samples))
+    spread = float(np.mean(np.abs(np.array(samples) - mean)))
+    return float(np.clip(mean + 4.0 * spread, transport.min_rto_s, transport.max_rto_s))
+
+
+def _backed_off(rto: float, loss: float, transport: Any) -> float:
+    """Return the mean wait for a segment that comes through at last, if each loss is a timeout (s)."""
+    total, share, timeout = 0.0, 1.0, rto
+    while share > 1e-9:
+        if not transport.rto_backoff or timeout >= transport.max_rto_s:
+            return total + share * timeout / (1.0 - loss)
+        total += share * timeout
+        share, timeout = share * loss, min(2.0 * timeout, transport.max_rto_s)
+    return total
+
+
+# ----------------------------------------------------------------------------------------------- CentaurusComm
+
+
+def _centaurus(client: End, server: End) -> Sessions:
+    """Return sessions over CentaurusComm: objects between control messages, each behind the other's answer.
+
+    OBJ, PROCEED, data and DONE, ACK carry the request; NOPE hands the turn to the server; OBJ, PROCEED, data
+    and DONE carry the reply. The client acknowledges it while it goes on.
+    """
+    traffic = client.flow.traffic
+    early = client.flow.transport.centaurus_early_data
+    control = {client.f: server.flow.back, server.f: client.flow.back}
+    request, goodbye = client.flow.messages
+    place, lead, cycle, session = None, False, 0.0, 0.0
+
+    def send(end: End, pieces: Sequence[Piece], place: Any, extra: int = 0) -> tuple[float, Any]:
+        """Return the time of a train of data and as many control messages more, and where it ends."""
+        visits = control[end.f]
+        seconds, ends = end.lone(visits, place)
+        before = (*pieces, *([Piece(extra, 0.0, visits)] if extra else []))
+        worker = end.flow.transport.centaurus_worker_s
+        for piece in before:
+            each = max(end.pace(piece.visits, 0.0), worker if piece.share else 0.0)
+            seconds += piece.count * each
+        return seconds, ends
+
+    def carry(end: End, pieces: Sequence[Piece], place: Any, ahead: int) -> tuple[float, Any]:
+        """Return the time from the offer of an object until its DONE is there, and where it ends."""
+        other = server if end is client else client
+        if early:
+            return send(end, pieces, place, ahead + 1)
+        offer, place = send(end, (), place, ahead)
+        proceed, place = other.lone(control[other.f], place)
+        train, place = send(end, pieces, place)
+        return offer + proceed + train, place
+
+    for _ in range(2):
+        asking, place = carry(client, request, place, int(lead))
+        ack, place = server.lone(control[server.f], place)
+        nope, place = client.lone(control[client.f], place)
+        answering, place = carry(server, server.flow.messages[0], place, 0)
+        session = cycle = asking + ack + nope + answering
+        lead = not goodbye and traffic.pause_s == 0.0
+        if goodbye:
+            leaving, place = carry(client, goodbye, place, 1)
+            done, place = server.lone(control[server.f], place)
+            cycle += leaving + done
+            lead = traffic.pause_s == 0.0  # a last NOPE
+        if traffic.pause_s:
+            place = None
+        cycle += traffic.pause_s
+    losses = [client.flow.loss, client.flow.ack_loss, server.flow.loss, server.flow.ack_loss]
+    if any(losses):
+        objects = [(client, server, request), (server, client, server.flow.messages[0])]
+        objects += [(client, server, goodbye)] if goodbye else []
+        costs = [_object_cost(*one, control, send, until=n != 1) for n, one in enumerate(objects)]
+        turn = client.flow.transport.centaurus_watchdog_s * server.flow.ack_loss
+        session += costs[0] + turn + costs[1]
+        cycle += sum(costs) + turn
+    return Sessions(cycle, session, 0.0)
+
+
+def _object_cost(
+    end: End, other: End, pieces: Sequence[Piece], control: Any, send: Any, *, until: bool
+) -> float:
+    """Return by how much losses lengthen the transfer of an object in the mean (s)."""
+    transport = end.flow.transport
+    count = sum(piece.count for piece in pieces)
+    alone, back = end.lone(control[end.f], None)[0], other.lone(control[other.f], None)[0]
+    whole = send(end, pieces, None)[0]
+    burst = alone + (whole - alone) / max(count, 1) * np.arange(count + 1)
+    hang = transport.centaurus_watchdog_s + transport.centaurus_worker_s * np.arange(count + 1)
+    lost = sum(
+        piece.count * (1.0 - float(np.prod([1.0 - visit.loss for visit in piece.visits]))) for piece in pieces
+    ) / max(count, 1)
+
+    def mean(data: float, forth: float, behind: float) -> float:
+        through = (1.0 - forth) * (1.0 - behind)
+        offer = (
+            Branch(1.0 - through, transport.centaurus_watchdog_s, accepted=False),
+            Branch(through, alone + back, accepted=True),
+        )
+        return mean_time(
+            Transaction(
+                offer, tuple(burst), back, tuple(hang), data, forth, behind,
+                "acknowledged" if until else "delivered", offer,
+            )  # fmt: skip
+        )
+
+    return mean(lost, other.flow.ack_loss, end.flow.ack_loss) - mean(0.0, 0.0, 0.0)
+
+
+def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
+    """Yield what makes sessions uncertain."""
+    yield from ()
