@@ -91,6 +91,8 @@ class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
     def __init__(self, network: Network) -> None:
+        from btqueue.network.stations import transport
+
         self.network = network
         self.links = Links(network)
         self.names, self.number = resources(network)
@@ -106,7 +108,7 @@ class Laws:
                     if visit.kind != "port":
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
-                        window = min(flow.window, ENDLESS)
+                        window = min(transport.window_of(network, flow), ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
     def service(self) -> tuple[Matrix, Matrix]:
@@ -159,9 +161,11 @@ class Laws:
         return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
 
     def way(
-        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
+        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float, *, alone: bool = False
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
+
+        `alone`: the other halves of its frames are empty.
 
         A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
         is too late for the answer to that packet; what a packet up makes the central's host send is too late
@@ -223,9 +227,8 @@ class Laws:
                 slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
             breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
-            beside = (
-                links.beside[visit.index] - 1.0
-            )  # what the other half of a frame has on average, beside a slot
+            # what the other half of a frame has on average, beside a slot
+            beside = 0.0 if alone else links.beside[visit.index] - 1.0
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
@@ -432,6 +435,8 @@ def operating_point(network: Network) -> Point:
     window = np.array([transport.window_of(network, flow) for flow in flows])
     asking = [f for f, flow in enumerate(flows) if flow.messages and flow.reverse is not None and f < flow.reverse]
     talks: dict[int, Any] = {}
+    # sessions alone never fill a station for good: a client waits for its answer
+    plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
     sent = np.ones(count)
     rate = np.where(np.isfinite(load), load, 0.0) * 0.5
     full = wait = np.zeros(len(laws.names))
@@ -475,7 +480,7 @@ def operating_point(network: Network) -> Point:
             for f, flow in enumerate(flows)
         ]
         new, wait, residual = settle(np.array(limits), np.minimum(load, most), base + others, service)
-        full = np.where(new @ service > CROWDED, 1.0, 0.0)
+        full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         change = float(np.max(np.abs(new - rate) / np.maximum(new, 1e-9), initial=0.0))
         damp = 1.0 if turn < 3 else 0.5
         rate = rate + damp * (new - rate)

@@ -87,6 +87,7 @@ class End:
         self.every = float(transport.ack_every_segments) if transport.delayed_ack else 0.0
         clock = 0.5 if transport.ack_clock == "tick" else 1.0
         self.delay = transport.ack_delay_s * clock
+        self.nagle = transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
         self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
         self.reset()
 
@@ -100,7 +101,7 @@ class End:
         if not visits:
             return 0.0, place
         host = 2.0 * self.flow.host_s
-        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0)
+        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, alone=True)
         return seconds + host, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
@@ -130,35 +131,57 @@ class End:
             found[key] = found.get(key, 0.0) + slots * SLOT_S
         return max(found.values(), default=0.0)
 
-    def message(self, pieces: Sequence[Piece], start: float, place: Any, lead: bool) -> tuple[Course, Any]:
+    def facing(self, visits: tuple[Visit, ...]) -> float:
+        """Return by how much an acknowledgement that comes against a segment at its start delays it (s)."""
+        visit = next(visit for visit in visits if visit.kind != "bucket")
+        links = self.laws.links
+        for other in self.flow.back:
+            if visit.kind == other.kind == "wire" and visit.index == other.index:
+                return max(other.service_s - other.delay_s, 0.0)
+            if visit.kind == other.kind == "port" and links.opposite[visit.index] == other.index:
+                slots = other.train.air - min(other.train.frames, visit.train.frames)
+                return slots / links.share[links.port_link[visit.index]] * SLOT_S
+        return 0.0
+
+    def message(
+        self, pieces: Sequence[Piece], start: float, place: Any, *, lead: bool = False, faced: bool = False
+    ) -> tuple[Course, Any]:
         """Return the course of a message written at `start`, and where in the cycle of polls it ends.
 
         Args:
             pieces: of the message.
             start: when it may be sent (s).
             place: in the cycle of polls, where known.
-            lead: whether an acknowledgement goes in front of it.
+            lead: whether an acknowledgement goes in front of it; `faced`: whether one comes against it.
         """
         flow = self.flow
         acks = 1.0 / max(self.every, 1.0)
         gap = [self.pace(piece.visits, acks) for piece in pieces]
         back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
+        held = self.nagle and pieces[0].share < 1.0
+        if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
+            lead, faced = False, lead and self.quiet < start + back
         first = [
             self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])[0]
             for i, piece in enumerate(pieces)
         ]
+        if faced:
+            first = [seconds + self.facing(pieces[0].visits) for seconds in first]
         later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
         ends = later[-1][1] if sum(piece.count for piece in pieces) > 1 else self.lone(pieces[-1].visits, place)[1]
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
         limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
         sent, arrived, acked = [], [], []
-        start = max(start, self.quiet)
+        start = max(start, self.quiet) if held else start
         flight, waits, since, now, taken, oldest = 0.0, 0, inf, start, 0, 0
         shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
         for k, i in enumerate(kinds):
             share = shares[k]
-            while flight + share > min(self.window, limit) + 1e-9 and (taken < len(acked) or waits < k):
+            most = min(self.window, limit)
+            if share < 1.0 and self.nagle is True:
+                most = share  # a short segment waits for all before it
+            while flight + share > max(most, share) + 1e-9 and (taken < len(acked) or waits < k):
                 if taken == len(acked):  # nothing else lets the acknowledgement out
                     acked.append((since + self.delay + back, waits, k))
                     self.pending, waits = 0.0, k
@@ -169,6 +192,7 @@ class End:
                 flight -= amount
                 grown = min(amount, 1.0)
                 self.window += grown if self.window < threshold else 1.0 / self.window
+                most = max(most, min(self.window, limit)) if most > share else most
             sent.append(now)
             flight += share
             lone = first[i] if now == start else later[i][0]
@@ -236,7 +260,7 @@ def _tcp(client: End, server: End) -> Sessions:
     lossy = not (lossless(client.flow) and lossless(server.flow))
     for end in both if not fresh else ():
         end.window = _open_window(end)
-    now, place, lead = 0.0, None, False
+    now, place, lead, faced = 0.0, None, False, False
     cycle = session = 0.0
     courses: list[tuple[End, Sequence[Piece], Course]] = []
     samples: tuple[list[float], list[float]] = ([], [])
@@ -251,24 +275,28 @@ def _tcp(client: End, server: End) -> Sessions:
             now += connect
         asked = now
         windows = client.window, server.window
-        course, place = client.message(request, now, place, lead)
+        course, place = client.message(request, now, place, lead=lead, faced=faced)
         courses.append((client, request, course))
-        answer, place = server.message(reply, course.arrived[-1], place, False)
+        answer, place = server.message(reply, course.arrived[-1], place)
         courses.append((server, reply, answer))
-        _finish(client, course, answer, samples[0])
+        _finish(client, course, answer, samples[0], short=request[-1].share < 1.0)
+        at_once = course.last_ack == course.arrived[-1]
         now = answered = answer.arrived[-1]
         last = answer
         if goodbye:
-            last, place = client.message(goodbye, now, place, False)
+            last, place = client.message(goodbye, now, place, faced=at_once)
             courses.append((client, goodbye, last))
-            _finish(server, answer, last, samples[1])
+            _finish(server, answer, last, samples[1], short=reply[-1].share < 1.0)
             now = last.arrived[-1]
         else:
-            _finish(server, answer, None, samples[1])
+            faced_s = client.facing(server.flow.back) if at_once else 0.0
+            _finish(server, answer, None, samples[1], short=reply[-1].share < 1.0, faced_s=faced_s)
         if goodbye:
-            _finish(client, last, None, samples[0])
+            _finish(client, last, None, samples[0], short=goodbye[-1].share < 1.0)
         # an acknowledgement that leaves at the end goes in front of the next request
         lead = traffic.pause_s == 0.0 and answer.last_ack <= now and not fresh
+        mine = last if goodbye else course
+        faced = traffic.pause_s == 0.0 and mine.last_ack == mine.arrived[-1] and not fresh
         if traffic.pause_s > 0.0:
             place = None
         now += traffic.pause_s
@@ -280,8 +308,18 @@ def _tcp(client: End, server: End) -> Sessions:
     return _with_losses(found, courses, both, samples) if lossy else found
 
 
-def _finish(end: End, course: Course, answer: Course | None, samples: list[float]) -> None:
-    """Take the round trips of a message whose last acknowledgement goes behind what has answered it."""
+def _finish(
+    end: End, course: Course, answer: Course | None, samples: list[float], *, short: bool, faced_s: float = 0.0
+) -> None:
+    """Take the round trips of a message whose last acknowledgement goes behind what has answered it.
+
+    Args:
+        end, course: the message.
+        answer: which follows it from the other end.
+        samples: that get the round trips.
+        short: whether the last segment is no full one.
+        faced_s: by how much an acknowledgement that comes against the last one delays it (s).
+    """
     acks = list(course.acks)
     if answer is not None and acks:
         at, low, high = acks[-1]
@@ -289,9 +327,10 @@ def _finish(end: End, course: Course, answer: Course | None, samples: list[float
         if ahead:
             at = max(at, answer.arrived[ahead - 1] + end.pace(end.flow.back, 0.0))
         acks[-1] = at, low, high
+    elif acks:
+        acks[-1] = acks[-1][0] + faced_s, *acks[-1][1:]
     samples.extend(at - course.sent[low] for at, low, _ in acks if low < len(course.sent))
-    nagle = end.flow.transport.nagle if end.flow.transport.windows == "bytes" else False
-    if nagle and acks:
+    if acks and (end.nagle is True or (end.nagle and short)):
         end.quiet = acks[-1][0]
 
 
@@ -334,7 +373,7 @@ def _with_losses(
         count, arrived = len(course.sent), np.array(course.arrived)
         back = course.acks[0][0] - course.arrived[0]
         window, end.window = end.window, 1.0
-        slow, _ = end.message(pieces, 0.0, None, False)
+        slow, _ = end.message(pieces, 0.0, None)
         end.window = window
         back_off = _backed_off(rto, p, transport)
         mine = 0.0
