@@ -56,6 +56,7 @@ class Links:
         self.members = np.array([p.members for p in piconets], float)
         self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
+        self.plain = np.array([not flow.messages for flow in network.flows])
         self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
@@ -138,6 +139,10 @@ class Links:
             * SLOT_S
             / self.share
         )
+        self.plain_load = self.by_link(
+            (sent * self.plain) @ (self.air[0] + self.frames[0])
+            + (answered * self.plain) @ (self.air[1] + self.frames[1])
+        ) * (SLOT_S / self.share)
         self.meeting = self.idle / 2.0
         for number, bridge in enumerate(self.network.bridges):
             self._round(number, bridge)

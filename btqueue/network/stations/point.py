@@ -126,9 +126,16 @@ class Laws:
         links = self.links
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
 
+    def plain_load(self, piconet: int) -> float:
+        """Return the share of the time of a piconet that flows take which are no sessions."""
+        links = self.links
+        return float(links.plain_load[links.piconet == piconet].sum())
+
     def between(self, link: int) -> float:
         """Return the slots that pass between two frames of a link that has more of them, in the mean."""
         links = self.links
+        if links.limit[link] >= ENDLESS and not links.plain_load.any():
+            return 0.0  # a visit lasts as long as the message
         port = int(np.flatnonzero(links.port_link == link)[0])
         return max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
 
@@ -466,11 +473,9 @@ def operating_point(network: Network) -> Point:
         others, mine = laws.strays(rate, sent, forth, back, full)
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
+        talks = sessions.sessions_of(laws, asking, rate, service)
         for f in asking:
-            pair = [f, flows[f].reverse]
-            used = rate @ service - rate[pair] @ service[pair]
-            talks[f] = sessions.sessions_of(laws, f, used)
-            for one in pair:
+            for one in (f, flows[f].reverse):
                 segments = sum(piece.count for message in flows[one].messages for piece in message)
                 step = segments / talks[f].cycle_s - load[one]
                 load[one] += step / len(asking) if load[one] else step

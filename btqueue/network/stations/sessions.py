@@ -106,6 +106,16 @@ class End:
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
         """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
+        return max(self.takes(visits, acks).values(), default=0.0)
+
+    def takes(self, visits: tuple[Visit, ...], acks: float, *, bare: bool = False) -> dict[Any, float]:
+        """Return the time that each medium takes for a segment and acknowledgements (s).
+
+        Args:
+            visits: of the segment.
+            acks: acknowledgements that come against it.
+            bare: without what others take meanwhile.
+        """
         laws = self.laws
         links, network = laws.links, laws.network
         air: dict[int, np.ndarray] = {}
@@ -122,14 +132,33 @@ class End:
                     key = visit.kind, visit.index
                     found[key] = found.get(key, 0.0) + times * visit.service_s
         for key, service in found.items():
-            found[key] = service / max(1.0 - self.used[laws.number[key]], 0.05)
+            found[key] = service if bare else service / max(1.0 - self.used[laws.number[key]], 0.05)
         for link, of_link in air.items():
             frames = of_link[:, 0].max()
             slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()
-            slots = slots / links.share[link] + frames * laws.between(link)
+            slots = slots / links.share[link] + (0.0 if bare else frames * laws.between(link))
             key = "air", int(links.piconet[link])
             found[key] = found.get(key, 0.0) + slots * SLOT_S
-        return max(found.values(), default=0.0)
+        return found
+
+    def work(self) -> dict[Any, float]:
+        """Return the time that each medium takes for the messages of a session, and their answers (s)."""
+        found: dict[Any, float] = {}
+        tcp = self.flow.protocol == "tcp"
+        acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
+        for message in self.flow.messages:
+            count = sum(piece.count for piece in message)
+            parts = [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
+            if tcp and count:  # the last acknowledgements have nothing against them
+                parts.append((self.flow.back, 0.0, sum(acks == 0.0 or piece.count == 1 for piece in message) or 1))
+            for visits, share, times in parts:
+                for key, seconds in self.takes(visits, share, bare=True).items():
+                    found[key] = found.get(key, 0.0) + times * seconds
+        if not tcp:
+            count = self.flow.acks * sum(piece.count for message in self.flow.messages for piece in message)
+            for key, seconds in self.takes(self.flow.back, 0.0, bare=True).items():
+                found[key] = found.get(key, 0.0) + count * seconds
+        return found
 
     def facing(self, visits: tuple[Visit, ...]) -> float:
         """Return by how much an acknowledgement that comes against a segment at its start delays it (s)."""
@@ -234,17 +263,53 @@ def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ..
     return (*visits[:first], both, *visits[first + 1 :])
 
 
-def sessions_of(laws: Any, f: int, used: np.ndarray) -> Sessions:
-    """Return the sessions of a client at the present rates of all.
+def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndarray) -> dict[int, Sessions]:
+    """Return the sessions of each client at the present rates of all.
 
     Args:
         laws: of the stations (`point.Laws`).
-        f: number of the client's flow.
-        used: share of the time that other flows take of each resource, shape (resources,).
+        asking: numbers of the clients' flows.
+        rate: of each flow, shape (flows,).
+        service: of each resource for a segment with its acknowledgement (s), shape (flows, resources).
     """
-    client = laws.network.flows[f]
-    ends = End(laws, f, used), End(laws, client.reverse, used)
-    return _centaurus(*ends) if client.protocol == "centaurus" else _tcp(*ends)
+    flows, found, works = laws.network.flows, {}, {}
+    plain = np.array([not flow.messages for flow in flows])
+    room: dict[Any, float] = {}
+    for f in asking:
+        pair = [f, flows[f].reverse]
+        used = rate @ service - rate[pair] @ service[pair]
+        ends = End(laws, f, used), End(laws, pair[1], used)
+        found[f] = _centaurus(*ends) if flows[f].protocol == "centaurus" else _tcp(*ends)
+        works[f] = ends[0].work()
+        for key, seconds in ends[1].work().items():
+            works[f][key] = works[f].get(key, 0.0) + seconds
+        for key in works[f]:
+            others = (rate * plain) @ service[:, laws.number[key]] if key[0] != "air" else laws.plain_load(key[1])
+            room[key] = max(1.0 - float(others), 0.05)
+    if len(asking) > 1:
+        _share(found, works, room, flows)
+    return found
+
+
+def _share(found: dict[int, Sessions], works: dict[int, dict], room: dict[Any, float], flows: Any) -> None:
+    """Lengthen sessions until no medium works for longer than it has: a client waits for the others' turns."""
+    for _ in range(20):
+        worst = 1.0
+        for key, space in room.items():
+            users = [f for f in found if key in works[f]]
+            over = sum(works[f][key] / found[f].cycle_s for f in users) / space
+            worst = max(worst, over)
+            for f in users if over > 1.0 else ():
+                one, pause = found[f], flows[f].traffic.pause_s
+                cycle = one.cycle_s * over
+                stretch = (cycle - pause) / max(one.cycle_s - pause, 1e-9)
+                found[f] = one._replace(
+                    cycle_s=cycle,
+                    session_s=one.session_s * stretch,
+                    rtt_s=tuple(value * stretch for value in one.rtt_s),
+                )
+        if worst < 1.0 + 1e-6:
+            break
 
 
 # -------------------------------------------------------------------------------------------------------- TCP
@@ -300,7 +365,10 @@ def _tcp(client: End, server: End) -> Sessions:
         if traffic.pause_s > 0.0:
             place = None
         now += traffic.pause_s
+        settled = abs(now - start - cycle) < 1e-9
         cycle, session = now - start, answered - asked
+        if settled:
+            break
         if not fresh:
             client.window, server.window = (max(pair) for pair in zip(windows, (client.window, server.window)))
     rtt = tuple(float(np.mean(values)) if values else np.nan for values in samples)
