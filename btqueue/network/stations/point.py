@@ -96,6 +96,7 @@ class Laws:
         self.network = network
         self.links = Links(network)
         self.names, self.number = resources(network)
+        self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
@@ -168,11 +169,17 @@ class Laws:
         return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
 
     def way(
-        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float, *, alone: bool = False
+        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float, *, of: str = "stream"
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
 
-        `alone`: the other halves of its frames are empty.
+        Args:
+            visits: on the way.
+            place: where in a cycle it begins, if that is known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: of the segments (1/s).
+            of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
+                links get no polls, and nothing waits for the first one).
 
         A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
         is too late for the answer to that packet; what a packet up makes the central's host send is too late
@@ -202,9 +209,13 @@ class Laws:
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
             polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
             polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
+            if of == "work":
+                polls = 0.0
             gated = piconet.discipline == "gated"
             frames, used, relayed = train.frames, 0.0, False
-            if place is None or place.piconet != port.piconet or bridged:
+            if of == "work" and place is None:
+                slots = float(port.up)
+            elif place is None or place.piconet != port.piconet or bridged:
                 slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
             elif place.link == port.link:
                 used = place.used
@@ -235,7 +246,7 @@ class Laws:
             breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
             # what the other half of a frame has on average, beside a slot
-            beside = 0.0 if alone else links.beside[visit.index] - 1.0
+            beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
@@ -477,8 +488,7 @@ def operating_point(network: Network) -> Point:
         for f in asking:
             for one in (f, flows[f].reverse):
                 segments = sum(piece.count for message in flows[one].messages for piece in message)
-                step = segments / talks[f].cycle_s - load[one]
-                load[one] += step / len(asking) if load[one] else step
+                load[one] = segments / talks[f].cycle_s
         most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
         limits = [
             min(window[f], transport.resting_window(flow, rate[f], base[f]))
@@ -491,6 +501,8 @@ def operating_point(network: Network) -> Point:
         rate = rate + damp * (new - rate)
         if change < SETTLED and turn > 2:
             break
+    import os
+    if os.environ.get("PASSES"): print("passes", turn, change)
     return Point(
         rate,
         sent,

@@ -78,9 +78,12 @@ def lossless(flow: Flow) -> bool:
 class End:
     """What one end of a session sends, and its window."""
 
-    def __init__(self, laws: Any, f: int, used: np.ndarray) -> None:
-        """`used`: of each resource by other flows, shape (resources,)."""
-        self.laws, self.f, self.used = laws, f, used
+    def __init__(self, laws: Any, f: int, used: np.ndarray, *, bare: bool = False) -> None:
+        """Args: the laws of the stations, the number of the flow, what others use of each resource.
+
+        `bare`: what takes time is only the own work.
+        """
+        self.laws, self.f, self.used, self.bare = laws, f, used, bare
         self.flow: Flow = laws.network.flows[f]
         self.none = np.zeros(len(laws.links.names))
         transport = self.flow.transport
@@ -96,17 +99,34 @@ class End:
         self.window = float(self.flow.transport.initial_window_segments)
         self.pending, self.quiet = 0.0, -inf
 
+    def signature(self) -> Any:
+        """Return what ends have in common that fare alike."""
+        links, flow, found = self.laws.links, self.flow, []
+        for message in (*flow.messages, (Piece(0, 0.0, flow.back),)):
+            for piece in message:
+                found.append((piece.count, piece.share))
+                for visit in piece.visits:
+                    state: tuple = (visit.index, round(float(self.used[self.laws.number[visit[:2]]]), 9))
+                    if visit.kind == "port":
+                        link = links.port_link[visit.index]
+                        state = tuple(
+                            round(float(value), 7)
+                            for value in (links.away[link], links.busy[visit.index], links.frame[visit.index])
+                        )
+                    found.append((visit.kind, visit[2:], state))
+        return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
+
     def lone(self, visits: tuple[Visit, ...], place: Any, gap: float = 0.0) -> tuple[float, Any]:
         """Return the time of a lone segment (s), and where in a cycle of polls it ends."""
         if not visits:
             return 0.0, place
-        host = 2.0 * self.flow.host_s
-        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, alone=True)
+        host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
+        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of)
         return seconds + host, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
         """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
-        return max(self.takes(visits, acks).values(), default=0.0)
+        return max(self.takes(visits, acks, bare=self.bare).values(), default=0.0)
 
     def takes(self, visits: tuple[Visit, ...], acks: float, *, bare: bool = False) -> dict[Any, float]:
         """Return the time that each medium takes for a segment and acknowledgements (s).
@@ -144,20 +164,21 @@ class End:
     def work(self) -> dict[Any, float]:
         """Return the time that each medium takes for the messages of a session, and their answers (s)."""
         found: dict[Any, float] = {}
-        tcp = self.flow.protocol == "tcp"
+        tcp, transport = self.flow.protocol == "tcp", self.flow.transport
         acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
+        parts = []
         for message in self.flow.messages:
-            count = sum(piece.count for piece in message)
-            parts = [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
-            if tcp and count:  # the last acknowledgements have nothing against them
-                parts.append((self.flow.back, 0.0, sum(acks == 0.0 or piece.count == 1 for piece in message) or 1))
-            for visits, share, times in parts:
-                for key, seconds in self.takes(visits, share, bare=True).items():
-                    found[key] = found.get(key, 0.0) + times * seconds
+            parts += [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
+            if tcp and message:  # the last acknowledgements have nothing against them
+                parts.append((self.flow.back, 0.0, max(sum(piece.count == 1 for piece in message), 1)))
         if not tcp:
-            count = self.flow.acks * sum(piece.count for message in self.flow.messages for piece in message)
-            for key, seconds in self.takes(self.flow.back, 0.0, bare=True).items():
-                found[key] = found.get(key, 0.0) + count * seconds
+            count = sum(piece.count for message in self.flow.messages for piece in message)
+            parts.append((self.flow.back, 0.0, self.flow.acks * count))
+        elif transport.connection_per_session and transport.handshake:
+            parts.append((self.flow.back, 0.0, 1.0))
+        for visits, share, times in parts:
+            for key, seconds in self.takes(visits, share, bare=True).items():
+                found[key] = found.get(key, 0.0) + times * seconds
         return found
 
     def facing(self, visits: tuple[Visit, ...]) -> float:
@@ -171,6 +192,11 @@ class End:
                 slots = other.train.air - min(other.train.frames, visit.train.frames)
                 return slots / links.share[links.port_link[visit.index]] * SLOT_S
         return 0.0
+
+    def meets(self, visits: tuple[Visit, ...]) -> float:
+        """Return what an acknowledgement waits for the segments in a row that it meets on shared wires (s)."""
+        back = {visit.index for visit in self.flow.back if visit.kind == "wire"}
+        return sum(visit.service_s for visit in visits if visit.kind == "wire" and visit.index in back) / 2.0
 
     def message(
         self, pieces: Sequence[Piece], start: float, place: Any, *, lead: bool = False, faced: bool = False
@@ -190,6 +216,7 @@ class End:
         held = self.nagle and pieces[0].share < 1.0
         if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
             lead, faced = False, lead and self.quiet < start + back
+        meets = self.meets(pieces[0].visits)
         first = [
             self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])[0]
             for i, piece in enumerate(pieces)
@@ -233,7 +260,7 @@ class End:
                 self.pending, waits, since = 0.0, k, arrived[-1]
             self.pending += share
             if self.pending + 1e-9 >= self.every:
-                acked.append((arrived[-1] + back, waits, k + 1))
+                acked.append((arrived[-1] + back + (meets if k + 1 < len(kinds) else 0.0), waits, k + 1))
                 self.pending, waits = 0.0, k + 1
         for at, low, high in acked[taken:]:
             amount = min(sum(shares[low:high]), 1.0)
@@ -275,19 +302,42 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
     flows, found, works = laws.network.flows, {}, {}
     plain = np.array([not flow.messages for flow in flows])
     room: dict[Any, float] = {}
+    known: dict[Any, Sessions] = {}
     for f in asking:
         pair = [f, flows[f].reverse]
         used = rate @ service - rate[pair] @ service[pair]
         ends = End(laws, f, used), End(laws, pair[1], used)
-        found[f] = _centaurus(*ends) if flows[f].protocol == "centaurus" else _tcp(*ends)
-        works[f] = ends[0].work()
-        for key, seconds in ends[1].work().items():
-            works[f][key] = works[f].get(key, 0.0) + seconds
+        alike = ends[0].signature(), ends[1].signature()
+        if alike not in known:
+            known[alike] = _centaurus(*ends) if flows[f].protocol == "centaurus" else _tcp(*ends)
+        found[f] = known[alike]
+        works[f] = _works(laws, pair, used) if len(asking) > 1 else {}
         for key in works[f]:
             others = (rate * plain) @ service[:, laws.number[key]] if key[0] != "air" else laws.plain_load(key[1])
             room[key] = max(1.0 - float(others), 0.05)
     if len(asking) > 1:
         _share(found, works, room, flows)
+    return found
+
+
+def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, float]:
+    """Return the time that each medium works for a session (s).
+
+    Where visits of several frames carry all of it, its course alone is what a piconet does meanwhile: a visit
+    ends with an empty frame where its turn-around is too late.
+    """
+    known = laws.works
+    if pair[0] in known:
+        return known[pair[0]]
+    client, server = (End(laws, one, used, bare=True) for one in pair)
+    found = client.work()
+    for key, seconds in server.work().items():
+        found[key] = found.get(key, 0.0) + seconds
+    links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]
+    if len(found) == 1 and links and laws.links.limit[links].min() > 1.0:
+        played = _centaurus(client, server) if client.flow.protocol == "centaurus" else _tcp(client, server)
+        found = dict.fromkeys(found, played.cycle_s - client.flow.traffic.pause_s)
+    known[pair[0]] = found
     return found
 
 
@@ -458,8 +508,8 @@ def _with_losses(
             timeouts[side] += loss * (1.0 - quick * (1.0 - loss)) / (1.0 - loss)
             fast[side] += loss * quick
             again[side] += loss / (1.0 - loss)
-        if end.quiet > -inf or not transport.connection_per_session:
-            silent = lost_ack * (1.0 if found.cycle_s > rto else 0.0)
+        if not transport.connection_per_session:
+            silent = lost_ack * (1.0 if found.cycle_s > rto or end.quiet > -inf else 0.0)
             timeouts[side] += silent
             again[side] += silent
             if end.quiet > -inf:  # the next message waits until the timer has brought the acknowledgement
