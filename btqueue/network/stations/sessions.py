@@ -56,6 +56,10 @@ class Sessions(NamedTuple):
     again: tuple[float, float] = (0.0, 0.0)
 
 
+Samples = tuple[list[tuple[float, float]], list[tuple[float, float]]]
+"""Of client and server, when acknowledgements come and the round trips that they tell (s)."""
+
+
 class Course(NamedTuple):
     """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
 
@@ -163,13 +167,17 @@ class End:
 
     def work(self) -> dict[Any, float]:
         """Return the time that each medium takes for the messages of a session, and their answers (s)."""
+        other = self.laws.network.flows[self.flow.reverse]
+        last = next((one for one in (*self.flow.messages[1:], *other.messages[1:]) if one), None)
+        last = last or (self.flow if self.f > self.flow.reverse else other).messages[0]
         found: dict[Any, float] = {}
         tcp, transport = self.flow.protocol == "tcp", self.flow.transport
         acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
         parts = []
         for message in self.flow.messages:
             parts += [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
-            if tcp and message:  # the last acknowledgements have nothing against them
+            closes = transport.connection_per_session and message is last
+            if tcp and message and not closes:  # the last acknowledgements have nothing against them
                 parts.append((self.flow.back, 0.0, max(sum(piece.count == 1 for piece in message), 1)))
         if not tcp:
             count = sum(piece.count for message in self.flow.messages for piece in message)
@@ -199,7 +207,14 @@ class End:
         return sum(visit.service_s for visit in visits if visit.kind == "wire" and visit.index in back) / 2.0
 
     def message(
-        self, pieces: Sequence[Piece], start: float, place: Any, *, lead: bool = False, faced: bool = False
+        self,
+        pieces: Sequence[Piece],
+        start: float,
+        place: Any,
+        *,
+        due: bool = False,
+        lead: bool = False,
+        faced: bool = False,
     ) -> tuple[Course, Any]:
         """Return the course of a message written at `start`, and where in the cycle of polls it ends.
 
@@ -207,7 +222,8 @@ class End:
             pieces: of the message.
             start: when it may be sent (s).
             place: in the cycle of polls, where known.
-            lead: whether an acknowledgement goes in front of it; `faced`: whether one comes against it.
+            due: whether an own acknowledgement leaves when it is written; lead: whether in front of it.
+            faced: whether an acknowledgement comes against it.
         """
         flow = self.flow
         acks = 1.0 / max(self.every, 1.0)
@@ -215,7 +231,7 @@ class End:
         back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
         held = self.nagle and pieces[0].share < 1.0
         if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
-            lead, faced = False, lead and self.quiet < start + back
+            lead, faced = False, due and self.quiet < start + back
         meets = self.meets(pieces[0].visits)
         first = [
             self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])[0]
@@ -333,6 +349,11 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, float]:
     found = client.work()
     for key, seconds in server.work().items():
         found[key] = found.get(key, 0.0) + seconds
+    flows = laws.network.flows
+    counts = [piece.count for one in pair for message in flows[one].messages for piece in message]
+    if counts == [1, 1] and flows[pair[0]].protocol == "tcp":  # their acknowledgements face each other
+        for key in found:
+            found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True)[key] - client.facing(server.flow.back)
     links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]
     if len(found) == 1 and links and laws.links.limit[links].min() > 1.0:
         played = _centaurus(client, server) if client.flow.protocol == "centaurus" else _tcp(client, server)
@@ -378,7 +399,7 @@ def _tcp(client: End, server: End) -> Sessions:
     now, place, lead, faced = 0.0, None, False, False
     cycle = session = 0.0
     courses: list[tuple[End, Sequence[Piece], Course]] = []
-    samples: tuple[list[float], list[float]] = ([], [])
+    samples: Samples = ([], [])
     for _ in range(SESSIONS):
         start, courses, samples = now, [], ([], [])
         if fresh:
@@ -386,20 +407,24 @@ def _tcp(client: End, server: End) -> Sessions:
         if fresh and transport.handshake:
             there, place = client.lone(server.flow.back, place)
             back, place = client.lone(client.flow.back, place)
-            connect, lead = there + back, False
+            connect, lead = there + back + (client.facing(server.flow.back) if faced else 0.0), False
+            faced = False
             now += connect
         asked = now
         windows = client.window, server.window
-        course, place = client.message(request, now, place, lead=lead, faced=faced)
+        course, place = client.message(request, now, place, due=lead, lead=lead, faced=faced)
         courses.append((client, request, course))
         answer, place = server.message(reply, course.arrived[-1], place)
         courses.append((server, reply, answer))
         _finish(client, course, answer, samples[0], short=request[-1].share < 1.0)
         at_once = course.last_ack == course.arrived[-1]
+        held = False
         now = answered = answer.arrived[-1]
         last = answer
         if goodbye:
-            last, place = client.message(goodbye, now, place, faced=at_once)
+            due = answer.last_ack == answer.arrived[-1]
+            held = client.nagle and goodbye[0].share < 1.0 and client.quiet > now
+            last, place = client.message(goodbye, now, place, due=due, faced=at_once)
             courses.append((client, goodbye, last))
             _finish(server, answer, last, samples[1], short=reply[-1].share < 1.0)
             now = last.arrived[-1]
@@ -408,10 +433,12 @@ def _tcp(client: End, server: End) -> Sessions:
             _finish(server, answer, None, samples[1], short=reply[-1].share < 1.0, faced_s=faced_s)
         if goodbye:
             _finish(client, last, None, samples[0], short=goodbye[-1].share < 1.0)
+        if fresh:  # acknowledgements that come later find no connection
+            samples = tuple([one for one in some if one[0] <= now] for some in samples)
         # an acknowledgement that leaves at the end goes in front of the next request
-        lead = traffic.pause_s == 0.0 and answer.last_ack <= now and not fresh
+        lead = traffic.pause_s == 0.0 and answer.last_ack <= now and not fresh and not held
         mine = last if goodbye else course
-        faced = traffic.pause_s == 0.0 and mine.last_ack == mine.arrived[-1] and not fresh
+        faced = traffic.pause_s == 0.0 and mine.last_ack == mine.arrived[-1]
         if traffic.pause_s > 0.0:
             place = None
         now += traffic.pause_s
@@ -419,22 +446,23 @@ def _tcp(client: End, server: End) -> Sessions:
         cycle, session = now - start, answered - asked
         if settled:
             break
-        if not fresh:
-            client.window, server.window = (max(pair) for pair in zip(windows, (client.window, server.window)))
-    rtt = tuple(float(np.mean(values)) if values else np.nan for values in samples)
+        if lossy and not fresh:
+            client.window, server.window = windows
+    trips = [[trip for _, trip in some] for some in samples]
+    rtt = tuple(float(np.mean(values)) if values else np.nan for values in trips)
     found = Sessions(cycle, session, connect, rtt)
-    return _with_losses(found, courses, both, samples) if lossy else found
+    return _with_losses(found, courses, both, trips) if lossy else found
 
 
 def _finish(
-    end: End, course: Course, answer: Course | None, samples: list[float], *, short: bool, faced_s: float = 0.0
+    end: End, course: Course, answer: Course | None, samples: list[tuple[float, float]], *, short: bool, faced_s: float = 0.0
 ) -> None:
     """Take the round trips of a message whose last acknowledgement goes behind what has answered it.
 
     Args:
         end, course: the message.
         answer: which follows it from the other end.
-        samples: that get the round trips.
+        samples: that get when acknowledgements have come, and the round trips (s).
         short: whether the last segment is no full one.
         faced_s: by how much an acknowledgement that comes against the last one delays it (s).
     """
@@ -447,7 +475,7 @@ def _finish(
         acks[-1] = at, low, high
     elif acks:
         acks[-1] = acks[-1][0] + faced_s, *acks[-1][1:]
-    samples.extend(at - course.sent[low] for at, low, _ in acks if low < len(course.sent))
+    samples.extend((at, at - course.sent[low]) for at, low, _ in acks if low < len(course.sent))
     if acks and (end.nagle is True or (end.nagle and short)):
         end.quiet = acks[-1][0]
 
@@ -470,7 +498,7 @@ def _open_window(end: End) -> float:
 
 
 def _with_losses(
-    found: Sessions, courses: list[tuple[End, Sequence[Piece], Course]], both: tuple[End, End], samples: Any
+    found: Sessions, courses: list[tuple[End, Sequence[Piece], Course]], both: tuple[End, End], trips: list[list[float]]
 ) -> Sessions:
     """Return sessions with the expected costs of lost segments and acknowledgements."""
     transport = both[0].flow.transport
@@ -479,7 +507,7 @@ def _with_losses(
     session = found.session_s
     for number, (end, pieces, course) in enumerate(courses):
         side = both.index(end)
-        values = samples[side]
+        values = trips[side]
         rto = _timeout(end, values, found)
         losses = [
             1.0 - np.prod([1.0 - visit.loss for visit in piece.visits])
