@@ -34,6 +34,8 @@ PLAYED = 400
 SESSIONS = 4
 """Sessions until windows, phases and acknowledgements that wait are as in all later ones."""
 DUPLICATES = 3
+AFTER_LOST_SYN_S = 3.0
+"""Least timeout after a handshake that had to be repeated (RFC 6298, 5.7)."""
 STEADY_WINDOW = sqrt(1.5)
 """Mean window times the root of the losses (Mathis et al. 1997)."""
 
@@ -503,12 +505,14 @@ def _with_losses(
     """Return sessions with the expected costs of lost segments and acknowledgements."""
     transport = both[0].flow.transport
     timeouts, fast, again, connect = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], 0.0
-    cost = 0.0
-    session = found.session_s
+    cost, session = 0.0, found.session_s
+    lost_syn = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
     for number, (end, pieces, course) in enumerate(courses):
         side = both.index(end)
         values = trips[side]
-        rto = _timeout(end, values, found)
+        rto = _timeout(end, values)
+        if found.connect_s and end is both[0]:
+            rto += lost_syn * max(AFTER_LOST_SYN_S - rto, 0.0)
         losses = [
             1.0 - np.prod([1.0 - visit.loss for visit in piece.visits])
             for piece in pieces
@@ -521,7 +525,9 @@ def _with_losses(
         window, end.window = end.window, 1.0
         slow, _ = end.message(pieces, 0.0, None)
         end.window = window
-        back_off = _backed_off(rto, p, transport)
+        unheard = 1.0 - (1.0 - p) * (1.0 - lost_ack)
+        waits, last_wait = (_backed_off(rto, one, transport) for one in (unheard, p))
+        before = timeouts[side]
         mine = 0.0
         for k, loss in enumerate(losses):
             if not loss:
@@ -530,31 +536,37 @@ def _with_losses(
             quick = float(bdtrc(DUPLICATES - 1, behind, 1.0 - p)) if behind >= DUPLICATES else 0.0
             repaired = arrived[min(k + DUPLICATES, count - 1)] + back + slow.arrived[0]
             left = max(count - k - behind, 1)
-            expired = course.sent[k] + back_off + slow.arrived[min(left, len(slow.arrived)) - 1]
+            # with more to send, a window of one segment waits until its acknowledgement has come, too
+            expired = course.sent[k] + (waits if k < count - 1 else last_wait) + slow.arrived[min(left, len(slow.arrived)) - 1]
             mine += loss * quick * max(repaired - arrived[-1], 0.0)
             mine += loss * (1.0 - quick) * max(expired - arrived[-1], 0.0)
             timeouts[side] += loss * (1.0 - quick * (1.0 - loss)) / (1.0 - loss)
             fast[side] += loss * quick
             again[side] += loss / (1.0 - loss)
+        if end.nagle is True and count > 1 and pieces[-1].share < 1.0:  # its end waits for what is before it
+            mine += lost_ack * waits
+            timeouts[side] += lost_ack
+            again[side] += lost_ack
         if not transport.connection_per_session:
-            silent = lost_ack * (1.0 if found.cycle_s > rto or end.quiet > -inf else 0.0)
+            held = end.quiet > -inf  # by Nagle's algorithm: the next message waits for the acknowledgement
+            silent = lost_ack * (1.0 if found.cycle_s > rto or held else 0.0)
+            # else one lost behind another, or behind a timeout, fills the window
+            blocked = lost_ack * (1.0 if held else lost_ack + timeouts[side] - before)
             timeouts[side] += silent
             again[side] += silent
-            if end.quiet > -inf:  # the next message waits until the timer has brought the acknowledgement
-                cost += lost_ack * max(rto - (found.cycle_s - course.sent[-1] + courses[0][2].sent[0]), 0.0)
+            cost += blocked * max(waits - (found.cycle_s - course.sent[-1] + courses[0][2].sent[0]), 0.0)
         cost += mine
         if number < 2:
             session += mine
     if found.connect_s:
-        lost = 1.0 - (1.0 - both[0].flow.ack_loss) * (1.0 - both[1].flow.ack_loss)
-        connect = lost * _backed_off(transport.initial_rto_s, lost, transport)
+        connect = lost_syn * _backed_off(transport.initial_rto_s, lost_syn, transport)
     return found._replace(
         cycle_s=found.cycle_s + cost + connect, session_s=session, connect_s=found.connect_s + connect,
         timeouts=tuple(timeouts), fast_retransmits=tuple(fast), again=tuple(again),
     )  # fmt: skip
 
 
-def _timeout(end: End, samples: list[float], found: Sessions) -> float:
+def _timeout(end: End, samples: list[float]) -> float:
     """Return the retransmission timeout (s; RFC 6298)."""
     transport = end.flow.transport
     measured = samples and (not transport.connection_per_session or len(samples) > 1)
