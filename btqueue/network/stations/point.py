@@ -250,7 +250,7 @@ class Laws:
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
-            seconds += slots * SLOT_S + train.outage_s
+            seconds += slots * SLOT_S + (train.outage_s if of == "stream" else 0.0)
             place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
             host = False
         return seconds, place
@@ -501,8 +501,6 @@ def operating_point(network: Network) -> Point:
         rate = rate + damp * (new - rate)
         if change < SETTLED and turn > 2:
             break
-    import os
-    if os.environ.get("PASSES"): print("passes", turn, change)
     return Point(
         rate,
         sent,

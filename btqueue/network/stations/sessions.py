@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.stations import transport as transport_laws
 from btqueue.network.stations.network import Flow, Network, Piece, Visit
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
@@ -36,6 +37,8 @@ SESSIONS = 4
 DUPLICATES = 3
 AFTER_LOST_SYN_S = 3.0
 """Least timeout after a handshake that had to be repeated (RFC 6298, 5.7)."""
+SAW = 0.75
+"""Mean of a window that rises from half of what fits to all of it, relative to that."""
 STEADY_WINDOW = sqrt(1.5)
 """Mean window times the root of the losses (Mathis et al. 1997)."""
 
@@ -98,6 +101,7 @@ class End:
         self.delay = transport.ack_delay_s * clock
         self.nagle = transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
         self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
+        self.most = inf  # segments of a window, beside the receiver's
         self.reset()
 
     def reset(self) -> None:
@@ -154,7 +158,7 @@ class End:
                     of_link[int(links.up[visit.index])] += (
                         times * visit.train.frames, times * visit.train.air
                     )  # fmt: skip
-                elif visit.kind == "wire" or not back:
+                else:
                     key = visit.kind, visit.index
                     found[key] = found.get(key, 0.0) + times * visit.service_s
         for key, service in found.items():
@@ -234,18 +238,21 @@ class End:
         held = self.nagle and pieces[0].share < 1.0
         if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
             lead, faced = False, due and self.quiet < start + back
+            if place is not None and flow.back:
+                place = place._replace(used=place.used + flow.back[-1].train.frames)
         meets = self.meets(pieces[0].visits)
         first = [
-            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])[0]
+            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])
             for i, piece in enumerate(pieces)
         ]
-        if faced:
-            first = [seconds + self.facing(pieces[0].visits) for seconds in first]
+        late = self.facing(pieces[0].visits) if faced else 0.0
+        if place is None and not self.bare:  # it may come while hardly anything gets through
+            late += sum(visit.train.outage_s for visit in pieces[0].visits if visit.kind == "port")
         later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
-        ends = later[-1][1] if sum(piece.count for piece in pieces) > 1 else self.lone(pieces[-1].visits, place)[1]
+        ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
-        limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
+        limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
         sent, arrived, acked = [], [], []
         start = max(start, self.quiet) if held else start
         flight, waits, since, now, taken, oldest = 0.0, 0, inf, start, 0, 0
@@ -269,7 +276,7 @@ class End:
                 most = max(most, min(self.window, limit)) if most > share else most
             sent.append(now)
             flight += share
-            lone = first[i] if now == start else later[i][0]
+            lone = first[i][0] + late if now == start else later[i][0]
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
             if waits == k:
                 since = arrived[-1]
@@ -329,11 +336,13 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
         if alike not in known:
             known[alike] = _centaurus(*ends) if flows[f].protocol == "centaurus" else _tcp(*ends)
         found[f] = known[alike]
-        works[f] = _works(laws, pair, used) if len(asking) > 1 else {}
+        works[f] = _works(laws, pair, used) if len(asking) > 1 or laws.network.buckets else {}
+        if len(asking) == 1:  # all media but tokens work as its course says
+            works[f] = {key: seconds for key, seconds in works[f].items() if key[0] == "bucket"}
         for key in works[f]:
             others = (rate * plain) @ service[:, laws.number[key]] if key[0] != "air" else laws.plain_load(key[1])
             room[key] = max(1.0 - float(others), 0.05)
-    if len(asking) > 1:
+    if any(works.values()):
         _share(found, works, room, flows)
     return found
 
@@ -354,7 +363,7 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, float]:
     flows = laws.network.flows
     counts = [piece.count for one in pair for message in flows[one].messages for piece in message]
     if counts == [1, 1] and flows[pair[0]].protocol == "tcp":  # their acknowledgements face each other
-        for key in found:
+        for key in [one for one in found if one[0] != "bucket"]:
             found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True)[key] - client.facing(server.flow.back)
     links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]
     if len(found) == 1 and links and laws.links.limit[links].min() > 1.0:
@@ -396,6 +405,11 @@ def _tcp(client: End, server: End) -> Sessions:
     request, goodbye = client.flow.messages
     reply = server.flow.messages[0]
     lossy = not (lossless(client.flow) and lossless(server.flow))
+    lossy = lossy or any(
+        min(end.flow.window, sum(piece.count for piece in message)) > _room(end)
+        for end in both
+        for message in end.flow.messages
+    )
     for end in both if not fresh else ():
         end.window = _open_window(end)
     now, place, lead, faced = 0.0, None, False, False
@@ -446,10 +460,10 @@ def _tcp(client: End, server: End) -> Sessions:
         now += traffic.pause_s
         settled = abs(now - start - cycle) < 1e-9
         cycle, session = now - start, answered - asked
-        if settled:
-            break
         if lossy and not fresh:
             client.window, server.window = windows
+        if settled:
+            break
     trips = [[trip for _, trip in some] for some in samples]
     rtt = tuple(float(np.mean(values)) if values else np.nan for values in trips)
     found = Sessions(cycle, session, connect, rtt)
@@ -491,12 +505,17 @@ def _open_window(end: End) -> float:
     if transport.variant == "vegas":
         lone = end.lone(pieces[0].visits, None)[0] + end.lone(flow.back, None)[0]
         most = min(most, max(lone / gap + transport.alpha, 2.0))
-    room = min((visit.places + 1.0 for visit in flow.forth), default=inf)
+    room = _room(end)
     if most > room and sum(piece.count for piece in pieces) > room:
-        most = 0.75 * room  # the mean of a saw between half of what fits and all of it
+        most = SAW * room
     if flow.loss > 0.0:
         most = min(most, max(STEADY_WINDOW / sqrt(flow.loss), 1.0))
     return most
+
+
+def _room(end: End) -> float:
+    """Return the segments in a row that find place before and in each station of a way."""
+    return min((visit.places + 1.0 for visit in end.flow.forth), default=inf)
 
 
 def _with_losses(
@@ -523,19 +542,22 @@ def _with_losses(
         count, arrived = len(course.sent), np.array(course.arrived)
         back = course.acks[0][0] - course.arrived[0]
         window, end.window = end.window, 1.0
+        end.most = window  # which it has on average, with losses
         slow, _ = end.message(pieces, 0.0, None)
-        end.window = window
+        end.window, end.most = window, inf
         unheard = 1.0 - (1.0 - p) * (1.0 - lost_ack)
         waits, last_wait = (_backed_off(rto, one, transport) for one in (unheard, p))
         before = timeouts[side]
+        # a window that losses limit is a saw between half of its peak and that
+        windows = np.minimum(window * np.linspace(0.5, 1.0, 6) / SAW, end.flow.window).astype(int)
         mine = 0.0
         for k, loss in enumerate(losses):
             if not loss:
                 continue
-            behind = min(int(window) - 1, count - 1 - k)
-            quick = float(bdtrc(DUPLICATES - 1, behind, 1.0 - p)) if behind >= DUPLICATES else 0.0
+            behind = np.minimum(windows - 1, count - 1 - k)
+            quick = float(np.where(behind < DUPLICATES, 0.0, bdtrc(DUPLICATES - 1, behind, 1.0 - p)).mean())
             repaired = arrived[min(k + DUPLICATES, count - 1)] + back + slow.arrived[0]
-            left = max(count - k - behind, 1)
+            left = max(count - k - min(int(window) - 1, count - 1 - k), 1)
             # with more to send, a window of one segment waits until its acknowledgement has come, too
             expired = course.sent[k] + (waits if k < count - 1 else last_wait) + slow.arrived[min(left, len(slow.arrived)) - 1]
             mine += loss * quick * max(repaired - arrived[-1], 0.0)
@@ -543,6 +565,18 @@ def _with_losses(
             timeouts[side] += loss * (1.0 - quick * (1.0 - loss)) / (1.0 - loss)
             fast[side] += loss * quick
             again[side] += loss / (1.0 - loss)
+        room = _room(end)
+        if count > room and min(end.flow.window, count) > room:
+            # the window opens by one segment in a window of them, from half of what fits to one too many
+            often = min(1.0, count / ((room / 2.0 + 1.0) * SAW * room))
+            expired = course.sent[int(room)] + waits + slow.arrived[count - int(room) - 1]
+            mine += often * max(expired - arrived[-1], 0.0)
+            timeouts[side] += often
+            again[side] += often
+        if sum(losses) >= 1.0 and count > window:  # so long that it fares as a greedy connection
+            gap = end.pace(pieces[0].visits, 1.0 / max(end.every, 1.0))
+            law = transport_laws.chain_of(end.flow, slow.arrived[0] + back, gap, inf)
+            mine = max(mine, count / law.goodput - (arrived[-1] - course.sent[0]))
         if end.nagle is True and count > 1 and pieces[-1].share < 1.0:  # its end waits for what is before it
             mine += lost_ack * waits
             timeouts[side] += lost_ack
