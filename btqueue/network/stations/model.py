@@ -62,10 +62,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
     for f, found in point.sessions.items():
-        pair = [f, flows[f].reverse]
-        rate[pair] = [
-            sum(piece.count for message in flows[one].messages for piece in message) / found.cycle_s for one in pair
-        ]
+        pair = sessions.pair_of(flows, f)
+        rate[pair] = [flows[one].segments / found.cycle_s for one in pair]
         rtt[pair] = found.rtt_s
         timeouts[pair] = np.array(found.timeouts) / found.cycle_s
         fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
@@ -83,9 +81,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         values = np.full((4, count), np.nan)
         for f, found in point.sessions.items():
             values[:, f] = 1.0 / found.cycle_s, found.session_s, 0.0, found.connect_s
-        for name, value in zip(("sessions_per_s", "session_time_s", "sessions_lost"), values, strict=False):
-            metrics[name] = value
-        if any(found.connect_s for found in point.sessions.values()):
+        metrics |= zip(("sessions_per_s", "session_time_s", "sessions_lost"), values[:3], strict=True)
+        if np.nansum(values[3]):
             metrics["connect_time_s"] = values[3]
     if any(flow.protocol != "tcp" for flow in flows):
         for name in ("rtt_s", "timeouts_per_s", "fast_retransmits_per_s"):

@@ -216,6 +216,11 @@ class Flow:
     messages: tuple[tuple[Piece, ...], ...] = ()
 
     @property
+    def segments(self) -> int:
+        """Segments of all its messages of a session."""
+        return sum(piece.count for message in self.messages for piece in message)
+
+    @property
     def loss(self) -> float:
         """Chance that a segment is lost at random on its way."""
         return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.forth]))
@@ -393,11 +398,7 @@ class _Builder:
         number = sum(share for _, share in sizes)
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
-        forth = [
-            self._visits(
-                route, [(ceil(size) + headers, share / number) for size, share in sizes]
-            )
-        ]
+        forth = [self._visits(route, [(ceil(size) + headers, share / number) for size, share in sizes])]
         ack = (
             (transport.header_bytes,)
             if transport.protocol == "tcp"

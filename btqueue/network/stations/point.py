@@ -109,7 +109,8 @@ class Laws:
                     if visit.kind != "port":
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
-                        window = min(transport.window_of(network, flow), ENDLESS)
+                        window = transport.window_of(network, flow) if flow.messages else flow.window
+                        window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
     def service(self) -> tuple[Matrix, Matrix]:
@@ -451,7 +452,7 @@ def operating_point(network: Network) -> Point:
     count = len(flows)
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
-    asking = [f for f, flow in enumerate(flows) if flow.messages and flow.reverse is not None and f < flow.reverse]
+    asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
     # sessions alone never fill a station for good: a client waits for its answer
     plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
@@ -485,14 +486,12 @@ def operating_point(network: Network) -> Point:
         tokens = laws.tokens(rate, sent, forth, back, full)
         service = forth * sent[:, None] + back
         talks = sessions.sessions_of(laws, asking, rate, service)
-        for f in asking:
-            for one in (f, flows[f].reverse):
-                segments = sum(piece.count for message in flows[one].messages for piece in message)
-                load[one] = segments / talks[f].cycle_s
+        for f, talk in talks.items():
+            for one in sessions.pair_of(flows, f):
+                load[one] = flows[one].segments / talk.cycle_s
         most, sent, found = transport.caps(network, laws, rate, sent, base + others, service, turn)
         limits = [
-            min(window[f], transport.resting_window(flow, rate[f], base[f]))
-            for f, flow in enumerate(flows)
+            min(window[f], transport.resting_window(flow, rate[f], base[f])) for f, flow in enumerate(flows)
         ]
         new, wait, residual = settle(np.array(limits), np.minimum(load, most), base + others, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)

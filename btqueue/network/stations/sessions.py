@@ -26,7 +26,6 @@ import numpy as np
 from scipy.special import bdtrc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import transport as transport_laws
 from btqueue.network.stations.network import Flow, Network, Piece, Visit
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
@@ -69,7 +68,7 @@ class Course(NamedTuple):
     """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
 
     Attributes:
-        acks: of each acknowledgement when it comes, which segment is the first that it covers, and up to which.
+        acks: of each acknowledgement when it comes, and the segments that it covers: from, and up to.
         last_ack: when the last one leaves.
     """
 
@@ -77,6 +76,13 @@ class Course(NamedTuple):
     arrived: list[float]
     acks: list[tuple[float, int, int]]
     last_ack: float
+
+
+def pair_of(flows: Sequence[Flow], f: int) -> list[int]:
+    """Return the numbers of the flows of a client and of its server."""
+    server = flows[f].reverse
+    assert server is not None
+    return [f, server]
 
 
 def lossless(flow: Flow) -> bool:
@@ -99,7 +105,9 @@ class End:
         self.every = float(transport.ack_every_segments) if transport.delayed_ack else 0.0
         clock = 0.5 if transport.ack_clock == "tick" else 1.0
         self.delay = transport.ack_delay_s * clock
-        self.nagle = transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
+        self.nagle = (
+            transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
+        )
         self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
         self.most = inf  # segments of a window, beside the receiver's
         self.reset()
@@ -131,7 +139,9 @@ class End:
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
-        seconds, end = self.laws.way(visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of)
+        seconds, end = self.laws.way(
+            visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
+        )
         return seconds + host, end
 
     def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
@@ -147,7 +157,7 @@ class End:
             bare: without what others take meanwhile.
         """
         laws = self.laws
-        links, network = laws.links, laws.network
+        links = laws.links
         air: dict[int, np.ndarray] = {}
         found: dict[Any, float] = {}
         for back, stops in ((False, visits), (True, self.flow.back)):
@@ -175,7 +185,7 @@ class End:
         """Return the time that each medium takes for the messages of a session, and their answers (s)."""
         other = self.laws.network.flows[self.flow.reverse]
         last = next((one for one in (*self.flow.messages[1:], *other.messages[1:]) if one), None)
-        last = last or (self.flow if self.f > self.flow.reverse else other).messages[0]
+        last = last or (self.flow if self.f > (self.flow.reverse or 0) else other).messages[0]
         found: dict[Any, float] = {}
         tcp, transport = self.flow.protocol == "tcp", self.flow.transport
         acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
@@ -208,7 +218,7 @@ class End:
         return 0.0
 
     def meets(self, visits: tuple[Visit, ...]) -> float:
-        """Return what an acknowledgement waits for the segments in a row that it meets on shared wires (s)."""
+        """Return what an acknowledgement waits for segments in a row that it meets on wires (s)."""
         back = {visit.index for visit in self.flow.back if visit.kind == "wire"}
         return sum(visit.service_s for visit in visits if visit.kind == "wire" and visit.index in back) / 2.0
 
@@ -228,7 +238,8 @@ class End:
             pieces: of the message.
             start: when it may be sent (s).
             place: in the cycle of polls, where known.
-            due: whether an own acknowledgement leaves when it is written; lead: whether in front of it.
+            due: whether an own acknowledgement leaves when it is written.
+            lead: whether that goes in front of it.
             faced: whether an acknowledgement comes against it.
         """
         flow = self.flow
@@ -255,7 +266,7 @@ class End:
         limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
         sent, arrived, acked = [], [], []
         start = max(start, self.quiet) if held else start
-        flight, waits, since, now, taken, oldest = 0.0, 0, inf, start, 0, 0
+        flight, waits, since, now, taken = 0.0, 0, inf, start, 0
         shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
         for k, i in enumerate(kinds):
             share = shares[k]
@@ -287,7 +298,7 @@ class End:
             if self.pending + 1e-9 >= self.every:
                 acked.append((arrived[-1] + back + (meets if k + 1 < len(kinds) else 0.0), waits, k + 1))
                 self.pending, waits = 0.0, k + 1
-        for at, low, high in acked[taken:]:
+        for _, low, high in acked[taken:]:
             amount = min(sum(shares[low:high]), 1.0)
             self.window += amount if self.window < threshold else 1.0 / self.window
         if left:
@@ -329,7 +340,7 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
     room: dict[Any, float] = {}
     known: dict[Any, Sessions] = {}
     for f in asking:
-        pair = [f, flows[f].reverse]
+        pair = pair_of(flows, f)
         used = rate @ service - rate[pair] @ service[pair]
         ends = End(laws, f, used), End(laws, pair[1], used)
         alike = ends[0].signature(), ends[1].signature()
@@ -340,7 +351,9 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
         if len(asking) == 1:  # all media but tokens work as its course says
             works[f] = {key: seconds for key, seconds in works[f].items() if key[0] == "bucket"}
         for key in works[f]:
-            others = (rate * plain) @ service[:, laws.number[key]] if key[0] != "air" else laws.plain_load(key[1])
+            others = (
+                (rate * plain) @ service[:, laws.number[key]] if key[0] != "air" else laws.plain_load(key[1])
+            )
             room[key] = max(1.0 - float(others), 0.05)
     if any(works.values()):
         _share(found, works, room, flows)
@@ -364,7 +377,9 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, float]:
     counts = [piece.count for one in pair for message in flows[one].messages for piece in message]
     if counts == [1, 1] and flows[pair[0]].protocol == "tcp":  # their acknowledgements face each other
         for key in [one for one in found if one[0] != "bucket"]:
-            found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True)[key] - client.facing(server.flow.back)
+            found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True)[key] - client.facing(
+                server.flow.back
+            )
     links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]
     if len(found) == 1 and links and laws.links.limit[links].min() > 1.0:
         played = _centaurus(client, server) if client.flow.protocol == "centaurus" else _tcp(client, server)
@@ -374,7 +389,7 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, float]:
 
 
 def _share(found: dict[int, Sessions], works: dict[int, dict], room: dict[Any, float], flows: Any) -> None:
-    """Lengthen sessions until no medium works for longer than it has: a client waits for the others' turns."""
+    """Lengthen sessions until no medium works for longer than it has: clients wait for each other."""
     for _ in range(20):
         worst = 1.0
         for key, space in room.items():
@@ -419,7 +434,8 @@ def _tcp(client: End, server: End) -> Sessions:
     for _ in range(SESSIONS):
         start, courses, samples = now, [], ([], [])
         if fresh:
-            client.reset(), server.reset()
+            client.reset()
+            server.reset()
         if fresh and transport.handshake:
             there, place = client.lone(server.flow.back, place)
             back, place = client.lone(client.flow.back, place)
@@ -471,12 +487,19 @@ def _tcp(client: End, server: End) -> Sessions:
 
 
 def _finish(
-    end: End, course: Course, answer: Course | None, samples: list[tuple[float, float]], *, short: bool, faced_s: float = 0.0
+    end: End,
+    course: Course,
+    answer: Course | None,
+    samples: list[tuple[float, float]],
+    *,
+    short: bool,
+    faced_s: float = 0.0,
 ) -> None:
     """Take the round trips of a message whose last acknowledgement goes behind what has answered it.
 
     Args:
-        end, course: the message.
+        end: of the message.
+        course: of the message.
         answer: which follows it from the other end.
         samples: that get when acknowledgements have come, and the round trips (s).
         short: whether the last segment is no full one.
@@ -519,7 +542,10 @@ def _room(end: End) -> float:
 
 
 def _with_losses(
-    found: Sessions, courses: list[tuple[End, Sequence[Piece], Course]], both: tuple[End, End], trips: list[list[float]]
+    found: Sessions,
+    courses: list[tuple[End, Sequence[Piece], Course]],
+    both: tuple[End, End],
+    trips: list[list[float]],
 ) -> Sessions:
     """Return sessions with the expected costs of lost segments and acknowledgements."""
     transport = both[0].flow.transport
@@ -548,6 +574,9 @@ def _with_losses(
         unheard = 1.0 - (1.0 - p) * (1.0 - lost_ack)
         waits, last_wait = (_backed_off(rto, one, transport) for one in (unheard, p))
         before = timeouts[side]
+        # half a window goes on while the lost segment is sent again
+        gap = (arrived[-1] - arrived[0]) / max(count - 1, 1)
+        stall = max(slow.arrived[0] + back - window / 2.0 * gap, 0.0)
         # a window that losses limit is a saw between half of its peak and that
         windows = np.minimum(window * np.linspace(0.5, 1.0, 6) / SAW, end.flow.window).astype(int)
         mine = 0.0
@@ -555,12 +584,18 @@ def _with_losses(
             if not loss:
                 continue
             behind = np.minimum(windows - 1, count - 1 - k)
+            if transport.limited_transmit:  # the first two duplicates let one segment out each
+                behind = np.where(behind > 0, np.minimum(behind + 2, count - 1 - k), behind)
             quick = float(np.where(behind < DUPLICATES, 0.0, bdtrc(DUPLICATES - 1, behind, 1.0 - p)).mean())
             repaired = arrived[min(k + DUPLICATES, count - 1)] + back + slow.arrived[0]
             left = max(count - k - min(int(window) - 1, count - 1 - k), 1)
             # with more to send, a window of one segment waits until its acknowledgement has come, too
-            expired = course.sent[k] + (waits if k < count - 1 else last_wait) + slow.arrived[min(left, len(slow.arrived)) - 1]
-            mine += loss * quick * max(repaired - arrived[-1], 0.0)
+            expired = (
+                course.sent[k]
+                + (waits if k < count - 1 else last_wait)
+                + slow.arrived[min(left, len(slow.arrived)) - 1]
+            )
+            mine += loss * quick * max(repaired - arrived[-1], stall)
             mine += loss * (1.0 - quick) * max(expired - arrived[-1], 0.0)
             timeouts[side] += loss * (1.0 - quick * (1.0 - loss)) / (1.0 - loss)
             fast[side] += loss * quick
@@ -573,10 +608,6 @@ def _with_losses(
             mine += often * max(expired - arrived[-1], 0.0)
             timeouts[side] += often
             again[side] += often
-        if sum(losses) >= 1.0 and count > window:  # so long that it fares as a greedy connection
-            gap = end.pace(pieces[0].visits, 1.0 / max(end.every, 1.0))
-            law = transport_laws.chain_of(end.flow, slow.arrived[0] + back, gap, inf)
-            mine = max(mine, count / law.goodput - (arrived[-1] - course.sent[0]))
         if end.nagle is True and count > 1 and pieces[-1].share < 1.0:  # its end waits for what is before it
             mine += lost_ack * waits
             timeouts[side] += lost_ack
@@ -622,7 +653,7 @@ def _backed_off(rto: float, loss: float, transport: Any) -> float:
     return total
 
 
-# ----------------------------------------------------------------------------------------------- CentaurusComm
+# ---------------------------------------------------------------------------------------------- CentaurusComm
 
 
 def _centaurus(client: End, server: End) -> Sessions:
@@ -706,9 +737,16 @@ def _object_cost(
         )
         return mean_time(
             Transaction(
-                offer, tuple(burst), back, tuple(hang), data, forth, behind,
-                "acknowledged" if until else "delivered", offer,
-            )  # fmt: skip
+                offer,
+                tuple(burst),
+                back,
+                tuple(hang),
+                data,
+                forth,
+                behind,
+                "acknowledged" if until else "delivered",
+                offer,
+            )
         )
 
     return mean(lost, other.flow.ack_loss, end.flow.ack_loss) - mean(0.0, 0.0, 0.0)
