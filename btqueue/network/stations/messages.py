@@ -249,7 +249,9 @@ class End:
                 self.pending, waits, since = 0.0, k, arrived[-1]
             self.pending += share
             if self.pending + 1e-9 >= self.every:
-                acked.append((arrived[-1] + back + (meets if k + 1 < len(kinds) else 0.0), waits, k + 1))
+                held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
+                met = 0.0 if k + 1 == len(kinds) or held else meets
+                acked.append((arrived[-1] + back + met, waits, k + 1))
                 self.pending, waits = 0.0, k + 1
         for _, low, high in acked[taken:]:
             amount = min(sum(shares[low:high]), 1.0)

@@ -2,7 +2,7 @@ r"""Request-reply sessions over TCP: the time of a session, and what sessions ma
 
 A session is a closed class of one customer: a client asks, thinks while the server answers, says good-bye and
 pauses, so its rate is one over its cycle. The time of a message is the sum of its rounds, each the larger of
-round trip and serialization (`messages`). Clients wait for each other: no medium works for longer than it has.
+round trip and serialization (`messages`). Clients wait for each other: no medium works longer than it has.
 
 **Losses.** A lost segment with three more behind it in its window is sent again a round trip later; another
 waits for the timer and begins slow start. Costs of losses are added, as if each were the only one.
