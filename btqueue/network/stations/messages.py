@@ -171,9 +171,15 @@ class End:
         return 0.0
 
     def meets(self, visits: tuple[Visit, ...]) -> float:
-        """Return what an acknowledgement waits for segments in a row that it meets on wires (s)."""
-        back = {visit.index for visit in self.flow.back if visit.kind == "wire"}
-        return sum(visit.service_s for visit in visits if visit.kind == "wire" and visit.index in back) / 2.0
+        """Return what an acknowledgement waits for segments in a row that it meets on wires (s).
+
+        At each crossing it waits for half of a round of the ports of segments on the same medium.
+        """
+        total = 0.0
+        for own in self.flow.back:
+            if own.kind == "wire":
+                total += sum(one.service_s for one in visits if one[:2] == own[:2]) / 2.0
+        return total
 
     def message(
         self,
