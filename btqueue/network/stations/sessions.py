@@ -406,7 +406,8 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
     elif worst > 0.03:
         yield (
             f"{worst:.2g} of the segments of sessions are lost: at 0.1 goodput was 16 % too low to 15 % too "
-            "high for messages of 10 kB, up to 80 % too high for 100 kB, and round trips up to 3.8 times too long"
+            "high for messages of 10 kB, up to 80 % too high for 100 kB; round trips were up to 3.8 times as "
+            "long"
         )
     elif worst > 0.005:
         yield (
