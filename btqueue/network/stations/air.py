@@ -57,6 +57,7 @@ class Links:
         self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
+        self.plain = np.array([not flow.messages for flow in network.flows])
         self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
@@ -150,6 +151,10 @@ class Links:
             * SLOT_S
             / self.share
         )
+        self.plain_load = self.by_link(
+            (sent * self.plain) @ (self.air[0] + self.frames[0])
+            + (answered * self.plain) @ (self.air[1] + self.frames[1])
+        ) * (SLOT_S / self.share)
         self.meeting = self.idle / 2.0
         for number, bridge in enumerate(self.network.bridges):
             self._round(number, bridge)

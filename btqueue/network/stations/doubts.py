@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import transport
+from btqueue.network.stations import fading, sessions, transport
 from btqueue.network.stations.network import ENDLESS, Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.errors import bracketed, shown
@@ -94,14 +94,18 @@ class Asked(NamedTuple):
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
         """Yield number, flow, and whether it always has data to send, of the flows that send at all."""
         for f, flow in enumerate(self.network.flows):
-            if self.point.rate[f] > 0.0 or flow.load > 0.0:
+            if not flow.messages and (self.point.rate[f] > 0.0 or flow.load > 0.0):
                 yield f, flow, bool(self.point.links.links.endless[f])
 
 
 def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
     """Return why the answer does not stand; nothing if it does."""
     asked = Asked(network, point, rtt)
-    return list(dict.fromkeys(found for rule in RULES for found in rule(asked)))
+    found = [found for rule in RULES for found in rule(asked)]
+    found += fading.doubts(network, point)
+    found += transport.doubts(network, point)
+    found += sessions.doubts(network, point.sessions)
+    return list(dict.fromkeys(found))
 
 
 def of_busy_resources(asked: Asked) -> Iterator[str]:

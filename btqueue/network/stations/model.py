@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import transport
+from btqueue.network.stations import sessions, transport
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import Network, Visit, network_of
 from btqueue.network.stations.point import CROWDED, Point, operating_point
@@ -73,6 +73,12 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
             carried = min(rate[f], load[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
+    for f, found in point.sessions.items():
+        pair = sessions.pair_of(flows, f)
+        rate[pair] = [flows[one].segments / found.cycle_s for one in pair]
+        rtt[pair] = found.rtt_s
+        timeouts[pair] = np.array(found.timeouts) / found.cycle_s
+        fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
     kilobits = np.array([flow.kilobits for flow in flows])
     metrics: dict[str, Any] = {
         "goodput_kbps": rate * kilobits,
@@ -82,6 +88,13 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         "timeouts_per_s": timeouts,
         "fast_retransmits_per_s": fast,
     }
+    if point.sessions:
+        values = np.full((4, count), np.nan)
+        for f, found in point.sessions.items():
+            values[:, f] = 1.0 / found.cycle_s, found.session_s, 0.0, found.connect_s
+        metrics |= zip(("sessions_per_s", "session_time_s", "sessions_lost"), values[:3], strict=True)
+        if np.nansum(values[3]):
+            metrics["connect_time_s"] = values[3]
     if any(flow.protocol != "tcp" for flow in flows):
         for name in ("rtt_s", "timeouts_per_s", "fast_retransmits_per_s"):
             metrics[name] = np.where([flow.protocol == "tcp" for flow in flows], metrics[name], np.nan)

@@ -185,6 +185,14 @@ class Bucket:
     places: float
 
 
+class Piece(NamedTuple):
+    """Segments alike of a message: how many, each as a share of a full one, and where they go."""
+
+    count: int
+    share: float
+    visits: tuple[Visit, ...]
+
+
 @dataclass(frozen=True)
 class Flow:
     """A class: the law of its source, its transport, and where its segments and acknowledgements go.
@@ -203,6 +211,8 @@ class Flow:
         transport, traffic: the tables as the flow sees them, for laws of transport.
         acks: acknowledgements a segment.
         short: whether messages are short segments that wait for each other's acknowledgement.
+        reverse: number of the flow that answers, for a session.
+        messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
     """
 
     source: str
@@ -221,6 +231,12 @@ class Flow:
     acks: float
     short: bool
     reverse: int | None
+    messages: tuple[tuple[Piece, ...], ...] = ()
+
+    @property
+    def segments(self) -> int:
+        """Segments of all its messages of a session."""
+        return sum(piece.count for message in self.messages for piece in message)
 
     @property
     def loss(self) -> float:
@@ -392,17 +408,17 @@ class _Builder:
     def _flow(self, plan: FlowPlan, index: int) -> Flow:
         own = self.scenario.of_flow(plan.spec)
         transport, traffic = own.transport, own.traffic
-        sizes = _sizes(own, self.scenario, plan)
+        messages = _messages(own, index, plan)
+        sizes = [piece for message in messages for piece in message] or _sizes(own, self.scenario, plan)
+        headers = transport.header_bytes
+        if transport.protocol == "centaurus":
+            headers += transport.centaurus_header_bytes
         if self.together:
             sizes = [(size * self.together[index], share) for size, share in sizes]
         number = sum(share for _, share in sizes)
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
-        forth = [
-            self._visits(
-                route, [(ceil(size) + transport.header_bytes, share / number) for size, share in sizes]
-            )
-        ]
+        forth = [self._visits(route, [(ceil(size) + headers, share / number) for size, share in sizes])]
         ack = (
             (transport.header_bytes,)
             if transport.protocol == "tcp"
@@ -416,6 +432,13 @@ class _Builder:
         load, more, batch = _arrivals(own, kilobits, number)
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
+        )
+        if messages and forth[0] and forth[0][0].kind == "wire":
+            layers += self.scenario.run.jitter_s / 4.0  # half of it on each way, of which a poll takes none
+        full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
+        pieces = tuple(
+            tuple(Piece(n, size / full, self._visits(route, [(size + headers, 1.0)])) for size, n in message)
+            for message in messages
         )
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
@@ -434,9 +457,10 @@ class _Builder:
             window,
             transport,
             traffic,
-            (1.0 / min(every, max(window, 1.0)) if answered else 0.0),
+            _answers(own, pieces, index, plan) or (1.0 / min(every, max(window, 1.0)) if answered else 0.0),
             short,
             plan.reverse,
+            pieces,
         )
 
     def _visits(self, route: tuple[Hop, ...], sizes: list[tuple[float, float]]) -> tuple[Visit, ...]:
@@ -498,11 +522,38 @@ class _Builder:
         return tuple(found)
 
 
+def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int, int]]]:
+    """Return of each message of this end of a session the user bytes and the number of its segments."""
+    traffic, transport = own.traffic, own.transport
+    if traffic.source != "request-reply":
+        return []
+    full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
+    client = plan.reverse is not None and index < plan.reverse
+    sizes = (traffic.request_bytes, traffic.goodbye_bytes) if client else (traffic.reply_bytes,)
+    found = []
+    for size in sizes:
+        whole, rest = divmod(size, full)
+        found.append([(part, n) for part, n in ((full, whole), (rest, 1)) if part and n])
+    return found
+
+
+def _answers(own: Scenario, messages: tuple[tuple[Piece, ...], ...], index: int, plan: FlowPlan) -> float:
+    """Return the acknowledgements, or control messages, against a segment of a session."""
+    segments = [sum(piece.count for piece in message) for message in messages]
+    if not any(segments):
+        return 0.0
+    if own.transport.protocol == "centaurus":
+        # PROCEED and ACK answer each object; OBJ and DONE, of the other end, go with its data
+        client = plan.reverse is not None and index < plan.reverse
+        goodbye = 2 if own.traffic.goodbye_bytes else 0
+        return (4 + goodbye if client else 5 + goodbye) / sum(segments)
+    every = own.transport.ack_every_segments if own.transport.delayed_ack else 1
+    return sum(ceil(count / every) for count in segments) / sum(segments)
+
+
 def _sizes(own: Scenario, scenario: Scenario, plan: FlowPlan) -> list[tuple[int, float]]:
     """Return the user bytes of the segments of a message, and how many there are of each."""
     traffic, transport = own.traffic, own.transport
-    if traffic.source == "request-reply":
-        return [(min(traffic.reply_bytes, transport.mss_bytes) or 1, 1.0)]
     if transport.protocol == "tcp" and shares_segments(own):
         full, rest = divmod(traffic.message_bytes, transport.mss_bytes)
         return [

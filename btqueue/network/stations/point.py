@@ -29,7 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import fading, transport
+from btqueue.network.stations import fading, sessions, transport
 from btqueue.network.stations.air import Links
 from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Train, Visit
 
@@ -79,6 +79,7 @@ class Point:
     residual: float = 0.0
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
+    sessions: dict[int, Any] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
@@ -106,9 +107,12 @@ class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
     def __init__(self, network: Network) -> None:
+        from btqueue.network.stations import transport
+
         self.network = network
         self.links = Links(network)
         self.names, self.number = resources(network)
+        self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
@@ -125,7 +129,8 @@ class Laws:
                     if visit.kind != "port":
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
-                        window = min(flow.window, ENDLESS)
+                        window = transport.window_of(network, flow) if flow.messages else flow.window
+                        window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
     def service(self) -> tuple[Matrix, Matrix]:
@@ -142,6 +147,19 @@ class Laws:
         """Set the air to these rates."""
         links = self.links
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
+
+    def plain_load(self, piconet: int) -> float:
+        """Return the share of the time of a piconet that flows take which are no sessions."""
+        links = self.links
+        return float(links.plain_load[links.piconet == piconet].sum())
+
+    def between(self, link: int) -> float:
+        """Return the slots that pass between two frames of a link that has more of them, in the mean."""
+        links = self.links
+        if links.limit[link] >= ENDLESS and not links.plain_load.any():
+            return 0.0  # a visit lasts as long as the message
+        port = int(np.flatnonzero(links.port_link == link)[0])
+        return max(float(links.busy[port] / links.visit[link] - links.frame[port]), 0.0)
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
@@ -166,17 +184,25 @@ class Laws:
         )  # hosts answer before the next frame but one
         endless = self.links.endless[f] and at_once
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self._way(flow.forth, start, load_of, rate)
+            there, place = self.way(flow.forth, start, load_of, rate)
             back = 0.0
             if flow.back:
-                back, start = self._way(flow.back, place if at_once else None, load_of, rate * flow.acks)
+                back, start = self.way(flow.back, place if at_once else None, load_of, rate * flow.acks)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
         return there + hosts, back + (hosts if flow.back else 0.0)
 
-    def _way(
-        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
+    def way(
+        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float, *, of: str = "stream"
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
+
+        Args:
+            visits: on the way.
+            place: where in a cycle it begins, if that is known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: of the segments (1/s).
+            of: "stream", "message" (the other halves of its frames are empty), or "work" (frames alone: other
+                links get no polls, and nothing waits for the first one).
 
         A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
         is too late for the answer to that packet; what a packet up makes the central's host send is too late
@@ -206,14 +232,18 @@ class Laws:
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
             polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
             polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
+            if of == "work":
+                polls = 0.0
             gated = piconet.discipline == "gated"
             frames, used, relayed = train.frames, 0.0, False
-            if place is None or place.piconet != port.piconet or bridged:
+            if of == "work" and place is None:
+                slots = float(port.up)
+            elif place is None or place.piconet != port.piconet or bridged:
                 slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
             elif place.link == port.link:
                 over = 1.0 if gated else place.over
                 slots = 0.0 if place.up else 1.0
-                missed = place.up and host  # by the answer of a host at the central
+                missed = place.up and host and not port.up  # by the answer of a host at the central
                 slots += over * (max(polls, 2.0) if missed else polls)
                 slots += (1.0 - over) * (2.0 + polls) if missed else 0.0
                 used = 0.0 if missed or gated else place.used
@@ -235,9 +265,8 @@ class Laws:
             turns, over = visits_of(train, frames, used, limit)
             breaks = max(turns - 1.0, 0.0)
             cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
-            beside = (
-                links.beside[visit.index] - 1.0
-            )  # what the other half of a frame has on average, beside a slot
+            # what the other half of a frame has on average, beside a slot
+            beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
             slots += (
                 sent_slots + max(frames - 1.0, 0.0) + frames * beside
             ) / piconet.data_share + breaks * cycle
@@ -516,11 +545,14 @@ def operating_point(network: Network) -> Point:
     """
     laws = Laws(network)
     load = np.array([flow.load for flow in network.flows])
-    laws.links.endless[:] = True
-    fluid = _iterated(network, laws, np.where(np.isfinite(load), load, 0.0))
+    endless = np.isinf(load)
+    if not (load[~endless] > 0.0).any():
+        return _iterated(network, laws, np.zeros(len(load)))
+    laws.links.endless[:] = endless | (load > 0.0)
+    fluid = _iterated(network, laws, np.where(endless, 0.0, load))
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
-    endless = np.isinf(load) | (held & (fluid.rate < CARRIED * load))
-    if endless.all():
+    endless = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
+    if (endless | (load == 0.0)).all():
         return fluid
     laws.links.endless[:] = endless
     return _iterated(laws.network, laws, fluid.rate)
@@ -535,6 +567,10 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     step, before = np.ones(len(flows)), np.zeros(len(flows))
     expiries = np.zeros(len(flows))
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
+    asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
+    talks: dict[int, Any] = {}
+    # sessions alone never fill a station for good: a client waits for its answer
+    plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
@@ -552,11 +588,15 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows
+        talks = sessions.sessions_of(laws, asking, rate, service)
+        for f, talk in talks.items():
+            for one in sessions.pair_of(flows, f):
+                load[one] = flows[one].segments / talk.cycle_s
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
         new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
-        full = np.where(new @ service > CROWDED, 1.0, 0.0)
+        full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         if change < SETTLED and turn > 1:
@@ -578,4 +618,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         change,
         found,
         expiries,
+        talks,
     )

@@ -60,6 +60,9 @@ class Law(NamedTuple):
 
 def window_of(network: Network, flow: Flow) -> float:
     """Return the segments that may be under way; of datagrams those that find place in a queue."""
+    if flow.messages:
+        longest = max(sum(piece.count for piece in message) for message in flow.messages)
+        return min(flow.window, float(longest))
     if flow.window < inf:
         return flow.window
     places = min((visit.places for visit in flow.forth), default=inf)

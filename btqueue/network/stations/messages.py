@@ -1,0 +1,286 @@
+r"""A message of a session on its way: a train of segments over stations of constant service.
+
+Segment k leaves when the window has room and arrives
+
+.. math:: a_k = \max(s_k + d,\ a_{k-1} + x),
+
+with the lone way d, and x the time that the slowest station takes for a segment and its share of the
+acknowledgements (Lindley's recursion for stations of constant service in a row). Slow start, windows, delayed
+acknowledgements and Nagle's algorithm are when s_k may be. Lone ways depend on where in the cycle of polls
+they begin (`point.Laws.way`): a message begins where the one that it answers has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.network import Flow, Piece, Visit
+
+PLAYED = 400
+"""Segments of a message that are followed one by one; the others have their pace."""
+LEAST_ROOM = 0.05
+"""Share of the time of a medium that a session finds at least, whatever others use of it."""
+
+
+class Course(NamedTuple):
+    """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
+
+    Attributes:
+        acks: of each acknowledgement when it comes, and the segments that it covers: from, and up to.
+        last_ack: when the last one leaves.
+    """
+
+    sent: list[float]
+    arrived: list[float]
+    acks: list[tuple[float, int, int]]
+    last_ack: float
+
+
+class End:
+    """What one end of a session sends, and its window."""
+
+    def __init__(self, laws: Any, f: int, used: np.ndarray, *, bare: bool = False) -> None:
+        """Args: the laws of the stations, the number of the flow, what others use of each resource.
+
+        `bare`: what takes time is only the own work.
+        """
+        self.laws, self.f, self.used, self.bare = laws, f, used, bare
+        self.flow: Flow = laws.network.flows[f]
+        self.none = np.zeros(len(laws.links.names))
+        transport = self.flow.transport
+        self.every = float(transport.ack_every_segments) if transport.delayed_ack else 0.0
+        clock = 0.5 if transport.ack_clock == "tick" else 1.0
+        self.delay = transport.ack_delay_s * clock
+        self.nagle = (
+            transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
+        )
+        self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
+        self.most = inf  # segments of a window, beside the receiver's
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new connection."""
+        self.window = float(self.flow.transport.initial_window_segments)
+        self.pending, self.quiet = 0.0, -inf
+
+    def signature(self) -> Any:
+        """Return what ends have in common that fare alike."""
+        links, flow, found = self.laws.links, self.flow, []
+        for message in (*flow.messages, (Piece(0, 0.0, flow.back),)):
+            for piece in message:
+                found.append((piece.count, piece.share))
+                for visit in piece.visits:
+                    state: tuple = (visit.index, round(float(self.used[self.laws.number[visit[:2]]]), 9))
+                    if visit.kind == "port":
+                        link = links.port_link[visit.index]
+                        state = tuple(
+                            round(float(value), 7)
+                            for value in (links.away[link], links.busy[visit.index], links.frame[visit.index])
+                        )
+                    found.append((visit.kind, visit[2:], state))
+        return tuple(found), flow.transport.model_dump_json(), flow.traffic.pause_s
+
+    def lone(self, visits: tuple[Visit, ...], place: Any, gap: float = 0.0) -> tuple[float, Any]:
+        """Return the time of a lone segment (s), and where in a cycle of polls it ends."""
+        if not visits:
+            return 0.0, place
+        host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
+        seconds, end = self.laws.way(
+            visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
+        )
+        return seconds + host, end
+
+    def pace(self, visits: tuple[Visit, ...], acks: float) -> float:
+        """Return the time between segments in a row, with this share of acknowledgements against them (s)."""
+        return max(self.takes(visits, acks, bare=self.bare).values(), default=0.0)
+
+    def takes(self, visits: tuple[Visit, ...], acks: float, *, bare: bool = False) -> dict[Any, float]:
+        """Return the time that each medium takes for a segment and acknowledgements (s).
+
+        Args:
+            visits: of the segment.
+            acks: acknowledgements that come against it.
+            bare: without what others take meanwhile.
+        """
+        laws = self.laws
+        links = laws.links
+        air: dict[int, np.ndarray] = {}
+        found: dict[Any, float] = {}
+        for back, stops in ((False, visits), (True, self.flow.back)):
+            times = acks if back else 1.0
+            for visit in stops:
+                if visit.kind == "port":
+                    of_link = air.setdefault(links.port_link[visit.index], np.zeros((2, 2)))
+                    of_link[int(links.up[visit.index])] += (
+                        times * visit.train.frames, times * visit.train.air
+                    )  # fmt: skip
+                else:
+                    key = visit.kind, visit.index
+                    found[key] = found.get(key, 0.0) + times * visit.service_s
+        for key, service in list(found.items()):
+            found[key] = (
+                service if bare else service / max(1.0 - float(self.used[laws.number[key]]), LEAST_ROOM)
+            )
+        for link, of_link in air.items():
+            frames = of_link[:, 0].max()
+            slots = of_link[:, 1].sum() + 2.0 * frames - of_link[:, 0].sum()
+            slots = slots / links.share[link] + (0.0 if bare else frames * laws.between(link))
+            key = "air", int(links.piconet[link])
+            found[key] = found.get(key, 0.0) + slots * SLOT_S
+        return found
+
+    def work(self) -> dict[Any, float]:
+        """Return the time that each medium takes for the messages of a session, and their answers (s)."""
+        other = self.laws.network.flows[self.flow.reverse]
+        last = next((one for one in (*self.flow.messages[1:], *other.messages[1:]) if one), None)
+        last = last or (self.flow if self.f > (self.flow.reverse or 0) else other).messages[0]
+        found: dict[Any, float] = {}
+        tcp, transport = self.flow.protocol == "tcp", self.flow.transport
+        acks = 1.0 / max(self.every, 1.0) if tcp else 0.0
+        parts = []
+        for message in self.flow.messages:
+            parts += [(piece.visits, acks if piece.count > 1 else 0.0, piece.count) for piece in message]
+            closes = transport.connection_per_session and message is last
+            if tcp and message and not closes:  # the last acknowledgements have nothing against them
+                parts.append((self.flow.back, 0.0, max(sum(piece.count == 1 for piece in message), 1)))
+        if not tcp:
+            count = sum(piece.count for message in self.flow.messages for piece in message)
+            parts.append((self.flow.back, 0.0, self.flow.acks * count))
+        elif transport.connection_per_session and transport.handshake:
+            parts.append((self.flow.back, 0.0, 1.0))
+        for visits, share, times in parts:
+            for key, seconds in self.takes(visits, share, bare=True).items():
+                found[key] = found.get(key, 0.0) + times * seconds
+        return found
+
+    def facing(self, visits: tuple[Visit, ...]) -> float:
+        """Return by how much an acknowledgement that comes against a segment at its start delays it (s)."""
+        visit = next(visit for visit in visits if visit.kind != "bucket")
+        links = self.laws.links
+        for other in self.flow.back:
+            if visit.kind == other.kind == "wire" and visit.index == other.index:
+                return max(other.service_s - other.delay_s, 0.0)
+            if visit.kind == other.kind == "port" and links.opposite[visit.index] == other.index:
+                slots = other.train.air - min(other.train.frames, visit.train.frames)
+                return slots / links.share[links.port_link[visit.index]] * SLOT_S
+        return 0.0
+
+    def meets(self, visits: tuple[Visit, ...]) -> float:
+        """Return what an acknowledgement waits for segments in a row that it meets on wires (s).
+
+        At each crossing it waits for half of a round of the ports of segments on the same medium.
+        """
+        total = 0.0
+        for own in self.flow.back:
+            if own.kind == "wire":
+                total += sum(one.service_s for one in visits if one[:2] == own[:2]) / 2.0
+        return total
+
+    def message(
+        self,
+        pieces: Sequence[Piece],
+        start: float,
+        place: Any,
+        *,
+        due: bool = False,
+        lead: bool = False,
+        faced: bool = False,
+    ) -> tuple[Course, Any]:
+        """Return the course of a message written at `start`, and where in the cycle of polls it ends.
+
+        Args:
+            pieces: of the message.
+            start: when it may be sent (s).
+            place: in the cycle of polls, where known.
+            due: whether an own acknowledgement leaves when it is written.
+            lead: whether that goes in front of it.
+            faced: whether an acknowledgement comes against it.
+        """
+        flow = self.flow
+        acks = 1.0 / max(self.every, 1.0)
+        gap = [self.pace(piece.visits, acks) for piece in pieces]
+        back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
+        held = self.nagle and pieces[0].share < 1.0
+        if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
+            lead, faced = False, due and self.quiet < start + back
+            if place is not None and flow.back:
+                place = place._replace(used=place.used + flow.back[-1].train.frames)
+        meets = self.meets(pieces[0].visits)
+        first = [
+            self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])
+            for i, piece in enumerate(pieces)
+        ]
+        late = self.facing(pieces[0].visits) if faced else 0.0
+        if place is None and not self.bare:  # it may come while hardly anything gets through
+                later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
+        ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
+        kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
+        left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
+        limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
+        sent, arrived, acked = [], [], []
+        start = max(start, self.quiet) if held else start
+        flight, waits, since, now, taken = 0.0, 0, inf, start, 0
+        shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
+        for k, i in enumerate(kinds):
+            share = shares[k]
+            most = min(self.window, limit)
+            if share < 1.0 and self.nagle is True:
+                most = share  # a short segment waits for all before it
+            while flight + share > max(most, share) + 1e-9 and (taken < len(acked) or waits < k):
+                if taken == len(acked):  # nothing else lets the acknowledgement out
+                    acked.append((since + self.delay + back, waits, k))
+                    self.pending, waits = 0.0, k
+                at, low, high = acked[taken]
+                taken += 1
+                now = max(now, at)
+                amount = sum(shares[low:high])
+                flight -= amount
+                grown = min(amount, 1.0)
+                self.window += grown if self.window < threshold else 1.0 / self.window
+                most = max(most, min(self.window, limit)) if most > share else most
+            sent.append(now)
+            flight += share
+            lone = first[i][0] + late if now == start else later[i][0]
+            arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
+            if waits == k:
+                since = arrived[-1]
+            elif arrived[-1] > since + self.delay:
+                acked.append((since + self.delay + back, waits, k))
+                self.pending, waits, since = 0.0, k, arrived[-1]
+            self.pending += share
+            if self.pending + 1e-9 >= self.every:
+                held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
+                met = 0.0 if k + 1 == len(kinds) or held else meets
+                acked.append((arrived[-1] + back + met, waits, k + 1))
+                self.pending, waits = 0.0, k + 1
+        for _, low, high in acked[taken:]:
+            amount = min(sum(shares[low:high]), 1.0)
+            self.window += amount if self.window < threshold else 1.0 / self.window
+        if left:
+            pace = (arrived[-1] - arrived[-101]) / 100.0
+            arrived[-1] += left * pace
+        leaves = arrived[-1]
+        if waits < len(kinds):
+            leaves = since + self.delay
+            acked.append((leaves + back, waits, len(kinds)))
+            self.pending = 0.0
+        return Course(sent, arrived, acked, leaves), ends
+
+
+def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:
+    """Return the visits of a segment with an acknowledgement of the other direction in front of it."""
+    ahead = {(visit.kind, visit.index): visit for visit in laws.network.flows[flow.reverse].back}
+    first = next(i for i, visit in enumerate(visits) if visit.kind != "bucket")
+    visit = visits[first]
+    other = ahead.get((visit.kind, visit.index))
+    if other is None:
+        return visits
+    both = visit._replace(
+        train=visit.train.plus(other.train, 1.0), service_s=visit.service_s + other.service_s
+    )
+    return (*visits[:first], both, *visits[first + 1 :])

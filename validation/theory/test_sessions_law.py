@@ -1,0 +1,127 @@
+"""Request-reply sessions over stations: by hand, in limits, and against the simulator."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import btqueue as bt
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.model import answer
+
+HEADER = 40
+PLAIN = {
+    "traffic.source": "request-reply",
+    "transport.preset": "thesis",
+    "transport.initial_window_segments": 8,
+    "flow_control.baseband_packets": 1000,
+    "network.relay": "segment",
+    "run.jitter_s": 0.0,
+}
+
+
+def wire(rate_kbps=1000.0, delay_s=0.02, **keys):
+    """A client and a server at the ends of an outside link."""
+    link = {
+        "name": "net",
+        "from": "host",
+        "to": "gw",
+        "kind": "other",
+        "half_duplex": keys.pop("half_duplex", False),
+    }
+    link |= {
+        "rate_kbps": rate_kbps,
+        "delay_s": delay_s,
+        "buffer_packets": 1000,
+        "loss": keys.pop("loss", 0.0),
+    }
+    piconet = {"name": "idle", "central": "gw", "peripherals": ["p"]}
+    return bt.Scenario().changed(
+        PLAIN
+        | {"network.topology": "custom", "network.piconet_list": [piconet], "network.outside_links": [link]}
+        | {"network.flows": [{"from": "host", "to": "gw"}]}
+        | keys
+    )
+
+
+def piconet(**keys):
+    """Peripherals that ask the central."""
+    return bt.Scenario().changed(
+        PLAIN
+        | {"network.peripherals": 1, "network.flows": "uplink", "polling.discipline": "e-limited"}
+        | keys
+    )
+
+
+def test_short_messages_on_a_wire():
+    """The next request waits, by Nagle's algorithm, until the acknowledgement behind the reply has come."""
+    found, notes = answer(wire(**{"traffic.request_bytes": 16, "traffic.reply_bytes": 16}))
+    short, ack = (8 * size / 1e6 for size in (16 + HEADER, HEADER))
+    session = 2 * (short + 0.02) + ack
+    assert found["session_time_s"][0] == pytest.approx(session)
+    assert found["sessions_per_s"][0] == pytest.approx(1 / session)
+    assert found["rtt_s"] == pytest.approx([session, short + ack + 0.04])
+    assert not notes["warnings"]
+
+
+def test_slow_start_takes_three_rounds_for_seven_segments():
+    keys = {"transport.handshake": True, "transport.connection_per_session": True}
+    keys |= {"transport.initial_window_segments": 1, "traffic.request_bytes": 100}
+    found, _ = answer(wire(8000.0, 0.1, **keys, **{"traffic.reply_bytes": 7 * 1460}))
+    full, ask, ack = (8 * size / 8e6 for size in (1460 + HEADER, 100 + HEADER, HEADER))
+    round_trip = full + ack + 0.2
+    reply = 2 * round_trip + full + 0.1 + 3 * full
+    assert found["session_time_s"][0] == pytest.approx(ask + 0.1 + reply)
+    assert found["connect_time_s"][0] == pytest.approx(2 * (ack + 0.1))
+
+
+def test_polls_are_found_where_the_message_before_has_come():
+    """Request behind an acknowledgement: 11 slots; a frame too late, and two DH5 packets: 13 slots."""
+    found, _ = answer(piconet(**{"traffic.request_bytes": 100, "traffic.reply_bytes": 500}))
+    assert found["session_time_s"][0] == pytest.approx(24 * SLOT_S)
+
+
+def test_objects_of_centaurus_on_a_poll_of_their_own():
+    keys = {"transport.preset": "rfc", "transport.protocol": "centaurus", "transport.header_bytes": 28}
+    keys |= {"transport.initial_window_segments": 8}
+    found, _ = answer(piconet(**keys, **{"traffic.request_bytes": 100, "traffic.reply_bytes": 3000}))
+    assert found["session_time_s"][0] == pytest.approx(240 * SLOT_S)  # as simulated, to the slot
+
+
+def test_lost_lone_segments_wait_for_a_timer_that_doubles():
+    loss, keys = 0.05, {"traffic.pause_s": 100.0, "transport.windows": "segments", "transport.min_rto_s": 1.0}
+    keys |= {"traffic.request_bytes": 16, "traffic.reply_bytes": 16, "transport.max_rto_s": 1e6}
+    lossless, lossy = (answer(wire(loss=one, **keys))[0]["session_time_s"][0] for one in (0.0, loss))
+    assert lossy - lossless == pytest.approx(2 * loss / (1 - 2 * loss), rel=1e-3)
+
+
+@given(
+    request=st.integers(1, 4000), reply=st.integers(1, 20000), delay_s=st.floats(0.0, 0.3),
+    window=st.integers(1, 20),
+)  # fmt: skip
+def test_sessions_last_no_less_than_their_bits_and_grow_with_the_way(request, reply, delay_s, window):
+    keys = {"traffic.request_bytes": request, "traffic.reply_bytes": reply}
+    keys |= {"transport.receive_window_segments": window, "transport.initial_window_segments": 1}
+    near, far = (answer(wire(delay_s=delay, **keys))[0] for delay in (delay_s, delay_s + 0.01))
+    assert near["session_time_s"][0] >= 2 * delay_s + 8e-6 * (request + reply + 2 * HEADER) - 1e-12
+    assert far["session_time_s"][0] >= near["session_time_s"][0] + 0.02 - 1e-12
+    assert near["goodput_kbps"] * near["sessions_per_s"][0] ** -1 == pytest.approx(
+        [request / 125, reply / 125]
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "tolerance"),
+    [
+        (piconet(**{"traffic.reply_bytes": 10_000}), 0.01),
+        (piconet(**{"network.peripherals": 4, "traffic.reply_bytes": 1000}), 0.01),
+        (wire(**{"traffic.reply_bytes": 10_000}, half_duplex=True), 0.01),
+        (wire(loss=0.01, **{"traffic.request_bytes": 3000, "transport.preset": "rfc"}), 0.1),
+    ],
+    ids=["one client", "four clients", "half duplex", "losses"],
+)
+def test_theory_agrees_with_simulation(scenario, tolerance):
+    scenario = scenario.changed({"run.duration_s": 60.0, "run.warmup_s": 5.0, "run.replications": 2})
+    simulated = bt.simulate(scenario)["goodput_kbps"].mean("replication").values
+    found, _ = answer(scenario)
+    assert np.sum(found["goodput_kbps"]) == pytest.approx(np.sum(simulated), rel=tolerance)
