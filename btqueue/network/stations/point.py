@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import Links
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Visit
+from btqueue.network.stations.air import EMPTY, Links, Rounds
+from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Port, Visit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -70,12 +70,26 @@ class Point:
 
 
 class Place(NamedTuple):
-    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit."""
+    """Where in the cycle of a piconet something has just come.
+
+    Attributes:
+        piconet, link, up: of the port that it has crossed.
+        used: frames of the visit so far.
+        busy: slots that the central has polled nobody else.
+    """
 
     piconet: int
     link: int
     up: bool
     used: float
+    busy: float
+
+
+class Met(NamedTuple):
+    """When (slots) a bridge that met the segment left the piconet."""
+
+    piconet: int
+    left: float
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -94,6 +108,7 @@ class Laws:
         self.links = Links(network)
         self.names, self.number = resources(network)
         flows = len(network.flows)
+        self.rounds: Rounds  # as the flow sees them whose trip is asked for
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
@@ -140,27 +155,45 @@ class Laws:
             f, flow: the flow.
             load_of: of each link, by the flow's own segments, shape (links,).
         """
-        start = None
+        start, met, clock = None, {}, 0.0
+        self.rounds = self.links.without(load_of)
         endless = flow.load == inf and flow.host_s == 0.0
+        there = back = 0.0
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self._way(flow.forth, start, load_of, rate)
-            back = 0.0
+            there, place = self._way(flow.forth, start, load_of, rate, met, clock)
+            there += 2.0 * flow.host_s
+            clock += there / SLOT_S
             if flow.back:
-                back, start = self._way(
-                    flow.back, place if flow.host_s == 0.0 else None, load_of, rate * flow.acks
-                )
-        return there + 2.0 * flow.host_s, back + (2.0 * flow.host_s if flow.back else 0.0)
+                begin = place if flow.host_s == 0.0 else None
+                back, start = self._way(flow.back, begin, load_of, rate * flow.acks, met, clock)
+                back += 2.0 * flow.host_s
+                clock += back / SLOT_S
+        return there, back
 
     def _way(
-        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float
+        self,
+        visits: tuple[Visit, ...],
+        place: Place | None,
+        own: Vector,
+        rate: float,
+        met: dict[int, Met],
+        clock: float,
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
 
         A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
         is too late for the answer to that packet; what a packet up makes the central's host send is too late
         for the next frame. A packet that the central passes on to another link is not.
+
+        Args:
+            visits: stops of the way.
+            place: where in a cycle it begins; None where that is not known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: segments a second.
+            met: where each bridge was when it last met the segment; brought up to date.
+            clock: time of the begin (slots).
         """
-        links, seconds, host = self.links, 0.0, True
+        links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
         for visit in visits:
             seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
             if visit.kind == "wire":
@@ -179,53 +212,163 @@ class Laws:
             others_load = float(links.others(links.open_load)[link])
             mine = float(links.others(own)[link])
             load = min(others_load, NEARLY)
-            limit = float(links.visit[link]) if bridged else float(piconet.limit)
+            limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
             polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
             polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
             gated = piconet.discipline == "gated"
+            packets = self.network.relay == "packet"
+            between = (
+                rounds.gone[link] + (rounds.polled[link] if port.bridge >= 0 else polls) if bridged else polls
+            )
             frames, used, relayed = train.frames, 0.0, False
-            if place is None or place.piconet != port.piconet or bridged:
-                slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
-            elif place.link == port.link:
+            if place is not None and (place.piconet, place.link) == (port.piconet, port.link):
                 used = place.used
                 over = used >= limit or gated
                 slots = 0.0 if place.up else 1.0
                 missed = place.up and host  # by the answer of a host at the central
                 if over:
-                    slots += max(polls, 2.0) if missed else polls
+                    slots += max(between, 2.0) if missed else between
                     used = 0.0
                 elif missed:
-                    slots += 2.0 + polls
+                    slots += 2.0 + between
                     used = 0.0
                 slots += 1.0 if port.up else 0.0
+            elif bridged:
+                slots = self._meeting(port, int(link), place, polls, met, clock + seconds / SLOT_S)
+                relayed = packets and place is not None
+            elif place is None or place.piconet != port.piconet:
+                slots = self._first(piconet, port.up, polls, load)
+                if place is not None:
+                    relayed = packets
             else:
-                apart = (port.link - place.link) % members
-                slots = 0.0 if place.up else 1.0
-                slots += 2.0 if place.used < limit and not gated else 0.0
-                slots += polls * (apart - 1.0) / max(members - 1.0, 1.0)
+                slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
-                relayed = self.network.relay == "packet"
-            if relayed and frames > limit:  # the packets before have passed in the cycles before
-                frames -= limit * (ceil(frames / limit) - 1.0)
-            sent_slots = train.air * frames / train.frames if train.frames else 0.0
-            if relayed:
-                gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
-                part = limit * (train.air / train.frames + 1.0)
-                slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
-            cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
-            beside = (
-                links.beside[visit.index] - 1.0
-            )  # what the other half of a frame has on average, beside a slot
-            slots += (
-                sent_slots + max(frames - 1.0, 0.0) + frames * beside
-            ) / piconet.data_share + breaks * cycle
+                relayed = packets
+            if bridged:
+                groups = max(ceil((used + frames) / limit - 1e-9), 1)
+                part = train.air / train.frames + 1.0 if train.frames else 0.0
+                first, last, spared = frames, used + frames - limit * (groups - 1.0), (groups - 1.0) * EMPTY
+                gaps = (groups - 1.0) * float(rounds.round[link]) - spared
+                if packets and groups > 1:  # the bridge passes on what it has of each visit
+                    first = max(min(limit - used, frames), min(limit, frames - limit + used))
+                    gaps += 2.0 * part * (frames - first) - spared
+                if relayed:
+                    first = min(first, group)
+                    here = place is not None and place.piconet == port.piconet and group == inf
+                    gaps = max(gaps, stretch + (frames - first) * part * here)
+                slots += gaps - (stretch if relayed else 0.0)
+                stretch, group = gaps, first
+                share = first / frames if frames else 0.0
+                beside = links.beside[visit.index] - 1.0
+                slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
+                used = last
+            else:
+                if relayed and frames > limit:  # the packets before have passed in the cycles before
+                    frames -= limit * (ceil(frames / limit) - 1.0)
+                sent_slots = train.air * frames / train.frames if train.frames else 0.0
+                if relayed:
+                    gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
+                    part = limit * (train.air / train.frames + 1.0)
+                    slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
+                breaks = max(ceil((used + frames) / limit - 1e-9) - 1.0, 0.0)
+                beside = (
+                    links.beside[visit.index] - 1.0
+                )  # what the other half of a frame has on average, beside a slot
+                slots += (
+                    sent_slots + max(frames - 1.0, 0.0) + frames * beside
+                ) / piconet.data_share + breaks * polls
+                stretch = max(stretch, breaks * (polls + limit * links.frame[visit.index]))
+                used += frames - breaks * limit
             seconds += slots * SLOT_S + train.outage_s
-            place = Place(port.piconet, port.link, port.up, used + frames - breaks * limit)
+            busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
+            place = Place(port.piconet, port.link, port.up, used, busy)
+            self._leave(place, port.bridge, limit, polls, met, clock + seconds / SLOT_S)
             host = False
         return seconds, place
+
+    def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
+        """Return the slots from a packet of one link to the visit to another one of its piconet."""
+        piconet = self.network.piconets[port.piconet]
+        members, limit = float(piconet.members), float(piconet.limit)
+        slots = 0.0 if place.up else 1.0
+        slots += 2.0 if place.used < limit and not gated else 0.0
+        apart = (port.link - place.link) % members
+        return slots + polls * (apart - 1.0) / max(members - 1.0, 1.0)
+
+    def _meeting(
+        self, port: Port, link: int, place: Place | None, polls: float, met: dict[int, Met], clock: float
+    ) -> float:
+        """Return the wait (slots) for a frame of a link whose member, or central, is a bridge.
+
+        A bridge that the segment has met comes when it has been everywhere else. While the central serves
+        another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
+        """
+        links, piconet, rounds = self.links, self.network.piconets[port.piconet], self.rounds
+        central = piconet.central_bridge
+        slots = 1.0 if port.up else 0.0
+        same = place is not None and place.piconet == port.piconet
+        blind = 0.0
+        if central >= 0:
+            blind = float(rounds.elsewhere[port.piconet])
+            back = self._back(central, port.piconet, met, clock)
+            if back is None and not same:
+                return float(rounds.meeting[link])
+            if same:
+                slots += self._apart(place, port, polls, False)
+                slots += blind if port.link < place.link else 0.0
+                blind = place.busy if port.link > place.link else blind
+            else:
+                slots += max(back, 0.0) + EMPTY * port.link
+        elif same:
+            slots += self._apart(place, port, polls, False)
+            blind = place.busy
+        if port.bridge < 0:
+            return slots
+        back = self._back(port.bridge, port.piconet, met, clock)
+        gap = rounds.polled[link]
+        if central >= 0:
+            gap = links.idle[link] + rounds.elsewhere[port.piconet]
+        if back is not None and back >= 0.0:
+            if not same and central < 0:
+                return slots + back + gap
+            return slots + (EMPTY if back <= slots else back - slots + gap)
+        if back is not None and -back <= blind:
+            return slots + EMPTY
+        if not same and central < 0:
+            return float(rounds.meeting[link])
+        late = max(float(rounds.gone[link]) - blind, 0.0)
+        chance = late / float(rounds.round[link])
+        return slots + chance * (late / 2.0 * (central < 0) + gap) + (1.0 - chance) * EMPTY
+
+    def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
+        """Return the slots until a bridge comes to a piconet (negative: since then); None if not known."""
+        if bridge not in met:
+            return None
+        links, one = self.links, self.network.bridges[bridge]
+        at, left = met[bridge]
+        order, place = one.piconets, one.piconets.index(at)
+        time = left - clock + one.switch_s / SLOT_S
+        for step in range(1, len(order) + 1):
+            following = order[(place + step) % len(order)]
+            if following == piconet:
+                return time
+            time += links.stay_of(self.rounds, bridge, following) + one.switch_s / SLOT_S
+        return None
+
+    def _leave(
+        self, place: Place, bridge: int, limit: float, polls: float, met: dict[int, Met], clock: float
+    ) -> None:
+        """Note when the bridges at both ends of a link leave its piconet."""
+        ended = clock + (0.0 if place.up else 1.0) + (2.0 if place.used < limit else 0.0)
+        if bridge >= 0:
+            met[bridge] = Met(place.piconet, ended)
+        central = self.network.piconets[place.piconet].central_bridge
+        if central >= 0:
+            members = self.network.piconets[place.piconet].members
+            rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
+            met[central] = Met(place.piconet, ended + rest)
 
     def _first(self, piconet: Piconet, up: bool, polls: float, load: float) -> float:
         """Return the mean wait (slots) of a packet that comes to an idle link at any time."""
