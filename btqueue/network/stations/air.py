@@ -49,6 +49,7 @@ class Links:
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
+        open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
 
     def __init__(self, network: Network) -> None:
@@ -73,7 +74,7 @@ class Links:
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
         self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
-        self.endless = np.array([flow.load == inf for flow in network.flows], bool)
+        self.open = np.array([float(flow.load < inf) for flow in network.flows])
         self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
@@ -150,8 +151,8 @@ class Links:
         self.away = np.maximum(self.idle - empty, 0.0)
         self.open_load = (
             self.by_link(
-                np.where(self.endless, 0.0, sent) @ (self.air[0] + self.frames[0])
-                + np.where(self.endless, 0.0, answered) @ (self.air[1] + self.frames[1])
+                (self.open * sent) @ (self.air[0] + self.frames[0])
+                + (self.open * answered) @ (self.air[1] + self.frames[1])
             )
             * SLOT_S
             / self.share

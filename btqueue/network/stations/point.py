@@ -38,6 +38,8 @@ SETTLED = 1e-4
 FULL = 1.0 - 1e-6
 CROWDED = 0.97
 """Use of a resource from which on it is taken for full."""
+BEHIND = 0.05
+"""Share of its load that a source must be behind to count as one that always has data."""
 NEARLY = 0.995
 """Most use of a resource in formulas of waits, which have none beyond 1."""
 
@@ -135,13 +137,16 @@ class Laws:
 
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates."""
-        links = self.links
+        links, load = self.links, np.array([flow.load for flow in self.network.flows])
+        finite = np.minimum(load, 1e12)
+        short = np.where(load < inf, (load - rate) / np.maximum(finite, 1e-12), inf)
+        links.open = 1.0 - np.clip(short / BEHIND, 0.0, 1.0)
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
 
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links, flows = self.links, self.network.flows
-        share = np.array([1.0 / flow.window if flow.load == inf else 0.0 for flow in flows])
+        share = (1.0 - links.open) / np.array([flow.window for flow in flows])
         work = (rate * sent)[:, None] * (links.air[0] + links.frames[0])
         work += rate[:, None] * (links.air[1] + links.frames[1])
         return share[:, None] * links.by_link(work) * SLOT_S
@@ -407,7 +412,7 @@ class Laws:
         work = weight_f + weight_b
         # connections that always send fill what is left; they wait for each other at full resources only
         spare = np.maximum(
-            1.0 - np.where(links.endless, 0.0, sends) @ forth - np.where(links.endless, 0.0, answers) @ back,
+            1.0 - (links.open * sends) @ forth - (links.open * answers) @ back,
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
@@ -416,7 +421,7 @@ class Laws:
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains
         load = np.minimum(links.others(links.open_load), NEARLY)
-        kept = np.array([1.0 - 1.0 / flow.window if flow.load == inf else 1.0 for flow in flows])
+        kept = 1.0 - (1.0 - links.open) / np.array([flow.window for flow in flows])
         by_link = links.residuals(sends, answers, acks)
         left = (links.others(by_link.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(by_link)) / (
             1.0 - load
