@@ -9,13 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.network import ENDLESS, Bridge, Network
+from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
-
-EMPTY = 2.0
-"""Slots of a frame of POLL and NULL."""
 
 
 class Rounds(NamedTuple):
@@ -199,6 +196,9 @@ class Links:
         while np.abs(turns - before).max() > 1e-3 * turns.max():
             before = turns.copy()
             for n, bridge in enumerate(network.bridges):
+                if bridge.schedule != "walk-in":
+                    turns[n] = 1.0
+                    continue
                 turns[n] = self._turn(bridge, links[n], own[n])
                 if bridge.own >= 0:
                     elsewhere[bridge.own] = turns[n, 0] - turns[n, 1]
@@ -206,6 +206,11 @@ class Links:
         polled = (self.idle + elsewhere[self.piconet]) / 2.0 + EMPTY
         for n, bridge in enumerate(network.bridges):
             both = np.r_[links[n], own[n]]
+            if bridge.schedule != "walk-in":
+                longest = self.frame[np.isin(self.port_link, both)].max(initial=0.0)
+                self.busy[np.isin(self.port_link, both)] /= bridge.share(longest)
+                polled[both] = self.away[both]
+                continue
             round_[both] = turns[n, 0]
             gone[own[n]] = elsewhere[bridge.own]
             taken = np.minimum(self.load[links[n]] * turns[n, 0], self.most_slots[links[n]])

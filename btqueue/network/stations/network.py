@@ -28,6 +28,8 @@ from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 
 Vector = NDArray[np.float64]
 
+EMPTY = 2.0
+"""Slots of a frame of POLL and NULL."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
@@ -136,7 +138,7 @@ class Bridge:
     Attributes:
         piconets: numbers.
         schedule: how it finds the centrals.
-        window_s: of a rendezvous.
+        window_s: length of a window; with meetings the least time from one to the next.
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
@@ -148,6 +150,14 @@ class Bridge:
     switch_s: float
     cycles: float
     own: int
+
+    def share(self, frame: float) -> float:
+        """Return the share of the time for one of the piconets, with frames of so many slots, by windows.
+
+        A bridge leaves each window a frame earlier, and on average half of another one does not fit.
+        """
+        window = self.window_s / SLOT_S
+        return max(window - EMPTY - frame / 2.0, EMPTY) / window / len(self.piconets)
 
 
 @dataclass(frozen=True)
@@ -290,7 +300,7 @@ class _Builder:
         return Bridge(
             plan.piconets,
             polling.bridge_schedule,
-            polling.rendezvous_s,
+            polling.rendezvous_s / (1 if polling.bridge_schedule == "lcs" else len(plan.piconets)),
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,

@@ -20,15 +20,15 @@ the congestion window (`btqueue.network.paths.loss`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import EMPTY, Links, Rounds
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Port, Visit
+from btqueue.network.stations.air import Links, Rounds
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Piconet, Port, Train, Visit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -88,10 +88,14 @@ class Place(NamedTuple):
 
 
 class Met(NamedTuple):
-    """When (slots) a bridge that met the segment left the piconet."""
+    """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
+
+    A begin that is not known is not a number.
+    """
 
     piconet: int
     left: float
+    begin: float = nan
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -240,6 +244,13 @@ class Laws:
                     slots += 2.0 + between
                     used = 0.0
                 slots += 1.0 if port.up else 0.0
+                slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
+            elif self._keeps_windows(port):
+                same = place is not None and place.piconet == port.piconet
+                slots = self._apart(place, port, polls, gated) if same else links.idle[link] / 2.0
+                slots += 1.0 if port.up else 0.0
+                slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
+                relayed = packets and place is not None
             elif bridged:
                 slots = self._meeting(port, int(link), place, polls, met, clock + seconds / SLOT_S)
                 relayed = packets and place is not None
@@ -347,6 +358,53 @@ class Laws:
         chance = late / float(rounds.round[link])
         return slots + chance * (late / 2.0 * (central < 0) + gap) + (1.0 - chance) * EMPTY
 
+    def _keeps_windows(self, port: Port) -> bool:
+        """Whether a link has to wait for the windows of a bridge."""
+        ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
+        return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
+
+    def _windows(self, port: Port, train: Train, met: dict[int, Met], clock: float) -> float:
+        """Return the wait (slots) for the windows of the bridges at both ends of a link, if they keep any."""
+        wait, slots = 0.0, train.air + train.frames
+        for end in (port.bridge, self.network.piconets[port.piconet].central_bridge):
+            if end >= 0 and self.network.bridges[end].schedule != "walk-in":
+                wait += self._window(end, port.piconet, slots, met, clock + wait)
+        return wait
+
+    def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
+        """Return the wait for a window of a bridge in a piconet, and for those behind it that a train needs.
+
+        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
+        """
+        one = self.network.bridges[bridge]
+        window, count = one.window_s / SLOT_S, len(one.piconets)
+        absence, turns = (count - 1.0) * window, one.schedule == "sniff"
+        late = window / 2.0 + absence - (window / 2.0 * (count - 1.0) if turns else 0.0)
+        known = met.get(bridge)
+        elapsed = nan if known is None else clock - known.begin
+        passed = 0 if isnan(elapsed) else int(elapsed // window)
+        if known is None or (not turns and passed > 0):
+            # in any window
+            wait, begin = (count - 1.0) / count * (absence / 2.0 if turns else late), nan
+        else:
+            order = one.piconets
+            steps = (order.index(piconet) - order.index(known.piconet) - passed * turns) % count
+            if steps == 0:
+                wait, begin = 0.0, known.begin + passed * window
+            else:
+                rest = window / 2.0 if isnan(elapsed) else window - elapsed % window
+                wait = rest + (steps - 1.0 if turns else count - 1.0) * window
+                begin = clock + wait
+        usable = window - EMPTY
+        if isnan(begin):
+            wait += slots / usable * absence
+        else:
+            more = ceil(max(slots - (begin + usable - clock - wait), 0.0) / usable)
+            wait += more * (absence + EMPTY)
+            begin += more * (absence + window)
+        met[bridge] = Met(piconet, clock + wait, begin)
+        return wait
+
     def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
         """Return the slots until a bridge comes to a piconet (negative: since then); None if not known."""
         if bridge not in met:
@@ -367,6 +425,8 @@ class Laws:
     ) -> None:
         """Note when the bridges at both ends of a link leave its piconet."""
         ended = clock + (0.0 if place.up else 1.0) + (2.0 if place.used < limit else 0.0)
+        if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
+            return
         if bridge >= 0:
             met[bridge] = Met(place.piconet, ended)
         central = self.network.piconets[place.piconet].central_bridge
