@@ -410,7 +410,7 @@ class Laws:
         if bridge not in met:
             return None
         links, one = self.links, self.network.bridges[bridge]
-        at, left = met[bridge]
+        at, left, _ = met[bridge]
         order, place = one.piconets, one.piconets.index(at)
         time = left - clock + one.switch_s / SLOT_S
         for step in range(1, len(order) + 1):
@@ -462,6 +462,7 @@ class Laws:
         flows = network.flows
         batch = np.array([self.bunch(flow) for flow in flows])
         burst = np.array([1.0 if flow.source in ("greedy", "request-reply") else flow.scv for flow in flows])
+        burst = links.open * burst + 1.0 - links.open
         sends, answers = rate * sent, rate
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead
         weight_f = sends[:, None] * forth**2 * (burst * batch)[:, None] / 2.0
