@@ -487,6 +487,7 @@ class Laws:
         left = (links.others(by_link.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(by_link)) / (
             1.0 - load
         )
+        away = self._away(by_link, kept)
         for f, flow in enumerate(flows):
             longest = 0.0
             for visits in (flow.forth, flow.back):
@@ -497,13 +498,36 @@ class Laws:
                     others[f] += total[r] - own[f, r]
                     longest = max(longest, own[f, r])
                     if visit.kind == "port" and quiet[r]:
-                        others[f] += left[f, links.port_link[visit.index]]
+                        others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
             mine[f] = (
                 longest * (flow.scv if flow.source == "periodic" else 1.0) + (batch[f] - 1.0) / 2.0 * slowest
             )
         return others, mine
+
+    def _away(self, by_link: Matrix, kept: Vector) -> Matrix:
+        """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
+
+        A bridge that brings a segment along is not elsewhere.
+
+        Args:
+            by_link: mean residual work of each flow at each link, shape (flows, links) (s).
+            kept: share of a flow's own work that a segment of it finds, shape (flows,).
+        """
+        links, network = self.links, self.network
+        found = np.zeros((len(network.flows), len(network.ports)))
+        for n, bridge in enumerate(network.bridges):
+            own = links.piconet == bridge.own
+            legs = (links.bridge == n) | own
+            left = 1.0 - min(float(((links.bridge == n) @ links.load) + own @ links.load), NEARLY)
+            for p, port in enumerate(network.ports):
+                link = links.port_link[p]
+                if not legs[link] or (port.up and links.bridge[link] == n) or (not port.up and own[link]):
+                    continue
+                rest = legs & (links.piconet != links.piconet[link])
+                found[:, p] += ((by_link @ rest).sum() - (1.0 - kept) * (by_link @ rest)) / left
+        return found
 
     def bunch(self, flow: Flow) -> float:
         """Return the segments that come together: those of a message, as far as windows let them."""
