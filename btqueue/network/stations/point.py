@@ -487,7 +487,7 @@ class Laws:
         left = (links.others(by_link.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(by_link)) / (
             1.0 - load
         )
-        away = self._away(by_link, kept)
+        away = self._away(by_link, kept, rate * sent)
         for f, flow in enumerate(flows):
             longest = 0.0
             for visits in (flow.forth, flow.back):
@@ -506,7 +506,7 @@ class Laws:
             )
         return others, mine
 
-    def _away(self, by_link: Matrix, kept: Vector) -> Matrix:
+    def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
         """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
 
         A bridge that brings a segment along is not elsewhere.
@@ -517,12 +517,21 @@ class Laws:
         """
         links, network = self.links, self.network
         found = np.zeros((len(network.flows), len(network.ports)))
+        forth = rate[:, None] * (links.air[0] + links.frames[0])
+        back = rate[:, None] * (links.air[1] + links.frames[1])
+        by_flow = np.maximum(links.by_link(forth * links.up + back * ~links.up), links.by_link(forth * ~links.up + back * links.up)) * SLOT_S
         for n, bridge in enumerate(network.bridges):
             own = links.piconet == bridge.own
             legs = (links.bridge == n) | own
             left = 1.0 - min(float(((links.bridge == n) @ links.load) + own @ links.load), NEARLY)
             for p, port in enumerate(network.ports):
                 link = links.port_link[p]
+                if links.bridge[link] == n:
+                    gathered = links.rounds.round[link] * SLOT_S
+                    mine = links.frames.max(axis=0)[:, p]
+                    visit = np.maximum(port.limit - mine, 0.0) * links.frame[p] * SLOT_S
+                    work = by_flow[:, link]
+                    found[:, p] += np.minimum((work.sum() - (1.0 - kept) * work) * gathered, visit)
                 if not legs[link] or (port.up and links.bridge[link] == n) or (not port.up and own[link]):
                     continue
                 rest = legs & (links.piconet != links.piconet[link])
