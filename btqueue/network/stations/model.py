@@ -12,6 +12,7 @@ from scipy.special import bdtrc, pdtr, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
+from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.network import Flow, Network, network_of
 from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
@@ -138,7 +139,8 @@ def bridge_losses(network: Network, point: Point) -> Vector:
     """
     links, found = point.links.links, np.zeros(len(network.ports))
     for n, port in enumerate(network.ports):
-        if not port.up or port.bridge < 0 or port.places == inf:
+        found[n] = float(never_meet(network, port))
+        if not port.up or port.bridge < 0 or port.places == inf or found[n] == 1.0:
             continue
         bridge, link = network.bridges[port.bridge], links.port_link[n]
         windows = bridge.schedule != "walk-in"
@@ -163,7 +165,11 @@ def bridge_losses(network: Network, point: Point) -> Vector:
                 packets += carried * round_s
                 group = max(group, size)
                 error = 1.0 - visit.train.packets / visit.train.frames
-                left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error))) if error > 1e-9 else left
+                left = (
+                    max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
+                    if error > 1e-9
+                    else left
+                )
                 parts = max(parts, ceil(visit.train.packets / size))
         if not sources:
             continue

@@ -225,7 +225,8 @@ class Laws:
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
             polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
-            polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
+            kept = 1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0)
+            polls = float(empty + polls * kept)
             gated = piconet.discipline == "gated"
             packets = self.network.relay == "packet"
             between = (
@@ -244,15 +245,16 @@ class Laws:
                     slots += 2.0 + between
                     used = 0.0
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
+                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
             elif self._keeps_windows(port):
-                same = place is not None and place.piconet == port.piconet
-                slots = self._apart(place, port, polls, gated) if same else links.idle[link] / 2.0
+                slots = float(links.idle[link]) / 2.0
+                if place is not None and place.piconet == port.piconet:
+                    slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
                 slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
                 relayed = packets and place is not None
             elif bridged:
-                slots = self._meeting(port, int(link), place, polls, met, clock + seconds / SLOT_S)
+                slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
                 relayed = packets and place is not None
             elif place is None or place.piconet != port.piconet:
                 slots = self._first(piconet, port.up, polls, load)
@@ -324,28 +326,27 @@ class Laws:
         links, piconet, rounds = self.links, self.network.piconets[port.piconet], self.rounds
         central = piconet.central_bridge
         slots = 1.0 if port.up else 0.0
-        same = place is not None and place.piconet == port.piconet
-        blind = 0.0
-        if central >= 0:
-            blind = float(rounds.elsewhere[port.piconet])
-            back = self._back(central, port.piconet, met, clock)
-            if back is None and not same:
-                return float(rounds.meeting[link])
-            if same:
-                slots += self._apart(place, port, polls, False)
-                slots += blind if port.link < place.link else 0.0
-                blind = place.busy if port.link > place.link else blind
-            else:
-                slots += max(back, 0.0) + EMPTY * port.link
-        elif same:
+        same, blind = place is not None and place.piconet == port.piconet, 0.0
+        if place is not None and same:
             slots += self._apart(place, port, polls, False)
             blind = place.busy
+        if central >= 0:
+            absence = float(rounds.elsewhere[port.piconet])
+            back = self._back(central, port.piconet, met, clock)
+            if place is not None and same:
+                if port.link <= place.link:
+                    slots, blind = slots + absence * (port.link < place.link), absence
+            elif back is None:
+                return float(rounds.meeting[link])
+            else:
+                slots += max(back, 0.0) + EMPTY * port.link
+                blind = absence
         if port.bridge < 0:
             return slots
         back = self._back(port.bridge, port.piconet, met, clock)
-        gap = rounds.polled[link]
+        gap = float(rounds.polled[link])
         if central >= 0:
-            gap = links.idle[link] + rounds.elsewhere[port.piconet]
+            gap = float(links.idle[link] + rounds.elsewhere[port.piconet])
         if back is not None and back >= 0.0:
             if not same and central < 0:
                 return slots + back + gap
@@ -514,12 +515,19 @@ class Laws:
         Args:
             by_link: mean residual work of each flow at each link, shape (flows, links) (s).
             kept: share of a flow's own work that a segment of it finds, shape (flows,).
+            rate: segments sent a second, shape (flows,).
         """
         links, network = self.links, self.network
         found = np.zeros((len(network.flows), len(network.ports)))
         forth = rate[:, None] * (links.air[0] + links.frames[0])
         back = rate[:, None] * (links.air[1] + links.frames[1])
-        by_flow = np.maximum(links.by_link(forth * links.up + back * ~links.up), links.by_link(forth * ~links.up + back * links.up)) * SLOT_S
+        by_flow = (
+            np.maximum(
+                links.by_link(forth * links.up + back * ~links.up),
+                links.by_link(forth * ~links.up + back * links.up),
+            )
+            * SLOT_S
+        )
         for n, bridge in enumerate(network.bridges):
             own = links.piconet == bridge.own
             legs = (links.bridge == n) | own
