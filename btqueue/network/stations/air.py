@@ -315,7 +315,7 @@ class Links:
     def _turn(
         self, bridge: Bridge, links: NDArray, own: NDArray, busy: int = -1, slots: float = 0.0
     ) -> tuple[float, float]:
-        """Return the round of a bridge and its stay in its own piconet, if the visit to `busy` takes `slots`."""
+        """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`."""
         gaps = self.idle + self.rounds.elsewhere[self.piconet]  # between polls
         fixed = sum(gaps[n] / 2.0 + EMPTY + bridge.cycles * gaps[n] for n in links)
         for piconet in set(bridge.piconets) - {bridge.own, *self.piconet[links]}:
