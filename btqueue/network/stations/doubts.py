@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import fading, sessions, transport
+from btqueue.network.stations import air, fading, sessions, transport
 from btqueue.network.stations.network import ENDLESS, Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.errors import bracketed, shown
@@ -102,6 +102,7 @@ def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
     """Return why the answer does not stand; nothing if it does."""
     asked = Asked(network, point, rtt)
     found = [found for rule in RULES for found in rule(asked)]
+    found += air.doubts(network, point)
     found += fading.doubts(network, point)
     found += transport.doubts(network, point)
     found += sessions.doubts(network, point.sessions)
@@ -292,7 +293,7 @@ def of_buffers(asked: Asked) -> Iterator[str]:
         if not np.isfinite(places) or most <= places:
             continue
         waits = asked.point.wait[r] > 0.0
-        rare = float(np.exp(-places / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
+        rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
         if queue > 0.999 * places if waits else not rare:
             yield (
                 f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a {kind}: "

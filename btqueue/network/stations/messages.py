@@ -216,8 +216,7 @@ class End:
             for i, piece in enumerate(pieces)
         ]
         late = self.facing(pieces[0].visits) if faced else 0.0
-        if place is None and not self.bare:  # it may come while hardly anything gets through
-                later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
+        later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
         ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)

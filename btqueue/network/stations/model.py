@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, inf
+from math import ceil, exp, inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc, pdtrc
 
+from btqueue.baseband import SLOT_S
 from btqueue.network.stations import sessions, transport
+from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import Network, Visit, network_of
 from btqueue.network.stations.point import CROWDED, Point, operating_point
@@ -21,6 +24,7 @@ KEPT_OUT = (
     '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links that '
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
+LOSS_PASSES = 12
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
@@ -33,6 +37,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
+    network, point = _with_bridge_losses(network, point)
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
@@ -146,6 +151,84 @@ def captured(network: Network, point: Point) -> set[int]:
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
         if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
             found.add(f)
+    return found
+
+
+def _with_bridge_losses(network: Network, point: Point) -> tuple[Network, Point]:
+    """Return network and point with the segments that find the buffer of a bridge full on their way."""
+    plain, losses = network, np.zeros(len(network.ports))
+    for _ in range(LOSS_PASSES):
+        new = bridge_losses(plain, point)
+        change = float(np.abs(new - losses).max(initial=0.0))
+        if change < 1e-3:
+            break
+        losses = losses + 0.5 * (new - losses) if losses.any() else new
+        flows = []
+        for flow in plain.flows:
+            forth = [
+                visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - losses[visit.index]))
+                if visit.kind == "port"
+                else visit
+                for visit in flow.forth
+            ]
+            flows.append(replace(flow, forth=tuple(forth)))
+        network = replace(plain, flows=tuple(flows))
+        point = operating_point(network)
+    return network, point
+
+
+def bridge_losses(network: Network, point: Point) -> Vector:
+    """Return the chance of a segment to lose a packet at each port, shape (ports,): at those of bridges.
+
+    A bridge brings from a visit what fits into its buffer for the other piconet; what it has brought leaves
+    at the next one. Groups of g packets come to it as a Poisson process, and c of them fit: of a mean of m in
+    a round E(N - c)^+ / m are lost.
+    """
+    links, found = point.links.links, np.zeros(len(network.ports))
+    for n, port in enumerate(network.ports):
+        found[n] = float(never_meet(network, port))
+        if not port.up or port.bridge < 0 or port.places == inf or found[n] == 1.0:
+            continue
+        bridge, link = network.bridges[port.bridge], links.port_link[n]
+        windows = bridge.schedule != "walk-in"
+        round_s = SLOT_S * float(links.rounds.round[link])
+        if windows:
+            round_s = bridge.window_s * len(bridge.piconets)
+        sources, packets, group, parts, left = {}, 0.0, 0.0, 1.0, 0.0
+        for f, flow in enumerate(network.flows):
+            ports = [visit for visit in flow.forth if visit.kind == "port"]
+            for place, visit in enumerate(ports):
+                if visit.index != n:
+                    continue
+                before = ports[place - 1].index if place else -1
+                limit = float(network.ports[before].limit) if place and not windows else inf
+                if network.relay == "segment" and limit < inf:  # whole segments come at once
+                    limit = ceil(limit / visit.train.packets) * visit.train.packets
+                sources[before] = limit
+                size = visit.train.packets
+                if network.relay == "packet":
+                    size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
+                carried = point.rate[f] * point.sent[f] * visit.train.packets
+                packets += carried * round_s
+                group = max(group, size)
+                error = 1.0 - visit.train.packets / visit.train.frames
+                left = (
+                    max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
+                    if error > 1e-9
+                    else left
+                )
+                parts = max(parts, ceil(visit.train.packets / size))
+        if not sources:
+            continue
+        fit = port.places // group
+        mean = max(packets / group, 1e-9)
+        if sum(sources.values()) <= port.places:
+            # it is full only where errors leave packets behind, which were to go with the visit before
+            found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
+            continue
+        # E(N - c)^+ of a Poisson number N
+        over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
+        found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
     return found
 
 

@@ -32,6 +32,8 @@ Matrix = NDArray[np.float64]
 
 REPLY_US = 126.0
 """Time on the air of POLL and NULL: access code and header only."""
+EMPTY = 2.0
+"""Slots of a frame of POLL and NULL."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
 ONE_FRAME = ("1-limited", "round-robin")
@@ -113,6 +115,7 @@ class Port:
         up: whether the member sends.
         places: packets that find place in its queue.
         bridge: number of the bridge at its member's end, or -1.
+        limit: frames of a visit.
     """
 
     piconet: int
@@ -120,6 +123,7 @@ class Port:
     up: bool
     places: float
     bridge: int
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -150,8 +154,7 @@ class Bridge:
     Attributes:
         piconets: numbers.
         schedule: how it finds the centrals.
-        limit: frames of a visit.
-        window_s: of a rendezvous.
+        window_s: length of a window; with meetings the least time from one to the next.
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
@@ -159,11 +162,18 @@ class Bridge:
 
     piconets: tuple[int, ...]
     schedule: str
-    limit: int
     window_s: float
     switch_s: float
     cycles: float
     own: int
+
+    def share(self, frame: float) -> float:
+        """Return the share of the time for one of the piconets, with frames of so many slots, by windows.
+
+        A bridge leaves each window a frame earlier, and on average half of another one does not fit.
+        """
+        window = self.window_s / SLOT_S
+        return max(window - EMPTY - frame / 2.0, EMPTY) / window / len(self.piconets)
 
 
 @dataclass(frozen=True)
@@ -321,20 +331,12 @@ class _Builder:
 
     def _bridge(self, index: int) -> Bridge:
         plan, polling = self.plan.bridges[index], self.scenario.polling
-        bridges = {one.node for one in self.plan.bridges}
-        limits, own = [], -1
-        for number in plan.piconets:
-            piconet = self.plan.piconets[number]
-            ordinary = max(1, len([member for member in piconet.members if member not in bridges]))
-            single = polling.discipline in ONE_FRAME
-            limits.append(polling.bridge_limit or (1 if single else ordinary * polling.limit))
-            own = number if piconet.central == plan.node else own
+        own = next((p for p in plan.piconets if self.plan.piconets[p].central == plan.node), -1)
         cycles = {"visit": 0.0, "cycle": float(polling.residence_cycles), "complete": 1.0}[polling.residence]
         return Bridge(
             plan.piconets,
             polling.bridge_schedule,
-            min(limits),
-            polling.rendezvous_s,
+            polling.rendezvous_s / (1 if polling.bridge_schedule == "lcs" else len(plan.piconets)),
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,
@@ -346,14 +348,16 @@ class _Builder:
         key = (hop.index, self.plan.piconets[hop.index].members.index(member), up)
         if key not in self.ports:
             self.ports[key] = len(self.port_list)
-            bridge = self._bridge_of(member)
-            places = self.scenario.flow_control.places[up]
-            if up and bridge >= 0:
-                plan, polling = self.plan.piconets[hop.index], self.scenario.polling
-                bridges = {one.node for one in self.plan.bridges}
-                ordinary = max(1, len([one for one in plan.members if one not in bridges]))
-                places = float(polling.bridge_buffer_packets or ordinary * polling.limit)
-            self.port_list.append(Port(*key, places, bridge))
+            bridge, polling = self._bridge_of(member), self.scenario.polling
+            plan, places = self.plan.piconets[hop.index], self.scenario.flow_control.places[up]
+            limit = self._piconet(hop.index).limit
+            if bridge >= 0:
+                ordinary = max(1, len([one for one in plan.members if one not in self.plan.bridge_nodes]))
+                single = polling.discipline in ONE_FRAME
+                limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
+                if up:
+                    places = float(polling.bridge_buffer_packets or ordinary * polling.limit)
+            self.port_list.append(Port(*key, places, bridge, limit))
         return self.ports[key]
 
     def _wire(self, hop: Hop) -> int:

@@ -20,7 +20,7 @@ the congestion window (`btqueue.network.paths.loss`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil, inf
+from math import ceil, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +30,8 @@ from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, sessions, transport
-from btqueue.network.stations.air import Links
-from btqueue.network.stations.network import ENDLESS, Flow, Network, Piconet, Train, Visit
+from btqueue.network.stations.air import Links, Rounds
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Piconet, Port, Train, Visit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -83,9 +83,13 @@ class Point:
 
 
 class Place(NamedTuple):
-    """Where in the cycle of a piconet something has just come: link, direction, frames used of the visit.
+    """Where in the cycle of a piconet something has just come.
 
-    `over` is the chance that the visit is over; then none are used.
+    Attributes:
+        piconet, link, up: of the port that it has crossed.
+        used: frames of the visit so far.
+        over: chance that the visit is over; then none are used.
+        busy: slots that the central has polled nobody else.
     """
 
     piconet: int
@@ -93,6 +97,18 @@ class Place(NamedTuple):
     up: bool
     used: float
     over: float
+    busy: float
+
+
+class Met(NamedTuple):
+    """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
+
+    A begin that is not known is not a number.
+    """
+
+    piconet: int
+    left: float
+    begin: float = nan
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -114,6 +130,7 @@ class Laws:
         self.names, self.number = resources(network)
         self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
+        self.rounds: Rounds  # as the flow sees them whose trip is asked for
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
@@ -147,6 +164,7 @@ class Laws:
         """Set the air to these rates."""
         links = self.links
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
+        self.rounds = links.rounds
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -178,21 +196,33 @@ class Laws:
             f, flow: the flow.
             load_of: of each link, by the flow's own segments, shape (links,).
         """
-        start = None
-        at_once = (
-            flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
-        )  # hosts answer before the next frame but one
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S  # hosts answer before the next frame but one
+        start, met, clock = None, {}, 0.0
+        self.rounds = self.links.without(load_of)
+        hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
+        there = back = 0.0
         endless = self.links.endless[f] and at_once
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self.way(flow.forth, start, load_of, rate)
-            back = 0.0
+            there, place = self.way(flow.forth, start, load_of, rate, met, clock)
+            there += hosts
+            clock += there / SLOT_S
             if flow.back:
-                back, start = self.way(flow.back, place if at_once else None, load_of, rate * flow.acks)
-        hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
-        return there + hosts, back + (hosts if flow.back else 0.0)
+                begin = place if at_once else None
+                back, start = self.way(flow.back, begin, load_of, rate * flow.acks, met, clock)
+                back += hosts
+                clock += back / SLOT_S
+        return there, back
 
     def way(
-        self, visits: tuple[Visit, ...], place: Place | None, own: Vector, rate: float, *, of: str = "stream"
+        self,
+        visits: tuple[Visit, ...],
+        place: Place | None,
+        own: Vector,
+        rate: float,
+        met: dict[int, Met] | None = None,
+        clock: float = 0.0,
+        *,
+        of: str = "stream",
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
 
@@ -207,8 +237,17 @@ class Laws:
         A visit ends with a frame of POLL and NULL, or its last frame. What a packet down makes a member send
         is too late for the answer to that packet; what a packet up makes the central's host send is too late
         for the next frame. A packet that the central passes on to another link is not.
+
+        Args:
+            visits: stops of the way.
+            place: where in a cycle it begins; None where that is not known.
+            own: load of each link by the flow's own segments, shape (links,).
+            rate: segments a second.
+            met: where each bridge was when it last met the segment; brought up to date.
+            clock: time of the begin (slots).
         """
-        links, seconds, host = self.links, 0.0, True
+        met = {} if met is None else met
+        links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
         for visit in visits:
             seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
             if visit.kind == "wire":
@@ -227,55 +266,218 @@ class Laws:
             others_load = float(links.others(links.open_load)[link])
             mine = float(links.others(own)[link])
             load = min(others_load, NEARLY)
-            limit = float(links.visit[link]) if bridged else float(piconet.limit)
+            limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
             polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
-            polls = empty + polls * (1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0))
-            if of == "work":
-                polls = 0.0
+            kept = 1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0)
+            polls = 0.0 if of == "work" else float(empty + polls * kept)
             gated = piconet.discipline == "gated"
+            packets = self.network.relay == "packet"
+            between = (
+                rounds.gone[link] + (rounds.polled[link] if port.bridge >= 0 else polls) if bridged else polls
+            )
             frames, used, relayed = train.frames, 0.0, False
             if of == "work" and place is None:
                 slots = float(port.up)
-            elif place is None or place.piconet != port.piconet or bridged:
-                slots = links.meeting[link] if bridged else self._first(piconet, port.up, polls, load)
-            elif place.link == port.link:
+            elif place is not None and (place.piconet, place.link) == (port.piconet, port.link):
                 over = 1.0 if gated else place.over
                 slots = 0.0 if place.up else 1.0
                 missed = place.up and host and not port.up  # by the answer of a host at the central
-                slots += over * (max(polls, 2.0) if missed else polls)
-                slots += (1.0 - over) * (2.0 + polls) if missed else 0.0
+                slots += over * (max(between, 2.0) if missed else between)
+                slots += (1.0 - over) * (2.0 + between) if missed else 0.0
                 used = 0.0 if missed or gated else place.used
                 slots += 1.0 if port.up else 0.0
-            else:
-                apart = (port.link - place.link) % members
-                slots = 0.0 if place.up else 1.0
-                slots += 0.0 if gated else 2.0 * (1.0 - place.over)
-                slots += polls * (apart - 1.0) / max(members - 1.0, 1.0)
+                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+            elif self._keeps_windows(port):
+                slots = float(links.idle[link]) / 2.0
+                if place is not None and place.piconet == port.piconet:
+                    slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
-                relayed = self.network.relay == "packet"
-            if relayed and frames > limit:  # the packets before have passed in the cycles before
-                frames -= limit * (ceil(frames / limit) - 1.0)
-            sent_slots = train.air * frames / train.frames if train.frames else 0.0
-            if relayed:
-                gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
-                part = limit * (train.air / train.frames + 1.0)
-                slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-            turns, over = visits_of(train, frames, used, limit)
-            breaks = max(turns - 1.0, 0.0)
-            cycle = max(links.busy[visit.index] - limit * links.frame[visit.index], 0.0) if bridged else polls
-            # what the other half of a frame has on average, beside a slot
-            beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
-            slots += (
-                sent_slots + max(frames - 1.0, 0.0) + frames * beside
-            ) / piconet.data_share + breaks * cycle
+                slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
+                relayed = packets and place is not None
+            elif bridged:
+                slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
+                relayed = packets and place is not None
+            elif place is None or place.piconet != port.piconet:
+                slots = self._first(piconet, port.up, polls, load)
+                if place is not None:
+                    relayed = packets
+            else:
+                slots = self._apart(place, port, polls, gated)
+                slots += 1.0 if port.up else 0.0
+                relayed = packets
+            if bridged:
+                groups = max(ceil((used + frames) / limit - 1e-9), 1)
+                part = train.air / train.frames + 1.0 if train.frames else 0.0
+                first, last, spared = frames, used + frames - limit * (groups - 1.0), (groups - 1.0) * EMPTY
+                gaps = (groups - 1.0) * float(rounds.round[link]) - spared
+                if packets and groups > 1:  # the bridge passes on what it has of each visit
+                    first = max(min(limit - used, frames), min(limit, frames - limit + used))
+                    gaps += 2.0 * part * (frames - first) - spared
+                if relayed:
+                    first = min(first, group)
+                    here = place is not None and place.piconet == port.piconet and group == inf
+                    gaps = max(gaps, stretch + (frames - first) * part * here)
+                slots += gaps - (stretch if relayed else 0.0)
+                stretch, group = gaps, first
+                share = first / frames if frames else 0.0
+                beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
+                slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
+                used, over = last, float(last >= limit)
+            else:
+                if relayed and frames > limit:  # the packets before have passed in the cycles before
+                    frames -= limit * (ceil(frames / limit) - 1.0)
+                sent_slots = train.air * frames / train.frames if train.frames else 0.0
+                if relayed:
+                    gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
+                    part = limit * (train.air / train.frames + 1.0)
+                    slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
+                turns, over = visits_of(train, frames, used, limit)
+                breaks = max(turns - 1.0, 0.0)
+                # what the other half of a frame has on average, beside a slot
+                beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
+                slots += (
+                    sent_slots + max(frames - 1.0, 0.0) + frames * beside
+                ) / piconet.data_share + breaks * polls
+                stretch = max(stretch, breaks * (polls + limit * links.frame[visit.index]))
+                used = max(used + frames - (breaks + over) * limit, 0.0)
             seconds += slots * SLOT_S
-            place = Place(
-                port.piconet, port.link, port.up, max(used + frames - (breaks + over) * limit, 0.0), over
-            )
+            busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
+            place = Place(port.piconet, port.link, port.up, used, over, busy)
+            self._leave(place, port.bridge, limit, polls, met, clock + seconds / SLOT_S)
             host = False
         return seconds, place
+
+    def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
+        """Return the slots from a packet of one link to the visit to another one of its piconet."""
+        piconet = self.network.piconets[port.piconet]
+        members = float(piconet.members)
+        slots = 0.0 if place.up else 1.0
+        slots += 0.0 if gated else 2.0 * (1.0 - place.over)
+        apart = (port.link - place.link) % members
+        return slots + polls * (apart - 1.0) / max(members - 1.0, 1.0)
+
+    def _meeting(
+        self, port: Port, link: int, place: Place | None, polls: float, met: dict[int, Met], clock: float
+    ) -> float:
+        """Return the wait (slots) for a frame of a link whose member, or central, is a bridge.
+
+        A bridge that the segment has met comes when it has been everywhere else. While the central serves
+        another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
+        """
+        links, piconet, rounds = self.links, self.network.piconets[port.piconet], self.rounds
+        central = piconet.central_bridge
+        slots = 1.0 if port.up else 0.0
+        same, blind = place is not None and place.piconet == port.piconet, 0.0
+        if place is not None and same:
+            slots += self._apart(place, port, polls, False)
+            blind = place.busy
+        if central >= 0:
+            absence = float(rounds.elsewhere[port.piconet])
+            back = self._back(central, port.piconet, met, clock)
+            if place is not None and same:
+                if port.link <= place.link:
+                    slots, blind = slots + absence * (port.link < place.link), absence
+            elif back is None:
+                return float(rounds.meeting[link])
+            else:
+                slots += max(back, 0.0) + EMPTY * port.link
+                blind = absence
+        if port.bridge < 0:
+            return slots
+        back = self._back(port.bridge, port.piconet, met, clock)
+        gap = float(rounds.polled[link])
+        if central >= 0:
+            gap = float(links.idle[link] + rounds.elsewhere[port.piconet])
+        if back is not None and back >= 0.0:
+            if not same and central < 0:
+                return slots + back + gap
+            return slots + (EMPTY if back <= slots else back - slots + gap)
+        if back is not None and -back <= blind:
+            return slots + EMPTY
+        if not same and central < 0:
+            return float(rounds.meeting[link])
+        late = max(float(rounds.gone[link]) - blind, 0.0)
+        chance = late / float(rounds.round[link])
+        return slots + chance * (late / 2.0 * (central < 0) + gap) + (1.0 - chance) * EMPTY
+
+    def _keeps_windows(self, port: Port) -> bool:
+        """Whether a link has to wait for the windows of a bridge."""
+        ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
+        return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
+
+    def _windows(self, port: Port, train: Train, met: dict[int, Met], clock: float) -> float:
+        """Return the wait (slots) for the windows of the bridges at both ends of a link, if they keep any."""
+        wait, slots = 0.0, train.air + train.frames
+        for end in (port.bridge, self.network.piconets[port.piconet].central_bridge):
+            if end >= 0 and self.network.bridges[end].schedule != "walk-in":
+                wait += self._window(end, port.piconet, slots, met, clock + wait)
+        return wait
+
+    def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
+        """Return the wait for a window of a bridge in a piconet, and for those behind it that a train needs.
+
+        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
+        """
+        one = self.network.bridges[bridge]
+        window, count = one.window_s / SLOT_S, len(one.piconets)
+        absence, turns = (count - 1.0) * window, one.schedule == "sniff"
+        late = window / 2.0 + absence - (window / 2.0 * (count - 1.0) if turns else 0.0)
+        known = met.get(bridge)
+        elapsed = nan if known is None else clock - known.begin
+        passed = 0 if isnan(elapsed) else int(elapsed // window)
+        if known is None or (not turns and passed > 0):
+            # in any window
+            wait, begin = (count - 1.0) / count * (absence / 2.0 if turns else late), nan
+        else:
+            order = one.piconets
+            steps = (order.index(piconet) - order.index(known.piconet) - passed * turns) % count
+            if steps == 0:
+                wait, begin = 0.0, known.begin + passed * window
+            else:
+                rest = window / 2.0 if isnan(elapsed) else window - elapsed % window
+                wait = rest + (steps - 1.0 if turns else count - 1.0) * window
+                begin = clock + wait
+        usable = window - EMPTY
+        if isnan(begin):
+            wait += slots / usable * absence
+        else:
+            more = ceil(max(slots - (begin + usable - clock - wait), 0.0) / usable)
+            wait += more * (absence + EMPTY)
+            begin += more * (absence + window)
+        met[bridge] = Met(piconet, clock + wait, begin)
+        return wait
+
+    def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
+        """Return the slots until a bridge comes to a piconet (negative: since then); None if not known."""
+        if bridge not in met:
+            return None
+        links, one = self.links, self.network.bridges[bridge]
+        at, left, _ = met[bridge]
+        order, place = one.piconets, one.piconets.index(at)
+        time = left - clock + one.switch_s / SLOT_S
+        for step in range(1, len(order) + 1):
+            following = order[(place + step) % len(order)]
+            if following == piconet:
+                return time
+            time += links.stay_of(self.rounds, bridge, following) + one.switch_s / SLOT_S
+        return None
+
+    def _leave(
+        self, place: Place, bridge: int, limit: float, polls: float, met: dict[int, Met], clock: float
+    ) -> None:
+        """Note when the bridges at both ends of a link leave its piconet."""
+        ended = clock + (0.0 if place.up else 1.0) + (2.0 if place.used < limit else 0.0)
+        if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
+            return
+        if bridge >= 0:
+            met[bridge] = Met(place.piconet, ended)
+        central = self.network.piconets[place.piconet].central_bridge
+        if central >= 0:
+            members = self.network.piconets[place.piconet].members
+            rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
+            met[central] = Met(place.piconet, ended + rest)
 
     def _first(self, piconet: Piconet, up: bool, polls: float, load: float) -> float:
         """Return the mean wait (slots) of a packet that comes to an idle link at any time."""
@@ -326,6 +528,7 @@ class Laws:
         by_link = links.residuals(sends, answers, acks)
         visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
+        away = self._away(by_link, kept, rate * sent)
         for f, flow in enumerate(flows):
             longest = 0.0
             for visits in (flow.forth, flow.back):
@@ -336,7 +539,7 @@ class Laws:
                     others[f] += total[r] - own[f, r]
                     longest = max(longest, own[f, r])
                     if visit.kind == "port" and quiet[r]:
-                        others[f] += left[f, links.port_link[visit.index]]
+                        others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
             if flow.short:  # one at a time
@@ -403,6 +606,45 @@ class Laws:
                 stops.append(visit)
             flows.append(replace(flow, forth=tuple(stops)))
         self.network = replace(self.network, flows=tuple(flows))
+
+    def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
+        """Return what the meetings of bridges elsewhere leave of their trains, shape (flows, ports) (s).
+
+        A bridge that brings a segment along is not elsewhere.
+
+        Args:
+            by_link: mean residual work of each flow at each link, shape (flows, links) (s).
+            kept: share of a flow's own work that a segment of it finds, shape (flows,).
+            rate: segments sent a second, shape (flows,).
+        """
+        links, network = self.links, self.network
+        found = np.zeros((len(network.flows), len(network.ports)))
+        forth = rate[:, None] * (links.air[0] + links.frames[0])
+        back = rate[:, None] * (links.air[1] + links.frames[1])
+        by_flow = (
+            np.maximum(
+                links.by_link(forth * links.up + back * ~links.up),
+                links.by_link(forth * ~links.up + back * links.up),
+            )
+            * SLOT_S
+        )
+        for n, bridge in enumerate(network.bridges):
+            own = links.piconet == bridge.own
+            legs = (links.bridge == n) | own
+            left = 1.0 - min(float(((links.bridge == n) @ links.load) + own @ links.load), NEARLY)
+            for p, port in enumerate(network.ports):
+                link = links.port_link[p]
+                if links.bridge[link] == n:
+                    gathered = links.rounds.round[link] * SLOT_S
+                    mine = links.frames.max(axis=0)[:, p]
+                    visit = np.maximum(port.limit - mine, 0.0) * links.frame[p] * SLOT_S
+                    work = by_flow[:, link]
+                    found[:, p] += np.minimum((work.sum() - (1.0 - kept) * work) * gathered, visit)
+                if not legs[link] or (port.up and links.bridge[link] == n) or (not port.up and own[link]):
+                    continue
+                rest = legs & (links.piconet != links.piconet[link])
+                found[:, p] += ((by_link @ rest).sum() - (1.0 - kept) * (by_link @ rest)) / left
+        return found
 
     def tokens(self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector) -> Vector:
         """Return what a segment and its acknowledgement wait for tokens, (flows,) (s).
