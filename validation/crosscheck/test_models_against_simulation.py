@@ -52,6 +52,7 @@ PERFECT = {"goodput_kbps": 0.05, "rtt_s": 0.15}
 ERRORS = {"goodput_kbps": 0.12, "rtt_s": 0.25}
 THESIS = {
     "application limited": {"traffic__load_kbps": 80},
+    "token limited": {"traffic__load_kbps": 240, "flow_control__token_rate_kbps": 150},
     "application limited, six peripherals": {
         **{"network__peripherals": 6, "traffic__load_kbps": 40, "flow_control__token_rate_kbps": 80}
     },
