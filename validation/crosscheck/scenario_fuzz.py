@@ -141,18 +141,17 @@ def described(error: Exception) -> str:
 def compile_all() -> None:
     """Compile the simulator, and what each model has: once for a version, and no matter of a scenario's."""
     from btqueue.cli.engines import compile_now
-    from btqueue.network import solve
+    from btqueue.network import NoConvergence, solve
     from btqueue.network.models import model_of
     from btqueue.scenario import NotBuiltYet, Scenario, list_models, load
 
     compile_now(Scenario())
-    first: dict[str, Scenario] = {}
-    for name in list_models():
-        scenario = load(name)
-        with suppress(NotBuiltYet):
-            first.setdefault(model_of(scenario), scenario)
-    for scenario in first.values():
-        solve(scenario)
+    compiled: set[str] = set()
+    for scenario in map(load, list_models()):
+        with suppress(NotBuiltYet, NoConvergence):  # the next scenario of the same model may have an answer
+            if (model := model_of(scenario)) not in compiled:
+                solve(scenario)
+                compiled.add(model)
 
 
 def serve() -> None:

@@ -53,9 +53,6 @@ ERRORS = {"goodput_kbps": 0.12, "rtt_s": 0.25}
 THESIS = {
     "application limited": {"traffic__load_kbps": 80},
     "token limited": {"traffic__load_kbps": 240, "flow_control__token_rate_kbps": 150},
-    "saturated, four peripherals": {
-        **{"network__peripherals": 4, "traffic__load_kbps": 120, "flow_control__token_rate_kbps": 110}
-    },
     "application limited, six peripherals": {
         **{"network__peripherals": 6, "traffic__load_kbps": 40, "flow_control__token_rate_kbps": 80}
     },
@@ -110,7 +107,7 @@ CASES |= {
 
 
 def bulk(name: str, tolerances: dict[str, float] = AIMS, **changes: object) -> Case:
-    """Return a bulk transfer. Timeouts of three to six connections are not among the aims."""
+    """Return a bulk transfer."""
     run = {"run__warmup_s": 60, "run__duration_s": 400, "run__replications": 6}
     return Case(bt.load(name).with_(**(run | changes)), tolerances)
 
@@ -122,10 +119,6 @@ CASES |= {
     "a sawtooth": bulk("suliman-2005/round-trips"),
     "six idle members": bulk("suliman-2005/one-of-seven"),
     "radio errors under ARQ": bulk("suliman-2005/round-trips", **REPEATED),
-    "seven flows through one buffer": bulk("suliman-2005/connections", TIMEOUTS),
-    "sessions beside greedy transfers": bulk(
-        "avancha-2002/wlan-chargen", AIMS | {"session_time_s": 0.05}, run__duration_s=100
-    ),
     "random loss": bulk("avancha-2002/satellite", run__duration_s=2000),
     "random loss, delayed acknowledgements": bulk(
         "avancha-2002/satellite", TIMEOUTS, run__duration_s=20_000, **DELAYED
