@@ -1,7 +1,7 @@
 """The models of the solver, what each covers, and which of them is asked.
 
-Of the models of single systems the first that covers a scenario is asked, and the theory of stations where none
-does. `btqueue.network` has a module of each name here.
+Of the models of single systems the first that covers a scenario is asked, and the theory of stations where
+none does. `btqueue.network` has a module of each name here.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
 def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     """Return the metrics of a scenario in the long run, by theory.
 
-    By the model of a single system that covers it and has an answer, else by the theory of stations, which has
-    laws for every network and says what it knows roughly.
+    By the model of a single system that covers it and has an answer, else by the theory of stations, which
+    has laws for every network and says what it knows roughly.
 
     Args:
         scenario: to be answered.

@@ -1,4 +1,4 @@
-"""The one theory of stations, laws and one fixed point: exact values, limits, invariants, and beside simulation."""
+"""The theory of stations, laws and one fixed point: exact values, limits, invariants, beside simulation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_segment_that_comes_seldom_waits_for_half_a_cycle_of_polls():
     ("links", "flows", "slots"), [(1, "downlink", 30), (5, "uplink", 150), (5, "ring", 260)]
 )
 def test_windows_that_fill_the_air_share_it_and_wait_by_littles_law(links, flows, slots, window):
-    """A segment takes 30 slots of a link with its acknowledgement, and as many of each of two with a relay less one."""
+    """A segment takes 30 slots of a link with its acknowledgement, and 52 of two links that it crosses."""
     metrics, notes = asked(
         network__peripherals=links, network__flows=flows, transport__receive_window_segments=window
     )
@@ -163,7 +163,7 @@ def test_a_download_on_its_own_stands():
     ],
 )
 def test_round_trips_at_half_load_are_those_of_the_simulator(changes):
-    """Within a tenth, which is what the page of measured errors says of loads of one half; 95 % interval added."""
+    """Within a tenth: what the page of measured errors says of half load; the 95 % interval is added."""
     load = 0.45 * (600.0 if changes["network__flows"] != "ring" else 330.0) / 4
     source = {"traffic__source": "poisson", "traffic__load_kbps": load, "traffic__message_bytes": 1460}
     keys = {k.replace("__", "."): v for k, v in {**changes, **source}.items()}

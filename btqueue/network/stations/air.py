@@ -78,8 +78,8 @@ def doubts(network: Network, point: Any) -> list[str]:
         )
     elif any(point.rate[f] < 0.95 * flows[f].load for f in crossing):
         found.append(
-            "[transport] receive_window_segments: full windows of several pairs over a bridge got up to 9 % more "
-            "than in the simulation, 7 % in the median of 8 scenarios that the laws were not made with"
+            "[transport] receive_window_segments: full windows of several pairs over a bridge got up to 9 "
+            "% more than in the simulation, 7 % in the median of 8 scenarios that the laws were not made with"
         )
     schedules = {network.bridges[network.ports[n].bridge].schedule for n in bridged}
     if "lcs" in schedules:
@@ -184,7 +184,8 @@ class Links:
         """Take the rates of segments and of the segments that are answered (1/s).
 
         Args:
-            sent, answered: shape (flows,).
+            sent: segments a second, shape (flows,).
+            answered: segments a second that are answered, shape (flows,).
             full: ports with a queue that never runs empty, shape (ports,).
             most: frames that windows let wait at once, shape (ports,).
         """

@@ -119,14 +119,15 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         np.add.at(air, links.piconet, links.open_load)
     most = BUSY if several else BUSY_ALONE
     if (load := float(air.max(initial=0.0))) > most:
-        yield f"sources at random fill {load:.0%} of the air: above {most:.0%} round trips were up to 15 % off"
+        found = f"sources at random fill {load:.0%} of the air"
+        yield f"{found}: above {most:.0%} round trips were up to 15 % off"
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
         if asked.by_chance[r] > BUSY_ALONE and users:
             name, _ = asked.point.links.names[r]
             yield (
-                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {BUSY_ALONE:.0%} round trips "
-                "were up to 20 % off"
+                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {BUSY_ALONE:.0%} round "
+                "trips were up to 20 % off"
             )
             return
 
@@ -152,8 +153,8 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             share = asked.point.wait[mine].sum() / max(asked.rtt[f], 1e-12)
             if senders > 1 and share < 0.15:
                 yield (
-                    f"windows of {flow.window:g} segments just fill a resource together: bursts meet there, and "
-                    "goodput was up to 20 % too high"
+                    f"windows of {flow.window:g} segments just fill a resource together: bursts meet there, "
+                    "and goodput was up to 20 % too high"
                 )
                 return
             continue
@@ -165,13 +166,14 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         own = float(links.load.sum()) if senders == 1 else 0.0
         if senders > 1 and (float(others.max(initial=0.0)) > 0.1 or air - own > 0.3):
             yield (
-                f"windows of {flow.window:g} segments do not fill what they share: it depends on how bursts meet, "
-                "and goodput was up to 25 % off"
+                f"windows of {flow.window:g} segments do not fill what they share: it depends on how bursts "
+                "meet, and goodput was up to 25 % off"
             )
             return
         near = float(used[mine].max(initial=0.0))
         if senders == 1 and near > 0.6:
-            yield f"a window of {flow.window:g} segments just does not fill its path: goodput was up to 10 % off"
+            found = f"a window of {flow.window:g} segments just does not fill its path"
+            yield f"{found}: goodput was up to 10 % off"
             return
 
 
@@ -186,12 +188,14 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             continue
         if piconet.discipline in ("exhaustive", "gated") and links.full_link[here].sum() > 1:
             yield (
-                f'[polling] discipline = "{piconet.discipline}": a visit lasts as long as there are segments: of '
+                f'[polling] discipline = "{piconet.discipline}": a visit lasts as long as there are '
+                "segments: of "
                 "several links that always have some, one keeps the central to itself"
             )
         elif piconet.discipline not in CYCLIC and busy.sum() - busy.max() > SMALL:
             yield (
-                f'[polling] discipline = "{piconet.discipline}": which link is next is known on average only: round '
+                f'[polling] discipline = "{piconet.discipline}": which link is next is known on average '
+                "only: round "
                 "trips were up to 25 % off"
             )
 
@@ -204,15 +208,15 @@ def of_bursts(asked: Asked) -> Iterator[str]:
         ahead = transport.ahead(flow)
         if flow.more > 0.0:
             yield (
-                "an interrupted Bernoulli process writes messages in bursts: how these meet windows and visits is "
-                "known roughly, and round trips were up to 100 % off"
+                "an interrupted Bernoulli process writes messages in bursts: how these meet windows and "
+                "visits is known roughly, and round trips were up to 100 % off"
             )
             return
         slowest = float((asked.point.service[f]).max(initial=0.0))
         if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp":
             yield (
-                f"messages of {flow.batch:g} segments come at once: how a window lets them out is known roughly, "
-                "and round trips were up to 30 % off"
+                f"messages of {flow.batch:g} segments come at once: how a window lets them out is known "
+                "roughly, and round trips were up to 30 % off"
             )
             return
 
@@ -222,8 +226,8 @@ def of_nagle(asked: Asked) -> Iterator[str]:
     for f, flow, _ in asked.flows():
         if flow.short and asked.point.rate[f] * asked.rtt[f] > 0.1:
             yield (
-                "short messages wait for the acknowledgement of an earlier one (Nagle's algorithm): how many share "
-                "a segment is known on average only, and round trips were up to 25 % off"
+                "short messages wait for the acknowledgement of an earlier one (Nagle's algorithm): how "
+                "many share a segment is known on average only, and round trips were up to 25 % off"
             )
             return
 
@@ -236,8 +240,8 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
             yield (
-                "acknowledgements wait for the next message or their timer: which of them is known on average "
-                "only, and round trips were up to 20 % off"
+                "acknowledgements wait for the next message or their timer: which of them is known on "
+                "average only, and round trips were up to 20 % off"
             )
             return
 
@@ -253,8 +257,8 @@ def of_losses(asked: Asked) -> Iterator[str]:
         law = asked.point.found.get(f)
         if not endless:
             yield (
-                f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have data: "
-                "segments pile up behind a timeout, and round trips were up to 35 % short"
+                f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
+                "data: segments pile up behind a timeout, and round trips were up to 35 % short"
             )
             return
         known = flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
@@ -267,12 +271,13 @@ def of_losses(asked: Asked) -> Iterator[str]:
             or law is None
         ):
             yield (
-                f"{flow.loss:.1%} of the segments are lost at random: TCP's law for them was up to 20 % off for "
-                "this sender, loss or load"
+                f"{flow.loss:.1%} of the segments are lost at random: TCP's law for them was up to 20 % off "
+                "for this sender, loss or load"
             )
             return
         if float(asked.used.max(initial=0.0)) > 0.5:
-            yield f"{flow.loss:.1%} of the segments are lost on a path that is busy: goodput was up to 15 % off"
+            found = f"{flow.loss:.1%} of the segments are lost on a path that is busy"
+            yield f"{found}: goodput was up to 15 % off"
             return
 
 
@@ -296,8 +301,9 @@ def of_buffers(asked: Asked) -> Iterator[str]:
         rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
         if queue > 0.999 * places if waits else not rare:
             yield (
-                f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a {kind}: "
-                "connections fall into a rhythm that no mean knows; goodput was up to 20 %, round trips 100 % off"
+                f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a "
+                f"{kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, round "
+                "trips 100 % off"
             )
             return
 
@@ -305,13 +311,13 @@ def of_buffers(asked: Asked) -> Iterator[str]:
 def of_phases(asked: Asked) -> Iterator[str]:
     """Yield periodic sources that meet others: in a run their phases stay as they are."""
     for f, flow, endless in asked.flows():
-        if flow.source == "periodic" and not endless and len(asked.network.flows) > 1:
-            if asked.point.stray[f] > SMALL * asked.rtt[f]:
-                yield (
-                    "round trips depend on the phases in which periodic sources meet others, which stay as they "
-                    "are in a run; this is a mean, and was up to 40 % off"
-                )
-                return
+        alone = flow.source != "periodic" or endless or len(asked.network.flows) < 2
+        if not alone and asked.point.stray[f] > SMALL * asked.rtt[f]:
+            yield (
+                "round trips depend on the phases in which periodic sources meet others, which stay as "
+                "they are in a run; this is a mean, and was up to 40 % off"
+            )
+            return
 
 
 def of_vegas(asked: Asked) -> Iterator[str]:
@@ -320,10 +326,10 @@ def of_vegas(asked: Asked) -> Iterator[str]:
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
             rests = transport.resting_window(flow, float(asked.point.rate[f]), float(asked.point.base[f]))
             if endless and rests < flow.window:
-                yield "TCP Vegas rests at a window that depends on the least round trip ever seen: up to 20 % off"
+                yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 20 % off"
                 return
             if not endless and asked.point.own_stray[f] > SMALL * asked.rtt[f]:
-                yield "TCP Vegas holds bursts back by what it takes for waits: round trips were up to 30 % off"
+                yield "TCP Vegas holds bursts back by what it takes for waits: round trips up to 30 % off"
                 return
 
 
@@ -331,8 +337,8 @@ def of_voice(asked: Asked) -> Iterator[str]:
     """Yield voice links, whose slots cut the time for data into pieces."""
     if any(piconet.data_share < 1.0 for piconet in asked.network.piconets) and len(asked.network.ports):
         yield (
-            "voice links cut the time for data into pieces that a frame must fit into, which is known on average "
-            "only: near what is carried round trips were ten times as long"
+            "voice links cut the time for data into pieces that a frame must fit into, which is known on "
+            "average only: near what is carried round trips were ten times as long"
         )
 
 
@@ -364,7 +370,8 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
     for trait in asked.network.traits:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
         if known is not None and trait.value not in known:
-            yield f"{bracketed(trait.key)} = {shown(trait.value)}: no law reads it; what it changes is not in the answer"
+            key = f"{bracketed(trait.key)} = {shown(trait.value)}"
+            yield f"{key}: no law reads it; what it changes is not in the answer"
 
 
 def of_convergence(asked: Asked) -> Iterator[str]:
@@ -374,7 +381,8 @@ def of_convergence(asked: Asked) -> Iterator[str]:
 
 
 RULES = (
-    of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses, of_buffers,
+    of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
+    of_buffers,
     of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
     of_convergence,
 )  # fmt: skip

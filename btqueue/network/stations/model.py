@@ -21,10 +21,12 @@ from btqueue.scenario import Scenario
 Vector = NDArray[np.float64]
 
 KEPT_OUT = (
-    '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links that '
+    '[polling] discipline = "exhaustive": a visit lasts as long as there are segments, so of several links '
+    "that "
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
 LOSS_PASSES = 12
+
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them."""
@@ -139,8 +141,8 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
 def captured(network: Network, point: Point) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
-    A visit lasts as long as there are segments. A connection of several segments between the central and a member
-    always has some, so of several such links the first one keeps the central.
+    A visit lasts as long as there are segments. A connection of several segments between the central and a
+    member always has some, so of several such links the first one keeps the central.
     """
     links, found, holders = point.links.links, set(), {}
     for f, flow in enumerate(network.flows):

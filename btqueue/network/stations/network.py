@@ -1,8 +1,8 @@
 """`Network`: the stations and classes of a scenario in numbers. Laws read these numbers, and no scenario.
 
 A *station* serves segments one after the other: a *port* is one direction of a radio link (the central polls
-it), a *wire* is the medium of outside links, a *bucket* grants tokens. A *class* is a flow: its segments visit
-stations on the way forth, and their acknowledgements on the way back.
+it), a *wire* is the medium of outside links, a *bucket* grants tokens. A *class* is a flow: its segments
+visit stations on the way forth, and their acknowledgements on the way back.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Network:
-    """Stations and classes; `traits` are the keys that make a difference, for doubts about those no law reads."""
+    """Stations and classes; `traits` are the keys that make a difference, for doubts about keys no law reads."""
 
     ports: tuple[Port, ...]
     piconets: tuple[Piconet, ...]
@@ -399,7 +399,7 @@ class _Builder:
                 radio = own.applied_to(self.scenario.radio)
         return radio
 
-    def _train(self, hop: Hop, size: int) -> Train:
+    def _train(self, hop: Hop, size: float) -> Train:
         """Return the packets of a segment with so many bytes above L2CAP on a hop."""
         radio = self._radio(hop)
         key = (radio.model, repr(radio), size)
@@ -587,7 +587,7 @@ def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, flo
     return load, more, number
 
 
-def _price(s: Scenario, radio: Radio, size: int) -> float:
+def _price(s: Scenario, radio: Radio, size: float) -> float:
     """Return the tokens (bits) of a segment with so many bytes above L2CAP."""
     pdu = size + s.link.l2cap_header_bytes
     if s.flow_control.charge != "payload":
@@ -648,7 +648,7 @@ def _trace_states(radio: Radio) -> list[State]:
     ]
 
 
-def train_of(s: Scenario, radio: Radio, size: int, piconets: int) -> Train:
+def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
     """Return what a segment with so many bytes above L2CAP is on a hop with this radio.
 
     With repetition a link that always has segments sends in each state as many as it can there: means over

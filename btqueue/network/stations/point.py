@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
@@ -187,16 +187,20 @@ class Laws:
         work += rate[:, None] * (links.air[1] + links.frames[1])
         return share[:, None] * links.by_link(work) * SLOT_S
 
-    # ---------------------------------------------------------------------------------------------- lone trips
+    # ---------------------------------------------------------------------------------------------- lone
+    # trips
 
     def trip(self, f: int, flow: Flow, load_of: Vector, rate: float) -> tuple[float, float]:
         """Return the time of a lone segment there, and of its acknowledgement back (s), among the loads.
 
         Args:
-            f, flow: the flow.
+            f: number of the flow.
+            flow: the flow.
             load_of: of each link, by the flow's own segments, shape (links,).
+            rate: of its segments (1/s).
         """
-        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S  # hosts answer before the next frame but one
+        # hosts answer before the next frame but one
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
@@ -507,7 +511,8 @@ class Laws:
         ahead = np.array([transport.ahead(flow) for flow in flows])
         sends, answers = rate * sent, rate
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
-        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements are spaced
+        # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
+        # are spaced
         work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
         work += answers[:, None] * back**2 / acks[:, None] * self.varies[1] / 2.0
         # connections that always send fill what is left; they wait for each other at full resources only
@@ -732,7 +737,7 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
 def in_order_s(mean_s: float, rate: float) -> float:
     """Return the mean delay by an exponential jitter that keeps the order of segments at this rate (s).
 
-    A segment leaves with the last of those before it: the mean of the maximum of J_k - k / rate, k = 0, 1, ...
+    A segment leaves with the last one before it: the mean of the maximum of J_k - k / rate, k = 0, 1, ...
     """
     if mean_s == 0.0 or rate <= 0.0:
         return mean_s
@@ -751,9 +756,9 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
     used = (service > 0.0).astype(float)
     wait = np.zeros(service.shape[1])
     # one that takes at least as much of every flow is full first: behind it nothing waits
-    least = (service[:, :, None] <= service[:, None, :]).all(axis=0)
+    least = np.all(service[:, :, None] <= service[:, None, :], axis=0)
     equal = least & least.T
-    behind = (least & ~equal).any(axis=1) | np.tril(equal, -1).any(axis=1)
+    behind = np.any(least & ~equal, axis=1) | np.any(np.tril(equal, -1), axis=1)
     change = 0.0
     for _ in range(SWEEPS):
         before = wait.copy()
@@ -776,7 +781,7 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 
     if over(0.0) <= 0.0:
         return 0.0
-    return float(brentq(over, 0.0, float(window @ service) + 1e-9, xtol=1e-12, rtol=1e-9))
+    return root_scalar(over, bracket=(0.0, float(window @ service) + 1e-9), xtol=1e-12, rtol=1e-9).root
 
 
 def operating_point(network: Network) -> Point:

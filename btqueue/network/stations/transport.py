@@ -121,7 +121,7 @@ def ahead(flow: Flow) -> float:
 def ahead_of_sample(flow: Flow) -> float:
     """Return the segments of its batch that are served before the one whose acknowledgement is a round trip.
 
-    An acknowledgement shows the round trip of the first of the segments that it covers, and goes with the last.
+    An acknowledgement shows the round trip of the first segment that it covers, and goes with the last one.
     """
     every = round(1.0 / flow.acks) if flow.acks else 1
     count = round(flow.batch)
