@@ -26,7 +26,7 @@ finite.
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, MAX_BACKOFF
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD, MAX_BACKOFF
 from btqueue.transport.tcp_law import Receiver
 from tcp_chains import sack_recovery
 
