@@ -368,6 +368,8 @@ def follow(ring, sender, station, past, total, marks, rng):
                     ahead = max(ahead - ring.limit * rng.random(), 0.0)  # as it is just after a visit
                     turns = max(np.ceil((back - again) / turn_s), 0.0) + ahead // ring.limit
                     back = again + soon + turns * turn_s
+                elif beside == 0.0:  # the answer makes an empty visit longer
+                    again += (ring.slots[data] + 1.0) * SLOT_S
                 last_back = max(back + (ring.slots[data] + 1.0) * SLOT_S, last_back)
                 if ends[BACK, 1] < waiting.shape[1] and not (lossy and lost(ring, rng, 1, data, last_back)):
                     put(station, BACK, last_back, expected, echo)
