@@ -16,7 +16,6 @@ import numpy as np
 
 NO_SEGMENT = -1
 DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
-MAX_BACKOFF = 6  # 2**6 = 64: the usual cap on the doubling of the retransmission timer
 
 
 SENDER = np.dtype(
