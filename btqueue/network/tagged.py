@@ -181,7 +181,7 @@ def tagged(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
         "residual": max(float(spread), uncertain_ends(delivered)),
         "warnings": [SAID, *([IN_STEP.format(net.stations)] if in_step else [])],
     }
-    return metrics, notes
+    return {name: np.full(len(net.senders), value) for name, value in metrics.items()}, notes
 
 
 def ring_of(scenario: Scenario, net: Piconet, rng: np.random.Generator) -> Ring:
