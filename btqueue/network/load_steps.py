@@ -159,6 +159,7 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
         **notes[-1],
         "method": f"quasi-stationary, loads {loads}: " + "; ".join(methods),
         "converged": all(note["converged"] for note in notes),
+        **({"sampled": True} if any(note.get("sampled") for note in notes) else {}),
         "residual": max(note["residual"] for note in notes),
         **({"iterations": sum(counts)} if counts else {}),
         "warnings": warnings,

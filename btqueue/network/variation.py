@@ -21,9 +21,7 @@ from btqueue.network.certificates import ROUNDING, ImpossibleAnswer
 from btqueue.network.load_steps import Answer
 from btqueue.network.models import MODELS, covering
 from btqueue.network.multihop.model import Plan as PlanOfSeveral
-from btqueue.network.piconet import lossy_model, model
-from btqueue.network.piconet.covers import loses_segments
-from btqueue.network.piconet.lossy_model import LossyPlan
+from btqueue.network.piconet import model
 from btqueue.network.piconet.plan import Plan as PlanOfOne
 from btqueue.network.solve import gate
 from btqueue.network.whole_segments import in_rounds_at_all, in_segments
@@ -32,7 +30,7 @@ from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.errors import Problem, shown
 from btqueue.scenario.scope import in_tables, problems_of
 
-Numbers = PlanOfOne | LossyPlan | PlanOfSeveral
+Numbers = PlanOfOne | PlanOfSeveral
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
 OF_DERIVATIVES = frozenset({"load_kbps"})
 """Keys of flows by which there are derivatives, each under the name that it has in the scenario."""
@@ -211,7 +209,7 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> Judged:
     """Return exact derivatives of theory's answer: means over flows by metric, and by key of `plan`.
 
     Empty where there are none: another model than those of piconets answers, or a load that changes, or
-    messages wait for each other's acknowledgement, or connections overflow their buffers in cycles.
+    messages wait for each other's acknowledgement, or one connection is sampled (`btqueue.network.tagged`).
 
     Raises:
         NoConvergence: the model refuses the scenario.
@@ -236,7 +234,7 @@ def _numbers_of(scenario: Scenario) -> tuple[str, Numbers]:
         return name, PlanOfSeveral(plain)
     if name is None:
         raise NotBuiltYet(problems_of(MODELS["piconet"], plain))
-    return name, LossyPlan(plain) if loses_segments(plain) else PlanOfOne(plain)
+    return name, PlanOfOne(plain)
 
 
 def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
@@ -273,8 +271,6 @@ def _answer_at(numbers: Numbers, metrics: Any, findings: Any) -> Answer:
     """Return a model's answer (`btqueue.network.answers`) from what its functions gave."""
     if isinstance(numbers, PlanOfSeveral):
         return numbers.answer(findings)
-    if isinstance(numbers, LossyPlan):
-        return lossy_model.answer_at(numbers, metrics, findings)
     return model.answer_at(numbers, metrics, findings)
 
 
@@ -282,8 +278,8 @@ def _other(point: Mapping[str, float]) -> Problem:
     key = next(iter(point))
     where = ", ".join(f"{key} = {value:g}" for key, value in point.items())
     return Problem(
-        f"{where}: the answer there is of another kind (windows that are always full, losses in cycles, or "
-        "none) and no smooth function of these numbers: ask solve",
+        f"{where}: the answer there is of another kind (windows that are always full, a sampled "
+        "connection, or none) and no smooth function of these numbers: ask solve",
         key=key, value=point[key],
     )  # fmt: skip
 

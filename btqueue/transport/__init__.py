@@ -1,4 +1,4 @@
-"""Analytic models of transport protocols: closed-form laws, laws tabulated from TCP's chain, rounds.
+"""Analytic models of transport protocols: closed-form laws, laws tabulated from TCP's chain.
 
 Nothing here knows queues or radio links: loss probabilities, round-trip times and timeouts go in, rates come
 out. The square-root laws are in `btqueue.transport.closed_forms`, as sympy expressions. Each name is imported

@@ -12,7 +12,22 @@ ever sent; `deadline` is when the timer expires, and `backoff` whether it double
 
 from math import inf, isnan
 
+import numpy as np
+
 NO_SEGMENT = -1
+DUPLICATE_THRESHOLD = 3  # RFC 5681 section 3.2
+
+
+SENDER = np.dtype(
+    [
+        *((name, np.float64) for name in ("cwnd", "ssthresh", "rto", "min_rto", "max_rto", "deadline")),
+        *((name, np.float64) for name in ("smoothed", "variation")),
+        *((name, np.int64) for name in ("una", "nxt", "highest", "duplicates", "recover", "receive_window")),
+        *((name, np.int64) for name in ("timeouts", "fast_retransmits")),
+        *((name, np.bool_) for name in ("recovering", "backoff")),
+    ]
+)
+"""A sender as a record, for compiled code; `smoothed` and `variation` are what `smooth` returns."""
 
 
 def answer(sender, number, now):
@@ -60,7 +75,7 @@ def duplicate(sender):
     sender.duplicates += 1
     if sender.recovering:
         sender.cwnd += 1.0
-    elif sender.duplicates == 3 and sender.una - 1 > sender.recover:
+    elif sender.duplicates == DUPLICATE_THRESHOLD and sender.una - 1 > sender.recover:
         sender.fast_retransmits += 1
         sender.ssthresh = max((sender.nxt - sender.una) / 2.0, 2.0)
         sender.cwnd, sender.recover, sender.recovering = sender.ssthresh + 3.0, sender.highest - 1, True

@@ -47,11 +47,9 @@ OPENS_ONCE = {"transport.handshake": "a connection that stays opens once"}
 CANNOT_MATTER: dict[str, dict[str, str]] = {
     "lossy ring": {
         "link.segmentation": EQUAL,
-        "flow_control.central_buffer_packets": "radio errors keep windows below the 12 places tried",
         "traffic.start_s": START,
-        "transport.initial_window_segments": START,
         "transport.initial_ssthresh_segments": START,
-        "transport.initial_rto_s": START,
+        "transport.sack_blocks": "TCP's law has blocks for all holes, and the answer is in doubt as it is",
     },
     "chain": TIMERS
     | {

@@ -17,10 +17,8 @@ from btqueue.network.models import MODELS, model_of
 from btqueue.network.piconet.air import Passage, bounded
 from btqueue.network.piconet.bucket import Bucket, levels, queue
 from btqueue.network.piconet.covers import unknown_if_lost
-from btqueue.network.piconet.exchange import exchange_of
 from btqueue.network.piconet.metrics import expiries_of_light_flows
 from btqueue.network.piconet.plan import Plan
-from btqueue.network.piconet.ports import piconet_of
 from btqueue.network.piconet.saturation import closed_rate, window
 from btqueue.network.piconet.trains import Sent, attempts, failure_rates, survival, transmissions
 from btqueue.queueing._precision import in_float64
@@ -158,17 +156,6 @@ def played_round_trip(up: bool, stations: int, limit: int, start: int) -> int:
             if not any(packets.values()):
                 break
         clock += 2 * (stations - 1)
-
-
-def test_a_lone_relayed_segment_takes_as_long_as_in_the_model_of_the_ring():
-    # two models of the same order of polls, written apart
-    for peripherals, limit in ((2, 5), (4, 1), (4, 5), (7, 5), (3, 7)):
-        scenario = star(network__flows="ring", network__peripherals=peripherals, polling__limit=limit)
-        passage = passages(scenario, traffic__load_kbps=1e-6)[0][0]
-        piconet = piconet_of(scenario)
-        turns = exchange_of(piconet, piconet.senders[0])
-        alone = turns.round_trip + turns.answer
-        assert passage.delay + passage.answer == pytest.approx(alone, rel=1e-4)
 
 
 @pytest.mark.parametrize(("stations", "load"), [(2, 0.1), (2, 0.5), (7, 0.1), (7, 0.5), (7, 0.8)])

@@ -107,8 +107,6 @@ STEPS_OF_SOLVERS = {
     "btqueue.queueing.vacations.visit_epochs.visits",
     "btqueue.queueing.vacations.visit_epochs.budgeted_cycles",
     "btqueue.queueing.vacations.visit_epochs.exhaustive_cycles",
-    "btqueue.transport.round_law.lengths",
-    "btqueue.transport.round_law.round_law",
 }
 """Functions that only make sense between others: the pages of theory show them at work."""
 

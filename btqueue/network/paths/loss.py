@@ -30,7 +30,7 @@ from btqueue.network.paths.recovery import (
     expired_flight,
     recovery_of,
 )
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
 
 Vector = NDArray[np.floating]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from btqueue.transport import binomial
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
 
 Vector = NDArray[np.floating]
 

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 from btqueue.baseband import packet_types, segment
 from btqueue.network.plain_segments import (
     PLAIN,
-    PLAIN_SENDER,
     not_plain_segments,
-    one_segment_a_message,
     own_keys,
-    window_up_to,
 )
 from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description
@@ -30,7 +27,6 @@ PICONET: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "network.topology": ("piconet", "custom", "chain"),
         "radio.model": ("perfect", "constant", "gilbert-elliott", "alternating"),
         "voice.packet": ("none", "HV1", "HV2", "HV3"),
-        "flow_control.drop": ("packet",),
         "traffic.source": ("poisson", "ibp", "periodic", "greedy"),
         "transport.protocol": ("tcp", "none"),
         "transport.rto_backoff": (True, False),
@@ -74,13 +70,8 @@ IN_PAIRS = 2
 BUSIEST_FIRST = ("exhaustive", "gated", "fep", "slq", "ldq")
 """Disciplines under which a flow that always has data keeps the central from all others, or nearly."""
 
-LARGEST_ROUND = 8
-"""Largest window (segments) of the rounds that say what TCP makes of a lossy radio. Larger ones are answered
-where losses keep windows well below, and by the law of TCP on one hop with constant errors."""
-LEAST_STAY_S = 1e-6
-"""Mean stay in a state of the radio below which it is none."""
-SEGMENTS_IN_QUEUE = 2
-"""Segments for which a queue must have places where radio errors hold connections back."""
+LARGEST_IN_PAIRS = 8
+"""Segments of the largest window in that law with delayed acknowledgements."""
 LEAST_ROOM = 4
 """Segments, one lost and three behind it. With fewer, connections live by timeouts, and the model is off by a
 factor of two."""
@@ -97,7 +88,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
             yield Limit("network.topology", "chain", '"piconet" or "custom", or a chain of at most two hops')
         yield Limit("network.piconet_list", len(network.piconet_names), "one piconet")
         return
-    yield from _unrepeated(s)
+    yield from _only_rings(s)
     yield from _relays(s)
     yield from _voice(s)
     yield from _flushes(s)
@@ -109,77 +100,43 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
     yield from _room(s)
 
 
-IN_ROUNDS: Mapping[str, tuple[object, ...]] = MappingProxyType(
-    {
-        "voice.packet": ("none",),
-        "network.relay": ("packet",),
-        "polling.discipline": ("e-limited", "1-limited", "round-robin", "exhaustive"),
-        "traffic.source": ("poisson", "greedy"),
-        "transport.variant": ("newreno",),
-        "transport.delayed_ack": (False,),
-        "transport.timestamps": (True,),
-        **PLAIN_SENDER,
-        "transport.ack_path": ("queued",),
-        "transport.tcp_delay_s": (0,),
-        "transport.ip_delay_s": (0,),
-        "link.l2cap_delay_s": (0,),
-        "link.baseband_delay_s": (0,),
-    }
-)
-"""What rounds of TCP know where they repair what the radio loses."""
+def is_plain_ring(s: Scenario) -> bool:
+    """Whether one tagged connection may stand for all of a ring (`btqueue.network.tagged`).
 
-
-def loses_segments(s: Scenario) -> bool:
-    """Whether the radio loses segments that only TCP repairs, and rounds of its windows say what that does.
-
-    Constant errors on one hop, with keys that rounds do not know, are a law of TCP on open queues.
+    All stations are alike, and each sends to the next one by TCP NewReno. The radio loses nothing, or the
+    link repeats nothing.
     """
-    if s.radio.model == "alternating":
+    network, control, flows = s.network, s.flow_control, active_flows(s.network)
+    if s.transport.protocol != "tcp" or len(network.piconet_names[0].members) < 2:
         return False
-    if s.transport.protocol != "tcp" or s.link.arq != "none" or not _is_lossy(s):
-        return False
-    return _is_two_state(s) or _relayed(s) or not any(_beyond_rounds(s))
+    delays = (s.transport.tcp_delay_s, s.transport.ip_delay_s, s.link.l2cap_delay_s, s.link.baseband_delay_s)
+    own = {(flow.law, flow.load_kbps, flow.variant, flow.receive_window_segments) for flow in flows}
+    as_usual = {**WHERE_LOST, "transport.rto_backoff": s.transport.rto_backoff}
+    return (
+        sorted((flow.source, flow.target) for flow in flows) == sorted(ring(network))
+        and len(own) == 1
+        and (not is_lossy(s) or s.link.arq == "none")
+        and s.voice.packet == "none"
+        and network.relay == "packet"
+        and s.polling.discipline in ("e-limited", "1-limited", "round-robin", "exhaustive")
+        and (flows[0].law or s.traffic.source) in ("poisson", "greedy")
+        and _packets(s)[1] == 1
+        and (control.enabled or control.drop == "packet")
+        and control.central_buffer_packets is None
+        and not any(delays)
+        and all(one.value == as_usual.get(one.kind, one.value) for one in description(s).traits)
+    )
 
 
-def _is_two_state(s: Scenario) -> bool:
-    return s.radio.model == "gilbert-elliott" and s.radio.per is None
-
-
-def _beyond_rounds(s: Scenario) -> Iterator[Limit]:
-    """Yield what rounds of TCP do not know."""
-    if s.radio.interferers:
-        yield Limit("radio.interferers", s.radio.interferers, "0")
-    for key, known in IN_ROUNDS.items():
-        table, name = key.split(".")
-        if (value := getattr(getattr(s, table), name)) not in known:
-            yield Limit(key, value, " or ".join(str(one) for one in known))
-    yield from window_up_to(s, LARGEST_ROUND)
-    yield from one_segment_a_message(s)
-    for number, flow in enumerate(active_flows(s.network), start=1):
-        key = f"network.flows[{number}]"
-        if flow.law not in (None, "poisson", "greedy"):
-            yield Limit(f"{key}.law", flow.law, '"poisson" or "greedy"')
-        if flow.receive_window_segments is not None:
-            yield Limit(
-                f"{key}.receive_window_segments", flow.receive_window_segments, "a scenario without this key"
-            )
-        if flow.variant is not None:
-            yield Limit(f"{key}.variant", flow.variant, "a scenario without this key")
-
-
-def _unrepeated(s: Scenario) -> Iterator[Limit]:
-    """Yield what is not covered where segments are lost that only TCP repairs."""
-    two_state = _is_two_state(s)
+def _only_rings(s: Scenario) -> Iterator[Limit]:
+    """Yield what is covered in a plain ring only."""
+    if is_plain_ring(s):
+        return
+    if s.flow_control.drop == "segment":
+        yield Limit("flow_control.drop", "segment", '"packet" but in a ring of flows that are alike')
     if s.radio.model == "alternating" and s.link.arq == "none" and s.transport.protocol == "tcp":
         available = '"perfect", "constant" or "gilbert-elliott" with TCP and without ARQ'
         yield Limit("radio.model", s.radio.model, available)
-    if not loses_segments(s):
-        return
-    # larger windows are answered where losses keep them small, which the answer says
-    yield from (one for one in _beyond_rounds(s) if one.key != "transport.receive_window_segments")
-    for key in ("good_s", "bad_s") if two_state else ():
-        if getattr(s.radio, key) < LEAST_STAY_S:
-            yield Limit(f"radio.{key}", getattr(s.radio, key), f"at least {LEAST_STAY_S:g}")
 
 
 def _ends(s: Scenario) -> Iterator[Limit]:
@@ -305,12 +262,11 @@ def _room(s: Scenario) -> Iterator[Limit]:
         yield Limit("link.l2cap_header_bytes", 0, "at least one byte of headers")
         return
     packets, _ = _packets(s)
-    least = min(SEGMENTS_IN_QUEUE, _window(s)) if loses_segments(s) else 1
     buffers = [("flow_control.buffer_packets", s.flow_control.buffer_packets)]
-    for key, places in [*(buffers if s.flow_control.enabled and least == 1 else ()), *_queues(s)]:
-        if places < packets * least:
-            each = f"a segment has {packets}" if least == 1 else f"{least} segments have {packets} each"
-            yield Limit(key, places, f"at least {packets * least}: {each}")
+    sampled = is_lossy(s) and is_plain_ring(s)  # where a buffer may be as small as it likes
+    for key, places in [*(buffers if s.flow_control.enabled and not sampled else ()), *_queues(s)]:
+        if places < packets:
+            yield Limit(key, places, f"at least {packets}: a segment has {packets}")
     if s.transport.protocol == "tcp":
         yield from _senders(s)
 
@@ -322,7 +278,7 @@ def unknown_if_lost(s: Scenario) -> Iterator[Limit]:
     """
     packets, ack = _packets(s)
     window, enabled, waiting = _window(s), s.flow_control.enabled, s.flow_control.buffer_packets
-    if s.transport.protocol != "tcp" or loses_segments(s):
+    if s.transport.protocol != "tcp":
         return
     bucket = [("flow_control.buffer_packets", waiting)] if enabled else []
     needed = packets * min(LEAST_ROOM, window)
@@ -346,8 +302,8 @@ def _senders(s: Scenario) -> Iterator[Limit]:
             yield Limit("transport.ack_every_segments", transport.ack_every_segments, known)
         if transport.ack_clock != "timer":
             yield Limit("transport.ack_clock", transport.ack_clock, known)
-        if transport.receive_window_segments > LARGEST_ROUND:
-            available = f"at most {LARGEST_ROUND} with delayed acknowledgements where segments can be lost"
+        if transport.receive_window_segments > LARGEST_IN_PAIRS:
+            available = f"at most {LARGEST_IN_PAIRS} with delayed acknowledgements where segments can be lost"
             yield Limit("transport.receive_window_segments", transport.receive_window_segments, available)
     variants = set()
     for one in description(s).traits:
@@ -363,53 +319,12 @@ def _senders(s: Scenario) -> Iterator[Limit]:
 
 def given_up(s: Scenario) -> bool:
     """Whether the radio can lose segments."""
-    return _is_lossy(s) and s.link.arq != "unlimited"
+    return is_lossy(s) and s.link.arq != "unlimited"
 
 
 def given_up_late(s: Scenario) -> bool:
     """Whether a flush timeout can give segments up: packets are lost, and repeated."""
-    return s.link.flush_timeout_s is not None and _is_lossy(s)
-
-
-BURSTS = 3
-"""Segments that a token buffer has to hold, of connections that overflow it in cycles: with less room they
-live by timeouts, in step with each other."""
-AT_ONCE = 2.0
-"""Segments that a full token bucket pays for, at most: longer bursts wait for the air, not for tokens."""
-LONGEST_CYCLE = 64
-"""Window (segments) up to which a cycle is followed."""
-
-
-def overflows_in_cycles(s: Scenario) -> bool:
-    """Whether connections that overflow token buffers are known as cycles of one in the field of the others.
-
-    A ring of TCP NewReno on a perfect radio, with windows that the buffers do not hold; whether flows are
-    alike, saturated, and tokens scarcer than slots, the model asks.
-    """
-    network, control = s.network, s.flow_control
-    packets, ack = _packets(s)
-    window = _window(s)
-    return (
-        s.transport.protocol == "tcp"
-        and s.transport.variant == "newreno"
-        and sorted((flow.source, flow.target) for flow in active_flows(network)) == sorted(ring(network))
-        and s.radio.model == "perfect"
-        and s.radio.interferers == 0
-        and s.voice.packet == "none"
-        and network.relay == "packet"
-        and s.polling.discipline in ("e-limited", "1-limited")
-        and s.traffic.source in ("poisson", "greedy")
-        and s.traffic.message_bytes <= s.transport.mss_bytes
-        and s.transport.ack_path == "queued"
-        and ack == 1
-        and control.enabled
-        and control.drop == "packet"
-        and control.central_buffer_packets is None
-        and control.places[1] >= SEGMENTS_IN_QUEUE * packets
-        and BURSTS * packets <= control.buffer_packets < window * (packets + ack)
-        and window <= LONGEST_CYCLE
-        and all(one.value == WHERE_LOST.get(one.kind, one.value) for one in description(s).traits)
-    )
+    return s.link.flush_timeout_s is not None and is_lossy(s)
 
 
 def not_in_law(s: Scenario) -> Iterator[Limit]:
@@ -420,17 +335,18 @@ def not_in_law(s: Scenario) -> Iterator[Limit]:
             yield Limit(one.key, one.value, shown(usual))
 
 
-def _is_lossy(s: Scenario) -> bool:
+def is_lossy(s: Scenario) -> bool:
+    """Return whether the radio damages packets."""
     channel = s.radio.per is None and s.radio.model != "perfect"
     return bool(s.radio.per) or channel or s.radio.interferers > 0
 
 
 def _relays(s: Scenario) -> Iterator[Limit]:
     """Yield what is not covered where flows pass through the central."""
-    if _is_lossy(s) and s.link.arq not in ("unlimited", "none") and _relayed(s):
+    if is_lossy(s) and s.link.arq not in ("unlimited", "none") and _relayed(s):
         available = '"unlimited" or "none", or a perfect radio, where flows pass through the central'
         yield Limit("link.arq", s.link.arq, available)
-    if _is_lossy(s) and s.link.arq == "none" and s.transport.protocol == "none" and _relayed(s):
+    if is_lossy(s) and s.link.arq == "none" and s.transport.protocol == "none" and _relayed(s):
         yield Limit("link.arq", s.link.arq, '"unlimited" without TCP, where flows pass through the central')
 
 

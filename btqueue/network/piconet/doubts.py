@@ -211,16 +211,6 @@ def unknown_losses(plan: Plan, findings: Findings) -> str:
     )
 
 
-def of_cycles(net: Piconet) -> list[str]:
-    """Return warnings about connections that overflow their token buffers in cycles."""
-    if net.stations > 2:
-        return []
-    return [
-        "network.peripherals = 2: the neighbour on both sides of a station is the same one, and both keep "
-        "step; goodput comes out up to 14 % off, round trips up to 22 %"
-    ]
-
-
 def is_queue(net: Piconet) -> bool:
     """Whether the network is one queue, exact at any load: Poisson, one way, on a link that loses nothing."""
     plain = all(sender.law == "poisson" for sender in net.senders) and net.segments == 1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.round_structure import MAX_BACKOFF
+from tcp_chains import MAX_BACKOFF
 from tcp_chains.chain import ROUND_END, TransitionStructure, compile_chain
 from tcp_chains.loss_process import LossProcess
 from tcp_chains.lumping import lump, window_found

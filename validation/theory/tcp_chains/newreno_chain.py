@@ -26,9 +26,9 @@ finite.
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, MAX_BACKOFF
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
 from btqueue.transport.tcp_law import Receiver
-from tcp_chains import sack_recovery
+from tcp_chains import MAX_BACKOFF, sack_recovery
 
 TIMER_RESTARTED = -1  # `age` of a timer restarted in the round under way: 0 at the round's end
 ALREADY_ACKNOWLEDGED = -1  # a retransmission still on its way of a segment below snd_una

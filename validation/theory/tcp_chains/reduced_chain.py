@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, MAX_BACKOFF
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from tcp_chains import MAX_BACKOFF
 
 AVOIDANCE = "congestion avoidance"
 SLOW_START = "slow start"

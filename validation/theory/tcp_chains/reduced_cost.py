@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.transport.round_structure import DUPLICATE_THRESHOLD, MAX_BACKOFF
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from tcp_chains import MAX_BACKOFF
 from tcp_chains.lockstep import SegmentCost
 from tcp_chains.reduced_chain import ReducedStructure
 
