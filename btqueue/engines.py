@@ -32,7 +32,7 @@ def require_answer(scenario: Scenario) -> None:
 
 
 def not_built(scenario: Scenario, engine: Engine = "solve") -> list[Problem]:
-    """Return a problem for each part of *scenario* that *engine* cannot run; theory has laws for all of them."""
+    """Return a problem for each part of *scenario* that *engine* cannot run; theory has laws for all."""
     if engine == "solve":
         return []
     from btqueue.simulator.covers import SIMULATOR

@@ -23,13 +23,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 """Divisors are positive by construction, so no check for zero is compiled in."""
 
-_parts: list[Callable[..., Any]] = []
-"""Parts that numba has not been told of yet."""
+_parts: list[tuple[Callable[..., Any], bool]] = []
+"""Parts that numba has not been told of yet, and whether they are copied into their callers."""
 
 
 def part(function: Function) -> Function:
     """Let compiled functions copy this one into themselves; for Python it stays a plain function."""
-    _parts.append(function)
+    _parts.append((function, True))
+    return function
+
+
+def subroutine(function: Function) -> Function:
+    """Let compiled functions call this one, a large one or one that is seldom needed."""
+    _parts.append((function, False))
     return function
 
 
@@ -38,7 +44,8 @@ def tell_numba_of_parts() -> None:
     from numba.extending import register_jitable
 
     while _parts:
-        register_jitable(**OPTIONS, forceinline=True)(_parts.pop())
+        function, copied = _parts.pop()
+        register_jitable(**OPTIONS, forceinline=copied)(function)
 
 
 def interpreted() -> bool:

@@ -78,7 +78,7 @@ def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[
         return list(notes["warnings"])
     views = tuple(scenario.of_flow(flow.spec) for flow in topology(scenario).flows)
     asked = Asked(model, scenario, metrics, description(scenario), views)
-    if notes.get("sampled") and model not in FOLLOWS:  # a tagged connection, whose doubts are its own
+    if notes.get("sampled"):  # a tagged connection, whose doubts are its own
         return list(notes["warnings"])
     found = [*notes["warnings"], *(said for test in OF_ANY_MODEL for said in test(asked))]
     if model in AT_ANY_LOAD:

@@ -21,7 +21,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.channel import spared_by_neighbour
-from btqueue.network.answers import NoConvergence, uncertain_ends
+from btqueue.network.answers import NoConvergence
 from btqueue.network.compilation import compiled, part, subroutine
 from btqueue.network.piconet.ports import Piconet, piconet_of
 from btqueue.network.repetition import error_rate
@@ -178,7 +178,7 @@ def tagged(scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
         "method": f"one of {net.stations} connections in whole packets, in the mean field of its own past",
         "converged": True,
         "sampled": True,
-        "residual": max(float(spread), uncertain_ends(delivered)),
+        "residual": float(spread),
         "warnings": [SAID, *([IN_STEP.format(net.stations)] if in_step else [])],
     }
     return {name: np.full(len(net.senders), value) for name, value in metrics.items()}, notes

@@ -25,6 +25,8 @@ PLAIN = {
     "run.jitter_s": 0.0,
 }
 """A download of segments of four DH5 and a DH3 (23 slots), acknowledged by a DH3."""
+LOSSY = {"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-5}
+OPEN = {"traffic__source": "poisson", "traffic__message_bytes": 1460}
 UP = {"network.flows": [{"from": "p1.1", "to": "c1"}]}
 
 
@@ -41,7 +43,7 @@ def asked(**changes):
         ({"network.peripherals": 1}, 28 + 4 + 2),
         # three polls of the others after the acknowledgement's visit, and after that of the segment
         ({}, 2 + 6 + 28 + 6 + 4),
-        # four packets of the segment fit into the visit of the acknowledgement, one waits for the others' polls
+        # four packets fit into the visit of the acknowledgement, one waits for the others' polls
         (UP, 2 + 23 + 6 + 1 + 3 + 2 + 6 + 3),
         ({**UP, "polling.limit": 20}, 2 + 27 + 2 + 6 + 3),
     ],
@@ -121,7 +123,8 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
     trips = []
     for part in (share, share + 0.1):
         metrics, _ = asked(
-            network__peripherals=links, network__flows=flows, polling__discipline=discipline, polling__limit=limit,
+            network__peripherals=links, network__flows=flows,
+            polling__discipline=discipline, polling__limit=limit,
             traffic__source="poisson", traffic__message_bytes=1460, traffic__load_kbps=part * 600.0 / links,
             transport__receive_window_segments=64,
         )  # fmt: skip
@@ -139,8 +142,8 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
         ({"transport__variant": "vegas", "transport__receive_window_segments": 30}, "Vegas"),
         ({"flow_control__central_buffer_packets": 10}, "overflow"),
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
-        ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-5, "transport__frto": True}, "transport"),
-        ({"traffic__source": "poisson", "traffic__load_kbps": 450.0, "traffic__message_bytes": 1460}, "at random fill"),
+        ({**LOSSY, "transport__frto": True}, "frto"),
+        ({**OPEN, "traffic__load_kbps": 450.0}, "random fill"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip

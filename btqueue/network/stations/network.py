@@ -261,7 +261,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Network:
-    """Stations and classes; `traits` are the keys that make a difference, for doubts about keys no law reads."""
+    """Stations and classes; `traits` are the keys that make a difference, for doubts about unread keys."""
 
     ports: tuple[Port, ...]
     piconets: tuple[Piconet, ...]
