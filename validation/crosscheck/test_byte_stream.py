@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from single_systems import by_model
 from thesis import thesis_of
 
 import btqueue as bt
@@ -137,9 +138,9 @@ def test_queues_and_chains_refuse_what_nagle_holds_back_and_they_do_not_know():
     piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700, transport__windows="bytes")
     available = "message_bytes = {}.*1460"
     with pytest.raises(NotBuiltYet, match=available.format(700)):
-        bt.solve(piconet.with_(traffic__source="ibp"))
+        by_model(piconet.with_(traffic__source="ibp"))
     with pytest.raises(NotBuiltYet, match=available.format(2000)):  # its end waits for its own beginning
-        bt.solve(on_a_link(traffic__message_bytes=2000, transport__nagle=True))
+        by_model(on_a_link(traffic__message_bytes=2000, transport__nagle=True))
     with pytest.raises(NotBuiltYet, match=available.format(700)):
         bt.network.plan(piconet)
     light = {"traffic__load_kbps": 40.0, "transport__windows": "segments"}

@@ -6,6 +6,7 @@ the error measured against the simulator then. The scenarios beside them are rig
 
 import keys_of_models
 import pytest
+from single_systems import by_model
 from thesis import thesis_of
 
 import btqueue as bt
@@ -101,7 +102,7 @@ def test_the_cause_is_refused_by_its_key(case: str):
     # that another solver covers it may be said first
     assert [name for name in refused if name != "run.solver"] == [key]
     with pytest.raises(NotBuiltYet):
-        bt.solve(scenario)
+        by_model(scenario)
 
 
 WARNED = {
@@ -233,7 +234,7 @@ WARNED = {
 def test_greedy_flows_under_exhaustive_polling_are_refused():
     # the queues' model gave each its share, and three times the round trip; one flow gets all
     with pytest.raises(NotBuiltYet, match="keeps the central from all others"):
-        bt.solve(ACCESS_POINT.with_(polling__discipline="exhaustive", traffic__source="greedy"))
+        by_model(ACCESS_POINT.with_(polling__discipline="exhaustive", traffic__source="greedy"))
 
 
 def cases(table: dict) -> list:

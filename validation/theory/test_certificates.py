@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from single_systems import by_model
 
 import btqueue as bt
 from btqueue.network import ImpossibleAnswer
@@ -128,7 +129,7 @@ def test_solve_refuses_an_impossible_answer_of_any_model(monkeypatch):
 def test_a_window_of_one_with_delayed_acknowledgements_is_refused_where_the_model_has_no_clock(name):
     scenario = bt.load(name).with_(transport__receive_window_segments=1, transport__delayed_ack=True)
     with pytest.raises(NotBuiltYet, match=r"at least .*2.* acknowledgement"):
-        bt.solve(scenario)
+        by_model(scenario)
 
 
 def test_a_window_of_one_with_delayed_acknowledgements_is_solved_where_the_model_has_a_clock():

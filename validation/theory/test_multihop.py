@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from single_systems import by_model
 from thesis import thesis
 
 import btqueue as bt
@@ -141,7 +142,7 @@ def test_more_than_the_network_carries_has_no_answer():
     with pytest.raises(NoConvergence, match="load_kbps"):
         answer(line(400.0, network__flows="pairs"))
     with pytest.raises(NoConvergence, match="load_kbps"):
-        bt.solve(bt.load("venugopal-2006/scatternet-1"))
+        by_model(bt.load("venugopal-2006/scatternet-1"))
 
 
 def always_busy(**changes) -> bt.Scenario:
@@ -212,7 +213,7 @@ def test_what_is_not_covered_is_named(changes, key):
     scenario = line(**changes)
     assert key in {problem.key for problem in problems_of(MODELS["multihop"], scenario)}
     with pytest.raises(NotBuiltYet):
-        bt.solve(scenario)
+        by_model(scenario)
 
 
 @pytest.mark.parametrize("changes", [{}, {"network__bridge": "MS"}, {"network__piconets": 3}])

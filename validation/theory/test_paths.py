@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from single_systems import by_model
 from thesis import thesis_of
 from wires import LARGE_WINDOW, wire
 
@@ -132,7 +133,7 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
 )
 def test_losses_that_the_chain_of_windows_does_not_know_are_refused(loss):
     with pytest.raises(NotBuiltYet, match=r"at most 0\.3 of the segments lost, here"):
-        bt.solve(wire(link={"loss_back": 0.0} | loss))
+        by_model(wire(link={"loss_back": 0.0} | loss))
 
 
 def test_waits_of_windows_that_share_a_link_keep_littles_law():
@@ -222,7 +223,7 @@ def test_flows_that_overflow_a_buffer_together_are_in_doubt():
 )
 def test_scope_of_paths_refuses_by_name(changes, key):
     with pytest.raises(NotBuiltYet, match=key):
-        bt.solve(wire(**changes))
+        by_model(wire(**changes))
 
 
 def test_queues_of_two_resources_of_one_pace_are_in_doubt():

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from polled_air import passages_of
+from single_systems import by_model
 from thesis import thesis
 
 import btqueue as bt
@@ -357,7 +358,7 @@ def test_what_is_not_covered_is_named(changes, key):
     scenario = star(**changes)
     assert key in {problem.key for problem in problems_of(MODELS["piconet"], scenario)}
     with pytest.raises(NotBuiltYet):
-        bt.solve(scenario)
+        by_model(scenario)
 
 
 def test_small_queues_are_enough_for_small_windows():
@@ -385,7 +386,7 @@ def test_senders_matter_where_buffers_overflow(changes, key, load):
     assert "delay_s" not in some
     assert any(key in text for text in some.attrs["warnings"])
     with pytest.raises(NoConvergence, match=key):
-        bt.solve(star(traffic__source="greedy", **changes))
+        by_model(star(traffic__source="greedy", **changes))
 
 
 @in_float64
@@ -419,7 +420,7 @@ def test_rare_losses_of_the_bucket_are_no_less_than_none(rate):
 
 def test_what_never_gets_through_has_no_answer():
     with pytest.raises(NoConvergence, match="no segment gets through"):
-        bt.solve(star(link__arq="none", radio__model="constant", radio__per=1.0))
+        by_model(star(link__arq="none", radio__model="constant", radio__per=1.0))
 
 
 @pytest.mark.parametrize("places", [None, 40])
@@ -664,4 +665,4 @@ def test_windows_beyond_the_tables_answer_where_losses_keep_them_small():
     assert np.allclose(large["goodput_kbps"], small["goodput_kbps"], rtol=0.02)
     rare = lossy.with_(radio__ber=1e-7, transport__receive_window_segments=30)
     with pytest.raises(NoConvergence, match=r"windows of 10 segments"):
-        bt.solve(rare)
+        by_model(rare)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import poisson
+from single_systems import by_model
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
@@ -158,7 +159,7 @@ def test_a_flush_timeout_matters_where_segments_are_old():
     late = star(link__flush_timeout_s=1.0, **noisy)
     assert mean(late, "rtt_s") == mean(star(**noisy), "rtt_s")
     with pytest.raises(NoConvergence, match="flush_timeout_s"):
-        bt.solve(late.with_(link__flush_timeout_s=0.05))
+        by_model(late.with_(link__flush_timeout_s=0.05))
     assert mean(star(link__flush_timeout_s=0.01), "rtt_s") == mean(star(), "rtt_s")
 
 
@@ -353,4 +354,4 @@ def test_vegas_answers_losses_where_it_does_not_decide():
     assert found["goodput_kbps"].values == pytest.approx(other["goodput_kbps"].values)
     assert any('variant = "vegas"' in text for text in found.attrs["warnings"])
     with pytest.raises(NoConvergence, match="vegas"):
-        bt.solve(vegas.with_(traffic__source="greedy"))
+        by_model(vegas.with_(traffic__source="greedy"))

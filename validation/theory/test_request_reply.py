@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from single_systems import by_model
 from thesis import thesis_of
 
 import btqueue as bt
@@ -354,9 +355,9 @@ def test_refused_by_name():
 @pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])
 def test_sessions_over_a_link_that_loses_all_are_refused(loss):
     with pytest.raises(NotBuiltYet, match="less than 1, so that sessions end"):
-        bt.solve(lossy(**loss))
+        by_model(lossy(**loss))
 
 
 def test_sessions_that_take_years_have_no_answer():
     with pytest.raises(NoConvergence, match="sessions take years"):
-        bt.solve(lossy(rate_kbps=1e-9))
+        by_model(lossy(rate_kbps=1e-9))

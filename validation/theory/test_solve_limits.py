@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from single_systems import by_model
 
 import btqueue as bt
 from btqueue.network import NoConvergence
@@ -104,4 +105,4 @@ def test_a_lone_peripheral_near_its_capacity_is_in_doubt_and_above_it_has_no_ans
     assert 0.0 < value(below, "rtt_s") < np.inf and not below.attrs["stands"]
     for load in (359.4, 359.43):
         with pytest.raises(NoConvergence, match="load_kbps"):
-            bt.solve(alone.with_(traffic__load_kbps=load))
+            by_model(alone.with_(traffic__load_kbps=load))

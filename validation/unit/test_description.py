@@ -1,10 +1,11 @@
 """The description of a network: stations on routes, flows with two laws, and the keys behind them."""
 
 import pytest
+from single_systems import require_model
 from thesis import thesis
 
 import btqueue as bt
-from btqueue.engines import not_built, require_built
+from btqueue.engines import not_built
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.scenario.description import description
 
@@ -141,10 +142,10 @@ def test_a_refusal_names_the_cause_and_nothing_else(wish):
 def test_a_refusal_names_the_station_or_law_that_is_missing():
     with pytest.raises(NotBuiltYet, match=r"arq_feedback = .*does not cover this radio link; it covers"):
         lossy = {"radio.model": "constant", "radio.ber": 1e-4, "link.arq": "unlimited"}
-        require_built(thesis().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
+        require_model(thesis().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
     wish = {**STAR, "network.flows": own(law="file"), "traffic.arrival_file": "arrivals.txt"}
     with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.law = "file".* does not cover this law of arrivals'):
-        require_built(thesis().changed(wish))
+        require_model(thesis().changed(wish))
 
 
 AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]

@@ -4,6 +4,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from single_systems import by_model
 from thesis import thesis
 
 import btqueue as bt
@@ -114,6 +115,6 @@ def test_every_model_refuses_a_key_of_a_flow_that_it_has_one_value_for(key):
 
 def test_a_model_that_has_one_value_for_all_flows_refuses_by_name():
     with pytest.raises(NotBuiltYet, match=r"flows\[2\]\.min_rto_s = 0.3"):
-        bt.solve(with_flows([RING[0], {**RING[1], "min_rto_s": 0.3}]))
+        by_model(with_flows([RING[0], {**RING[1], "min_rto_s": 0.3}]))
     # a key without effect on this flow is no reason
     bt.solve(with_flows([RING[0], {**RING[1], "alpha": 2.0}]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from single_systems import by_model
 
 import btqueue as bt
 from btqueue.scenario import NotBuiltYet, ScenarioError
@@ -86,10 +87,10 @@ def test_how_values_were_written_makes_no_difference():
 
 def test_a_refusal_says_which_preset_brought_the_value():
     with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.variant = "cubic" \(of preset = "linux"\)'):
-        bt.solve(mixed())
+        by_model(mixed())
     short = {"load_kbps": 50.0, "message_bytes": 100}  # windows of segments would not go with tuned buffers
     with pytest.raises(NotBuiltYet, match=r'\[transport\] loss_detection = "rack" \(of preset = "linux"\)'):
-        bt.solve(bt.Scenario.from_dict({"traffic": short, "transport": {"preset": "linux"}}))
+        by_model(bt.Scenario.from_dict({"traffic": short, "transport": {"preset": "linux"}}))
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "vegas"])
@@ -107,7 +108,7 @@ def test_a_preset_runs_and_no_model_takes_it_for_the_thesis(preset):
     assert float(bt.simulate(scenario).goodput_kbps.mean()) > 50
     if preset != "rfc":
         with pytest.raises(NotBuiltYet, match="does not cover this"):
-            bt.solve(scenario)
+            by_model(scenario)
 
 
 def test_linux_waits_for_the_round_trip_and_200_ms(plain):

@@ -4,6 +4,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from single_systems import by_model
 
 import btqueue as bt
 from btqueue.network import regime
@@ -51,10 +52,10 @@ def test_an_answer_in_doubt_is_given_with_its_doubts(doubtful):
 def test_a_refusal_says_who_answers(monkeypatch):
     monkeypatch.setattr(piconet, "answer", Mock(side_effect=NoConvergence("nothing settles")))
     with pytest.raises(NoConvergence, match="nothing settles") as refusal:
-        bt.solve(RING)
+        by_model(RING)
     assert any("simulate" in words for words in refusal.value.__notes__)
     with pytest.raises(NotBuiltYet) as uncovered:
-        bt.solve(bt.load("venugopal-2006/scatternet-errors-6"))
+        by_model(bt.load("venugopal-2006/scatternet-errors-6"))
     assert uncovered.value.key == "radio.model"
     assert any("simulate" in words for words in uncovered.value.__notes__)
 

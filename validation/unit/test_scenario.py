@@ -13,6 +13,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from single_systems import by_model, require_model
 from thesis import thesis
 
 from btqueue.engines import require_built
@@ -302,7 +303,7 @@ NOT_BUILT = [
 def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
     s = thesis().changed({**changes})
     with pytest.raises(NotBuiltYet) as caught:
-        require_built(s)
+        require_model(s)
     # every named key is one that was changed, or a default that follows a changed one
     named = {problem.key for problem in caught.value.problems}
     assert named & set(changes)
@@ -331,7 +332,7 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
     section, name = next(iter(changes)).split(".")
     words = rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
     with pytest.raises(NoConvergence, match=words):
-        solve(thesis().changed(changes))
+        by_model(thesis().changed(changes))
     light = {"traffic.load_kbps": 20.0}
     assert solve(thesis().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
@@ -354,7 +355,7 @@ LONG_BURSTS = {
 )
 def test_the_message_is_about_the_model_of_that_kind_of_scenario(name, changes, model, key):
     with pytest.raises(NotBuiltYet, match=f"the model of {model} does not cover this") as caught:
-        require_built(load(name).changed(changes))
+        require_model(load(name).changed(changes))
     assert key in {problem.key for problem in caught.value.problems}
 
 

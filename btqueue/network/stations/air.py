@@ -314,7 +314,7 @@ class Links:
             both = (self.bridge == n) | (self.piconet == bridge.own)
             left = max(1.0 - self.load[both].sum(), 0.05)
             shorter[both] = left / (left + own[both].sum())
-            if bridge.own >= 0:
+            if bridge.own >= 0 and both.any():
                 found.elsewhere[bridge.own] *= shorter[both].min()
                 found.stays[n] *= shorter[both].min()
         less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)

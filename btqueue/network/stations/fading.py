@@ -120,6 +120,8 @@ def two_speeds(rate: float, speeds: Vector, moves: Vector, size: float) -> _Queu
             -size * q,
         ]
     )
+    if not (np.isfinite(cubic).all() and cubic[0] > 0.0):
+        raise FloatingPointError("hardly anything gets through in any state of the radio")
     y = np.sort(np.roots(cubic / cubic[0]).real)
     top, y = y[2], y[:2]
     idle_bad = (mean_speed - x) * moves[0] / (top / size * (good - x / (1.0 + top)))

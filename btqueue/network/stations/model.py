@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
+from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import sessions, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
@@ -29,7 +30,22 @@ LOSS_PASSES = 12
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
-    """Return metrics and notes, as `btqueue.network.answers` describes them."""
+    """Return metrics and notes, as `btqueue.network.answers` describes them.
+
+    Raises:
+        NoConvergence: rates or times leave the numbers that a computer holds: hardly anything gets through.
+    """
+    try:
+        with np.errstate(all="ignore"):  # infinite times are those of rates that are zero
+            metrics, notes = _answer(scenario)
+    except ArithmeticError as error:
+        raise NoConvergence(f"hardly anything gets through: {error}") from error
+    if not np.isfinite(metrics["goodput_kbps"]).all():
+        raise NoConvergence("rates at the stations were not found: hardly anything gets through")
+    return metrics, notes
+
+
+def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
     point = operating_point(network)
     kept_out = captured(network, point)

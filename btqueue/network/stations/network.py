@@ -680,7 +680,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
         return found
     stay = states[int(np.flatnonzero(worse)[0])].stay_s
     lost = np.array([train.loss for train in trains])
-    if link.arq == "none" and len(states) == 2:
+    if link.arq == "none" and len(states) == 2 and len({len(one) for one in through}) == 1:
         lost = _lost_across(np.array(through), share, stay, np.array([kind.slots for kind in kinds]))
 
     def mean(values: Vector, where: NDArray[np.bool_]) -> float:

@@ -38,6 +38,8 @@ Matrix = NDArray[np.float64]
 
 PASSES = 60
 SWEEPS = 100
+MANY_VISITS = 200
+"""Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
 """Passes after which the losses by flush timeouts stay."""
 SETTLED = 1e-4
@@ -689,6 +691,9 @@ class Laws:
             for _ in range(30):
                 value = float(x @ np.expm1(theta * d)) - theta
                 slope = float(x @ (d * np.exp(theta * d))) - 1.0
+                if not np.isfinite(value * slope):  # far beyond the root
+                    theta /= 2.0
+                    continue
                 if slope <= 0.0:
                     theta *= 1.5
                     continue
@@ -723,10 +728,10 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
         limit: frames of a visit.
     """
     count = round(train.packets)
-    if train.spread == 0.0 or count == 0 or limit >= ENDLESS:
+    most = int((used + train.frames + 8.0 * max(train.spread, 0.0) ** 0.5) / limit) + 2
+    if train.spread <= 0.0 or count == 0 or limit >= ENDLESS or most > MANY_VISITS:
         visits = ceil((used + frames) / limit - 1e-9)
         return float(visits), float(used + frames >= visits * limit - 1e-9)
-    most = int((used + train.frames + 8.0 * train.spread**0.5) / limit) + 2
     fit = np.arange(1.0, most) * limit - used - (count + frames - train.frames)  # repetitions
     fit, chance = np.rint(fit), min(count / train.frames, 1.0)
     more = np.where(fit < 0.0, 1.0, nbdtrc(np.maximum(fit, 0.0), count, chance))
@@ -827,6 +832,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, flow in enumerate(flows):
             base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
             base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
+        if not np.isfinite(base).all():
+            raise FloatingPointError("a segment is under way for ever")
         others, mine = laws.strays(rate, sent, forth, back, full)
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)

@@ -119,7 +119,7 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
     counts = [piece.count for one in pair for message in flows[one].messages for piece in message]
     if counts == [1, 1] and flows[pair[0]].protocol == "tcp":  # their acknowledgements face each other
         for key in [one for one in found if one[0] != "bucket"]:
-            found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True)[key] - client.facing(
+            found[key] -= client.takes(flows[pair[0]].back, 0.0, bare=True).get(key, 0.0) - client.facing(
                 server.flow.back
             )
     links = [laws.links.port_link[visit.index] for visit in client.flow.forth if visit.kind == "port"]

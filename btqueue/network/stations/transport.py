@@ -17,6 +17,8 @@ from btqueue.transport.vegas import Round, window_walk
 
 Vector = NDArray[np.float64]
 
+ALONE = 0.6
+"""Loss from which on segments go one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
 OPENING = 6
@@ -202,6 +204,7 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
     better = mean
     for train in fading:
         better = 1.0 - (1.0 - better) * (1.0 - train.loss_fast) / (1.0 - train.loss)
+    better = float(np.clip(better, 0.0, mean))
     share = 1.0 - float(np.prod([1.0 - train.worse for train in fading]))
     worse = min((mean - (1.0 - share) * better) / share, 1.0)
     rto = max(flow.transport.min_rto_s, base_s)
@@ -231,14 +234,14 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
     transport = flow.transport
     every = 1.0 / flow.acks if flow.acks else 1.0
     ack_loss = flow.ack_loss
-    if loss == 0.0 and ack_loss == 0.0 and room == inf:
-        window = resting_window(flow, 1.0 / service_s, base_s)
+    window = resting_window(flow, 1.0 / service_s, base_s)
+    if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
     path = LossyPath(
         loss=loss,
         segments_per_ack=every / max(1.0 - ack_loss, 0.05),
-        window=int(min(resting_window(flow, 1.0 / service_s, base_s), LARGEST_CHAIN)),
+        window=int(min(window, LARGEST_CHAIN)),
         room=max(room, 2.0),
         base_s=base_s,
         service_s=service_s,
@@ -251,7 +254,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         ack_loss=min(ack_loss, 0.95),
         limited_transmit=transport.limited_transmit,
     )
-    if min(path.window, path.room) < 2.0 or loss > 0.9:
+    if min(path.window, path.room) < 2.0 or loss > ALONE:
         return _stop_and_go(flow, loss, base_s)
     found: LossyRates = lossy_rates(path)
     weights = found.weights / found.weights.sum()
@@ -391,6 +394,8 @@ def caps(
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
         slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
+        if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
+            raise FloatingPointError("a segment takes for ever at a station")
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         key = (
             tuple((visit.loss, visit.train) for visit in flow.forth),
