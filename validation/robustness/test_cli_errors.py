@@ -37,28 +37,10 @@ BAD_INPUT = [
     (["solve", NAME, "--set", "polling.limit"], ["table.key=value"]),
     (
         [
-            "solve",
-            NAME,
-            *("--set", "network.topology=scatternet"),
-            *("--set", "polling.bridge_schedule=lcs"),
-        ],
-        ["polling", "bridge_schedule", "does not cover this"],
-    ),
-    (["compare", NAME, "--set", "transport.ack_path=direct"], ["ack_path", "does not cover this"]),
-    (
-        [
             *("simulate", NAME, "--set", "polling.rendezvous_s=0.2"),
             *("--set", "polling.longest_rendezvous_s=0.1"),
         ],
         ["longest_rendezvous_s", "must not be smaller than polling.rendezvous_s = 0.2"],
-    ),
-    (["compare", NAME, "--set", "link.adaptation=best"], ["adaptation", "does not cover this"]),
-    (
-        [
-            *("solve", NAME, "--set", "link.arq=unlimited", "--set", "link.arq_feedback=lossy"),
-            *("--set", "radio.model=constant", "--set", "radio.ber=1e-4"),
-        ],
-        ["arq_feedback", "does not cover this"],
     ),
     (["simulate", NAME, "--threads", "0"], ["--threads"]),
     (["simulate", NAME, "--thread", "2"], ["--thread"]),

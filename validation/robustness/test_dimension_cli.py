@@ -43,7 +43,7 @@ def test_one_json_object(run):
     found = content["dimension"]
     assert found["best"] == {
         "keys": {"polling.limit": 1}, "flows_without_goodput": 0, "objective": 101.0,
-        "slack": {"cycle_s <= 40 ms": pytest.approx(0.01)}, "warnings": ["rough"],
+        "slack": {"cycle_s <= 40 ms": pytest.approx(0.01)}, "warnings": ["rough"], "answered_by": "theory",
     }  # fmt: skip
     assert found["keys_without_effect"] == ["polling.limit"] and found["runners_up"] == []
     assert found["proved"] and found["combinations"] == 4
@@ -126,21 +126,25 @@ def test_ctrl_c_before_anything_is_solved_says_so(run, engines):
 def test_points_that_fail_are_counted_with_their_reason(run, engines):
     solve = engines.network.solve
 
+    def fails(*_, **__):
+        raise engines.network.NoConvergence("it does not either")
+
     def failing(scenario):
         if scenario.polling.limit < 3:
             raise engines.network.NoConvergence("it oscillates")
         return solve(scenario)
 
     engines.network.solve = failing
+    engines.simulator.simulate = fails  # which is asked instead
     result = run(*QUESTION, *CHOICE, "--no-confirm")
     assert result.exit_code == 0 and "failed: 2 x no convergence: it oscillates" in result.stdout
 
 
 def test_if_every_point_fails_the_exit_code_is_3(run, engines):
-    def failing(scenario):
+    def failing(*_, **__):
         raise engines.network.NoConvergence("it oscillates")
 
-    engines.network.solve = failing
+    engines.network.solve = engines.simulator.simulate = failing
     result = run(*QUESTION, *CHOICE)
     assert result.exit_code == 3
     assert "it oscillates" in result.stdout and "Traceback" not in result.output

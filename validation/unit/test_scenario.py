@@ -282,10 +282,8 @@ def test_node_names(network, names):
 NOT_BUILT = [
     {"network.flows": "downlink", "polling.discipline": "fep", "traffic.source": "greedy"},
     {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
-    {"radio.model": "alternating"},
     {"radio.model": "trace", "radio.trace_file": "t.txt"},
     {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-4}]},
-    {"radio.interferers": 3},
     {"link.arq": "unlimited", "link.arq_feedback": "lossy"},
     {"link.adaptation": "best"},
     {"link.node_buffer_bytes": 9000},

@@ -13,7 +13,7 @@ from btqueue.network.plain_segments import (
     own_keys,
 )
 from btqueue.network.two_way_link.covers import fast_layers
-from btqueue.scenario.description import description
+from btqueue.scenario.description import description, has_errors
 from btqueue.scenario.errors import shown
 from btqueue.scenario.flow_patterns import active_flows, ring
 from btqueue.scenario.scope import Limit
@@ -337,8 +337,7 @@ def not_in_law(s: Scenario) -> Iterator[Limit]:
 
 def is_lossy(s: Scenario) -> bool:
     """Return whether the radio damages packets."""
-    channel = s.radio.per is None and s.radio.model != "perfect"
-    return bool(s.radio.per) or channel or s.radio.interferers > 0
+    return has_errors(s.radio) or s.radio.interferers > 0
 
 
 def _relays(s: Scenario) -> Iterator[Limit]:

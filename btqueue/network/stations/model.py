@@ -27,6 +27,7 @@ KEPT_OUT = (
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
 LOSS_PASSES = 12
+"""Most turns between the losses at the buffers of bridges and the rates."""
 
 
 def answer(scenario: Scenario) -> tuple[dict, dict]:
