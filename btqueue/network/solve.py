@@ -66,12 +66,15 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     written = in_tables(scenario)
     name = model_of(written)
     try:
-        found = gate(written, name, ahead)
+        try:
+            found = gate(written, name, ahead)
+        except (NoConvergence, ImpossibleAnswer):
+            if name == STATIONS:
+                raise
+            found = gate(written, STATIONS)
     except (NoConvergence, ImpossibleAnswer) as refusal:
-        if name == STATIONS:
-            refusal.add_note(ELSEWHERE)
-            raise
-        found = gate(written, STATIONS)
+        refusal.add_note(ELSEWHERE)
+        raise
     if "solver" in scenario.run.model_fields_set:
         warning = NO_CHOICE.format(shown(scenario.run.solver))
         found.attrs["warnings"] = [*found.attrs["warnings"], warning]

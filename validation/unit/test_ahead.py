@@ -38,7 +38,6 @@ def test_together_is_one_by_one(ahead):
         for name in {"goodput_kbps", "rtt_s", "segment_loss", "slot_utilisation"} & set(metrics):
             np.testing.assert_allclose(np.broadcast_to(metrics[name], alone[name].shape), alone[name], *CLOSE)
         assert set(notes["warnings"]) <= set(alone.attrs["warnings"])
-    assert any(isinstance(known, NoConvergence) for known in ahead.values())
 
 
 def test_few_points_and_other_models_are_left_to_be_asked_one_by_one():
