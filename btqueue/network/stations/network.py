@@ -592,7 +592,7 @@ def _price(s: Scenario, radio: Radio, size: float) -> float:
     pdu = size + s.link.l2cap_header_bytes
     if s.flow_control.charge != "payload":
         return pdu * 8.0
-    return sum(kind.payload_bytes for kind in kinds_of(s, pdu, _mean_ber(radio), 255.0)) * 8.0
+    return sum(kind.payload_bytes for kind in kinds_of(s, int(pdu), _mean_ber(radio), 255.0)) * 8.0
 
 
 def _mean_ber(radio: Radio) -> float:
@@ -660,7 +660,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
         return NO_TRAIN
     states, trains, through = states_of(radio), [], []
     for state in states:
-        kinds = kinds_of(s, pdu, state.ber or 0.0, state.quality)
+        kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
         slots = np.array([float(kind.slots) for kind in kinds])
         errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         trains.append(_tried(link, slots, errors))

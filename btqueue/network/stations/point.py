@@ -300,7 +300,7 @@ class Laws:
                 if place is not None and place.piconet == port.piconet:
                     slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, clock + seconds / SLOT_S + slots)
+                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
                 relayed = packets and place is not None
             elif bridged:
                 slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
@@ -351,7 +351,7 @@ class Laws:
             seconds += slots * SLOT_S
             busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
             place = Place(port.piconet, port.link, port.up, used, over, busy)
-            self._leave(place, port.bridge, limit, polls, met, clock + seconds / SLOT_S)
+            self._leave(place, port.bridge, limit, polls, met, float(clock + seconds / SLOT_S))
             host = False
         return seconds, place
 
