@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 NOTHING_AHEAD: Ahead = MappingProxyType({})
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """What an answer says of a key that is read for the sake of old files."""
+NO_ANSWER = "by the theory of stations; the model {} covers this and has no answer: {}"
+"""What an answer says where the model of a single system has failed."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
 """Stands under a refusal."""
 
@@ -68,10 +70,11 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     try:
         try:
             found = gate(written, name, ahead)
-        except (NoConvergence, ImpossibleAnswer):
+        except (NoConvergence, ImpossibleAnswer) as refusal:
             if name == STATIONS:
                 raise
             found = gate(written, STATIONS)
+            found.attrs["warnings"] = [*found.attrs["warnings"], NO_ANSWER.format(name, refusal)]
     except (NoConvergence, ImpossibleAnswer) as refusal:
         refusal.add_note(ELSEWHERE)
         raise

@@ -93,14 +93,14 @@ def test_a_value_that_does_not_go_with_others_fails_its_point_alone(formula):
 def test_a_sweep_in_which_nothing_can_run_is_refused_before_it_starts(engines):
     engines.network.solve = None
     with pytest.raises(ScenarioError, match="none of the 2 points can be run"):
-        sweep(of_nobody(), {LIMIT: [8, 9]}, workers=1)
+        sweep(of_nobody(), {LIMIT: [8, 9]}, engine="simulate", workers=1)
     unknown: Any = "guess"
     with pytest.raises(ScenarioError, match="not 'guess'"):
         sweep(thesis(), {LIMIT: [1]}, engine=unknown)
 
 
 def of_nobody() -> Scenario:
-    """Return a scenario that neither engine covers: a device in nine piconets."""
+    """Return a scenario that the simulator does not cover: a device in nine piconets."""
     piconets = [{"name": f"n{n}", "central": f"c{n}", "peripherals": ["x"]} for n in range(9)]
     network = {"topology": "custom", "piconet_list": piconets, "flows": [{"from": "c0", "to": "c1"}]}
     return Scenario.from_dict({"network": network})

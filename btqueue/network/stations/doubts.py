@@ -374,15 +374,8 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
             yield f"{key}: no law reads it; what it changes is not in the answer"
 
 
-def of_convergence(asked: Asked) -> Iterator[str]:
-    """Yield a fixed point that was not found."""
-    if not asked.point.converged:
-        yield f"the rates did not settle: they still change by {asked.point.residual:.1%}"
-
-
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_buffers,
     of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
-    of_convergence,
 )  # fmt: skip

@@ -34,7 +34,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
-        NoConvergence: rates or times leave the numbers that a computer holds: hardly anything gets through.
+        NoConvergence: the rates do not settle, or rates or times leave the numbers that a computer holds:
+            hardly anything gets through.
     """
     try:
         with np.errstate(all="ignore"):  # infinite times are those of rates that are zero
@@ -43,6 +44,8 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
         raise NoConvergence(f"hardly anything gets through: {error}") from error
     if not np.isfinite(metrics["goodput_kbps"]).all():
         raise NoConvergence("rates at the stations were not found: hardly anything gets through")
+    if not notes["converged"]:
+        raise NoConvergence(f"the rates did not settle: they still change by {notes['residual']:.1%}")
     return metrics, notes
 
 
@@ -119,9 +122,14 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         metrics |= zip(("sessions_per_s", "session_time_s", "sessions_lost"), values[:3], strict=True)
         if np.nansum(values[3]):
             metrics["connect_time_s"] = values[3]
-    if any(flow.protocol != "tcp" for flow in flows):
-        for name in ("rtt_s", "timeouts_per_s", "fast_retransmits_per_s"):
-            metrics[name] = np.where([flow.protocol == "tcp" for flow in flows], metrics[name], np.nan)
+    tcp = np.array([flow.protocol == "tcp" for flow in flows])
+    metrics["rtt_s"] = np.where(tcp & (rtt > 0.0), rtt, np.nan)
+    metrics["timeouts_per_s"], metrics["fast_retransmits_per_s"] = timeouts * tcp, fast * tcp
+    if not np.isfinite(metrics["rtt_s"]).any():
+        del metrics["rtt_s"]
+    for name in ("timeouts_per_s", "fast_retransmits_per_s"):  # a law without timers does not know them
+        if not tcp.any() or not np.isfinite(metrics[name]).all():
+            del metrics[name]
     return metrics, {
         "method": "fixed point of the rates at all stations",
         "converged": point.converged,

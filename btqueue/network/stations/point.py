@@ -353,7 +353,7 @@ class Laws:
             place = Place(port.piconet, port.link, port.up, used, over, busy)
             self._leave(place, port.bridge, limit, polls, met, float(clock + seconds / SLOT_S))
             host = False
-        return seconds, place
+        return float(seconds), place
 
     def _apart(self, place: Place, port: Port, polls: float, gated: bool) -> float:
         """Return the slots from a packet of one link to the visit to another one of its piconet."""
