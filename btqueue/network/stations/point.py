@@ -45,6 +45,8 @@ FLUSHES = 20
 SETTLED = 1e-4
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
+AT_A_JUMP = 0.01
+"""Most relative change of rates a turn that go to and fro where laws jump."""
 CARRIED = 0.999
 """Share of the load above which it is carried."""
 CROWDED = 0.97
@@ -816,7 +818,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
-    step, before = np.ones(len(flows)), np.zeros(len(flows))
+    step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries = np.zeros(len(flows))
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
@@ -855,9 +857,20 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
         if change < SETTLED and turn > 1:
             break
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), np.minimum(step * 1.3, 1.0))
+        late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
+        turns = turns + (late & (move * before < 0.0))
+        longer = step if late else np.minimum(step * 1.3, 1.0)
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
         before = move
         rate = rate + step * move
+    else:  # laws jump where a resource fills; rates that hardly move are at such a jump, and round trips fit them
+        moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
+        settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
+        if moved < AT_A_JUMP and (settled | (turns > 1.0)).all():
+            held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
+            trip = np.divide(np.minimum(window, limits), rate, out=np.zeros(len(flows)), where=held)
+            others = np.where(held, trip - base - (service > 0.0) @ wait, others)
+            new, change = rate, moved
     return Point(
         new,
         sent,
