@@ -818,6 +818,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     load = np.array([flow.load for flow in flows])
     window = np.array([transport.window_of(network, flow) for flow in flows])
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
+    wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries = np.zeros(len(flows))
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
@@ -863,7 +864,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
         before = move
         rate = rate + step * move
-    else:  # laws jump where a resource fills; rates that hardly move are at such a jump, and round trips fit them
+    else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
         if moved < AT_A_JUMP and (settled | (turns > 1.0)).all():
