@@ -163,6 +163,7 @@ class Links:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         self.utilisation = np.zeros(len(network.ports))
+        self.ready = False
 
     @property
     def steady(self) -> NDArray[np.bool_]:
@@ -238,6 +239,7 @@ class Links:
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
         self._bridges()
+        self.ready = True
         self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:

@@ -82,7 +82,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
                 loss[f] = law.losses
         else:
             most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
+            own = point.own[f](most, lone)
             rtt[f] = lone + own + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, inf
+from math import ceil, exp, inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import pdtr
+from scipy.special import gammainc, pdtr
 
 from btqueue.network.paths.loss import LossyRates, lossy_rates
 from btqueue.network.paths.recovery import LossyPath
@@ -39,6 +39,10 @@ COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
+FINE = 1e-4
+"""Change of a rate, in logarithms, up to which the answers of a receiver are used again."""
+LEAST_COUNT = 1e-6
+"""Messages in a timer below which the limit of rare messages is taken."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 
@@ -71,34 +75,137 @@ def window_of(network: Network, flow: Flow) -> float:
     return min(places + 1.0, 1e9)
 
 
-def ack_wait(flow: Flow, rate: float, *, carried: bool) -> float:
-    """Return the mean wait of a segment for the acknowledgement that a receiver delays (s)."""
+class Answers(NamedTuple):
+    """What a receiver makes of segments.
+
+    Attributes:
+        share: acknowledgements a segment.
+        wait_s: mean time that the first segment of an acknowledgement waits for it.
+        clocked: share of acknowledgements that the clock sends, not a segment.
+        behind: mean segments of one message that are ahead of it, or that it waits for, beyond the segments
+            that are ahead of any segment of a message.
+    """
+
+    share: float
+    wait_s: float
+    clocked: float
+    behind: float
+
+
+def delays_answers(flow: Flow) -> bool:
+    """Return whether the acknowledgements of a flow wait for further segments, or a timer."""
     transport = flow.transport
-    if flow.protocol != "tcp" or not transport.delayed_ack:
-        return 0.0
-    every, delay = transport.ack_every_segments, transport.ack_delay_s
-    if transport.ack_clock != "timer":
-        delay = delay / 2.0
-    if every <= 1 or delay == 0.0:
-        return 0.0
-    if flow.window < every:
-        return delay
-    if flow.load == inf or not carried:
-        return 0.0
-    if flow.short:  # a short segment waits for the acknowledgement of the one before (Nagle)
-        return delay
-    count = max(round(flow.batch), 1)
-    if not count % every:
-        return 0.0
-    messages = rate / count
-    # the segments left over wait for the next message or the timer
-    if flow.source == "periodic":
-        wait = min(1.0 / messages, delay) if messages > 0.0 else delay
-    else:
-        wait = (1.0 - exp(-messages * delay)) / messages if messages > 0.0 else delay
-    # of every second such message the first segment goes with the one left over, if it comes in time
-    left = 1.0 / (1.0 + -np.expm1(-messages * delay))
-    return wait * left / (count // every + left)
+    delayed = flow.protocol == "tcp" and transport.delayed_ack
+    return delayed and transport.ack_every_segments > 1 and transport.ack_delay_s > 0.0
+
+
+def answers_of(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Answers:
+    """Return what the receiver makes of the segments of a flow.
+
+    A receiver that delays answers k segments, or what came until its timer, which the first of them starts,
+    or a clock that ticks for ever. For messages that come by a Poisson process, each at once, that is exact.
+    A tick may fall into a message; both its parts are then taken as independent.
+
+    Args:
+        flow: of the segments.
+        rate: of them (1/s).
+        own_s: from one segment of a message to the next.
+        carried: whether the source, and not the window, decides on the rate.
+    """
+    if not delays_answers(flow) or flow.messages:
+        return Answers(flow.acks, 0.0, 0.0, 0.0)
+    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock != "timer"
+    delay = flow.transport.ack_delay_s
+    if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)
+        return Answers(flow.acks, delay / 2.0 if tick else delay, float(flow.window < every), 0.0)
+    if flow.load == inf or not carried or rate <= 0.0:
+        return Answers(flow.acks, 0.0, 0.0, 0.0)
+    segments = max(round(flow.batch), 1)
+    if flow.source == "periodic" and not tick:
+        rest = segments % every
+        if not rest or segments / rate < delay * rest:
+            gap = segments / rate if rest else 0.0
+            return Answers(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
+        whole = segments // every
+        return Answers((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
+    steps = round(np.log(rate) / FINE), round(np.log(max(own_s, 1e-6)) / FINE)
+    return _answers(*(exp(step * FINE) for step in steps), segments, every, delay, tick)
+
+
+@lru_cache(maxsize=4096)
+def _answers(rate: float, own_s: float, segments: int, every: int, delay_s: float, tick: bool) -> Answers:
+    count = max(rate / segments * delay_s, LEAST_COUNT)
+    if not tick:
+        return _until_timer(count, segments, every, delay_s)
+    # the number of segments since a tick, modulo k, by its discrete Fourier transform
+    residue = np.arange(every)
+    turned = residue * segments % every
+    begun = count * (1.0 - np.exp(2j * np.pi * turned / every))
+    back = np.exp(-2j * np.pi * np.outer(residue, residue) / every) / every
+    over = np.where(turned > 0, begun, 1.0)
+    # segments of a message on one side of a tick: evenly one of 1, ... b - 1, if there are any
+    once = np.exp(2j * np.pi * residue / every)
+    even = (once - once**segments) / np.where(residue == 0, 1.0, 1.0 - once) / max(segments - 1.0, 1.0)
+    parted = min(rate / segments * (segments - 1.0) * own_s, 1.0)
+    parts = 1.0 + parted * (np.where(residue == 0, 1.0, even) - 1.0)
+    average = (back @ (parts * np.where(turned > 0, -np.expm1(-over) / over, 1.0))).real  # over a period
+    at_tick = (back @ (parts**2 * np.exp(-begun))).real
+    sent = (count * segments + at_tick @ (-residue % every)) / every
+    behind = [_message(float(held), segments, every)[2] for held in residue]
+    share, clocked = sent / (count * segments), (1.0 - at_tick[0]) / sent
+    extra = average @ behind * count / sent - (segments - 1.0) / 2.0
+    return Answers(float(share), float(delay_s * (1.0 - average[0]) / sent), float(clocked), float(extra))
+
+
+def _message(held: float, segments: int, every: int) -> tuple[float, float, float]:
+    """Return what a message does that finds so many segments not answered, less than k.
+
+    Returns:
+        Acknowledgements that its segments send; segments that are not answered then; its segments that the
+        first ones of acknowledgements wait for, and those ahead of them in it.
+    """
+    answered, left = divmod(held + segments, every)
+    first = every - held if held > 0.0 else 0.0  # ahead of the first that begins an acknowledgement
+    number = answered - (held > 0.0)  # acknowledgements of its own segments alone
+    behind = first + number * (first + every - 1.0 + every * (number - 1.0) / 2.0)
+    begins = segments - left if left > 0.0 else 0.0
+    return answered, left, behind + begins if answered else 0.0
+
+
+def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Answers:
+    """Return the answers of a receiver whose timer the first segment starts that is not answered.
+
+    A message that finds none held is answered at once but for its number modulo k. Those wait for the next
+    messages, or the timer; of the message that fills an acknowledgement some are held again.
+
+    Args:
+        count: messages in the time of the timer, on average.
+        segments: of a message.
+        every: k.
+        delay_s: of the timer.
+    """
+    sent, held, behind = _message(0.0, segments, every)
+    chance, messages, waited_s, timed = 1.0, 1.0, 0.0, 0.0
+    while held > 0.0 and chance > 1e-9:
+        wanted = ceil((every - held) / segments)  # messages that fill an acknowledgement
+        filled = float(gammainc(wanted, count))
+        meanwhile = wanted * float(gammainc(wanted + 1.0, count)) + count * (1.0 - filled)
+        answered, left, more = _message(held + (wanted - 1.0) * segments, segments, every)
+        messages += chance * meanwhile
+        sent += chance * (filled * answered + 1.0 - filled)
+        waited_s += chance * meanwhile / count * delay_s
+        timed += chance * (1.0 - filled)
+        behind += chance * filled * more
+        held, chance = left, chance * filled
+    behind = behind / sent - (segments - 1.0) / 2.0
+    return Answers(sent / (messages * segments), waited_s / sent, timed / sent, behind)
+
+
+def let_out(flow: Flow) -> float:
+    """Return the segments that are let out at once; Vegas rests where hardly any wait."""
+    if flow.protocol == "tcp" and flow.transport.variant == "vegas":
+        return min(flow.window, 2.0 + flow.transport.alpha)
+    return flow.window
 
 
 def ahead(flow: Flow) -> float:
@@ -107,9 +214,7 @@ def ahead(flow: Flow) -> float:
     A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. Of a
     window no more than its other segments are ahead.
     """
-    window = flow.window
-    if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-        window = min(window, 2.0 + flow.transport.alpha)
+    window = let_out(flow)
     most = max(window - 1.0, 0.0)
     count = max(flow.batch, 1.0)
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
