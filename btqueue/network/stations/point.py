@@ -552,12 +552,13 @@ class Laws:
         work, stream = of == "work", of == "stream"
         queues, train, port = self.queues, visit.train, self.network.ports[visit.index]
         piconet = self.network.piconets[port.piconet]
-        order, limit, up = queues.orders[port.piconet], float(port.limit), int(port.up)
+        order, up = queues.orders[port.piconet], int(port.up)
+        limit = float(ENDLESS if order.interleaved else port.limit)
         n = 1.0 if work else float(piconet.members)
         away = EMPTY * (n - 1.0)
         follows = place is not None and place.piconet == port.piconet
         pending = place.rest if place is not None and follows else 0.0
-        total, used, fresh = -pending, 0.0, False
+        total, used, fresh, after = -pending, 0.0, False, 0.0
 
         def wait(slots: float, visits: float, chance: float = 1.0) -> None:
             nonlocal total, pending
@@ -571,9 +572,13 @@ class Laws:
             wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
         elif place.link == port.link:
             over = max(place.over, order.closes)
+            behind, frame = queues.next_one(c) if host else (0.0, 0.0)
             if place.up and host and not up:  # a packet up makes the central's host send too late for a frame
                 missed = (EMPTY, EMPTY) if work else order.missed_down
                 slots = (1.0 - over) * missed[0] + over * missed[1]
+                # behind the data of the next segment the visit goes on
+                pending += (1.0 - over) * behind * frame
+                slots -= (1.0 - over) * behind * missed[0]
                 if order.interleaved:
                     pending += slots
                 else:
@@ -584,9 +589,10 @@ class Laws:
                 )  # behind data down: no more
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
+                after = behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
         else:
             apart = (port.link - place.link) % n - 1.0
-            slots = EMPTY * apart + EMPTY * (1.0 - max(place.over, order.closes)) + 1.0 - float(place.up) + up
+            slots = EMPTY * apart * order.polls[up] * (not order.interleaved) + EMPTY * (1.0 - max(place.over, order.closes)) + 1.0 - float(place.up) + up
             if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
@@ -600,13 +606,15 @@ class Laws:
         many = max(breaks, 1.0)
         wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
         pending += own / max(turns, 1.0) - 1.0
+        if c >= 0 and fresh:
+            over = queues.ends_visit(c, over)
         over = max(over, order.closes)
         used = max(used + frames - (breaks + over) * limit, 0.0)
         total += pending
         if c < 0 and stream:  # what the other half of a frame has on average, beside a slot
             total += frames * (self.links.beside[visit.index] - 1.0)
         if c >= 0:
-            total -= float(queues.saved[c])
+            total += after - float(queues.saved[c])
             if fresh:
                 total += queues.elsewhere(c, pending)
         busy = min(frames, limit) * (train.air / train.frames + 1.0)

@@ -29,7 +29,7 @@ Nothing is fitted.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, floor, inf, log
+from math import exp, floor, gcd, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,8 @@ MOST_LOAD = 0.985
 CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive")
 LONGEST_LAW = 2000
 """Frames of a train up to which the law of their number is followed; beyond, their mean is taken."""
+SAME = 1e-9
+"""Difference up to which two numbers of frames are one."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
@@ -299,8 +301,11 @@ class Queues:
         self.piconet = piconet
         self.slot_s = SLOT_S / links.share[self.link]
         self.members = links.members[self.link]
-        limits = links.limit[self.link]
-        self.limit = np.where(limits >= ENDLESS, ENDLESS, limits)
+        self.most = np.minimum(links.limit, float(ENDLESS))  # frames of a visit, (N,)
+        for link, at in enumerate(links.piconet):
+            if self.orders[int(at)].interleaved:  # links take turns frame by frame until they are empty
+                self.most[link] = ENDLESS
+        self.limit = self.most[self.link].astype(int)
         self.frames = np.array([train.frames for train in trains])
         self.slots = np.array([train.air + train.frames for train in trains])
         each = self.slots / self.frames
@@ -463,7 +468,7 @@ class Queues:
             save = links.by_link(EMPTY * shared * less)
             work_at = work_by - save
             whole = _ratio(work_at, frames_by - links.by_link(shared))
-            full_visit = np.where(links.limit >= ENDLESS, links.limit, links.visit) * whole
+            full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
             free = 1.0 - np.minimum(self.same @ work_at, MOST_LOAD)
             self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
             share = own * _ratio(paired, facing[2])[:, None] + (1.0 - own) * _ratio(work_at, work_by)
@@ -535,7 +540,7 @@ class Queues:
         if self.regular.any():
             others = others * self._kept(self.mine.astype(float))[:, None]
         self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
-        most = self.full_visit * np.minimum(self.links.visit / self.links.limit, 1.0)  # as windows let them
+        most = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
         self.pairs = [
             [(rate_, full_) for rate_, full_ in zip(row, most.tolist(), strict=True) if rate_ > 0.0]
             for row in self.others.tolist()
@@ -589,6 +594,39 @@ class Queues:
             works = self._by_flow(here * self.rate * self.service)
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
             self.behind[c] = float(here @ residual) * grown
+
+    def ends_visit(self, c: int, alone: float) -> float:
+        """Return the chance that the last frame of a train is the last of its visit.
+
+        The first of the trains that follow each other begins a visit. With k frames in visits of M the j-th
+        ends one if M divides j k; their number is taken as geometric. Behind repeated packets any frame may.
+
+        Args:
+            c: crossing of a train from a host.
+            alone: chance for a train that finds its port idle.
+        """
+        load, limit = min(float(self.load_of[c]), MOST_LOAD), int(self.limit[c])
+        frames = round(float(self.frames[c]))
+        if limit >= ENDLESS:
+            return alone
+        if self.spread[c] > 0.0 or abs(self.frames[c] - frames) > SAME:
+            return (1.0 - load) * alone + load / limit
+        cycle = limit // gcd(limit, frames)
+        return (1.0 - load) * load ** (cycle - 1) / (1.0 - load**cycle)
+
+    def next_one(self, c: int) -> tuple[float, float]:
+        """Return how often a segment leaves another one at its port, and the slots of a frame of that one.
+
+        Args:
+            c: crossing of its acknowledgement; -1 if it is not known.
+        """
+        d = int(self.prev[c]) if c >= 0 else -1
+        if d < 0 or not self.host[d] or self.back[d] or self.window[self.flow[d]] <= 1.0 or not self.in_order[d]:
+            return 0.0, 0.0
+        drawn, fixed = self.ahead[:, self.flow[d]].tolist()
+        none = (1.0 - float(self.load_of[d])) / (1.0 + drawn + 2.0 * fixed)
+        some = (1.0 - none) * (1.0 - float(self.regular[self.flow[d]]))
+        return some, float(self.slots[d] / self.frames[d])
 
     def elsewhere(self, c: int, slots: float) -> float:
         """Return the time (slots) that trains elsewhere still take when a segment comes from a host.
