@@ -69,6 +69,7 @@ class Point:
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
         own_stray: waits behind its own segments, and others of its port, if windows let all of them out (s).
+        token_s: waits for tokens of segments, if windows let all of them out (s).
         own: their law: function of the window (segments) and the round trip without them (s).
         found: what losses make of connections, by their numbers.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
@@ -83,6 +84,7 @@ class Point:
     stray: Vector
     own_stray: Vector
     own: list[Any]
+    token_s: Vector
     links: Any
     converged: bool = True
     residual: float = 0.0
@@ -592,7 +594,13 @@ class Laws:
                 after = behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
         else:
             apart = (port.link - place.link) % n - 1.0
-            slots = EMPTY * apart * order.polls[up] * (not order.interleaved) + EMPTY * (1.0 - max(place.over, order.closes)) + 1.0 - float(place.up) + up
+            slots = (
+                EMPTY * apart * order.polls[up] * (not order.interleaved)
+                + EMPTY * (1.0 - max(place.over, order.closes))
+                + 1.0
+                - float(place.up)
+                + up
+            )
             if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
                 parts = ceil(train.frames / limit) - 1.0
                 slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
@@ -1068,6 +1076,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         others,
         own_waits,
         waits,
+        sure + [tail.between(0.0, inf) for tail, _ in tokens],
         laws,
         change < 1e-2,
         change,

@@ -621,7 +621,13 @@ class Queues:
             c: crossing of its acknowledgement; -1 if it is not known.
         """
         d = int(self.prev[c]) if c >= 0 else -1
-        if d < 0 or not self.host[d] or self.back[d] or self.window[self.flow[d]] <= 1.0 or not self.in_order[d]:
+        if (
+            d < 0
+            or not self.host[d]
+            or self.back[d]
+            or self.window[self.flow[d]] <= 1.0
+            or not self.in_order[d]
+        ):
             return 0.0, 0.0
         drawn, fixed = self.ahead[:, self.flow[d]].tolist()
         none = (1.0 - float(self.load_of[d])) / (1.0 + drawn + 2.0 * fixed)
