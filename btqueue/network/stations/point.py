@@ -40,6 +40,8 @@ Matrix = NDArray[np.float64]
 
 PASSES = 60
 SWEEPS = 100
+PARTS = (np.arange(16) + 0.5) / 16.0
+"""Parts of an interval over which a mean is taken."""
 MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
@@ -141,7 +143,7 @@ class Laws:
         self.network = network
         self.links = Links(network)
         self.queues = Queues(network, self.links)
-        self.clocked, self.round_s = np.zeros((2, len(network.flows)))
+        self.clocked, self.timed, self.round_s = np.zeros((3, len(network.flows)))
         self.answering = np.array([flow.acks for flow in network.flows])
         self.held_s = np.zeros(len(network.flows))
         self.names, self.number = resources(network)
@@ -188,7 +190,7 @@ class Laws:
             carried: whether flows carry what their sources offer, (F,).
         """
         links, flows = self.links, self.network.flows
-        layers = np.array([2.0 * flow.host_s for flow in flows])
+        layers = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in flows])
         apart = np.zeros(len(flows))
         queues = self.queues
         for c in np.flatnonzero(queues.host & queues.back) if queues.count else ():
@@ -198,6 +200,7 @@ class Laws:
             own_s = self.own_s(f) if carried[f] else 0.0
             found = transport.answers_of(flow, float(rate[f]), own_s, carried=bool(carried[f]))
             self.answering[f] = found.share
+            self.timed[f] = found.clocked
             self.clocked[f] = max(apart[f], found.clocked)
             waits = found.wait_s * (1.0 - min(rate[f] * own_s, NEARLY))
             self.held_s[f] = waits + found.behind * own_s
@@ -272,7 +275,7 @@ class Laws:
             there += hosts
             clock += there / SLOT_S
             if flow.back:
-                late = float(self.clocked[f]) if polled else float(not at_once)
+                late = float(self.timed[f]) if polled else float(not at_once)
                 back, start = 0.0, None
                 for share, begin in ((1.0 - late, place), (late, None)):
                     if share > 0.0:
@@ -569,6 +572,22 @@ class Laws:
                 total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
                 pending *= 1.0 - chance
 
+        answers = c >= 0 and bool(queues.back[c]) and host
+        flow = self.network.flows[queues.flow[c]] if answers else None
+
+        def late(slots: float, chance: float) -> float:
+            """Return how much later an answer goes that its host holds back, but for the time that it does.
+
+            Visits come after some slots, and then once in a cycle.
+            """
+            if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
+                return 0.0
+            hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
+            cycle = stretch(EMPTY * n, 1.0, queues.pairs[c])
+            missed = np.ceil(np.maximum(hold - slots, 0.0) / cycle)
+            more = float(queues.under_way[c]) * cycle / (EMPTY * n) * float((missed > 0.0).mean())
+            return chance * (cycle * float(missed.mean()) - float(hold.mean()) + more)
+
         if place is None or not follows:
             fresh = True
             wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
@@ -580,6 +599,7 @@ class Laws:
                 slots = (1.0 - over) * missed[0] + over * missed[1]
                 # behind the data of the next segment the visit goes on
                 pending += (1.0 - over) * behind * frame
+                after = late(missed[0], 1.0 - over) + late(missed[1], over)
                 slots -= (1.0 - over) * behind * missed[0]
                 if order.interleaved:
                     pending += slots
@@ -591,7 +611,8 @@ class Laws:
                 )  # behind data down: no more
                 wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
                 used = 0.0 if order.closes else place.used
-                after = behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
+                after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
+                after += behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
         else:
             apart = (port.link - place.link) % n - 1.0
             slots = (
