@@ -2,8 +2,8 @@
 
 1. Nothing is lost: a closed network of windows (`stations.shares`).
 2. A lone flow, its window larger than way and buffer, or with random losses: the renewal chain of the window
-   (`btqueue.transport.window_cycles`), which overflow ends as a loss does. Flows that share a way with random losses see the
-   others' segments as load.
+   (`btqueue.transport.window_cycles`), which overflow ends as a loss does. Flows that share a way with random
+   losses see the others' segments as load.
 """
 
 from __future__ import annotations
