@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from btqueue.network.ahead import answers_ahead
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import solution, solve
@@ -17,7 +16,6 @@ __all__ = [
     "Judged",
     "NoConvergence",
     "Plan",
-    "answers_ahead",
     "plan",
     "slopes",
     "solution",

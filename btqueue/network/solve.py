@@ -7,10 +7,8 @@ studies.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -25,24 +23,22 @@ from btqueue.scenario.scope import in_tables
 if TYPE_CHECKING:
     import xarray as xr
 
-NOTHING_AHEAD: Ahead = MappingProxyType({})
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """What an answer says of a key that is read for the sake of old files."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
 """Stands under a refusal."""
 
 
-def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
+def solve(scenario: Scenario) -> xr.Dataset:
     """Return the `solution` of a scenario as a dataset with units and descriptions."""
-    return solution(scenario, ahead).to_dataset()
+    return solution(scenario).to_dataset()
 
 
-def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
+def solution(scenario: Scenario) -> Results:
     """Return the metrics of a scenario in the long run, by the theory of stations.
 
     Args:
         scenario: to be answered.
-        ahead: answers that are known already (`btqueue.network.ahead`).
 
     Returns:
         Per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from btqueue.network.two_way_link.coupled_processors import Arrivals, Overloaded, Service, coupled_queue
 
 ALONE = np.ones((3, 1))

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from btqueue.network.models import MODELS
+from btqueue.network.open_paths.model import wait_for_window
+from btqueue.network.open_paths.waits import Streams, Visits, loads, waits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thesis import thesis_of
 
 import btqueue as bt
-from btqueue.network.models import MODELS
-from btqueue.network.open_paths.model import wait_for_window
-from btqueue.network.open_paths.waits import Streams, Visits, loads, waits
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario.scope import problems_of
 

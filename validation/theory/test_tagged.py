@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from btqueue.network.piconet import model
+from btqueue.network.piconet.covers import is_plain_ring
+from btqueue.network.piconet.ports import piconet_of
+from btqueue.network.regime import doubts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,10 +13,6 @@ import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network import slopes, tagged
 from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet import model
-from btqueue.network.piconet.covers import is_plain_ring
-from btqueue.network.piconet.ports import piconet_of
-from btqueue.network.regime import doubts
 from btqueue.network.tagged import BUCKET, SAID, Ring, Station, offer
 from btqueue.scenario import Scenario
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import btqueue as bt
-from btqueue.baseband import SLOT_S
 from btqueue.network.mixtures import mixture
 from btqueue.network.models import MODELS, model_of
 from btqueue.network.two_way_link.air import air_of
 from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
+
+import btqueue as bt
+from btqueue.baseband import SLOT_S
 from btqueue.scenario.scope import problems_of
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import ROUNDS, Round, window_walk

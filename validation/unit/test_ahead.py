@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from btqueue.network.ahead import FEW
 from single_systems import by_model
 
 import btqueue as bt
 from btqueue.network import NoConvergence, answers_ahead
-from btqueue.network.ahead import FEW
 from btqueue.study.evaluate import evaluate
 from btqueue.study.many_points import map_points
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
 from btqueue.network.models import MODELS, STATIONS
+
 from btqueue.reproduction.claims.record import PAPERS
 
 ROOT = Path(__file__).parents[2]
