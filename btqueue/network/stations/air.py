@@ -247,19 +247,21 @@ class Links:
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
 
     def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
-        """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both."""
+        """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both.
+
+        What the others take grows with the cycle up to a full visit, and is concave: Newton's steps come to
+        the longest cycle from above, at most one for each link that is no longer full.
+        """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        always = self.full_link & (self.bridge < 0)
+        most = self.most_slots - always * EMPTY * self.idle_polls / self.share
         fixed, same = own + polls[rows], self.same[rows]
-        cycle = fixed
-        for _ in range(60):
-            taken = np.minimum(self.most_slots, self.load * cycle[:, None])  # (rows, links)
-            taken = np.where(
-                self.full_link & (self.bridge < 0),
-                self.most_slots - EMPTY * self.idle_polls / self.share,
-                taken,
-            )
-            new = fixed + (same * np.maximum(taken, 0.0)).sum(axis=1)
-            if np.abs(new - cycle).max(initial=0.0) < 1e-4 * cycle.max(initial=1.0):
+        cycle = fixed + same @ np.maximum(most, 0.0)
+        for _ in range(len(most) + 1):
+            part = same * (~always & (self.load * cycle[:, None] < most))  # (rows, links) that are not full
+            less = np.maximum(part @ self.load, 0.0)
+            new = (fixed + same @ np.maximum(most, 0.0) - part @ np.maximum(most, 0.0)) / (1.0 - less)
+            if not (new < cycle).any():
                 break
             cycle = new
         return cycle
@@ -276,7 +278,9 @@ class Links:
         own = [np.flatnonzero(self.piconet == bridge.own) for bridge in network.bridges]
         turns, before = np.zeros((len(links), 2)), np.ones((len(links), 2))
         elsewhere = self.rounds.elsewhere
-        while np.abs(turns - before).max() > 1e-3 * turns.max():
+        for _ in range(100):
+            if np.abs(turns - before).max() <= 1e-9 * turns.max():
+                break
             before = turns.copy()
             for n, bridge in enumerate(network.bridges):
                 if bridge.schedule != "walk-in":
@@ -362,7 +366,7 @@ class Links:
                 else:
                     new += taken
             new += stay
-            if abs(new - total) < 1e-4 * total:
+            if abs(new - total) < 1e-10 * total:
                 break
             total = new
         return float(total), float(stay)

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
@@ -42,7 +41,14 @@ MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
 """Passes after which the losses by flush timeouts stay."""
-SETTLED = 1e-4
+SETTLED = 1e-8
+"""Relative change of rates and round trips from one turn to the next at which a point is found."""
+ROUGH = 1e-4
+"""The same where only who is carried is asked."""
+NEAR, CLOSE = 0.3, 1e-2
+"""Change below which steps follow from the turn before, and above which no point is found in a turn."""
+WAITS_SETTLED = 1e-10
+"""The same of waits at full resources, at given rates of what is not full."""
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
@@ -139,6 +145,7 @@ class Laws:
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.change = inf  # of rates in the last turn, relative
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
@@ -775,20 +782,34 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
         change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
-        if change < 1e-6:
+        if change < WAITS_SETTLED:
             break
     return np.minimum(load, window / (base + used @ wait)), wait, change
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
-    """Return the wait at one resource with which it is full, or 0 if it is not full without."""
+    """Return the wait at one resource with which it is full, or 0 if it is not full without.
 
-    def over(wait: float) -> float:
-        return float(np.minimum(load, window / (rest + wait)) @ service) - 1.0
-
-    if over(0.0) <= 0.0:
+    From the last place on at which a window begins to hold its source back, and the resource is still more
+    than full, its use is convex in the wait: Newton's steps come to the root from below.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        begin = np.where(load > 0.0, np.maximum(window / load - rest, 0.0), inf)
+    places = np.append(begin[begin < inf], 0.0)
+    over = np.minimum(load, window / (rest + places[:, None])) @ service - 1.0
+    if not (over > 0.0).any():
         return 0.0
-    return root_scalar(over, bracket=(0.0, float(window @ service) + 1e-9), xtol=1e-12, rtol=1e-9).root
+    wait = float(places[over > 0.0].max())
+    held = begin <= wait
+    free = float(load[~held] @ service[~held]) - 1.0
+    work, rest = (window * service)[held], rest[held]
+    for _ in range(SWEEPS):
+        use = work / (rest + wait)
+        step = (float(use.sum()) + free) / float((use / (rest + wait)).sum())
+        if not step > 1e-15 * wait:
+            break
+        wait += step
+    return wait
 
 
 def operating_point(network: Network) -> Point:
@@ -803,16 +824,13 @@ def operating_point(network: Network) -> Point:
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     laws.links.endless[:] = endless | (load > 0.0)
-    fluid = _iterated(network, laws, np.where(endless, 0.0, load))
+    fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
-    endless = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
-    if (endless | (load == 0.0)).all():
-        return fluid
-    laws.links.endless[:] = endless
+    laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
+def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
     """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
     flows = network.flows
     load = np.array([flow.load for flow in flows])
@@ -820,7 +838,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries = np.zeros(len(flows))
+    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
@@ -849,21 +868,27 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
-        lone = base + others
+        lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
         new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
-        if change < SETTLED and turn > 1:
+        drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
+        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
+        nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
         turns = turns + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
-        before = move
-        rate = rate + step * move
+        following = rate + step * move
+        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+            apart = (move - before) / np.maximum(new, 1e-9)
+            share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
+            following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        places, before, rate = rate, move, following
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)

@@ -41,6 +41,8 @@ KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
+EXACT = 1e-10
+"""The same where rates have nearly settled."""
 
 
 class Law(NamedTuple):
@@ -397,6 +399,7 @@ def caps(
         if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
+        grid = grid if laws.change > GRID else EXACT
         key = (
             tuple((visit.loss, visit.train) for visit in flow.forth),
             flow.ack_loss,
