@@ -23,11 +23,17 @@ from btqueue.network.piconet.doubts import is_queue, unknown_losses, warnings_of
 from btqueue.network.piconet.metrics import RARE, Findings, metrics_of_many
 from btqueue.network.piconet.plan import Plan, law_of, windows_fit
 from btqueue.network.regime import FREQUENT
-from btqueue.network.tagged import tagged
+from btqueue.network.stations.network import network_of
+from btqueue.network.stations.tagged import tagged as sampled
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.transport.tcp_law import longest_window
+
+def tagged(scenario: Scenario) -> tuple[dict, dict]:
+    """Return metrics and notes of one tagged connection of a ring."""
+    return sampled(scenario, network_of(scenario))
+
 
 NOTHING = 1e-9
 """Probability of an exchange below which nothing moves."""

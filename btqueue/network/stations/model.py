@@ -12,9 +12,9 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import sessions, transport
+from btqueue.network.stations import sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
-from btqueue.network.stations.doubts import doubts
+from btqueue.network.stations.doubts import Asked, doubts
 from btqueue.network.stations.network import Network, Visit, network_of
 from btqueue.network.stations.point import CROWDED, Point, operating_point
 from btqueue.scenario import Scenario
@@ -51,6 +51,9 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
+    ring = tagged.covers(network)
+    if ring and network.flows[0].loss > 0.0:
+        return tagged.tagged(scenario, network)
     point = operating_point(network)
     kept_out = captured(network, point)
     if kept_out:
@@ -63,6 +66,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
+    if ring and tagged.overflows(Asked(network, point, point.base + point.stray)):
+        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
