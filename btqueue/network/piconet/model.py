@@ -30,6 +30,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import bracketed, shown
 from btqueue.transport.tcp_law import longest_window
 
+
 def tagged(scenario: Scenario) -> tuple[dict, dict]:
     """Return metrics and notes of one tagged connection of a ring."""
     return sampled(scenario, network_of(scenario))

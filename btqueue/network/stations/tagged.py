@@ -24,8 +24,8 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.compilation import compiled, part, subroutine
 from btqueue.network.repetition import kinds_of
-from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD, Asked, of_buffers
-from btqueue.network.stations.network import Flow, Network, packet_error, states_of
+from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
+from btqueue.network.stations.network import Network, packet_error, states_of
 from btqueue.scenario import Scenario
 from btqueue.transport import newreno_sender
 from btqueue.transport.newreno_sender import (
@@ -194,16 +194,12 @@ def covers(network: Network) -> bool:
         and (first.protocol, packets, once) == ("tcp", {1.0}, True)
         and first.source in ("poisson", "greedy")
         and not first.short
+        and first.load > 0.0
         and first.host_s == 0.0
         and first.window <= LONGEST_WINDOW
         and (bool(network.buckets) or not _whole(network))
         and all(one.value in PLAIN.get(one.kind, (one.value,)) for one in network.traits)
     )
-
-
-def overflows(asked: Asked) -> bool:
-    """Whether windows may overflow a buffer."""
-    return any(True for _ in of_buffers(asked))
 
 
 def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -256,8 +252,9 @@ def ring_of(scenario: Scenario, network: Network, rng: np.random.Generator) -> R
             left -= kind.payload_bytes
     prices = np.array([8.0 * price for _, price in pieces])
     slots = np.array([float(kind.slots) for kind, _ in pieces])
+    bers = [state.ber for state in states]
     errors = np.array(
-        [[packet_error(scenario, scenario.radio, kind, state.ber, 1) for kind, _ in pieces] for state in states]
+        [[packet_error(scenario, scenario.radio, kind, ber, 1) for kind, _ in pieces] for ber in bers]
     )
     most = 8 * int(flow.window) * len(pieces)  # packets under way are several times fewer
     bucket = network.buckets[0] if network.buckets else None
