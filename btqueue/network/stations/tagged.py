@@ -28,15 +28,7 @@ from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.network.stations.network import Network, packet_error, states_of
 from btqueue.scenario import Scenario
 from btqueue.transport import newreno_sender
-from btqueue.transport.newreno_sender import (
-    NO_SEGMENT,
-    SENDER,
-    answer,
-    go_back,
-    sent_up_to,
-    smooth,
-    timeout,
-)
+from btqueue.transport.newreno_sender import NO_SEGMENT, SENDER, answer, go_back, sent_up_to, smooth, timeout
 
 PLAIN: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
@@ -143,32 +135,24 @@ class Ring(NamedTuple):
     segment_s: float
 
 
-class Station(NamedTuple):
-    """The tagged station as it stands.
+class Sample(NamedTuple):
+    """The tagged station as it stands, its history, and the others in it.
 
     Attributes:
         waiting: (3, R, 3) by place (`BUCKET`): release, kind, segment of packets; time ready, number, stamp.
         ends: (3, 2) place of the oldest and how many.
         segments: (2 R, 3) number, time sent, and whether a packet of it is lost.
         counts: (7,) see `SENT`.
+        past: (N, 4) the history, see `WAIT`.
+        clock: (2,) number of its entries, and time between two.
+        lags, left, seen: (n - 1,) of the others: lag, packets left after the last visit, and come by then.
     """
 
     waiting: np.ndarray
     ends: np.ndarray
     segments: np.ndarray
     counts: np.ndarray
-
-
-class Past(NamedTuple):
-    """The history, and the others in it.
-
-    Attributes:
-        entries: (N, 4), see `WAIT`.
-        clock: (2,) number of entries, and time between two.
-        lags, left, seen: (n - 1,) of the others: lag, packets left after the last visit, and come by then.
-    """
-
-    entries: np.ndarray
+    past: np.ndarray
     clock: np.ndarray
     lags: np.ndarray
     left: np.ndarray
@@ -212,7 +196,7 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
     ring = ring_of(scenario, network, rng)
     total = ON_A_LOSSY_RADIO if ring.switches.size else SEGMENTS
     marks = np.zeros((MARKS + 1, 8))
-    reached = follow(ring, _sender(flow.transport), _station(ring), _past(ring), total, marks, rng)
+    reached = follow(ring, _sender(flow.transport), sample_of(ring), total, marks, rng)
     if reached < BATCHES + 2:
         raise NoConvergence("no segment gets through, or hardly any: the connection never moves")
     places = np.linspace(SETTLING * (reached - 1), reached - 1, BATCHES + 1).astype(int)
@@ -301,37 +285,33 @@ def _sender(transport: Any) -> np.recarray:
     return sender
 
 
-def _station(ring: Ring) -> Station:
+def sample_of(ring: Ring) -> Sample:
+    """Return a station whose bucket is full, without a past."""
     room = 2 ** ceil(log2(ring.buffer + ring.places + ring.prices.size))
-    counts = np.zeros(7)
+    others, counts = ring.stations - 1, np.zeros(7)
     counts[TOKENS] = ring.depth
-    return Station(np.zeros((3, room, 3)), np.zeros((3, 2), np.int64), np.zeros((2 * room, 3)), counts)
-
-
-def _past(ring: Ring) -> Past:
-    others = ring.stations - 1
     gap_s = ring.gaps.mean() / ring.burst if ring.gaps.size else 0.0
-    clock = np.array([0.0, max(ring.segment_s, gap_s) / PER_SEGMENT])
-    return Past(
-        np.empty((LONGEST_HISTORY, 4)), clock, np.full(others, inf), np.zeros(others), np.zeros(others)
-    )
+    return Sample(
+        np.zeros((3, room, 3)), np.zeros((3, 2), np.int64), np.zeros((2 * room, 3)), counts,
+        np.empty((LONGEST_HISTORY, 4)), np.array([0.0, max(ring.segment_s, gap_s) / PER_SEGMENT]),
+        np.full(others, inf), np.zeros(others), np.zeros(others),
+    )  # fmt: skip
 
 
 @compiled(str(newreno_sender.__file__))
-def follow(ring, sender, station, past, total, marks, rng):
+def follow(ring, sender, station, total, marks, rng):
     """Sample until so many segments are delivered; return how many of the marks it came to.
 
     Args:
         ring: `Ring`.
         sender: `SENDER`, one record.
-        station: `Station`.
-        past: `Past`.
+        station: `Sample`.
         total: segments.
         marks: (MARKS + 1, 8) time, delivered, the first of `SENT`, timeouts, fast retransmits: to be written.
         rng: draws chances, lags and waits.
     """
-    one, waiting, ends, counts, lags = sender[0], station.waiting, station.ends, station.counts, past.lags
-    entries, lossy = past.entries, ring.switches.shape[1] > 0
+    one, waiting, ends, counts, lags = sender[0], station.waiting, station.ends, station.counts, station.lags
+    entries, lossy = station.past, ring.switches.shape[1] > 0
     others, data, window_s = lags.size, ring.prices.size - 1, ring.window * ring.segment_s
     previous = others - 1  # the next station is 0
     early, arrivals = np.zeros(2 * total, np.bool_), np.zeros(8 * total)
@@ -349,15 +329,15 @@ def follow(ring, sender, station, past, total, marks, rng):
             continue
         then = min(min(min(frame, call), min(message, drawn)), min(heard, one.deadline))
         steps += 1
-        if past.clock[0] * past.clock[1] < then:
-            steps += remember(ring, station, past, then, visited, visit_ends)
+        if station.clock[0] * station.clock[1] < then:
+            steps += remember(ring, station, then, visited, visit_ends)
         now = then
         if now == drawn:  # from now on the others are the past at other lags
             for j in range(others):
                 spread = max(LATEST * now - LEAST_LAG * window_s, 0.0)
                 lags[j] = LEAST_LAG * window_s + rng.random() * spread if spread > 0.0 else inf
-                place = at(past.clock, now - lags[j])
-                past.left[j], past.seen[j] = entries[place, QUEUE], entries[place, COME]
+                place = at(station.clock, now - lags[j])
+                station.left[j], station.seen[j] = entries[place, QUEUE], entries[place, COME]
             foreign = np.searchsorted(arrivals[:arrived], now - lags[previous])
             call = arrivals[foreign] + lags[previous] if foreign < arrived else inf
             drawn = now + min(KEPT_WINDOWS * window_s, 0.5 * now + 2.0 * window_s) * (0.5 + rng.random())
@@ -399,7 +379,7 @@ def follow(ring, sender, station, past, total, marks, rng):
             now += max(coming - frames, 0.0) * (ring.mean_slots + 1.0) * SLOT_S
             now += 2.0 * SLOT_S if max(float(frames), coming) < ring.limit else 0.0
             visited = float(up)
-            again, coming, beside = cycle(ring, past, visited, now, True)
+            again, coming, beside = cycle(ring, station, visited, now, True)
             for place in range(up):  # own packets take the slots that they have, not those of the mean
                 again += (ring.slots[aired[place, 0]] - ring.mean_slots) * SLOT_S
             down = now
@@ -421,14 +401,14 @@ def follow(ring, sender, station, past, total, marks, rng):
                 arrived += 1
                 counts[REACHED] += 1.0
                 asked = down + ring.jitter_s * (rng.random() + rng.random())
-                there = at(past.clock, asked - lags[0])
+                there = at(station.clock, asked - lags[0])
                 back, ahead = asked + entries[there, WAIT], entries[there, QUEUE]
                 if back == inf:
                     continue
                 if back > down or ahead > 0.0 or up >= ring.limit:  # it misses this visit of the next station
                     own = float(min(ends[PORT, 1], ring.limit))
                     soon = visit_s(ring.limit, ring.mean_slots, own, coming)
-                    turn_s = soon + cycle(ring, past, own, again, False)[0] - again
+                    turn_s = soon + cycle(ring, station, own, again, False)[0] - again
                     ahead = max(ahead - ring.limit * rng.random(), 0.0)  # as it is just after a visit
                     turns = max(np.ceil((back - again) / turn_s), 0.0) + ahead // ring.limit
                     back = again + soon + turns * turn_s
@@ -439,14 +419,7 @@ def follow(ring, sender, station, past, total, marks, rng):
                     put(station, BACK, last_back, expected, echo)
             call = arrivals[foreign] + lags[previous] if call == inf and foreign < arrived else call
             frames, up = 0, 0
-            frame = (
-                again
-                if min(
-                    min(first(waiting, ends, PORT), first(waiting, ends, BUCKET)), first(waiting, ends, BACK)
-                )
-                <= again
-                else inf
-            )
+            frame = again if min(packet_at(waiting, ends), first(waiting, ends, BACK)) <= again else inf
             visit_ends, coming = (again, 0.0) if frame == inf else (inf, coming)
         else:
             if one.una < one.highest:
@@ -454,27 +427,26 @@ def follow(ring, sender, station, past, total, marks, rng):
             else:
                 one.deadline = inf
             send_window(ring, station, one, offered, now)
-        packet_at, ack_at = (
-            min(first(waiting, ends, PORT), first(waiting, ends, BUCKET)),
-            first(waiting, ends, BACK),
-        )
-        if frame == inf and min(packet_at, ack_at) < inf:  # an idle port is polled at any time of a cycle
-            ready, frames, up, coming = max(min(packet_at, ack_at), now), 0, 0, 0.0
-            turn_s = idle_turn_s(ring, past, ready)
+        data_at, ack_at = packet_at(waiting, ends), first(waiting, ends, BACK)
+        if frame == inf and min(data_at, ack_at) < inf:  # an idle port is polled at any time of a cycle
+            ready, frames, up, coming = max(min(data_at, ack_at), now), 0, 0, 0.0
+            turn_s = idle_turn_s(ring, station, ready)
             # a packet has until the end of the poll; an acknowledgement comes up behind the own visit
             before, behind = max(rng.random() * turn_s - SLOT_S, 0.0), turn_s * others / ring.stations
-            frame = ready + (before if packet_at <= ack_at else behind)
+            frame = ready + (before if data_at <= ack_at else behind)
             for j in range(others):  # half of what comes for others meanwhile goes before
-                past.seen[j] = entries[at(past.clock, ready - lags[j]), COME]
-                past.left[j] = -0.5 * max(entries[at(past.clock, frame - lags[j]), COME] - past.seen[j], 0.0)
-            frame -= past.left.sum() * 2.0 * (ring.mean_slots + 1.0) * SLOT_S
+                station.seen[j] = entries[at(station.clock, ready - lags[j]), COME]
+                station.left[j] = -0.5 * max(
+                    entries[at(station.clock, frame - lags[j]), COME] - station.seen[j], 0.0
+                )
+            frame -= station.left.sum() * 2.0 * (ring.mean_slots + 1.0) * SLOT_S
     return marked
 
 
 @subroutine
-def remember(ring, station, past, until, visited, visit_ends):
+def remember(ring, station, until, visited, visit_ends):
     """Write the history up to a time, with the packets of the last visit until it ends; return its steps."""
-    steps, entries, kept, step_s = 0, past.entries, int(past.clock[0]), past.clock[1]
+    steps, entries, kept, step_s = 0, station.past, int(station.clock[0]), station.clock[1]
     while kept * step_s < until:
         steps += 1
         if kept == entries.shape[0]:
@@ -490,7 +462,7 @@ def remember(ring, station, past, until, visited, visit_ends):
         entries[kept, QUEUE], entries[kept, COME] = station.ends[PORT, 1], station.counts[CAME]
         entries[kept, VISIT] = visited if now < visit_ends else 0.0
         kept += 1
-    past.clock[0], past.clock[1] = kept, step_s
+    station.clock[0], station.clock[1] = kept, step_s
     return steps
 
 
@@ -516,18 +488,18 @@ def visit_s(limit, mean_slots, up, down):
 
 
 @subroutine
-def cycle(ring, past, own, now, lasting):
+def cycle(ring, station, own, now, lasting):
     """Let the others have their visits after an own one; `lasting`: keep what they have left.
 
     Returns the time of the next own visit, the packets of the previous station and those of the next one.
     """
     time, before, beside = now, own, 0.0
-    for j in range(past.lags.size):
-        come = max(past.entries[at(past.clock, time - past.lags[j]), COME], past.seen[j])
-        here = max(past.left[j] + come - past.seen[j], 0.0)
+    for j in range(station.lags.size):
+        come = max(station.past[at(station.clock, time - station.lags[j]), COME], station.seen[j])
+        here = max(station.left[j] + come - station.seen[j], 0.0)
         sent = min(here, float(ring.limit))
         if lasting:
-            past.left[j], past.seen[j] = here - sent, come
+            station.left[j], station.seen[j] = here - sent, come
         beside = sent if j == 0 else beside
         time += visit_s(ring.limit, ring.mean_slots, sent, before)
         before = sent
@@ -535,11 +507,11 @@ def cycle(ring, past, own, now, lasting):
 
 
 @part
-def idle_turn_s(ring, past, now):
+def idle_turn_s(ring, station, now):
     """Return the time of a cycle that a packet meets which comes at any time, by the visits in progress."""
     time, before = now + 2.0 * SLOT_S, 0.0
-    for lag in past.lags:
-        sent = past.entries[at(past.clock, time - lag), VISIT]
+    for lag in station.lags:
+        sent = station.past[at(station.clock, time - lag), VISIT]
         time += visit_s(ring.limit, ring.mean_slots, sent, before)
         before = sent
     return time - now
@@ -549,6 +521,12 @@ def idle_turn_s(ring, past, now):
 def first(waiting, ends, where):
     """Return the time of the oldest that waits in a place; infinity if there is none."""
     return waiting[where, ends[where, 0], 0] if ends[where, 1] > 0 else inf
+
+
+@part
+def packet_at(waiting, ends):
+    """Return the time at which the next packet may go up; infinity if there is none."""
+    return min(first(waiting, ends, PORT), first(waiting, ends, BUCKET))
 
 
 @part
@@ -652,10 +630,10 @@ def acknowledge(ring, station, one, number, stamp, now):
 for _rule in (
     answer,
     go_back,
-    newreno_sender.duplicate,
-    newreno_sender.in_recovery,
     sent_up_to,
     smooth,
     timeout,
+    newreno_sender.duplicate,
+    newreno_sender.in_recovery,
 ):
     part(_rule)
