@@ -662,7 +662,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
     for state in states:
         kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
         slots = np.array([float(kind.slots) for kind in kinds])
-        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         trains.append(_tried(link, slots, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
@@ -734,7 +734,7 @@ def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
     return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
 
 
-def _error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
+def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
     neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
     through, answered = 1.0, 1.0
