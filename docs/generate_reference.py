@@ -291,8 +291,7 @@ def values_in_words(values: tuple[object, ...]) -> str:
 
 def model_page(model: str) -> str:
     """Return the name of a model with a link to its page."""
-    page = "paths" if model == "open_paths" else model
-    return f"[{model.replace('_', ' ')}](../explanation/model-{page}.md)"
+    return f"[{model.replace('_', ' ')}](../explanation/model-{model}.md)"
 
 
 def keys_of_tables() -> dict[str, FieldInfo]:

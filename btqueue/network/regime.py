@@ -39,7 +39,7 @@ LEFT_OUT = 0.01
 SHORT_VISIT = 5
 """Frames."""
 
-AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply", "two_way_link"})
+AT_ANY_LOAD = frozenset({"chain", "request_reply", "two_way_link"})
 """Models that hold at any load, overflows included: their warnings, and the doubts of any, are the test."""
 
 
@@ -101,40 +101,6 @@ def doubts(model: str, scenario: Scenario, metrics: dict[str, Any], notes: dict[
             "of losses that is not in the model"
         )
     return found
-
-
-def _of_delays_in_order(asked: Asked) -> Iterator[str]:
-    """Yield outside links whose random delays are taken for their mean, although no packet overtakes another.
-
-    With exponential delays of mean J and packets at a rate L the packet in front is released later with a
-    probability of L J / 2 where packets are few, and by J on average. Where they are many, waits are longer.
-    """
-    jitters = {
-        number: trait
-        for number, station in enumerate(asked.network.stations)
-        for trait in station.traits
-        if trait.kind == "network.outside_links.jitter_s" and trait.value
-    }
-    per_s = np.zeros(len(asked.network.stations))
-    for flow, view, rate in zip(asked.network.flows, asked.views, _sends_per_s(asked), strict=True):
-        per_s[list(flow.forth)] += rate
-        if view.transport.protocol == "tcp":
-            every = view.transport.ack_every_segments if view.transport.delayed_ack else 1
-            per_s[list(flow.back)] += rate / every
-    times_s = np.nan_to_num(asked.of_flows("rtt_s" if "rtt_s" in asked.metrics else "delay_s"))
-    for flow, time_s in zip(asked.network.flows, times_s, strict=True):
-        way = [number for number in (*flow.forth, *flow.back) if number in jitters]
-        waits_s = {number: per_s[number] * jitters[number].value ** 2 / 2.0 for number in way}
-        if sum(waits_s.values()) > LEFT_OUT * time_s:
-            worst = max(waits_s, key=lambda number: waits_s[number])
-            delay_s = jitters[worst].value
-            yield (
-                f"{bracketed(jitters[worst].key)} = {delay_s:g}: no packet overtakes another, and "
-                f"{per_s[worst] * delay_s:.2g} are delayed at a time; the model has the mean of the delays, "
-                f"without the waits for packets in front: round trips come out {sum(waits_s.values()):.2g} s "
-                "short or more, and what windows let through in that time too high"
-            )
-            return
 
 
 def _of_vegas(asked: Asked) -> Iterator[str]:
@@ -220,18 +186,11 @@ def _of_tries(asked: Asked) -> Iterator[str]:
 
 
 OF_ANY_MODEL: tuple[Callable[[Asked], Iterator[str]], ...] = (
-    _of_delays_in_order,
     _of_vegas,
     _of_visits,
     _of_tries,
 )
 """What makes an answer doubtful, whatever model it is of."""
-
-
-def _sends_per_s(asked: Asked) -> np.ndarray:
-    """Return the segments, or datagrams, a second that are delivered of each flow, shape (flows,)."""
-    sent = [segments_of(asked.scenario, flow) for flow in topology(asked.scenario).flows]
-    return asked.of_flows("goodput_kbps") * [one.number / one.kilobits for one in sent]
 
 
 def _short_visits(asked: Asked) -> bool:

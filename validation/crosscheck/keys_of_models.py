@@ -29,22 +29,12 @@ ACCESS_POINT = {
     "flow_control.baseband_packets": 200,
     "traffic.load_kbps": 110.0,
 }
-LONG_LINK = {
-    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
-    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
-}  # fmt: skip
 FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to": "c1", "load_kbps": 60.0}]
 
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {}),
     "chain": ("chain", "chen-2004/adaptive-4", {}),
     "one hop": ("chain", "chen-2004/regular-1", {}),
-    "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
-    "wire with losses": (
-        "paths",
-        "avancha-2002/satellite",
-        {"network.outside_links": [LONG_LINK], "transport.receive_window_segments": 16},
-    ),
     "sessions": ("request_reply", "avancha-2002/cdpd-tcp", {}),
     "sessions in a piconet": ("request_reply", "avancha-2002/bluetooth-tcp", {}),
     "CentaurusComm": ("request_reply", "avancha-2002/cdpd-centaurus", {}),

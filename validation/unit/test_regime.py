@@ -108,28 +108,15 @@ def test_the_regime_test_reads_the_law_of_each_flow(flows):
     assert "in use to 80%" in doubt
 
 
-WIRE = {"name": "lan", "from": "host", "to": "c1", "delay_s": 0.01}
 REPEATED = {"link.arq": "unlimited", "radio.model": "constant", "radio.ber": 1e-4}
 LOST = REPEATED | {"link.arq": "none"}
 TWO_STATES = {"radio.model": "gilbert-elliott", "radio.ber_bad": 1e-3, "link.arq": 4}
 DM5 = {"link.packets": ["DM5", "DM3"], "transport.receive_window_segments": 2}  # 7 packets a segment
 
 
-def behind(jitter_s):
-    """Return a flow over a wire with this jitter."""
-    return {
-        "network.outside_links": [{**WIRE, "jitter_s": jitter_s}],
-        "network.flows": [{"from": "host", "to": "p1.1"}],
-    }
-
-
 @pytest.mark.parametrize(
     ("model", "changes", "metrics", "words"),
     [
-        # a packet waits for the one in front with a probability of 10 / s x 5 ms / 2, for 5 ms, each way
-        ("paths", behind(0.005), {"rtt_s": 0.03}, None),
-        ("paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
-        ("open_paths", behind(0.05), {"rtt_s": 0.15}, "[network] outside_links[1].jitter_s = 0.05"),
         ("piconet", {**REPEATED, "transport.variant": "vegas"}, {}, "TCP Vegas"),
         ("piconet", {"transport.variant": "vegas"}, {}, None),
         ("piconet", {**LOST, "transport.variant": "vegas"}, {}, None),
