@@ -263,31 +263,30 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
     """Return the law of each connection whose window overflows a buffer, by its number.
 
     Of a buffer each connection has the share of the segments that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.transport.window_cycles`).
+    its segments, and one more is lost (`btqueue.transport.window_cycles`). The connections that share a
+    buffer find it full at about the same time, so that their windows grow and shrink together; while one of
+    them is small the others still fill the station, which idles only if all are small at once. Between two
+    and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 % too many.
     """
-    found = {}
+    found, flows = {}, network.flows
     used = point.rate @ point.service
     waits = (point.service > 0.0) @ point.wait
-    for f, flow in enumerate(network.flows):
-        full = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
-        places = min((visit.places for visit in full), default=inf)
-        # where several resources are equally full, what waits may do so before any of them
-        if flow.protocol != "tcp" or point.rate[f] * waits[f] <= places:
+    for f, flow in enumerate(flows):
+        if flow.protocol != "tcp":
             continue
-        lone = float(point.base[f] + point.stray[f])
-        shares = [_share(network, point, f, visit) for visit in full]
-        room = (
-            min(visit.places * share for visit, share in zip(full, shares, strict=True))
-            + point.rate[f] * lone
-        )
-        found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
+        lone, rate = float(point.base[f] + point.stray[f]), float(point.rate[f])
+        room, share = inf, 1.0
+        for visit in flow.forth:
+            if used[point.links.number[visit.kind, visit.index]] <= CROWDED:
+                continue
+            users = [g for g, other in enumerate(flows) if any(map(visit.shares_places, other.forth))]
+            # where several resources are equally full, what waits may do so before any of them
+            own = rate / float(point.rate[users].sum())
+            if point.rate[users] @ waits[users] > visit.places and visit.places * own + rate * lone < room:
+                room, share = visit.places * own + rate * lone, own
+        if room == inf:
+            continue
+        law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
+        idle = max(1.0 - law.goodput / rate, 0.0)
+        found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
     return found
-
-
-def _share(network: Network, point: Point, f: int, visit: Visit) -> float:
-    """Return the share of a flow in the segments that come to the queue of a visit."""
-    users = [
-        g for g, flow in enumerate(network.flows)
-        if any((one.kind, one.index) == (visit.kind, visit.index) for one in flow.forth)
-    ]  # fmt: skip
-    return float(point.rate[f] / point.rate[users].sum())
