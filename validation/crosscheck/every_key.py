@@ -28,10 +28,6 @@ ACCESS_POINT = {
     "flow_control.baseband_packets": 200,
     "traffic.load_kbps": 110.0,
 }
-LONG_LINK = {
-    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
-    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
-}  # fmt: skip
 FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to": "c1", "load_kbps": 60.0}]
 
 BASES: dict[str, tuple[str, dict[str, Any]]] = {

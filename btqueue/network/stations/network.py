@@ -93,6 +93,8 @@ class Visit(NamedTuple):
         places: segments that find place before the station.
         loss: chance to be lost there at random.
         flush_s: age at which a packet is given up whose transmission fails.
+        node: number of the node whose buffer has these places, for all its ports together; -1 if the
+            station has them for itself.
     """
 
     kind: str
@@ -104,6 +106,13 @@ class Visit(NamedTuple):
     jitter_s: float = 0.0
     places: float = inf
     flush_s: float = inf
+    node: int = -1
+
+    def shares_places(self, other: Visit) -> bool:
+        """Whether segments wait in the same places before both stops."""
+        if self.node >= 0 or other.node >= 0:
+            return self.node == other.node
+        return (self.kind, self.index) == (other.kind, other.index)
 
 
 @dataclass(frozen=True)
@@ -513,15 +522,17 @@ class _Builder:
             places = (
                 self.port_list[port].places / max(train.packets, 1.0) - 0.5
             )  # half of a segment is being sent
+            node = -1
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                places = min(places, s.link.node_buffer_bytes // size - 0.5)
+                if (held := s.link.node_buffer_bytes // size - 0.5) < places:
+                    places, node = held, hop.source
             # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
             flush = s.link.flush_timeout_s if s.link.arq != "none" else None
             lost = 1.0 if blocked else train.loss
-            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf))
+            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
             before = hop.kind
         return tuple(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, inf
+from math import ceil, exp, floor, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,13 +194,19 @@ def _left_by_slow_start(transport: Any, window: int, acks: float, on_way: int) -
     return sum(size * share for size, share in walk.windows.items())
 
 
-def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
+def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
+
+    Of the places of a shared buffer a connection has now one more, now one less: a part of one is so often
+    there. Of its own it has whole ones.
 
     A radio without repetition that fades loses segments in its worse states. Where they outlive a timeout,
     the connection lives in each state for itself; where they are gone before, it meets the mean loss.
     """
     mean, fading = flow.loss, [visit.train for visit in flow.forth if visit.train.loss_slow > visit.loss]
+    if shared and (part := room % 1.0) and room > 2.0:
+        ends = [_chain(flow, mean, base_s, service_s, float(end)) for end in (floor(room), ceil(room))]
+        return _together(ends, [1.0 - part, part])
     if not fading or 0.0 < room < inf:
         return _chain(flow, mean, base_s, service_s, room)
     better = mean
@@ -245,8 +251,8 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         segments_per_ack=every / max(1.0 - ack_loss, 0.05),
         window=int(min(window, LARGEST_CHAIN)),
         room=max(room, 2.0),
-        base_s=base_s,
-        service_s=service_s,
+        base_s=float(f"{base_s:.6e}"),  # flows alike are solved once
+        service_s=float(f"{service_s:.6e}"),
         variant="sack" if transport.sack else KNOWN.get(str(transport.variant), str(transport.variant)),
         min_rto_s=transport.min_rto_s,
         max_rto_s=transport.max_rto_s,
@@ -258,7 +264,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
     )
     if min(path.window, path.room) < 2.0 or loss > ALONE:
         return _stop_and_go(flow, loss, base_s)
-    found: LossyRates = lossy_rates(path)
+    found = _rates(path)
     weights = found.weights / found.weights.sum()
     return Law(
         found.goodput,
@@ -269,6 +275,11 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         found.window,
         float(found.rtts @ weights),
     )
+
+
+@lru_cache(maxsize=256)
+def _rates(path: LossyPath) -> LossyRates:
+    return lossy_rates(path)
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
