@@ -62,9 +62,15 @@ class Buffer(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """A visit of a flow to a buffer: its number and flow, the visit, the packets of a segment or of its
-    acknowledgements, whether it is of these, and the number of the station; all ports of a node that share
-    places have that of the first."""
+    """A visit of a flow to a buffer.
+
+    Attributes:
+        f, flow: number and flow.
+        visit: to the station.
+        packets: of a segment, or of its acknowledgements.
+        back: whether it is of these.
+        station: its number; all ports of a node that share places have the number of the first.
+    """
 
     f: int
     flow: Flow
