@@ -7,12 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import binom, ndtr
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network, Port
+from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network, Port, Train
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+
+TURNS = 60
+"""Turns in which the waits of a bridge for polls settle."""
+LEAST = 0.02
+"""Least share of the time that the load of others leaves."""
 
 
 class Rounds(NamedTuple):
@@ -163,6 +170,11 @@ class Links:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         self.utilisation = np.zeros(len(network.ports))
+        self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
+        for f, flow in enumerate(network.flows):
+            for visit in (*flow.forth, *flow.back):
+                if visit.kind == "port":
+                    self.trains[visit.index].append((f, visit.train))
 
     @property
     def steady(self) -> NDArray[np.bool_]:
@@ -191,6 +203,9 @@ class Links:
         """
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
+        self.rate_of, self.rates_now = frames, sent
+        self.work = self.by_link(sent[:, None] * (self.air[0] + self.frames[0]))
+        self.work += self.by_link(answered[:, None] * (self.air[1] + self.frames[1]))
         there = self.opposite >= 0
         facing = np.where(there, frames[self.opposite], 0.0)
         facing_slots = np.where(there, slots[self.opposite], 0.0)
@@ -302,7 +317,92 @@ class Links:
                 link = self.port_link[port]
                 slots = self.visit[link] * self.frame[port]
                 self.busy[port] = self._turn(bridge, links[n], own[n], link, slots)[0]
+                if self._is_filled(bridge, link):
+                    self.busy[port] = self._filled_round(bridge, links[n], port)
         self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
+
+    def _is_filled(self, bridge: Bridge, link: int) -> bool:
+        """Whether a bridge leaves after each visit, and its visits to a link are full."""
+        return bool(self.full_link[link]) and bridge.own < 0 and bridge.cycles == 0.0 and self.bridge[link] >= 0
+
+    def _filled_round(self, bridge: Bridge, links: NDArray[np.int64], port: int) -> float:
+        """Return the round (slots) of a bridge whose visits are full.
+
+        While it is elsewhere, the central serves the others, in a *tour* V of what the last visit has
+        brought; then it polls in vain until the bridge is there. So the bridge waits for (V - D)^+ after an
+        absence D, or for half of the time between polls. Both are taken for normal: a full visit has a
+        number of frames, and the segments that come through in them, and their frames elsewhere, are random.
+        Where ordinary visits are limited, the bridge is polled after each of them.
+
+        Args:
+            bridge: that walks in.
+            links: its links.
+            port: the port that fills its visits.
+        """
+        count = len(links)
+        exchange, tour, tour_var, between, whole = np.zeros((5, count))
+        for k, link in enumerate(links):
+            exchange[k] = EMPTY + min(self.visit[link] * self.frame[port], self.most_slots[link])
+            tour[k], tour_var[k], between[k], whole[k] = self._tour(link)
+        fixed = bridge.switch_s / SLOT_S * len(bridge.piconets)
+        for piconet in set(bridge.piconets) - set(self.piconet[links].tolist()):
+            fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
+        wait, variance, before = between / 2.0, between**2 / 12.0, np.zeros(count)
+        for _ in range(TURNS):
+            if np.abs(wait - before).max() < 1e-4 * exchange.sum():
+                break
+            before = wait.copy()
+            for k in range(count):
+                absence = fixed + exchange.sum() - exchange[k] + wait.sum() - wait[k]
+                sd = max(tour_var[k] + variance.sum() - variance[k], 1e-12) ** 0.5
+                z = (tour[k] - absence) / sd
+                late, density = float(ndtr(z)), float(np.exp(-z * z / 2.0)) / (2.0 * np.pi) ** 0.5
+                first = sd * (density + z * late)
+                second = sd * sd * ((1.0 + z * z) * late + z * density)
+                if 0.0 < whole[k] < first / max(late, 1e-12) * 20.0:  # the rest of an exponential time
+                    cut = whole[k] * late / first
+                    rest = first / late - whole[k] / np.expm1(cut)
+                    first, second = late * rest, late * 2.0 * rest**2
+                mean = first + (1.0 - late) * between[k] / 2.0
+                square = second + (1.0 - late) * between[k] ** 2 / 3.0
+                wait[k] = (wait[k] + mean) / 2.0
+                variance[k] = (variance[k] + max(square - mean**2, 0.0)) / 2.0
+        return float(fixed + exchange.sum() + wait.sum())
+
+    def _tour(self, link: int) -> tuple[float, float, float, float]:
+        """Return what the central has to do for the others between two full visits to a bridge (slots).
+
+        Mean and variance of the tour; the time between two polls of the bridge after it; and the longest
+        visit to another link, with the poll behind it, if visits are limited.
+        """
+        ports = np.flatnonzero(self.port_link == link)
+        port = int(ports[np.argmax(self.rate_of[ports])])
+        rounds = self.visit[link] / max(self.rate_of[port], 1e-300)  # of one visit, per frame a second
+        train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
+        number, spread, some = _completed(self.visit[link], train)
+        crossing = self.work[:, link] > 0.0
+        mean = variance = loose = whole = 0.0
+        for other in np.flatnonzero(self.same[link]):
+            through, all_work = self.work[crossing, other].sum(), max(self.work[:, other].sum(), 1e-300)
+            loose += (1.0 - through / all_work) * self.load[other]
+            if through <= 0.0:
+                continue
+            if self.full_link[other] and self.bridge[other] >= 0:
+                mean += EMPTY + self.most_slots[other]
+                continue
+            # the acknowledgements go beside the segments that follow, but for the last one
+            beside = 2.0 * self.rate_of[self.port_link == other].min() * (1.0 - some / number)
+            carried = (through - beside * through / all_work) * rounds / self.share[other]
+            mean += carried + EMPTY
+            variance += (carried / number) ** 2 * spread
+            variance += number * train.spread * (train.air / train.frames + 1.0) ** 2
+            if self.limit[other] < ENDLESS:
+                slots = self.limit[other] * float(self.frame[self.port_link == other].max())
+                whole = max(whole, slots + EMPTY)
+                mean += EMPTY * max(carried / slots - 0.5, 0.0)
+        loose = min(loose, 1.0 - LEAST)
+        polls = EMPTY * (1.0 + self.idle_polls[link] * (self.members[link] - 1.0)) / self.share[link]
+        return mean / (1.0 - loose), variance / (1.0 - loose) ** 2, polls / (1.0 - loose), whole
 
     def without(self, own: Vector) -> Rounds:
         """Return the rounds of bridges less the loads `own` of the links, shape (links,)."""
@@ -382,3 +482,17 @@ class Links:
             squares = slots**2 * varies / np.maximum(frames / limit, 1.0)
             found += self.by_link(rates * squares / 2.0) * SLOT_S**2
         return np.where(self.full_link, 0.0, found)
+
+
+def _completed(frames: float, train: Train) -> tuple[float, float, float]:
+    """Return mean and variance of the segments that so many frames complete, and the chance of any.
+
+    Packets come through independently: B of them, binomial; and a segment has been begun at any of its p
+    packets, so that B packets complete the whole part of B / p segments, or one more.
+    """
+    tries, packets, through = round(frames), max(round(train.packets), 1), train.packets / train.frames
+    number = np.arange(tries + 1.0)
+    chance = binom(tries, number) * through**number * (1.0 - through) ** (tries - number)
+    rest = number / packets % 1.0
+    spread = frames * through * (1.0 - through) / packets**2 + float(chance @ (rest * (1.0 - rest)))
+    return frames / train.frames, spread, float(chance @ np.minimum(number / packets, 1.0))
