@@ -317,13 +317,16 @@ class Links:
                 link = self.port_link[port]
                 slots = self.visit[link] * self.frame[port]
                 self.busy[port] = self._turn(bridge, links[n], own[n], link, slots)[0]
-                if self._is_filled(bridge, link):
+                if self.is_filled(link):
                     self.busy[port] = self._filled_round(bridge, links[n], port)
         self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
 
-    def _is_filled(self, bridge: Bridge, link: int) -> bool:
-        """Whether a bridge leaves after each visit, and its visits to a link are full."""
-        return bool(self.full_link[link]) and bridge.own < 0 and bridge.cycles == 0.0 and self.bridge[link] >= 0
+    def is_filled(self, link: int) -> bool:
+        """Whether a bridge walks in, leaves after each visit to this link, and its visits are full."""
+        if self.bridge[link] < 0 or not self.full_link[link]:
+            return False
+        bridge = self.network.bridges[self.bridge[link]]
+        return bridge.schedule == "walk-in" and bridge.own < 0 and bridge.cycles == 0.0
 
     def _filled_round(self, bridge: Bridge, links: NDArray[np.int64], port: int) -> float:
         """Return the round (slots) of a bridge whose visits are full.

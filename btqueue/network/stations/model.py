@@ -269,6 +269,19 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
     used = point.rate @ point.service
     waits = (point.service > 0.0) @ point.wait
     for f, flow in enumerate(network.flows):
+        ports, variance = point.links.in_turn(f, point.service[f])
+        if flow.protocol == "tcp" and len(ports) > 1 and variance > 0.0:
+            one = next(visit for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
+            places = one.places + 0.5
+            if flow.window > places:
+                lone = float(point.base[f] + point.stray[f])
+                group = network.ports[one.index].limit / one.train.frames
+                short = transport.starved(len(ports), variance, flow.window - point.rate[f] * lone)
+                service = float(point.service[f, ports[0]]) / short
+                found[f] = transport.wandering(
+                    flow, transport.InTurn(len(ports), variance, service, group, lone, places)
+                )
+            continue
         full = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
         places = min((visit.places for visit in full), default=inf)
         # where several resources are equally full, what waits may do so before any of them

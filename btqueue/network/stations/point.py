@@ -170,6 +170,36 @@ class Laws:
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
 
+    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]])
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def starved(self, rate: Vector, service: Matrix, base: Vector) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * base[f]
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
+
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
         links = self.links
@@ -841,7 +871,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
-        service = forth * sent[:, None] + back
+        service = laws.starved(rate, forth * sent[:, None] + back, base)
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows
