@@ -274,7 +274,7 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
             one = next(visit for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
             places = one.places + 0.5
             if flow.window > places:
-                lone = float(point.base[f] + point.stray[f])
+                lone = point.links.travelling_s(f, one.index)
                 group = network.ports[one.index].limit / one.train.frames
                 short = transport.starved(len(ports), variance, flow.window - point.rate[f] * lone)
                 service = float(point.service[f, ports[0]]) / short
