@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import binom, ndtr
+from scipy.special import binom, gammaincc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network, Port, Train
@@ -40,6 +40,55 @@ class Rounds(NamedTuple):
     gone: Vector
     elsewhere: Vector
     stays: Vector
+
+
+class Tour(NamedTuple):
+    """What a central has to do for others between two full visits to a bridge (slots).
+
+    Attributes:
+        mean, variance: of the time for what the last visit has brought, if it has brought any.
+        sure: time that is taken in any case.
+        some: chance that the last visit has brought anything.
+        polls: time between two polls of the bridge after that.
+        whole: longest visit to another link, with the poll behind it, if visits are limited.
+    """
+
+    mean: float
+    variance: float
+    sure: float
+    some: float
+    polls: float
+    whole: float
+
+    def wait(self, absence: float, variance: float) -> tuple[float, float]:
+        """Return mean and mean square of the wait of a bridge for its poll after an absence (slots).
+
+        Args:
+            absence: mean of the time that it is elsewhere.
+            variance: of that.
+        """
+        mean = square = 0.0
+        full, empty = self.sure + self.mean, self.sure  # an absence without any is hardly ever shorter
+        cases = ((self.some, full, self.variance + variance), (1.0 - self.some, empty, 0.0))
+        for chance, tour, spread in cases:
+            late, first, second = _beyond(tour, max(spread, 1e-3), absence)
+            if (
+                0.0 < self.whole < 20.0 * first / max(late, 1e-12)
+            ):  # the rest of a visit, of exponential times
+                rest = first / late - self.whole / np.expm1(self.whole * late / first)
+                first, second = late * rest, 2.0 * late * rest**2
+            mean += chance * (first + (1.0 - late) * self.polls / 2.0)
+            square += chance * (second + (1.0 - late) * self.polls**2 / 3.0)
+        return mean, square
+
+
+def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, float]:
+    """Return P(V > d), E (V - d)^+ and the mean of its square for a gamma law of V, and a bound d > 0."""
+    shape, point = mean**2 / variance, bound * mean / variance
+    late, longer, longest = (float(gammaincc(shape + more, point)) for more in range(3))
+    square = mean**2 + variance
+    first = mean * longer - bound * late
+    return late, max(first, 0.0), max(square * longest - 2.0 * bound * mean * longer + bound**2 * late, 0.0)
 
 
 def never_meet(network: Network, port: Port) -> bool:
@@ -313,12 +362,13 @@ class Links:
             gone[own[n]] = elsewhere[bridge.own]
             taken = np.minimum(self.load[links[n]] * turns[n, 0], self.most_slots[links[n]])
             gone[links[n]] = turns[n, 0] - polled[links[n]] - np.maximum(taken, EMPTY)
+            full = self._filled_round(bridge, links[n]) if any(map(self.is_filled, links[n])) else 0.0
             for port in np.flatnonzero(np.isin(self.port_link, both)):
                 link = self.port_link[port]
                 slots = self.visit[link] * self.frame[port]
                 self.busy[port] = self._turn(bridge, links[n], own[n], link, slots)[0]
                 if self.is_filled(link):
-                    self.busy[port] = self._filled_round(bridge, links[n], port)
+                    self.busy[port] = full
         self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
 
     def is_filled(self, link: int) -> bool:
@@ -328,84 +378,67 @@ class Links:
         bridge = self.network.bridges[self.bridge[link]]
         return bridge.schedule == "walk-in" and bridge.own < 0 and bridge.cycles == 0.0
 
-    def _filled_round(self, bridge: Bridge, links: NDArray[np.int64], port: int) -> float:
+    def _filled_round(self, bridge: Bridge, links: NDArray[np.int64]) -> float:
         """Return the round (slots) of a bridge whose visits are full.
 
         While it is elsewhere, the central serves the others, in a *tour* V of what the last visit has
         brought; then it polls in vain until the bridge is there. So the bridge waits for (V - D)^+ after an
-        absence D, or for half of the time between polls. Both are taken for normal: a full visit has a
-        number of frames, and the segments that come through in them, and their frames elsewhere, are random.
-        Where ordinary visits are limited, the bridge is polled after each of them.
+        absence D, or for half of the time between polls. V is nothing if no segment has come through, and is taken for
+        gamma, with the variance of D. Where ordinary visits are limited, the bridge is polled after each of them.
 
         Args:
             bridge: that walks in.
             links: its links.
-            port: the port that fills its visits.
         """
         count = len(links)
-        exchange, tour, tour_var, between, whole = np.zeros((5, count))
-        for k, link in enumerate(links):
-            exchange[k] = EMPTY + min(self.visit[link] * self.frame[port], self.most_slots[link])
-            tour[k], tour_var[k], between[k], whole[k] = self._tour(link)
+        exchange, tours = EMPTY + self.most_slots[links], [self._tour(link) for link in links]
         fixed = bridge.switch_s / SLOT_S * len(bridge.piconets)
         for piconet in set(bridge.piconets) - set(self.piconet[links].tolist()):
             fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
-        wait, variance, before = between / 2.0, between**2 / 12.0, np.zeros(count)
+        wait, variance, before = np.full(count, EMPTY), np.zeros(count), np.zeros(count)
         for _ in range(TURNS):
             if np.abs(wait - before).max() < 1e-4 * exchange.sum():
                 break
             before = wait.copy()
-            for k in range(count):
+            for k, tour in enumerate(tours):
                 absence = fixed + exchange.sum() - exchange[k] + wait.sum() - wait[k]
-                sd = max(tour_var[k] + variance.sum() - variance[k], 1e-12) ** 0.5
-                z = (tour[k] - absence) / sd
-                late, density = float(ndtr(z)), float(np.exp(-z * z / 2.0)) / (2.0 * np.pi) ** 0.5
-                first = sd * (density + z * late)
-                second = sd * sd * ((1.0 + z * z) * late + z * density)
-                if 0.0 < whole[k] < first / max(late, 1e-12) * 20.0:  # the rest of an exponential time
-                    cut = whole[k] * late / first
-                    rest = first / late - whole[k] / np.expm1(cut)
-                    first, second = late * rest, late * 2.0 * rest**2
-                mean = first + (1.0 - late) * between[k] / 2.0
-                square = second + (1.0 - late) * between[k] ** 2 / 3.0
+                mean, square = tour.wait(absence, float(variance.sum() - variance[k]))
                 wait[k] = (wait[k] + mean) / 2.0
                 variance[k] = (variance[k] + max(square - mean**2, 0.0)) / 2.0
         return float(fixed + exchange.sum() + wait.sum())
 
-    def _tour(self, link: int) -> tuple[float, float, float, float]:
-        """Return what the central has to do for the others between two full visits to a bridge (slots).
-
-        Mean and variance of the tour; the time between two polls of the bridge after it; and the longest
-        visit to another link, with the poll behind it, if visits are limited.
-        """
+    def _tour(self, link: int) -> Tour:
+        """Return what the central has to do for the others between two full visits to a bridge."""
         ports = np.flatnonzero(self.port_link == link)
         port = int(ports[np.argmax(self.rate_of[ports])])
         rounds = self.visit[link] / max(self.rate_of[port], 1e-300)  # of one visit, per frame a second
         train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
         number, spread, some = _completed(self.visit[link], train)
         crossing = self.work[:, link] > 0.0
-        mean = variance = loose = whole = 0.0
+        mean = square = loose = whole = sure = 0.0
         for other in np.flatnonzero(self.same[link]):
             through, all_work = self.work[crossing, other].sum(), max(self.work[:, other].sum(), 1e-300)
             loose += (1.0 - through / all_work) * self.load[other]
             if through <= 0.0:
                 continue
+            sure += EMPTY
             if self.full_link[other] and self.bridge[other] >= 0:
-                mean += EMPTY + self.most_slots[other]
+                sure += self.most_slots[other]
                 continue
             # the acknowledgements go beside the segments that follow, but for the last one
             beside = 2.0 * self.rate_of[self.port_link == other].min() * (1.0 - some / number)
-            carried = (through - beside * through / all_work) * rounds / self.share[other]
-            mean += carried + EMPTY
-            variance += (carried / number) ** 2 * spread
-            variance += number * train.spread * (train.air / train.frames + 1.0) ** 2
+            carried = (through - beside * through / all_work) * rounds / self.share[other] / some
+            each = carried * some / number
             if self.limit[other] < ENDLESS:
                 slots = self.limit[other] * float(self.frame[self.port_link == other].max())
                 whole = max(whole, slots + EMPTY)
-                mean += EMPTY * max(carried / slots - 0.5, 0.0)
-        loose = min(loose, 1.0 - LEAST)
+                carried += EMPTY * max(carried / slots - 0.5, 0.0)
+            mean += carried
+            square += each**2 * (spread + number**2) / some - (each * number / some) ** 2
+            square += number / some * train.spread * (train.air / train.frames + 1.0) ** 2
+        left = 1.0 - min(loose, 1.0 - LEAST)
         polls = EMPTY * (1.0 + self.idle_polls[link] * (self.members[link] - 1.0)) / self.share[link]
-        return mean / (1.0 - loose), variance / (1.0 - loose) ** 2, polls / (1.0 - loose), whole
+        return Tour(mean / left, square / left**2, sure / left, some, polls / left, whole)
 
     def without(self, own: Vector) -> Rounds:
         """Return the rounds of bridges less the loads `own` of the links, shape (links,)."""

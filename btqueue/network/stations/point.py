@@ -206,7 +206,7 @@ class Laws:
         ]
         rounds = -1.0
         for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
-            rounds += (0.5 if link != following else float((after - place) % len(way) > 1))
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
         other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
         return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
 
