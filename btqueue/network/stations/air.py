@@ -84,6 +84,8 @@ class Tour(NamedTuple):
 
 def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, float]:
     """Return P(V > d), E (V - d)^+ and the mean of its square for a gamma law of V, and a bound d > 0."""
+    if mean == 0.0:
+        return 0.0, 0.0, 0.0
     shape, point = mean**2 / variance, bound * mean / variance
     late, longer, longest = (float(gammaincc(shape + more, point)) for more in range(3))
     square = mean**2 + variance

@@ -272,7 +272,7 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
         ports, variance = point.links.in_turn(f, point.service[f])
         if flow.protocol == "tcp" and len(ports) > 1 and variance > 0.0:
             one = next(visit for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
-            places = one.places + 0.5
+            places = one.places + 1.0
             if flow.window > places:
                 lone = point.links.travelling_s(f, one.index)
                 group = network.ports[one.index].limit / one.train.frames
@@ -289,12 +289,23 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
             continue
         lone = float(point.base[f] + point.stray[f])
         shares = [_share(network, point, f, visit) for visit in full]
-        room = (
-            min(visit.places * share for visit, share in zip(full, shares, strict=True))
-            + point.rate[f] * lone
-        )
+        room = min(visit.places * share for visit, share in zip(full, shares, strict=True))
+        batch = _moves_whole(network, point, full)
+        room += 1.0 if batch else point.rate[f] * lone
         found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
+        plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
+        if plain and min(shares) == 1.0 and room >= 4.0 and found[f].timeouts < found[f].fast_retransmits / 2.0:
+            law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
+            found[f] = law._replace(timeouts=found[f].timeouts)
     return found
+
+
+def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
+    """Whether a window goes from link to link as a whole: visits to several full links last until the end."""
+    links = point.links.links
+    at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
+    piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
+    return len(at) > 1 and all(network.piconets[one].discipline == "exhaustive" for one in piconets)
 
 
 def _share(network: Network, point: Point, f: int, visit: Visit) -> float:

@@ -515,7 +515,7 @@ class _Builder:
             )  # half of a segment is being sent
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                places = min(places, s.link.node_buffer_bytes // size - 0.5)
+                places = min(places, s.link.node_buffer_bytes // size - 1.0)  # one is being sent
             # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0

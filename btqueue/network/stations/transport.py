@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import exp, inf
+from math import ceil, exp, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,6 +256,52 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     losses, window, rtt = (float(value) for value in rest)
     parts = tuple(zip(shares, laws, strict=True))
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
+
+
+def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
+    """Return the law of a window that overflows a buffer again and again, and loses nothing else.
+
+    In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
+    recovery leaves. With one segment more than path and buffer hold one is lost, and the window of
+    acknowledgements before it goes by; the duplicates of a window follow, then the repetition. Exact but for
+    half segments.
+
+    Args:
+        flow: its window and acknowledgements.
+        base_s: round trip of a lone segment.
+        service_s: time between segments at the bottleneck.
+        room: segments that path and buffer hold.
+        batch: whether a window moves as a whole: then the last one of the next window is lost as well,
+            before the first loss is noticed.
+    """
+    most = int(flow.window)
+    losses = 2 if batch and most > room + 1 else 1
+    half = max((room + losses) / 2.0, 2.0)
+    low = int(half)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    if batch:  # to the end of the window in which it happens
+        grows = max(grows, low + sum(range(low, room + 1)))
+    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
+    let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
+    drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
+    seen = np.concatenate([drained, np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)])
+    trips = np.maximum(base_s, seen * service_s)
+    at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
+    delivered = grows + 2.0 * room + (3.0 if batch else 1.0)
+    lost_s = losses * service_s * (0.5 if batch else 0.0)  # of two hops it has crossed one
+    idle = float((trips / np.maximum(seen, 1.0)).sum()) - len(seen) * service_s
+    seconds = delivered * service_s + lost_s + max(idle, 0.0)
+    window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
+    return Law(
+        delivered / seconds,
+        1.0 + losses / delivered,
+        0.0,
+        1.0 / seconds,
+        losses / (delivered + losses),
+        float(window),
+        float(trips.mean()),
+    )
 
 
 def starved(count: int, variance: float, waiting: float) -> float:
