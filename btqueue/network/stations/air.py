@@ -287,7 +287,8 @@ class Links:
         alone = self.others(self.load) == 0.0
         own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # such a visit need not end
         visits = own[self.port_link]
-        self.busy = self._cycles(visits * self.frame, self.port_link) * self.visit[self.port_link] / visits
+        ends = np.where((self.limit >= ENDLESS) & ~alone, 2.0 * EMPTY, 0.0)[self.port_link]
+        self.busy = self._cycles(visits * self.frame + ends, self.port_link) * self.visit[self.port_link] / visits
         empty = EMPTY / self.share
         self.idle = self._cycles(empty, np.arange(len(self.names)))
         self.away = np.maximum(self.idle - empty, 0.0)
@@ -315,13 +316,15 @@ class Links:
     def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
         """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both."""
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        # a visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames
+        ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, 0.0)
         fixed, same = own + polls[rows], self.same[rows]
         cycle = fixed
         for _ in range(60):
             taken = np.minimum(self.most_slots, self.load * cycle[:, None])  # (rows, links)
             taken = np.where(
                 self.full_link & (self.bridge < 0),
-                self.most_slots - EMPTY * self.idle_polls / self.share,
+                self.most_slots - (EMPTY * self.idle_polls - ends) / self.share,
                 taken,
             )
             new = fixed + (same * np.maximum(taken, 0.0)).sum(axis=1)
@@ -385,8 +388,9 @@ class Links:
 
         While it is elsewhere, the central serves the others, in a *tour* V of what the last visit has
         brought; then it polls in vain until the bridge is there. So the bridge waits for (V - D)^+ after an
-        absence D, or for half of the time between polls. V is nothing if no segment has come through, and is taken for
-        gamma, with the variance of D. Where ordinary visits are limited, the bridge is polled after each of them.
+        absence D, or for half of the time between polls. V is nothing if no segment has come through, else
+        it is taken for gamma, with the variance of D. Where ordinary visits are limited, the bridge is
+        polled after each of them.
 
         Args:
             bridge: that walks in.

@@ -269,23 +269,26 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
     used = point.rate @ point.service
     waits = (point.service > 0.0) @ point.wait
     for f, flow in enumerate(network.flows):
-        ports, variance = point.links.in_turn(f, point.service[f])
-        if flow.protocol == "tcp" and len(ports) > 1 and variance > 0.0:
-            one = next(visit for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
-            places = one.places + 1.0
-            if flow.window > places:
-                lone = point.links.travelling_s(f, one.index)
-                group = network.ports[one.index].limit / one.train.frames
-                short = transport.starved(len(ports), variance, flow.window - point.rate[f] * lone)
-                service = float(point.service[f, ports[0]]) / short
-                found[f] = transport.wandering(
-                    flow, transport.InTurn(len(ports), variance, service, group, lone, places)
-                )
+        if flow.protocol != "tcp":
             continue
-        full = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
+        if len(point.links.in_turn(f, point.service[f])[0]) > 1:
+            if law := _over_bridges(network, point, f):
+                found[f] = law
+            continue
+        # what bridges bring from a visit is `bridge_losses`
+        full = [
+            visit
+            for visit in flow.forth
+            if used[point.links.number[visit.kind, visit.index]] > CROWDED
+            and not (
+                visit.kind == "port"
+                and network.ports[visit.index].up
+                and network.ports[visit.index].bridge >= 0
+            )
+        ]
         places = min((visit.places for visit in full), default=inf)
         # where several resources are equally full, what waits may do so before any of them
-        if flow.protocol != "tcp" or point.rate[f] * waits[f] <= places:
+        if point.rate[f] * waits[f] <= places:
             continue
         lone = float(point.base[f] + point.stray[f])
         shares = [_share(network, point, f, visit) for visit in full]
@@ -294,10 +297,37 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
         room += 1.0 if batch else point.rate[f] * lone
         found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
         plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
-        if plain and min(shares) == 1.0 and room >= 4.0 and found[f].timeouts < found[f].fast_retransmits / 2.0:
+        if (
+            plain
+            and min(shares) == 1.0
+            and room >= 4.0
+            and found[f].timeouts < found[f].fast_retransmits / 2.0
+        ):
             law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
             found[f] = law._replace(timeouts=found[f].timeouts)
     return found
+
+
+def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
+    """Return the law of a connection that several bridges limit alike, if a buffer may overflow."""
+    flow, laws = network.flows[f], point.links
+    ports, variance = laws.in_turn(f, point.service[f])
+    places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
+    if variance == 0.0 or flow.loss > 0.0 or min(places) < 1.0 or flow.window <= min(places) + 1.0:
+        return None
+    train = next(visit.train for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
+    on_way = laws.travelling_s(f, int(ports[0]))
+    longer = transport.starved(len(ports), variance, flow.window - point.rate[f] * on_way)
+    path = transport.InTurn(
+        count=len(ports),
+        variance=variance,
+        service_s=float(point.service[f, ports[0]]) / longer,
+        group=network.ports[ports[0]].limit / train.frames,
+        base_s=on_way,
+        places=places[0] + 1.0,
+        behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
+    )
+    return transport.wandering(flow, path)
 
 
 def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:

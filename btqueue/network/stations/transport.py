@@ -56,7 +56,7 @@ class InTurn(NamedTuple):
         service_s: mean service (s).
         group: segments that a station serves in a visit.
         base_s: time that a segment is on its way without waits (s).
-        places: segments that find place before a station.
+        places, behind: segments that find place before the first station, and before another one.
     """
 
     count: int
@@ -65,6 +65,7 @@ class InTurn(NamedTuple):
     group: float
     base_s: float
     places: float
+    behind: float
 
     @property
     def travelling(self) -> float:
@@ -347,7 +348,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
         waiting = max(round(window - travelling), 0)
         law = _at_most(law, waiting)
         spare = path.places - (window - travelling - left)
-        full = (spare < 0.0) | ((path.count == 2) & (left > path.places))
+        full = (spare < 0.0) | (left > path.behind)
         short = ndtr(-spare / max(deviation, 1e-9))
         often = short * (1.0 - short) / max(path.group, 1e-9)
         if window == top:  # stays as long as nothing is lost
