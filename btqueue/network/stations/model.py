@@ -301,7 +301,7 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
             plain
             and min(shares) == 1.0
             and room >= 4.0
-            and found[f].timeouts < found[f].fast_retransmits / 2.0
+            and found[f].timeouts <= 1.01 * found[f].fast_retransmits
         ):
             law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
             found[f] = law._replace(timeouts=found[f].timeouts)
