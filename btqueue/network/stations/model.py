@@ -304,7 +304,8 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
             and found[f].timeouts <= 1.01 * found[f].fast_retransmits
         ):
             law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
-            found[f] = law._replace(timeouts=found[f].timeouts)
+            late = found[f].timeouts
+            found[f] = law._replace(goodput=min(law.goodput, found[f].goodput), timeouts=late)
     return found
 
 
