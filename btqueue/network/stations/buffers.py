@@ -155,20 +155,66 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         if not stop.back and stop.flow.protocol == "tcp":
             of_flows.setdefault(stop.f, []).append(stop)
     for f, own in of_flows.items():
-        lone, rate, room, share = float(point.base[f] + point.stray[f]), float(point.rate[f]), inf, 1.0
+        flow, lone, rate, room, share = (
+            network.flows[f], float(point.base[f] + point.stray[f]), float(point.rate[f]), inf, 1.0,
+        )  # fmt: skip
+        if len(point.links.in_turn(f, point.service[f])[0]) > 1:
+            if law := _over_bridges(network, point, f):
+                found[f] = law
+            continue
+        full = []
         for stop in own:
+            port = network.ports[stop.visit.index] if stop.visit.kind == "port" else None
             one = known.get(stop.station)
             if one is None or not one.overflows or one.queue == 0.0:
                 continue
+            if port is not None and port.up and port.bridge >= 0:
+                continue  # what bridges bring from a visit is lost by a law of its own
+            full.append(stop.visit)
             if (held := one.places * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
-        if room < inf:
-            law = transport.chain_of(
-                network.flows[f], lone, 1.0 / rate, room + rate * lone, shared=share < 1.0
-            )
-            idle = max(1.0 - law.goodput / rate, 0.0)
-            found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
+        if room == inf:
+            continue
+        batch = _moves_whole(network, point, full)
+        room += 1.0 if batch else rate * lone
+        law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
+        idle = max(1.0 - law.goodput / rate, 0.0)
+        found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
+        plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
+        if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room), batch=batch)
+            found[f] = saw._replace(goodput=min(saw.goodput, law.goodput), timeouts=law.timeouts)
     return found
+
+
+def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
+    """Return the law of a connection that several bridges limit alike, if a buffer may overflow."""
+    flow, laws = network.flows[f], point.links
+    ports, variance = laws.in_turn(f, point.service[f])
+    places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
+    if variance == 0.0 or flow.loss > 0.0 or min(places) < 1.0 or flow.window <= min(places) + 1.0:
+        return None
+    train = next(visit.train for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
+    on_way = laws.travelling_s(f, int(ports[0]))
+    longer = transport.starved(len(ports), variance, flow.window - point.rate[f] * on_way)
+    path = transport.InTurn(
+        count=len(ports),
+        variance=variance,
+        service_s=float(point.service[f, ports[0]]) / longer,
+        group=network.ports[ports[0]].limit / train.frames,
+        base_s=on_way,
+        places=places[0] + 1.0,
+        behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
+    )
+    return transport.wandering(flow, path)
+
+
+def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
+    """Whether a window goes from link to link as a whole: visits to several full links last until the end."""
+    links = point.links.links
+    at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
+    piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
+    return len(at) > 1 and all(network.piconets[one].discipline == "exhaustive" for one in piconets)
 
 
 def whole(network: Network, point: Point) -> Vector:

@@ -55,7 +55,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if ring and network.flows[0].loss > 0.0:
         return tagged.tagged(scenario, network)
     point = operating_point(network)
-    kept_out = captured(network, point)
+    kept_out = captured(network)
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -168,20 +168,20 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     return network, point
 
 
-def captured(network: Network, point: Point) -> set[int]:
+def captured(network: Network) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
     member always has some, so of several such links the first one keeps the central.
     """
-    links, found, holders = point.links.links, set(), {}
+    found, holders = set(), {}
     for f, flow in enumerate(network.flows):
         ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
         alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
         if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
             continue
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
-        if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
+        if holder != ports[0].link:
             found.add(f)
     return found
 

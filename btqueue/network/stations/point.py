@@ -179,6 +179,60 @@ class Laws:
         links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
 
+    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def travelling_s(self, f: int, port: int) -> float:
+        """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
+
+        Once it does not wait for segments ahead, it takes half of a round from a link of a bridge to the
+        next one. A link is crossed again in the other direction a whole round later, or, if it leads
+        straight to the end of the way, in the same visit. In the last of these rounds it waits again.
+
+        Args:
+            f: number of its flow.
+            port: one of those that limit the connection.
+        """
+        flow, links = self.network.flows[f], self.links
+        way = [*flow.forth, *flow.back]
+        bridged = [
+            (place, links.port_link[visit.index])
+            for place, visit in enumerate(way)
+            if visit.kind == "port" and links.is_filled(links.port_link[visit.index])
+        ]
+        rounds = -1.0
+        for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
+        other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
+        return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
+
+    def starved(self, rate: Vector, service: Matrix) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * self.travelling_s(f, int(ports[0]))
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
+
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
         links = self.links
@@ -863,7 +917,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
-        service = forth * sent[:, None] + back
+        service = laws.starved(rate, forth * sent[:, None] + back)
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows
