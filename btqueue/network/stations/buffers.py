@@ -147,7 +147,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     them is small the others still fill the station, which idles only if all are small at once. Between two
     and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 % too many.
     """
-    known, found = buffers(network, point), {}
+    known, found, used = buffers(network, point), {}, point.rate @ point.service
     sent = np.zeros(len(point.links.names))
     of_flows: dict[int, list[Stop]] = {}
     for stop in stops(network, point):
@@ -165,12 +165,13 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         full = []
         for stop in own:
             port = network.ports[stop.visit.index] if stop.visit.kind == "port" else None
+            if port is not None and port.up and port.bridge >= 0:
+                continue  # what bridges bring from a visit is lost by a law of its own
+            if used[stop.station] > CROWDED:
+                full.append(stop.visit)
             one = known.get(stop.station)
             if one is None or not one.overflows or one.queue == 0.0:
                 continue
-            if port is not None and port.up and port.bridge >= 0:
-                continue  # what bridges bring from a visit is lost by a law of its own
-            full.append(stop.visit)
             if (held := one.places * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
         if room == inf:

@@ -720,13 +720,13 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
 def _beside(
     s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
 ) -> Vector:
-    """Return the slots by state that so many bytes in the other halves of a train's frames take in addition."""
+    """Return the slots by state that so many bytes in the other halves of a train's frames add."""
     found = np.zeros(len(states))
     if not size or len(states) == 1:
         return found
     for n, (state, train) in enumerate(zip(states, trains, strict=True)):
         kinds = kinds_of(s, int(size + s.link.l2cap_header_bytes), state.ber or 0.0, state.quality)
-        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         other = _tried(s.link, np.array([float(kind.slots) for kind in kinds]), errors)
         found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
     return found
