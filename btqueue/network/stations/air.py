@@ -201,6 +201,7 @@ class Links:
         # with frames in its queue: each has one of the other port's beside it, as far as there are any
         self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
         self.frame /= self.share[self.port_link]
+        self.present = self.frame.copy()
         busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
         self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
         own_busy = np.where(full, 1.0, self.utilisation)
@@ -239,6 +240,22 @@ class Links:
         ) * (SLOT_S / self.share)
         self._bridges()
         self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
+        # two queues that share frames: while one is busy the other is for as long as if both always were, and
+        # the mean work of coupled processors is that of a queue with this mean service (Fayolle & Iasnogorodski);
+        # the acknowledgements of its segments come as long as it is busy
+        share = self.share[self.port_link]
+        both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
+        data = sent @ self.frames[0]
+        crowded = data * (self.busy / self.visit[self.port_link] - self.frame + both) * SLOT_S
+        crowded = np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)
+        acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
+        acks = np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0)
+        alone = (mean + 1.0) / share
+        facing_busy = np.where(there, crowded[self.opposite], 0.0)
+        self.present = (alone + np.minimum(acks, 1.0) * (both - alone)) / (
+            1.0 - facing_busy * (1.0 - alone / both)
+        )
+        self.present = np.minimum(self.present, both)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""

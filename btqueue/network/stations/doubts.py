@@ -237,7 +237,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if endless or flow.short:
             continue
-        wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
+        wait = asked.point.links.answers[f].wait_s
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
             yield (
                 "acknowledgements wait for the next message or their timer: which of them is known on "

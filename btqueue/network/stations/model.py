@@ -82,8 +82,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
                 loss[f] = law.losses
         else:
             most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
-            rtt[f] = lone + own + waits[f]
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found

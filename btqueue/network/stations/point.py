@@ -127,8 +127,6 @@ class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
     def __init__(self, network: Network) -> None:
-        from btqueue.network.stations import transport
-
         self.network = network
         self.links = Links(network)
         self.names, self.number = resources(network)
@@ -138,6 +136,8 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
+        self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
@@ -167,8 +167,21 @@ class Laws:
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates."""
         links = self.links
-        links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
+        links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
+
+    @property
+    def alone(self) -> Vector:
+        """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
+        acks = [flow.acks for flow in self.network.flows]
+        return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
+
+    def against(self, f: int, rate: Vector) -> float:
+        """Return the segments a second that could carry the acknowledgements of a flow."""
+        flow = self.network.flows[f]
+        if flow.reverse is None or flow.messages or not flow.transport.piggyback:
+            return 0.0
+        return float(rate[flow.reverse])
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -512,9 +525,14 @@ class Laws:
         """
         network, links = self.network, self.links
         flows = network.flows
-        ahead = np.array([transport.ahead(flow) for flow in flows])
-        sends, answers = rate * sent, rate
+        ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
+        sends, answers = rate * sent, rate * self.alone
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        # services beside what the other half of the frames has
+        ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
+        forth, back = forth.copy(), back.copy()
+        for service, frames in zip((forth, back), links.frames, strict=True):
+            service[:, :ports] += frames * beside
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
         # are spaced
         work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
@@ -528,7 +546,8 @@ class Laws:
         most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
             forth, back / acks[:, None]
         )
-        own = np.where(quiet, _up_to(work / spare, most), 0.0)  # no more than a window can wait
+        queued = np.where(quiet, work / spare, 0.0)
+        own = _up_to(queued, most)  # no more than a window can wait
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains
@@ -546,15 +565,35 @@ class Laws:
                     if visit.kind == "bucket":
                         continue
                     others[f] += total[r] - own[f, r]
-                    longest = max(longest, own[f, r])
+                    longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
             if flow.short:  # one at a time
                 continue
-            mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
+            mine[f] = longest * (flow.source != "periodic")
+            first = transport.before(flow) or transport.ahead_of_sample(flow)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest)
+            mine[f] += first * slowest
         return others, mine
+
+    def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
+        """Return the part of its wait for its own segments that one has in the network (s).
+
+        Args:
+            f: number of the flow.
+            window: segments that may be under way.
+            lone_s: round trip without these waits.
+            wait_s: for segments of its flow, with what the window holds back.
+        """
+        queue, answers = self.queues[f], self.answers[f]
+        of_batch = max(wait_s - queue.wait_s, 0.0)
+        if queue.service_s <= 0.0:
+            return wait_s
+        on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
+        return of_batch + transport.held_back(queue, window, on_way)
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
@@ -829,11 +868,21 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
+        for f, flow in enumerate(flows):
+            laws.answers[f] = transport.answers_of(
+                flow,
+                float(rate[f]),
+                laws.against(f, rate),
+                float(forth[f].max(initial=0.0)),
+                carried=bool(rate[f] > CARRIED * load[f]),
+            )
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
         base = trips.sum(axis=1)
         for f, flow in enumerate(flows):
-            base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
+            base[f] += laws.answers[f].wait_s
+            if laws.answers[f].carried and flow.reverse is not None:
+                base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
             base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
@@ -841,7 +890,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
-        service = forth * sent[:, None] + back
+        service = forth * sent[:, None] + back * laws.alone[:, None]
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows

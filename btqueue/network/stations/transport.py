@@ -13,6 +13,7 @@ from scipy.special import pdtr
 from btqueue.network.paths.loss import LossyRates, lossy_rates
 from btqueue.network.paths.recovery import LossyPath
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import Round, window_walk
 
 Vector = NDArray[np.float64]
@@ -29,6 +30,8 @@ MANY = 0.1
 """Share of lost segments from which on the chain of windows is rough."""
 VEGAS_START = 4
 """Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
+PAIR = 2
+"""Segments of an acknowledgement for which the law of its wait is known."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
 BACKOFFS = 6
@@ -71,34 +74,67 @@ def window_of(network: Network, flow: Flow) -> float:
     return min(places + 1.0, 1e9)
 
 
-def ack_wait(flow: Flow, rate: float, *, carried: bool) -> float:
-    """Return the mean wait of a segment for the acknowledgement that a receiver delays (s)."""
-    transport = flow.transport
+class Answers(NamedTuple):
+    """How a receiver acknowledges.
+
+    Attributes:
+        wait_s: mean wait of the first segment of an acknowledgement, whose round trip is measured (s).
+        alone: acknowledgements of a segment that travel alone.
+        carried: share of the acknowledgements that segments of the receiver carry.
+    """
+
+    wait_s: float
+    alone: float
+    carried: float = 0.0
+
+
+def answers_of(flow: Flow, rate: float, against: float, service_s: float, *, carried: bool) -> Answers:
+    """Return how the receiver of a flow acknowledges (`btqueue.transport.delayed_ack`).
+
+    Args:
+        flow: whose segments are acknowledged.
+        rate: of its segments (1/s).
+        against: segments of the receiver that could carry acknowledgements (1/s).
+        service_s: of a segment at the slowest station.
+        carried: whether the source gets through what it offers.
+    """
+    transport, at_once = flow.transport, Answers(0.0, flow.acks)
     if flow.protocol != "tcp" or not transport.delayed_ack:
-        return 0.0
+        return at_once
     every, delay = transport.ack_every_segments, transport.ack_delay_s
-    if transport.ack_clock != "timer":
-        delay = delay / 2.0
+    by_timer = delay if transport.ack_clock == "timer" else delay / 2.0
     if every <= 1 or delay == 0.0:
-        return 0.0
+        return at_once
     if flow.window < every:
-        return delay
+        return Answers(by_timer, flow.acks)
     if flow.load == inf or not carried:
-        return 0.0
+        return at_once
     if flow.short:  # a short segment waits for the acknowledgement of the one before (Nagle)
-        return delay
+        return Answers(by_timer, flow.acks)
     count = max(round(flow.batch), 1)
+    bursts = rate * (1.0 - flow.more) / count
+    if count == 1 and every == PAIR and flow.source in ("poisson", "ibp") and rate > 0.0:
+        receiver = Receiver(
+            rate=rate,
+            gap=service_s,
+            followed=1.0 - (1.0 - min(rate * service_s, 1.0)) * (1.0 - flow.more),
+            forward=bursts,
+            reverse=against * (1.0 - flow.more),
+            period=delay,
+            clock=transport.ack_clock,
+        )
+        law = acknowledgements(receiver, every)
+        return Answers(law.wait * law.segments, law.separate, law.piggybacked)
     if not count % every:
-        return 0.0
-    messages = rate / count
+        return at_once
     # the segments left over wait for the next message or the timer
     if flow.source == "periodic":
-        wait = min(1.0 / messages, delay) if messages > 0.0 else delay
+        wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
-        wait = (1.0 - exp(-messages * delay)) / messages if messages > 0.0 else delay
+        wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
     # of every second such message the first segment goes with the one left over, if it comes in time
-    left = 1.0 / (1.0 + -np.expm1(-messages * delay))
-    return wait * left / (count // every + left)
+    left = 1.0 / (1.0 + -np.expm1(-bursts * by_timer))
+    return Answers(wait * left / (count // every + left), flow.acks)
 
 
 def ahead(flow: Flow) -> float:
@@ -115,9 +151,13 @@ def ahead(flow: Flow) -> float:
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
     if flow.more == 0.0:
         return of_message
-    messages = flow.more / (1.0 - flow.more)  # ahead in the burst
     within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
-    return min(messages * count * within + of_message, most)
+    return min(before(flow) * within + of_message, most)
+
+
+def before(flow: Flow) -> float:
+    """Return the mean number of segments of earlier messages of its burst, as they are written."""
+    return flow.more / (1.0 - flow.more) * max(flow.batch, 1.0)
 
 
 def ahead_of_sample(flow: Flow) -> float:
@@ -141,15 +181,49 @@ def gather_s(flow: Flow, service_s: float) -> float:
     return (1.0 / flow.acks - 1.0) * service_s if flow.window * flow.acks < 2.0 else 0.0
 
 
-def held_back(window: float, rate: float, base_s: float, wait_s: float) -> float:
+def held_back(queue: Queue, window: float, on_way_s: float) -> float:
     """Return the part of a wait that is in the network: a window keeps the rest at the sender (s).
 
-    The segments that wait are taken for exponential, and no more than the window are under way.
+    While a station is busy, a window has as many segments at it as are not elsewhere on their way.
+
+    Args:
+        queue: at its slowest station, with what the window holds back.
+        window: segments that may be under way.
+        on_way_s: round trip without the wait.
     """
-    if wait_s <= 0.0 or rate <= 0.0 or window == inf:
-        return wait_s
-    room = max(window - rate * base_s, 0.0)
-    return -wait_s * float(np.expm1(-room / (rate * wait_s)))
+    if window == inf or queue.wait_s <= 0.0:
+        return queue.wait_s
+    return queue.wait_s - queue.beyond_s(window - on_way_s / queue.service_s)
+
+
+class Queue(NamedTuple):
+    """Segments of a flow at its slowest station: n of them with chance ``use decay^(n - 1)``.
+
+    That is the law of geometric batches with exponential services (Burke 1975); for others it has their mean.
+    """
+
+    rate: float
+    service_s: float
+    wait_s: float
+
+    @property
+    def use(self) -> float:
+        """Chance of a segment in service."""
+        return min(self.rate * self.service_s, NEARLY)
+
+    @property
+    def decay(self) -> float:
+        """Chance of one more segment."""
+        waiting = self.rate * self.wait_s
+        return waiting / (waiting + self.use) if waiting > 0.0 else 0.0
+
+    def beyond(self, most: float) -> float:
+        """Return the chance of more than `most` segments that wait."""
+        return self.use * self.decay ** (1.0 + max(most, 0.0))
+
+    def beyond_s(self, most: float) -> float:
+        """Return the part of the mean wait that is beyond the first `most` waiting segments (s)."""
+        return self.wait_s * self.decay ** max(most, 0.0)
 
 
 def resting_window(flow: Flow, rate: float, lone_s: float) -> float:
