@@ -324,7 +324,7 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     """Yield connections by TCP Vegas that do not rest at the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            rests = transport.resting_window(flow, float(asked.point.rate[f]), float(asked.point.base[f]))
+            rests = asked.point.links.rests[f].window
             if endless and rests < flow.window:
                 yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 20 % off"
                 return

@@ -136,15 +136,19 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    self.least_s[f] += visit.delay_s + visit.service_s
+                    self.least_s[f] += (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
                     if visit.train.spread > 0.0:
                         self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
@@ -176,12 +180,23 @@ class Laws:
         acks = [flow.acks for flow in self.network.flows]
         return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
 
-    def against(self, f: int, rate: Vector) -> float:
-        """Return the segments a second that could carry the acknowledgements of a flow."""
+    def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
+        """Return the queue of the segments that could carry the acknowledgements of a flow, and its window."""
         flow = self.network.flows[f]
         if flow.reverse is None or flow.messages or not flow.transport.piggyback:
-            return 0.0
-        return float(rate[flow.reverse])
+            return transport.Queue(0.0, 0.0, 0.0), inf
+        other = self.network.flows[flow.reverse]
+        queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
+        return queue, self.rests[flow.reverse].window
+
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> transport.Rest:
+        """Return where the window of a flow rests at a rate and a round trip without waits (s)."""
+        answers = self.answers[f]
+        if flow.load < inf and flow.protocol == "tcp" and flow.transport.variant == "vegas":
+            queue, least = self.queues[f], self.least_s[f]
+            return transport.vegas_between(flow, queue, least, base_s + queue.wait_s)
+        every = 1 if flow.load == inf and answers.carried == 1.0 else 0
+        return transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -548,6 +563,11 @@ class Laws:
         )
         queued = np.where(quiet, work / spare, 0.0)
         own = _up_to(queued, most)  # no more than a window can wait
+        for f, flow in enumerate(flows):
+            if flow.more:
+                for r in np.flatnonzero(forth[f]):
+                    queue = transport.Queue(float(sends[f]), float(forth[f, r]), float(queued[f, r]))
+                    own[f, r] = queued[f, r] - queue.beyond_s(self.rests[f].window - 1.0)
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains
@@ -565,6 +585,8 @@ class Laws:
                     if visit.kind == "bucket":
                         continue
                     others[f] += total[r] - own[f, r]
+                    if visits is flow.back and self.answers[f].kept < 1.0 and flow.reverse is not None:
+                        others[f] -= (1.0 - self.answers[f].kept) * own[flow.reverse, r]
                     longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
@@ -593,7 +615,8 @@ class Laws:
         if queue.service_s <= 0.0:
             return wait_s
         on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
-        return of_batch + transport.held_back(queue, window, on_way)
+        acks = self.network.flows[f].acks
+        return of_batch + transport.held_back(queue, window, on_way, round(1.0 / acks) if acks else 1)
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
@@ -871,9 +894,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, flow in enumerate(flows):
             laws.answers[f] = transport.answers_of(
                 flow,
-                float(rate[f]),
-                laws.against(f, rate),
-                float(forth[f].max(initial=0.0)),
+                laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
+                *laws.against(f, rate),
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
         own = laws.own_loads(rate, sent)
@@ -883,7 +905,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
+            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)), laws.answers[f])
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine = laws.strays(rate, sent, forth, back, full)
@@ -898,10 +920,15 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
+        # a full window does not wait for acknowledgements that are for further segments
+        late = [max(one.wait_s - queue.service_s, 0.0) for one, queue in zip(laws.answers, laws.queues, strict=True)]
+        late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
-        limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
+        for f, flow in enumerate(flows):
+            laws.rests[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
+        limits = [rest.window for rest in laws.rests]
+        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
