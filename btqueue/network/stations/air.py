@@ -208,7 +208,9 @@ class Links:
         paired = np.minimum(frames, facing) * np.clip(np.maximum(own_busy, busy), 0.0, 1.0) * (1.0 - apart)
         pairs = np.zeros(len(self.names))
         np.maximum.at(pairs, self.port_link, paired)
-        work = self.by_link(slots + frames) - 2.0 * pairs
+        raw = self.by_link(slots + frames)
+        work = raw - 2.0 * pairs
+        apart_share = np.divide(work, raw, out=np.ones_like(raw), where=raw > 0.0)
         work -= EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
         self.load = work / self.share * SLOT_S  # less the empty frames that full visits spare
         self.full_link = self.by_link(full.astype(float)) > 0.0
@@ -233,13 +235,13 @@ class Links:
             )
             * SLOT_S
             / self.share
+            * apart_share
         )
         self.plain_load = self.by_link(
             (sent * self.plain) @ (self.air[0] + self.frames[0])
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
         self._bridges()
-        self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
         # two queues that share frames: while one is busy the other is for as long as if both always were, and
         # the mean work of coupled processors is that of a queue with this mean service (Fayolle & Iasnogorodski);
         # the acknowledgements of its segments come as long as it is busy
@@ -256,6 +258,8 @@ class Links:
             1.0 - facing_busy * (1.0 - alone / both)
         )
         self.present = np.minimum(self.present, both)
+        each = self.busy / self.visit[self.port_link] - self.frame + self.present
+        self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""

@@ -564,10 +564,10 @@ class Laws:
         queued = np.where(quiet, work / spare, 0.0)
         own = _up_to(queued, most)  # no more than a window can wait
         for f, flow in enumerate(flows):
-            if flow.more:
-                for r in np.flatnonzero(forth[f]):
-                    queue = transport.Queue(float(sends[f]), float(forth[f, r]), float(queued[f, r]))
-                    own[f, r] = queued[f, r] - queue.beyond_s(self.rests[f].window - 1.0)
+            for r in np.flatnonzero(queued[f] * forth[f]) if flow.more else ():
+                wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
+                queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
+                own[f, r] = queue.work_s(self.rests[f].window)
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains

@@ -133,14 +133,17 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
             return Answers(law.wait * law.segments, law.separate)
         # a receiver whose window holds segments back sends one of them with the acknowledgement of each
         blocked = against.beyond(window)
-        drained = against.use / max(against.wait_s, 1e-12)
+        found = max(against.work_s(window), 1e-12)  # of the receiver, at a random time
+        drained = against.use / found
         kept = law.followed * law.behind.mean_of(drained) + (1.0 - law.followed) * law.last.mean_of(drained)
         free = (1.0 - blocked) / law.segments
+        carries = blocked / (blocked + free)
+        before_it = max(window - PAIR, 0.0) / 2.0 * against.service_s  # half of the others are on their way back
         return Answers(
-            law.wait * law.segments * free / (free + blocked),
+            law.wait * law.segments * (1.0 - carries),
             free * (1.0 - law.piggybacked),
-            (blocked + free * law.piggybacked) / (blocked + free),
-            kept,
+            carries + (1.0 - carries) * law.piggybacked,
+            carries * min(before_it / found, 1.0) + (1.0 - carries) * kept,
         )
     if not count % every:
         return at_once
@@ -243,6 +246,11 @@ class Queue(NamedTuple):
     def beyond(self, most: float) -> float:
         """Return the chance of more than `most` segments that wait."""
         return self.use * self.decay ** (1.0 + max(most, 0.0))
+
+    def work_s(self, window: float) -> float:
+        """Return the work at the station at a random time, if no more than a window is there (s)."""
+        count = (1.0 - self.decay**window) / (1.0 - self.decay) if self.decay < 1.0 else window
+        return self.use * self.service_s * (count - 0.5)
 
     def beyond_s(self, most: float) -> float:
         """Return the part of the mean wait that is beyond the first `most` waiting segments (s)."""
