@@ -15,7 +15,6 @@ from btqueue.network.open_paths.covers import OPEN_PATHS, not_open_paths
 from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
 from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
-from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.network.whole_segments import in_segments, not_whole_segments
 from btqueue.scenario.errors import Problem
 from btqueue.scenario.scenario import Scenario
@@ -76,7 +75,6 @@ def _of_hosts(scope: Scope) -> Scope:
 _SCOPES = {
     "chain": Scope("the model of chains", CHAIN, not_a_chain),
     "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
-    "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
     "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
     "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
     "paths": Scope("the model of paths over outside links", PATHS, not_paths),

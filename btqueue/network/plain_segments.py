@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from btqueue.baseband import PACKET_TYPES, SLOT_S, segment
 from btqueue.scenario.description import description, given
 from btqueue.scenario.errors import shown
 from btqueue.scenario.scope import Limit
@@ -93,3 +94,18 @@ def own_keys(s: Scenario, kinds: Iterable[str] = COMMON) -> Iterator[Limit]:
             (common,) = given(s, one.kind)
             if one.value != common.value:
                 yield Limit(one.key, one.value, f"{shown(common.value)}, the same for all flows")
+
+
+def fast_layers(s: Scenario, frame: int) -> Iterator[Limit]:
+    """Yield a layer of the hosts that is slower than the air: segments pass it one after the other."""
+    types = [PACKET_TYPES[name] for name in s.link.packets]
+    air_s = sum(piece.packet.slots + 1 for piece in segment(frame, types, s.link.segmentation)) * SLOT_S
+    for key, delay_s in (
+        ("link.l2cap_delay_s", s.link.l2cap_delay_s),
+        ("link.baseband_delay_s", s.link.baseband_delay_s),
+        ("transport.tcp_delay_s", s.transport.tcp_delay_s),
+        ("transport.ip_delay_s", s.transport.ip_delay_s),
+    ):
+        if delay_s > air_s:
+            available = f"at most {air_s:g}, the time of a segment on the air: layers are no bottleneck here"
+            yield Limit(key, delay_s, available)

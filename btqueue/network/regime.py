@@ -39,7 +39,7 @@ LEFT_OUT = 0.01
 SHORT_VISIT = 5
 """Frames."""
 
-AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply", "two_way_link"})
+AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply"})
 """Models that hold at any load, overflows included: their warnings, and the doubts of any, are the test."""
 
 
@@ -141,10 +141,8 @@ def _of_vegas(asked: Asked) -> Iterator[str]:
     """Yield a radio that repeats packets of TCP Vegas.
 
     Vegas takes the least round trip ever seen for one without waits: in the others it counts what repetition
-    takes as segments that wait, and sends less. A model of a link has that.
+    takes as segments that wait, and sends less.
     """
-    if asked.model == "two_way_link":
-        return
     for flow, view in zip(asked.network.flows, asked.views, strict=True):
         transport = view.transport
         if transport.protocol != "tcp" or transport.variant != "vegas":

@@ -48,8 +48,6 @@ BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sessions": ("request_reply", "avancha-2002/cdpd-tcp", {}),
     "sessions in a piconet": ("request_reply", "avancha-2002/bluetooth-tcp", {}),
     "CentaurusComm": ("request_reply", "avancha-2002/cdpd-centaurus", {}),
-    "link": ("two_way_link", "johansson-2000/smooth", {}),
-    "busy link": ("two_way_link", "johansson-2000/symmetric", {"radio.per": 0.1}),
     "access point": ("piconet", "venugopal-2006/piconet", ACCESS_POINT),
     "stations": (
         "piconet",

@@ -144,7 +144,6 @@ CASES |= {
 BURSTS = two_way("bursty", 0.3, 136).scenario.with_(run__duration_s=4000)
 CASES |= {
     "bursts": Case(BURSTS, {"goodput_kbps": 0.03, "rtt_s": 0.05}),
-    "long round trips in bursts": Case(BURSTS, {"rtt_p90_s": 0.10}),
 }
 
 
@@ -181,7 +180,7 @@ CASES |= OF_SESSIONS
 OFF = dict.fromkeys(
     ("losses over bridges, 1e-4", "losses over bridges, 2e-4"),
     "docs/explanation/model-chain.md: 12 to 20 % off over bridges",
-) | {"long round trips in bursts": "docs/explanation/model-two_way_link.md: 12 % short in bursts"}
+)
 
 
 def cases() -> list:

@@ -134,7 +134,6 @@ def behind(jitter_s):
         ("piconet", {"transport.variant": "vegas"}, {}, None),
         ("piconet", {**LOST, "transport.variant": "vegas"}, {}, None),
         ("piconet", REPEATED, {}, None),
-        ("two_way_link", {**REPEATED, "transport.variant": "vegas"}, {}, None),
         ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.2}, "too few segments"),
         ("piconet", {**DM5, "polling.limit": 7}, {"rtt_s": 0.1}, None),  # the load is carried
         ("piconet", {**DM5, "polling.limit": 7, "network.flows": FLOWS}, {"rtt_s": 0.2}, None),

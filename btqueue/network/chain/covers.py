@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from btqueue.network.plain_segments import PLAIN_SENDER, one_segment_a_message, window_up_to
-from btqueue.network.two_way_link.covers import fast_layers
+from btqueue.network.plain_segments import PLAIN_SENDER, fast_layers, one_segment_a_message, window_up_to
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.scope import Limit
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from btqueue.baseband import packet_types, segment
 from btqueue.network.plain_segments import (
     PLAIN,
+    fast_layers,
     not_plain_segments,
     own_keys,
 )
-from btqueue.network.two_way_link.covers import fast_layers
 from btqueue.scenario.description import description, has_errors
 from btqueue.scenario.errors import shown
 from btqueue.scenario.flow_patterns import active_flows, ring

@@ -49,6 +49,21 @@ def never_meet(network: Network, port: Port) -> bool:
     return len(turns) > 1 and len({len(one.piconets) for one in ends}) == 1
 
 
+def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
+    """Return the mean service of a queue beside another one that shares its server: coupled processors.
+
+    While both are busy each is served at the speed `together` (1 alone). In equilibrium the mean drifts of
+    the squared work and of the product of both vanish, which gives the mean work of two queues alike without
+    an approximation (Fayolle & Iasnogorodski 1979): that of one queue with this service.
+
+    Args:
+        alone: service with the server to itself.
+        together: the speed.
+        crowded: share of the time in which the other one would be busy if this one always was.
+    """
+    return alone / (1.0 - crowded * (1.0 - together))
+
+
 def doubts(network: Network, point: Any) -> list[str]:
     """Return in words where the laws of bridges are rough, with errors against the simulation.
 
@@ -110,6 +125,7 @@ class Links:
         idle: cycle of a link without frames, shape (links,) (slots); `away` what of it others take.
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
+        present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
@@ -208,9 +224,7 @@ class Links:
         paired = np.minimum(frames, facing) * np.clip(np.maximum(own_busy, busy), 0.0, 1.0) * (1.0 - apart)
         pairs = np.zeros(len(self.names))
         np.maximum.at(pairs, self.port_link, paired)
-        raw = self.by_link(slots + frames)
-        work = raw - 2.0 * pairs
-        apart_share = np.divide(work, raw, out=np.ones_like(raw), where=raw > 0.0)
+        work = self.by_link(slots + frames) - 2.0 * pairs
         work -= EMPTY * self.idle_polls * self.by_link(sent @ self.whole[0] + answered @ self.whole[1])
         self.load = work / self.share * SLOT_S  # less the empty frames that full visits spare
         self.full_link = self.by_link(full.astype(float)) > 0.0
@@ -235,29 +249,25 @@ class Links:
             )
             * SLOT_S
             / self.share
-            * apart_share
         )
         self.plain_load = self.by_link(
             (sent * self.plain) @ (self.air[0] + self.frames[0])
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
         self._bridges()
-        # two queues that share frames: while one is busy the other is for as long as if both always were, and
-        # the mean work of coupled processors is that of a queue with this mean service (Fayolle & Iasnogorodski);
-        # the acknowledgements of its segments come as long as it is busy
+        # what the other half of a frame has while a port is busy
         share = self.share[self.port_link]
+        alone = (mean + 1.0) / share
         both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
         data = sent @ self.frames[0]
         crowded = data * (self.busy / self.visit[self.port_link] - self.frame + both) * SLOT_S
-        crowded = np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)
+        crowded = np.where(there, np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)[self.opposite], 0.0)
         acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
-        acks = np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0)
-        alone = (mean + 1.0) / share
-        facing_busy = np.where(there, crowded[self.opposite], 0.0)
-        self.present = (alone + np.minimum(acks, 1.0) * (both - alone)) / (
-            1.0 - facing_busy * (1.0 - alone / both)
-        )
-        self.present = np.minimum(self.present, both)
+        acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
+        # acknowledgements of its own segments come as long as it is busy
+        beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
+        # of several links, both ports of one wait for the same visits, and their frames meet
+        self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
         each = self.busy / self.visit[self.port_link] - self.frame + self.present
         self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 

@@ -116,7 +116,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     ports = len(asked.network.ports)
     air = np.zeros(len(asked.network.piconets))
     if len(links.names):
-        np.add.at(air, links.piconet, links.open_load)
+        np.add.at(air, links.piconet, np.minimum(links.open_load, links.load))  # both ways in one frame
     most = BUSY if several else BUSY_ALONE
     if (load := float(air.max(initial=0.0))) > most:
         found = f"sources at random fill {load:.0%} of the air"

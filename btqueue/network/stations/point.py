@@ -189,14 +189,21 @@ class Laws:
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
-    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> transport.Rest:
-        """Return where the window of a flow rests at a rate and a round trip without waits (s)."""
-        answers = self.answers[f]
-        if flow.load < inf and flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            queue, least = self.queues[f], self.least_s[f]
-            return transport.vegas_between(flow, queue, least, base_s + queue.wait_s)
-        every = 1 if flow.load == inf and answers.carried == 1.0 else 0
-        return transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
+        """Return where the window of a flow rests at a rate, and to what it opens if segments are held back.
+
+        Args:
+            f: number of the flow.
+            flow: the flow.
+            rate: of its segments (1/s).
+            base_s: round trip without waits (s).
+        """
+        answers, queue = self.answers[f], self.queues[f]
+        every = 1 if answers.carried == 1.0 else 0
+        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+            return opens, opens.window
+        return transport.vegas_between(flow, queue, self.least_s[f], base_s + queue.wait_s), opens.window
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -925,9 +932,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
+        limits = np.zeros(len(flows))
         for f, flow in enumerate(flows):
-            laws.rests[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
-        limits = [rest.window for rest in laws.rests]
+            laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
         new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
