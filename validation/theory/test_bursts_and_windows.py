@@ -147,7 +147,7 @@ def test_both_ways_all_slots_carry_packets(per):
 @pytest.mark.parametrize("together", [0.5, 0.61, 0.8, 1.0])
 def test_coupled_processors_against_the_chain_of_both(load, together):
     """Two queues alike with memoryless arrivals and services: the mean number of jobs is exact."""
-    service = float(slowed(1.0, together, load / together))
+    service = float(slowed(np.array(1.0), np.array(together), np.array(load / together)))
     law = _both(load, together, most=70)
     jobs = float(law.sum(axis=1) @ np.arange(len(law)))
     assert load * service / (1.0 - load * service) == pytest.approx(jobs, rel=1e-4)
@@ -176,7 +176,7 @@ def _both(load, together, most):
 @pytest.mark.parametrize("batch", [1.0, 2.0, 25.0])
 @pytest.mark.parametrize("window", [1, 3, 12])
 def test_segments_of_bursts_that_a_window_lets_in(batch, window):
-    """Geometric batches, exponential services of a second: the law of the number, and its mean up to a window."""
+    """Geometric batches, exponential services of a second: law of the number, and its mean up to a window."""
     load = 0.5
     wait = load / (1.0 - load) * batch + batch - 1.0  # of batches, and of those ahead in the own batch
     queue = Queue(load, 1.0, wait)

@@ -148,7 +148,9 @@ class Laws:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
                     self.least_s[f] += visit.delay_s + visit.service_s
-                    self.least_s[f] += (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
+                    self.least_s[f] += (
+                        (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
+                    )
                     if visit.train.spread > 0.0:
                         self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
@@ -181,11 +183,10 @@ class Laws:
         return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
 
     def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
-        """Return the queue of the segments that could carry the acknowledgements of a flow, and its window."""
+        """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
         flow = self.network.flows[f]
         if flow.reverse is None or flow.messages or not flow.transport.piggyback:
             return transport.Queue(0.0, 0.0, 0.0), inf
-        other = self.network.flows[flow.reverse]
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
@@ -604,7 +605,9 @@ class Laws:
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
-            self.queues[f] = transport.Queue(float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest)
+            self.queues[f] = transport.Queue(
+                float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
+            )
             mine[f] += first * slowest
         return others, mine
 
@@ -928,7 +931,10 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
         # a full window does not wait for acknowledgements that are for further segments
-        late = [max(one.wait_s - queue.service_s, 0.0) for one, queue in zip(laws.answers, laws.queues, strict=True)]
+        late = [
+            max(one.wait_s - queue.service_s, 0.0)
+            for one, queue in zip(laws.answers, laws.queues, strict=True)
+        ]
         late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)

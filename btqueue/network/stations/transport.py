@@ -138,7 +138,9 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         kept = law.followed * law.behind.mean_of(drained) + (1.0 - law.followed) * law.last.mean_of(drained)
         free = (1.0 - blocked) / law.segments
         carries = blocked / (blocked + free)
-        before_it = max(window - PAIR, 0.0) / 2.0 * against.service_s  # half of the others are on their way back
+        before_it = (
+            max(window - PAIR, 0.0) / 2.0 * against.service_s
+        )  # half of the others are on their way back
         return Answers(
             law.wait * law.segments * (1.0 - carries),
             free * (1.0 - law.piggybacked),
