@@ -19,6 +19,10 @@ from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.scope import OWN
 from btqueue.scenario.traffic import LoadStep
 
+LONG_LINK = {
+    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
+    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
+}  # fmt: skip
 ACCESS_POINT = {
     "network.topology": "piconet",
     "network.flows": "downlink",

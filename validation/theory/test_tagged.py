@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from btqueue.network.piconet import model
-from btqueue.network.piconet.covers import is_plain_ring
-from btqueue.network.piconet.ports import piconet_of
-from btqueue.network.regime import doubts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -107,6 +107,21 @@ def never_meet(network: Network, port: Port) -> bool:
     return len(turns) > 1 and len({len(one.piconets) for one in ends}) == 1
 
 
+def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
+    """Return the mean service of a queue beside another one that shares its server: coupled processors.
+
+    While both are busy each is served at the speed `together` (1 alone). In equilibrium the mean drifts of
+    the squared work and of the product of both vanish, which gives the mean work of two queues alike without
+    an approximation (Fayolle & Iasnogorodski 1979): that of one queue with this service.
+
+    Args:
+        alone: service with the server to itself.
+        together: the speed.
+        crowded: share of the time in which the other one would be busy if this one always was.
+    """
+    return alone / (1.0 - crowded * (1.0 - together))
+
+
 def doubts(network: Network, point: Any) -> list[str]:
     """Return in words where the laws of bridges are rough, with errors against the simulation.
 
@@ -168,6 +183,7 @@ class Links:
         idle: cycle of a link without frames, shape (links,) (slots); `away` what of it others take.
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
+        present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
@@ -267,6 +283,7 @@ class Links:
         # with frames in its queue: each has one of the other port's beside it, as far as there are any
         self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
         self.frame /= self.share[self.port_link]
+        self.present = self.frame.copy()
         busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
         self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
         own_busy = np.where(full, 1.0, self.utilisation)
@@ -307,7 +324,21 @@ class Links:
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
         self._bridges()
-        self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
+        # what the other half of a frame has while a port is busy
+        share = self.share[self.port_link]
+        alone = (mean + 1.0) / share
+        both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
+        data = sent @ self.frames[0]
+        crowded = data * (self.busy / self.visit[self.port_link] - self.frame + both) * SLOT_S
+        crowded = np.where(there, np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)[self.opposite], 0.0)
+        acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
+        acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
+        # acknowledgements of its own segments come as long as it is busy
+        beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
+        # of several links, both ports of one wait for the same visits, and their frames meet
+        self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
+        each = self.busy / self.visit[self.port_link] - self.frame + self.present
+        self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""

@@ -87,7 +87,7 @@ def stops(network: Network, point: Point) -> Iterator[Stop]:
         for back, visits in enumerate((flow.forth, flow.back)):
             for visit in visits:
                 station = point.links.number[visit.kind, visit.index]
-                if visit.node >= 0:
+                if visit.node >= 0 and not back:  # whose places are bytes: an acknowledgement takes few
                     station = first.setdefault(visit.node, station)
                 packets = max(visit.train.packets, 1.0) * (flow.acks if back else 1.0)
                 yield Stop(f, flow, visit, packets, bool(back), station)

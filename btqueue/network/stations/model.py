@@ -81,14 +81,16 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
+            rest = point.links.rests[f]
             rtt[f] = lone + waits[f]
+            if waits[f] > 0.0 and rest.shown < inf:
+                rtt[f] += (rest.shown - rest.window) / rate[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
-            most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
-            rtt[f] = lone + own + waits[f]
+            most = point.links.rests[f].window
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
