@@ -8,10 +8,8 @@ studies.
 from __future__ import annotations
 
 from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
@@ -28,7 +26,6 @@ from btqueue.scenario.scope import in_tables
 if TYPE_CHECKING:
     import xarray as xr
 
-NOTHING_AHEAD: Ahead = MappingProxyType({})
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """What an answer says of a key that is read for the sake of old files."""
 NO_ANSWER = "by the theory of stations; the model {} covers this and has no answer: {}"
@@ -37,12 +34,12 @@ ELSEWHERE = "theory has no answer here: simulate plays the network"
 """Stands under a refusal."""
 
 
-def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
+def solve(scenario: Scenario) -> xr.Dataset:
     """Return the `solution` of a scenario as a dataset with units and descriptions."""
-    return solution(scenario, ahead).to_dataset()
+    return solution(scenario).to_dataset()
 
 
-def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
+def solution(scenario: Scenario) -> Results:
     """Return the metrics of a scenario in the long run, by theory.
 
     By the model of a single system that covers it and has an answer, else by the theory of stations, which
@@ -50,7 +47,6 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
 
     Args:
         scenario: to be answered.
-        ahead: answers that are known already (`btqueue.network.ahead`).
 
     Returns:
         Per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
@@ -69,7 +65,7 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     name = model_of(written)
     try:
         try:
-            found = gate(written, name, ahead)
+            found = gate(written, name)
         except (NoConvergence, ImpossibleAnswer) as refusal:
             if name == STATIONS:
                 raise
@@ -84,13 +80,12 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     return found
 
 
-def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results:
+def gate(scenario: Scenario, name: str) -> Results:
     """Return the answer of a model, with its doubts.
 
     Args:
         scenario: to be answered.
         name: of the model, a key of `btqueue.network.models.MODELS`, or `STATIONS`.
-        ahead: what the model has said already, by scenario `in_segments`; it is asked for the rest.
 
     Raises:
         NoConvergence: the model refuses the scenario: it has no consistent operating point.
@@ -100,10 +95,7 @@ def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results
     found: list[str] = []
 
     def ask(of: Scenario) -> Answer:
-        known: Any = ahead.get(of)
-        if isinstance(known, NoConvergence):
-            raise known
-        metrics, notes = model.answer(of) if known is None else known
+        metrics, notes = model.answer(of)
         return metrics, {**notes, "warnings": doubts(name, of, metrics, notes)}
 
     def answer(of: Scenario) -> Answer:
