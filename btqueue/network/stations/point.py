@@ -11,7 +11,8 @@ their service (Pollaczek & Khinchine). A bridge is a link whose cycle is the rou
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
 what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
-network of queues with constant service (`btqueue.network.stations.shares`).
+network of queues with constant service: rates maximise ``sum W log x - R x``
+within the capacities (Mo & Walrand, IEEE/ACM Transactions on Networking 8(5), 2000).
 
 **Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
 the congestion window (`btqueue.transport.window_cycles`).
@@ -25,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
@@ -42,7 +42,14 @@ MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
 """Passes after which the losses by flush timeouts stay."""
-SETTLED = 1e-4
+SETTLED = 1e-8
+"""Relative change of rates and round trips from one turn to the next at which a point is found."""
+ROUGH = 1e-4
+"""The same where only who is carried is asked."""
+NEAR, CLOSE = 0.3, 1e-2
+"""Change below which steps follow from the turn before, and above which no point is found in a turn."""
+WAITS_SETTLED = 1e-10
+"""The same of waits at full resources, at given rates of what is not full."""
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
@@ -141,6 +148,8 @@ class Laws:
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.change = inf  # of rates in the last turn, relative
+        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
@@ -176,6 +185,60 @@ class Laws:
         links = self.links
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
+
+    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def travelling_s(self, f: int, port: int) -> float:
+        """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
+
+        Once it does not wait for segments ahead, it takes half of a round from a link of a bridge to the
+        next one. A link is crossed again in the other direction a whole round later, or, if it leads
+        straight to the end of the way, in the same visit. In the last of these rounds it waits again.
+
+        Args:
+            f: number of its flow.
+            port: one of those that limit the connection.
+        """
+        flow, links = self.network.flows[f], self.links
+        way = [*flow.forth, *flow.back]
+        bridged = [
+            (place, links.port_link[visit.index])
+            for place, visit in enumerate(way)
+            if visit.kind == "port" and links.is_filled(links.port_link[visit.index])
+        ]
+        rounds = -1.0
+        for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
+        other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
+        return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
+
+    def starved(self, rate: Vector, service: Matrix) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * self.travelling_s(f, int(ports[0]))
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
 
     @property
     def alone(self) -> Vector:
@@ -785,6 +848,7 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            self.tails[n] = decay, theta
             for f, price, several in who:
                 y = depth - price * several
                 wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
@@ -856,20 +920,34 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
         change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
-        if change < 1e-6:
+        if change < WAITS_SETTLED:
             break
     return np.minimum(load, window / (base + used @ wait)), wait, change
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
-    """Return the wait at one resource with which it is full, or 0 if it is not full without."""
+    """Return the wait at one resource with which it is full, or 0 if it is not full without.
 
-    def over(wait: float) -> float:
-        return float(np.minimum(load, window / (rest + wait)) @ service) - 1.0
-
-    if over(0.0) <= 0.0:
+    From the last place on at which a window begins to hold its source back, and the resource is still more
+    than full, its use is convex in the wait: Newton's steps come to the root from below.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        begin = np.where(load > 0.0, np.maximum(window / load - rest, 0.0), inf)
+    places = np.append(begin[begin < inf], 0.0)
+    over = np.minimum(load, window / (rest + places[:, None])) @ service - 1.0
+    if not (over > 0.0).any():
         return 0.0
-    return root_scalar(over, bracket=(0.0, float(window @ service) + 1e-9), xtol=1e-12, rtol=1e-9).root
+    wait = float(places[over > 0.0].max())
+    held = begin <= wait
+    free = float(load[~held] @ service[~held]) - 1.0
+    work, rest = (window * service)[held], rest[held]
+    for _ in range(SWEEPS):
+        use = work / (rest + wait)
+        step = (float(use.sum()) + free) / float((use / (rest + wait)).sum())
+        if not step > 1e-15 * wait:
+            break
+        wait += step
+    return wait
 
 
 def operating_point(network: Network) -> Point:
@@ -884,16 +962,13 @@ def operating_point(network: Network) -> Point:
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     laws.links.endless[:] = endless | (load > 0.0)
-    fluid = _iterated(network, laws, np.where(endless, 0.0, load))
+    fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
-    endless = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
-    if (endless | (load == 0.0)).all():
-        return fluid
-    laws.links.endless[:] = endless
+    laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
+def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
     """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
     flows = network.flows
     load = np.array([flow.load for flow in flows])
@@ -901,7 +976,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries = np.zeros(len(flows))
+    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
@@ -931,7 +1007,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
-        service = forth * sent[:, None] + back * laws.alone[:, None]
+        service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows
@@ -945,7 +1021,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
         late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
-        lone = base + others
+        lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = np.zeros(len(flows))
         for f, flow in enumerate(flows):
@@ -954,14 +1030,20 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
-        if change < SETTLED and turn > 1:
+        drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
+        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
+        nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
         turns = turns + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
-        before = move
-        rate = rate + step * move
+        following = rate + step * move
+        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+            apart = (move - before) / np.maximum(new, 1e-9)
+            share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
+            following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        places, before, rate = rate, move, following
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
