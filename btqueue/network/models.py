@@ -14,7 +14,6 @@ from btqueue.network.multihop.covers import MULTIHOP, not_multihop
 from btqueue.network.open_paths.covers import OPEN_PATHS, not_open_paths
 from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
-from btqueue.network.request_reply.covers import REQUEST_REPLY, not_request_reply
 from btqueue.network.two_way_link.covers import TWO_WAY_LINK, not_two_way_link
 from btqueue.network.whole_segments import in_segments, not_whole_segments
 from btqueue.scenario.errors import Problem
@@ -31,10 +30,6 @@ KINDS = {
     "network.outside_links": 5,
 }
 """Keys that say what kind of scenario it is, and how far off a model of another kind is."""
-
-SESSIONS = 1000
-"""How far off sessions are from everything else."""
-
 
 HOSTS: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
@@ -75,7 +70,6 @@ def _of_hosts(scope: Scope) -> Scope:
 
 _SCOPES = {
     "chain": Scope("the model of chains", CHAIN, not_a_chain),
-    "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
     "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
     "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
     "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
@@ -108,15 +102,7 @@ def covering(scenario: Scenario) -> str | None:
 def distance(problems: list[Problem]) -> int:
     """Return how far a scenario is from what a model is about."""
     far = {key_of_table(problem.key): problem for problem in problems}  # as one, if all flows have it
-    return sum(
-        SESSIONS if key == "traffic.source" and _between_sessions(problem) else KINDS.get(key, 1)
-        for key, problem in far.items()
-    )
-
-
-def _between_sessions(problem: Problem) -> bool:
-    """Whether sessions meet a model that has none, or the reverse."""
-    return "request-reply" in str(problem.allowed) or problem.value == "request-reply"
+    return sum(KINDS.get(key, 1) for key in far)
 
 
 def model_of(scenario: Scenario) -> str:

@@ -48,12 +48,6 @@ MEANS = ("delay_s", "acknowledged_delay_s")
 """Delays of messages."""
 
 
-def cut_of(message_bytes: int, most: int) -> list[int]:
-    """Return the user bytes of the segments that a message is cut into."""
-    full, rest = divmod(message_bytes, most)
-    return [most] * full + [rest] * (rest > 0)
-
-
 def in_segments(scenario: Scenario) -> Scenario:
     """Return the scenario as models read it: in segments, where that is the same or `in_rounds` knows more.
 
@@ -211,30 +205,10 @@ def _with_sizes(scenario: Scenario, messages: Sequence[float]) -> Scenario:
 
 
 def not_whole_segments(scenario: Scenario) -> Iterator[Limit]:
-    """Yield messages that share segments: no model covers them, and but one the sessions that follow."""
+    """Yield messages that share segments: no model covers them."""
     for flow in topology(scenario).flows:
         own = scenario.of_flow(flow.spec)
-        if shares_segments(own) and own.traffic.source != "request-reply":
+        if shares_segments(own):
             whole = f"a multiple of transport.mss_bytes = {own.transport.mss_bytes}"
             available = f'{whole}, or transport.windows = "segments"'
             yield Limit("traffic.message_bytes", own.traffic.message_bytes, available)
-
-
-def not_one_at_a_time(scenario: Scenario) -> Iterator[Limit]:
-    """Yield sessions with short segments that the model of sessions does not know.
-
-    Without losses it holds them back as Nagle's algorithm does. A loss is answered by the law of messages
-    that are sent at once: without Nagle's algorithm, and of a segment each. Acknowledgements are delayed by
-    the bytes that wait, and the model counts segments.
-    """
-    traffic, transport = scenario.traffic, scenario.transport
-    if not shares_segments(scenario):
-        return
-    loses = (scenario.radio.model != "perfect" and scenario.link.arq != "unlimited") or any(
-        link.loss or link.loss_back for link in scenario.network.outside_links
-    )
-    alone = max(traffic.request_bytes, traffic.reply_bytes, traffic.goodbye_bytes) <= transport.mss_bytes
-    if loses and (transport.nagle is not False or not alone):
-        yield Limit("transport.windows", "bytes", '"segments"')
-    elif transport.delayed_ack:
-        yield Limit("transport.delayed_ack", True, 'false, or transport.windows = "segments"')
