@@ -256,7 +256,8 @@ class End:
             self.pending += share
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
-                met = 0.0 if k + 1 == len(kinds) or held else meets
+                alone = k + 2 >= len(kinds) or held or most < 2.0
+                met = 0.0 if alone else meets
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 self.pending, waits = 0.0, k + 1
         for _, low, high in acked[taken:]:
