@@ -178,7 +178,7 @@ def test_a_stretch_does_not_depend_on_those_beside_it():
 
 def test_windows_of_slow_start_and_congestion_avoidance():
     sender = replace(SENDER, messages=(5,), windows=(6, 2.0, 64.0))
-    found = windows_of(sender, np.array([1.0, 2.0, 5.5]), np.array([6.0, 12.0, 0.0]), 4)
+    found = windows_of(sender, np.array([1.0, 2.0, 5.5]), np.array([6.0, 12.0, 0.0]), np.full(3, 4))
     np.testing.assert_allclose(found[0], [1.0, 2.0, 3.0, 3 + 1 / 3, 3 + 1 / 3 + 0.3], rtol=1e-12)
     np.testing.assert_allclose(found[1], [2.0, 3.0, 4.0, 5.0, 6.0], rtol=1e-12)
     assert found[2, -1] == 6.0

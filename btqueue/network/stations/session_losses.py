@@ -30,11 +30,11 @@ from scipy.special import comb
 from btqueue.network.answers import NoConvergence
 
 DUPLICATES = 3
-LONGEST = 48
-"""Segments of a message that are followed."""
+LONGEST = 24, 64
+"""Segments of a message that are followed, with many losses and with few: as many as lose one on average."""
 NEGLIGIBLE = 1e-4
 """Probability of a future of a stretch that is left out, the others raised in proportion."""
-FEW, MOST_STATES = 100, 2000
+FEW, MOST_STATES = 100, 1000
 """States that are followed as far as a rare one matters, and how many are followed at most."""
 UNFOLLOWED = {True: 1e-4, False: 5e-3}
 """Visits that may go to states that are not followed, while there are few and when there are more."""
@@ -85,6 +85,7 @@ class Sender:
         windows: receive window, initial window and initial threshold (segments).
         timer_s: initial, least and largest timeout.
         backoff, timestamps, limited_transmit, hold_ssthresh, sack: as the keys of [transport] say.
+        limited_growth: whether a window grows only while it limits what is sent.
         held: whether a message waits until the one before it is acknowledged (Nagle's algorithm).
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
@@ -112,6 +113,7 @@ class Sender:
     hold_ssthresh: bool = False
     sack: bool = False
     held: bool = False
+    limited_growth: bool = False
     ack_every: int = 1
     ack_delay_s: float = 0.0
     fresh: bool = False
@@ -131,6 +133,7 @@ class Sent(NamedTuple):
         spans_s: mean time of each message, from written to arrived, shape (messages,).
         counts: timeouts and fast retransmits, shape (2,).
         rtt_s: mean of the measured round trips.
+        window: mean one at the beginning of the first message.
         unfollowed: share of the visits that go to states replaced by others like them, of those that end a
             message.
     """
@@ -138,6 +141,7 @@ class Sent(NamedTuple):
     spans_s: np.ndarray
     counts: np.ndarray
     rtt_s: float
+    window: float
     unfollowed: float
 
 
@@ -147,13 +151,14 @@ def costs(sender: Sender) -> Sent:
     Raises:
         NoConvergence: messages end so rarely that what the chain leaves out matters more.
     """
-    if max(sender.messages) <= LONGEST:
+    longest = int(np.clip(1.0 / max(sender.loss, 1e-9), *LONGEST))
+    if max(sender.messages) <= longest:
         return _costs(sender)
     longer, shorter = (
         _costs(replace(sender, messages=tuple(min(count, most) for count in sender.messages)))
-        for most in (LONGEST, LONGEST // 2)
+        for most in (longest, longest // 2)
     )
-    more = np.array([max(count - LONGEST, 0) / (LONGEST / 2.0) for count in sender.messages])
+    more = np.array([max(count - longest, 0) / (longest - longest // 2) for count in sender.messages])
     return longer._replace(
         spans_s=longer.spans_s + more * (longer.spans_s - shorter.spans_s),
         counts=longer.counts + more.max() * (longer.counts - shorter.counts),
@@ -176,7 +181,7 @@ def without(sender: Sender) -> tuple[np.ndarray, np.ndarray]:
     count = len(sender.messages)
     message, missing = np.arange(count), np.array(sender.messages)
     start = np.full(count, sender.windows[1] if sender.fresh else float(sender.most))
-    window = windows_of(sender, start, np.full(count, 2.0 * sender.windows[2]), missing.max())
+    window = windows_of(sender, start, np.full(count, 2.0 * sender.windows[2]), missing)
     way = lay_out(sender, message, missing, window)
     return _arrival(sender, way, message, missing), np.where(
         _timed(sender, message, missing, way), _trips(way), np.nan
@@ -205,16 +210,22 @@ class Stretches(NamedTuple):
     full_behind: np.ndarray
 
 
-def windows_of(sender: Sender, start: np.ndarray, doubled: np.ndarray, count: int) -> np.ndarray:
+def windows_of(sender: Sender, start: np.ndarray, doubled: np.ndarray, missing: np.ndarray) -> np.ndarray:
     """Return the windows before each acknowledgement, [state, k], and after all of them.
 
-    Slow start below the threshold, congestion avoidance from there on (RFC 5681, section 3.1).
+    Slow start below the threshold, congestion avoidance from there on (RFC 5681, section 3.1); with limited
+    growth only while the window limits what is sent (RFC 7661, 4.1).
     """
     threshold = np.maximum(doubled / 2.0, 2.0)
     window, found = np.minimum(start, sender.most), []
-    for k in range(count + 1):
+    for k in range(int(missing.max()) + 1):
         if k and k % sender.ack_every == 0:
-            window = np.minimum(window + np.where(window < threshold, 1.0, 1.0 / window), sender.most)
+            slow = window < threshold
+            grown = window + np.where(slow, 1.0, 1.0 / window)
+            if sender.limited_growth:
+                flight = np.minimum(np.floor(window), missing - (k - sender.ack_every))
+                grown = np.where(np.where(slow, window < 2.0 * flight, flight + 1.0 > window), grown, window)
+            window = np.minimum(grown, sender.most)
         found.append(window)
     return np.stack(found, axis=1)
 
@@ -376,7 +387,7 @@ class Chain:
         sender = self.sender
         message, missing, again, window, doubled, doublings = states.T
         rows, k = np.arange(len(states)), np.arange(int(missing.max()))
-        opened = windows_of(sender, window / QUARTERS, doubled, len(k))
+        opened = windows_of(sender, window / QUARTERS, doubled, missing)
         # a window over what was sent before holds segments, too, that have arrived
         span = np.where(again <= doubled, doubled - 1.0, np.inf)
         density = np.clip((again - 1.0) / np.maximum(span, 1.0), sender.loss, 1.0)
@@ -571,7 +582,9 @@ class Chain:
         spans = np.bincount(message, often * time, messages)
         spans += np.roll(np.bincount(message, often * futures["ahead_s"], messages), 1)
         counts = [float((often * futures[name]).sum()) for name in ("timeouts", "fast_retransmits")]
-        return Sent(spans, np.array(counts), rtt_s, self.unfollowed / ending)
+        first = futures["whole"] & (message == messages - 1)
+        window = float(often[first] @ self.states[self.target[first], WINDOW]) / QUARTERS
+        return Sent(spans, np.array(counts), rtt_s, window, self.unfollowed / ending)
 
     def _timeouts(self, visits: np.ndarray, often: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the timeout (s) that each future waits for, and the mean round trip.

@@ -259,17 +259,29 @@ def _finish(
     """
     acks = list(course.acks)
     if answer is not None and acks:
-        at, low, high = acks[-1]
-        ahead = int(np.searchsorted(answer.sent, course.last_ack, side="right"))
-        if ahead:
-            at = max(at, answer.arrived[ahead - 1] + end.pace(end.flow.back, 0.0))
-        acks[-1] = at, low, high
+        acks[-1] = acks[-1][0] + _behind(end, course, answer), *acks[-1][1:]
     elif acks:
         acks[-1] = acks[-1][0] + faced_s, *acks[-1][1:]
     samples.extend((at, at - course.sent[low]) for at, low, _ in acks if low < len(course.sent))
     if acks and (end.nagle is True or (end.nagle and short)):
         end.quiet = acks[-1][0]
     return acks[-1][0] - course.acks[-1][0] if acks else 0.0
+
+
+def _behind(end: End, course: Course, answer: Course, most: float = inf) -> float:
+    """Return how much later the last acknowledgement comes behind the answer (s).
+
+    Args:
+        end: that waits for it.
+        course: of the message.
+        answer: of the other end, whose segments go ahead.
+        most: segments of the answer that leave at once.
+    """
+    ahead = int(np.searchsorted(answer.sent, course.last_ack, side="right"))
+    if ahead > max(most, 1.0) and answer.sent[ahead - 1] == answer.sent[0]:
+        ahead = int(max(most, 1.0))
+    at = answer.arrived[ahead - 1] + end.pace(end.flow.back, 0.0) if ahead else 0.0
+    return max(at - course.acks[-1][0], 0.0)
 
 
 def _open_window(end: End) -> float:
@@ -296,12 +308,16 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
     spans = [one.course.arrived[-1] - one.written for one in courses]
     left = [sum(piece.count for piece in one.pieces) for one in courses[2:]]
     between = (spans[1], pause) if left else (spans[1] + pause,), (sum(spans[2:]) + pause + spans[0],)
-    connect, cost, session = 0.0, 0.0, found.session_s
+    connect, cost, session, start = 0.0, 0.0, found.session_s, inf
     if found.connect_s:
         connect = lost_syn * _backed_off(transport.initial_rto_s, lost_syn, transport)
-    counts, trips = [], []
-    for side, end in enumerate(both):
+    counts, trips = [(0.0, 0.0)] * 2, [0.0] * 2
+    for side, end in reversed(list(enumerate(both))):
         mine = [one for one in courses if one.end is end]
+        if side == 0 and courses[0].late_s:  # losses leave the server a smaller window
+            late_s = _behind(end, courses[0].course, courses[1].course, start)
+            trips[0] = (late_s - courses[0].late_s) / sum(len(one.course.acks) for one in mine)
+            mine[0] = mine[0]._replace(late_s=late_s)
         # a client that leaves in one segment sends it before what it has to acknowledge
         leaves = transport.connection_per_session and (bool(left) if side == 0 else sum(left) <= 1)
         opens = (found.connect_s, lost_syn) if found.connect_s and side == 0 else None
@@ -309,12 +325,13 @@ def _with_losses(found: Sessions, courses: list[Played], both: tuple[End, End]) 
         sent = costs(replace(sender, leaves=leaves, handshake=opens))
         cost += float(sent.spans_s.sum())
         session += float(sent.spans_s[0])
-        counts.append(sent.counts)
-        trips.append(found.rtt_s[side] + sent.rtt_s)
+        counts[side] = sent.counts[0], sent.counts[1]
+        trips[side] += found.rtt_s[side] + sent.rtt_s
+        start = sent.window
     timeouts, fast = (tuple(float(one[kind]) for one in counts) for kind in (0, 1))
     return found._replace(
         cycle_s=found.cycle_s + cost + connect, session_s=session, connect_s=found.connect_s + connect,
-        rtt_s=tuple(trips), timeouts=timeouts, fast_retransmits=fast,
+        rtt_s=(trips[0], trips[1]), timeouts=timeouts, fast_retransmits=fast,
     )  # fmt: skip
 
 
@@ -355,7 +372,8 @@ def _sender(end: End, mine: list[Played], gaps_s: tuple[float, ...]) -> Sender:
         timer_s=(transport.initial_rto_s, transport.min_rto_s, transport.max_rto_s),
         backoff=transport.rto_backoff, timestamps=transport.timestamps,
         limited_transmit=transport.limited_transmit, hold_ssthresh=transport.hold_ssthresh,
-        sack=transport.variant == "sack" or transport.sack, held=bool(end.nagle) and end.quiet > -inf,
+        sack=transport.variant == "sack" or transport.sack, held=bool(end.nagle and end.quiet > -inf),
+        limited_growth=transport.window_limited_growth,
         ack_every=int(max(end.every, 1.0)), ack_delay_s=end.delay,
         fresh=transport.connection_per_session,
     )  # fmt: skip
