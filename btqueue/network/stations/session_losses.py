@@ -86,6 +86,7 @@ class Sender:
         timer_s: initial, least and largest timeout.
         backoff, timestamps, limited_transmit, hold_ssthresh, sack: as the keys of [transport] say.
         limited_growth: whether a window grows only while it limits what is sent.
+        waits: of each message, whether its last segment waits for all acknowledgements (Nagle's algorithm).
         held: whether a message waits until the one before it is acknowledged (Nagle's algorithm).
         ack_every, ack_delay_s: delayed acknowledgements.
         fresh: the connection is a new one at the first message.
@@ -112,6 +113,7 @@ class Sender:
     limited_transmit: bool = False
     hold_ssthresh: bool = False
     sack: bool = False
+    waits: tuple[bool, ...] = (False, False)
     held: bool = False
     limited_growth: bool = False
     ack_every: int = 1
@@ -252,15 +254,16 @@ def lay_out(sender: Sender, message: np.ndarray, missing: np.ndarray, window: np
     released = np.zeros(states, int)
     ahead = np.full((states, int(sender.room)), -np.inf) if sender.room < most else None
     last = np.full(states, -np.inf)
-    answer = np.array(sender.answer_s)[message]
+    answer, waits = np.array(sender.answer_s)[message], np.array(sender.waits)[message]
     for k in range(most):
+        end = missing == k + 1
+        released = np.where(end & waits, k, released)
         while (late := (released < k) & (reach[rows, released] <= k)).any():
             released = released + late
         sent[:, k] = np.where(released > 0, acknowledged[rows, released - 1], 0.0)
         start = np.maximum(sent[:, k], last)
         if ahead is not None:
             full[:, k] = ahead[:, 0] > sent[:, k] + 1e-12
-        end = missing == k + 1
         service = np.where(end, last_spacing, sender.spacing_s)
         last = np.where(full[:, k], last, start + service)
         if ahead is not None:
@@ -271,7 +274,7 @@ def lay_out(sender: Sender, message: np.ndarray, missing: np.ndarray, window: np
         if k % every:  # the segment behind it lets the acknowledgement out that it shares
             sooner = np.where(missing > k, acknowledged[:, k], np.inf)
             acknowledged[:, k - 1] = np.minimum(acknowledged[:, k - 1], sooner)
-    flight = np.clip(np.minimum(whole, missing[:, None] - places), 1, None)
+    flight = np.clip(np.minimum(whole, (missing - waits)[:, None] - places), 1, None)
     counted = np.concatenate([np.zeros((states, 1), int), np.cumsum(full, axis=1)], axis=1)
     behind = np.minimum(places + flight, most)
     full_behind = counted[rows[:, None], behind] - counted[:, 1:]
@@ -436,11 +439,12 @@ class Chain:
         r, c, others = r[i], c[i], others[i]
         message, missing, again, _, doubled, doublings = states[r].T
         unsent = missing - c - 1 - others
+        free = np.maximum(unsent - np.array(sender.waits)[message], 0)  # to be let out by duplicates
         before = np.where(c > 0, way.acknowledged[r, c - 1], 0.0)
         timer = np.where((c > 0) & (sender.timestamps | (c > again)), 0, doublings)
         heard = others - holes
         if sender.limited_transmit:  # the first two duplicates let one segment out each
-            heard = heard + np.minimum(np.minimum(heard, 2), unsent)
+            heard = heard + np.minimum(2 * (heard > 0), free)
         fast = (heard >= DUPLICATES) & (c >= again)
         threshold = np.minimum(others + 1, 2 * self.most + 2)
         none = np.zeros(len(r), int)
@@ -469,7 +473,7 @@ class Chain:
         queue = way.acknowledged[r, np.minimum(c + others, end)] - sender.round_trip_s
         rounds = 1 + holes * (not sender.sack)
         time = np.maximum(third, queue) + rounds * sender.round_trip_s
-        beyond = np.clip(others - holes - (others + 1) // 2, 0, unsent)
+        beyond = np.clip(others - holes - (others + 1) // 2, 0, free)
         left, repaired, through = unsent - beyond, (1.0 - loss) ** (1 + holes), (1.0 - loss) ** beyond
         counts = {"fast_retransmits": 1.0}
         half = np.maximum(threshold / 2.0, 2.0)
