@@ -335,8 +335,6 @@ def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(ch
     assert solve(thesis().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
 
 
-SESSIONS = {"transport.connection_per_session": True, "transport.handshake": True}
-TWICE = [{"from": "client", "to": "server"}] * 2
 LONG_BURSTS = {
     "traffic.source": "ibp", "traffic.message_bytes": 20_000, "transport.mss_bytes": 20_000,
     "flow_control.buffer_packets": 2, "network.flows": "uplink",}  # fmt: skip
@@ -346,8 +344,6 @@ LONG_BURSTS = {
     ("name", "changes", "model", "key"),
     [
         ("chen-2004/adaptive-2", {"traffic.source": "ibp"}, "chains", "traffic.source"),
-        ("avancha-2002/wlan-tcp", SESSIONS | {"transport.variant": "vegas"}, "sessions", "transport.variant"),
-        ("avancha-2002/bluetooth-centaurus", {"network.flows": TWICE}, "sessions", "transport.protocol"),
         ("venugopal-2006/piconet", LONG_BURSTS, "a piconet of queues", "flow_control.buffer_packets"),
     ],
 )

@@ -90,6 +90,8 @@ class End:
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
+        if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # shorter ones a poll takes up
+            host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(
             visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
         )
