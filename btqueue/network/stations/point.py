@@ -11,10 +11,11 @@ their service (Pollaczek & Khinchine). A bridge is a link whose cycle is the rou
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
 what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
-network of queues with constant service (`btqueue.network.paths.shares`).
+network of queues with constant service: rates maximise ``sum W log x - R x``
+within the capacities (Mo & Walrand, IEEE/ACM Transactions on Networking 8(5), 2000).
 
 **Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
-the congestion window (`btqueue.network.paths.loss`).
+the congestion window (`btqueue.transport.window_cycles`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
@@ -46,7 +46,14 @@ MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
 """Passes after which the losses by flush timeouts stay."""
-SETTLED = 1e-4
+SETTLED = 1e-8
+"""Relative change of rates and round trips from one turn to the next at which a point is found."""
+ROUGH = 1e-4
+"""The same where only who is carried is asked."""
+NEAR, CLOSE = 0.3, 1e-2
+"""Change below which steps follow from the turn before, and above which no point is found in a turn."""
+WAITS_SETTLED = 1e-10
+"""The same of waits at full resources, at given rates of what is not full."""
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
@@ -138,14 +145,10 @@ class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
     def __init__(self, network: Network) -> None:
-        from btqueue.network.stations import transport
-
         self.network = network
         self.links = Links(network)
-        self.queues = Queues(network, self.links)
-        self.clocked, self.timed, self.round_s = np.zeros((3, len(network.flows)))
-        self.answering = np.array([flow.acks for flow in network.flows])
-        self.held_s = np.zeros(len(network.flows))
+        self.polled = Queues(network, self.links)
+        self.timed, self.round_s = np.zeros((2, len(network.flows)))
         self.names, self.number = resources(network)
         self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
@@ -153,13 +156,24 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
+        self.waits = np.zeros(flows)  # of segments for others, on the way forth
+        self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
+        self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.change = inf  # of rates in the last turn, relative
+        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
+        self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    self.least_s[f] += visit.delay_s + visit.service_s
+                    self.least_s[f] += (
+                        (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
+                    )
                     if visit.train.spread > 0.0:
                         self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
@@ -177,36 +191,23 @@ class Laws:
         ports = len(self.network.ports)
         forth[:, :ports] = links.frames[0] * frame
         back[:, :ports] = links.frames[1] * frame
-        usual = np.array([max(flow.acks, 1e-9) for flow in self.network.flows])
-        return forth, back * (self.answering / usual)[:, None]
+        return forth, back
 
-    def update(self, rate: Vector, sent: Vector, full: Vector, carried: NDArray[np.bool_]) -> None:
+    def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates.
 
         Args:
             rate: segments a second, (F,).
             sent: transmissions of each, (F,).
             full: resources that are full.
-            carried: whether flows carry what their sources offer, (F,).
         """
-        links, flows = self.links, self.network.flows
+        links, flows, polled = self.links, self.network.flows, self.polled
         layers = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in flows])
         apart = np.zeros(len(flows))
-        queues = self.queues
-        for c in np.flatnonzero(queues.host & queues.back) if queues.count else ():
-            cycle_s = float(links.idle[queues.link[c]]) * SLOT_S if links.ready else inf
-            apart[queues.flow[c]] = min(layers[queues.flow[c]] / max(cycle_s, SLOT_S), 1.0)
-        for f, flow in enumerate(flows):
-            own_s = self.own_s(f) if carried[f] else 0.0
-            found = transport.answers_of(flow, float(rate[f]), own_s, carried=bool(carried[f]))
-            self.answering[f] = found.share
-            self.timed[f] = found.clocked
-            self.clocked[f] = max(apart[f], found.clocked)
-            waits = found.wait_s * (1.0 - min(rate[f] * own_s, NEARLY))
-            self.held_s[f] = waits + found.behind * own_s
-        usual = np.array([max(flow.acks, 1e-9) for flow in flows])
-        filled = full[: len(self.network.ports)] > 0.0
-        links.update(rate * sent, rate * self.answering / usual, filled, self.most)
+        for c in np.flatnonzero(polled.host & polled.back) if polled.count and links.ready else ():
+            cycle_s = float(links.idle[polled.link[c]]) * SLOT_S
+            apart[polled.flow[c]] = min(layers[polled.flow[c]] / max(cycle_s, SLOT_S), 1.0)
+        links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
         window = np.array([flow.window for flow in flows])
         under = np.maximum(rate * self.round_s, 1e-9)
@@ -215,17 +216,119 @@ class Laws:
         )
         periodic = np.array([flow.source == "periodic" for flow in flows])
         beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
-        self.queues.update(
-            rate * sent, rate * self.answering, self.clocked, beside, links.full_link, links.endless
-        )
+        answered = rate * self.alone * [flow.acks for flow in flows]
+        clocked = np.maximum(apart, self.timed)
+        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+
+    def receiver(self, f: int, rate: float, *, carried: bool) -> None:
+        """Set how the receiver of a flow over a piconet of several links acknowledges.
+
+        Args:
+            f: number of the flow.
+            rate: of its segments (1/s).
+            carried: whether the source gets through what it offers.
+        """
+        flow, polled = self.network.flows[f], self.polled
+        if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
+            return
+        own_s = self.own_s(f) if carried else 0.0
+        found = transport.received(flow, rate, own_s, carried=carried)
+        waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
+        self.timed[f] = found.clocked
+        self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
 
     def own_s(self, f: int) -> float:
         """Return how much later each segment of a flow makes the next one that is not answered (s)."""
-        queues = self.queues
+        queues = self.polled
         mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
         if not mine or not self.links.ready:
             return 0.0
         return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
+
+    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def travelling_s(self, f: int, port: int) -> float:
+        """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
+
+        Once it does not wait for segments ahead, it takes half of a round from a link of a bridge to the
+        next one. A link is crossed again in the other direction a whole round later, or, if it leads
+        straight to the end of the way, in the same visit. In the last of these rounds it waits again.
+
+        Args:
+            f: number of its flow.
+            port: one of those that limit the connection.
+        """
+        flow, links = self.network.flows[f], self.links
+        way = [*flow.forth, *flow.back]
+        bridged = [
+            (place, links.port_link[visit.index])
+            for place, visit in enumerate(way)
+            if visit.kind == "port" and links.is_filled(links.port_link[visit.index])
+        ]
+        rounds = -1.0
+        for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
+        other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
+        return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
+
+    def starved(self, rate: Vector, service: Matrix) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * self.travelling_s(f, int(ports[0]))
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
+
+    @property
+    def alone(self) -> Vector:
+        """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
+        acks = [flow.acks for flow in self.network.flows]
+        return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
+
+    def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
+        """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
+        flow = self.network.flows[f]
+        if flow.reverse is None or flow.messages or not flow.transport.piggyback:
+            return transport.Queue(0.0, 0.0, 0.0), inf
+        queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
+        return queue, self.rests[flow.reverse].window
+
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
+        """Return where the window of a flow rests at a rate, and to what it opens if segments are held back.
+
+        Args:
+            f: number of the flow.
+            flow: the flow.
+            rate: of its segments (1/s).
+            base_s: round trip without waits (s).
+        """
+        answers, queue = self.answers[f], self.queues[f]
+        every = 1 if answers.carried == 1.0 else 0
+        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+            return opens, opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -267,7 +370,7 @@ class Laws:
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
         there = back = 0.0
         polled = any(
-            (f, 1, stop) in self.queues.number for stop in (0, 1)
+            (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there the answers of hosts are known that take some time
         endless = self.links.endless[f] and at_once
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
@@ -355,7 +458,7 @@ class Laws:
             )
             frames, used, relayed = train.frames, 0.0, False
             if not bridged and train.frames > 0.0:
-                c = self.queues.number.get((f, back, stop), -1) if of == "stream" else -1
+                c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
                 extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
                 slots, place = self._polled(visit, place, c, host, extra, of)
                 seconds += slots * SLOT_S / piconet.data_share
@@ -555,7 +658,7 @@ class Laws:
             of: as `way` has it.
         """
         work, stream = of == "work", of == "stream"
-        queues, train, port = self.queues, visit.train, self.network.ports[visit.index]
+        queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
         piconet = self.network.piconets[port.piconet]
         order, up = queues.orders[port.piconet], int(port.up)
         limit = float(ENDLESS if order.interleaved else port.limit)
@@ -660,11 +763,17 @@ class Laws:
         port; at wires and buckets the queue of an M/G/1 server with batches. Of flows that wait longest at a
         port of a piconet without bridges, that queue is returned as well.
         """
-        network, links, queues = self.network, self.links, self.queues
+        network, links, queues = self.network, self.links, self.polled
         flows = network.flows
-        ahead = np.array([transport.ahead(flow) for flow in flows])
-        sends, answers = rate * sent, rate
-        acks = np.maximum(self.answering, 1e-9)
+        polled = set(queues.port.tolist())
+        ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
+        sends, answers = rate * sent, rate * self.alone
+        acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        # services beside what the other half of the frames has
+        ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
+        forth, back = forth.copy(), back.copy()
+        for service, frames in zip((forth, back), links.frames, strict=True):
+            service[:, :ports] += frames * beside
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
         # are spaced
         work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
@@ -678,9 +787,14 @@ class Laws:
         most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
             forth, back / acks[:, None]
         )
-        own = np.where(quiet, _up_to(work / spare, most), 0.0)  # no more than a window can wait
-        polled = set(queues.port.tolist())
-        own[:, queues.port] = 0.0
+        queued = np.where(quiet, work / spare, 0.0)
+        own = _up_to(queued, most)  # no more than a window can wait
+        for f, flow in enumerate(flows):
+            for r in np.flatnonzero(queued[f] * forth[f]) if flow.more else ():
+                wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
+                queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
+                own[f, r] = queue.work_s(self.rests[f].window)
+        own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         found: dict[int, Own] = {}
@@ -703,21 +817,72 @@ class Laws:
                         others[f] += float(queues.later[c] * queues.slot_s[c]) * quiet[r]
                         continue
                     others[f] += total[r] - own[f, r]
-                    longest = max(longest, own[f, r])
+                    if visits is flow.back and flow.reverse is not None and visit.kind == "port":
+                        # an acknowledgement waits while the segment behind the one that it answers is sent
+                        idle, busy = (part[visit.index] for part in links.range)
+                        followed = self.queues[f].followed(flow.more)
+                        slower = (1.0 - followed) * idle + followed * busy
+                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
+                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
+                    longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                if visits is flow.forth:
+                    self.waits[f] = others[f]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max(
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
             if flow.short:  # one at a time
                 continue
-            mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
+            mine[f] = longest * (flow.source != "periodic")
+            first = transport.before(flow) or transport.ahead_of_sample(flow)
+            self.queues[f] = transport.Queue(
+                float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
+            )
+            mine[f] += first * slowest
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest
                 found[f], mine[f] = queue, queue.within(inf)
         return others, mine, found
+
+    def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
+        """Return the part of its wait for its own segments that one has in the network (s).
+
+        Args:
+            f: number of the flow.
+            window: segments that may be under way.
+            lone_s: round trip without these waits.
+            wait_s: for segments of its flow, with what the window holds back.
+        """
+        queue, answers = self.queues[f], self.answers[f]
+        of_batch = max(wait_s - queue.wait_s, 0.0)
+        if queue.service_s <= 0.0:
+            return wait_s
+        on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
+        acks = self.network.flows[f].acks
+        return of_batch + transport.held_back(queue, window, on_way, round(1.0 / acks) if acks else 1)
+
+    def waits_of(
+        self, f: int, wait: float, queue: Own | None, tokens: Tail, turn: float
+    ) -> Callable[[float, float], float]:
+        """Return the wait for the own port and for tokens, by the window and the round trip without it (s).
+
+        Args:
+            f: number of the flow.
+            wait: mean at stations other than ports of piconets of several links (s).
+            queue: at such a port, if the flow waits longest there.
+            tokens: wait for them.
+            turn: time in which tokens gather for a segment of it and all else (s).
+        """
+        if queue is not None:
+            slower = queue._replace(turn=max(queue.turn, turn))
+            return lambda window, lone: slower._replace(trip=lone).within(window, tokens)
+        window = self.network.flows[f].window
+        both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
+        return lambda window, lone: self.own_wait(f, window, lone, both)
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
@@ -820,11 +985,11 @@ class Laws:
 
     def tokens_back(self, f: int, tokens: Tail) -> float:
         """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
-        at = [c for (g, back, _), c in self.queues.number.items() if g == f and back]
+        at = [c for (g, back, _), c in self.polled.number.items() if g == f and back]
         if tokens.share <= 0.0 or not at:
             return tokens.between(0.0, inf)
-        wait = float(self.queues.later[at[0]] * self.queues.slot_s[at[0]])
-        return longer(Tail.of(float(self.queues.load_of[at[0]]), wait), tokens, inf) - wait
+        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
+        return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
 
     def tokens(
         self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
@@ -850,17 +1015,17 @@ class Laws:
                     if service[f, r] <= 0.0:
                         continue
                     count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
-                    trains = rate[f] * (self.answering[f] if way else sent[f])
-                    price = service[f, r] / (self.answering[f] if way else 1.0)
+                    trains = rate[f] * (flow.acks * self.alone[f] if way else sent[f])
+                    price = service[f, r] / (flow.acks if way else 1.0)
                     several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
                     jumps.append(price * several)
                     rates.append(trains / several)
                     packets += trains * count
                     random.append(flow.source != "periodic")
                     saved = 0.0
-                    if not way and several == 1.0 and (f, 0, 1) in self.queues.number:
-                        c = self.queues.number[f, 0, 1]
-                        half_cycle = float(self.queues.members[c] * self.queues.slot_s[c])
+                    if not way and several == 1.0 and (f, 0, 1) in self.polled.number:
+                        c = self.polled.number[f, 0, 1]
+                        half_cycle = float(self.polled.members[c] * self.polled.slot_s[c])
                         saved = (there[f] - half_cycle) * (count - 1.0) / count
                     who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
             d, x = np.array(jumps), np.array(rates)
@@ -888,6 +1053,7 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            self.tails[n] = decay, theta
             for f, way, price in who:
                 if not way:
                     turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
@@ -899,25 +1065,6 @@ class Laws:
                     tail = max(old, tail, key=lambda one: one.share * one.mean)
                 tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
         return tails, sure, turns
-
-
-def waits_of(
-    wait: float, queue: Own | None, tokens: Tail, rate: float, turn: float
-) -> Callable[[float, float], float]:
-    """Return the wait for the own port and for tokens, by the window and the round trip without it (s).
-
-    Args:
-        wait: mean at stations other than ports of piconets without bridges (s).
-        queue: at such a port, if the flow waits longest there.
-        tokens: wait for them.
-        rate: of the flow (1/s).
-        turn: time in which tokens gather for a segment of it and all else (s).
-    """
-    if queue is not None:
-        slower = queue._replace(turn=max(queue.turn, turn))
-        return lambda window, lone: slower._replace(trip=lone).within(window, tokens)
-    both = float(np.hypot(wait, tokens.between(0.0, inf)))
-    return lambda window, lone: transport.held_back(window, rate, lone, both)
 
 
 def _up_to(values: NDArray, most: NDArray) -> NDArray:
@@ -983,20 +1130,34 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
         change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
-        if change < 1e-6:
+        if change < WAITS_SETTLED:
             break
     return np.minimum(load, window / (base + used @ wait)), wait, change
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
-    """Return the wait at one resource with which it is full, or 0 if it is not full without."""
+    """Return the wait at one resource with which it is full, or 0 if it is not full without.
 
-    def over(wait: float) -> float:
-        return float(np.minimum(load, window / (rest + wait)) @ service) - 1.0
-
-    if over(0.0) <= 0.0:
+    From the last place on at which a window begins to hold its source back, and the resource is still more
+    than full, its use is convex in the wait: Newton's steps come to the root from below.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        begin = np.where(load > 0.0, np.maximum(window / load - rest, 0.0), inf)
+    places = np.append(begin[begin < inf], 0.0)
+    over = np.minimum(load, window / (rest + places[:, None])) @ service - 1.0
+    if not (over > 0.0).any():
         return 0.0
-    return root_scalar(over, bracket=(0.0, float(window @ service) + 1e-9), xtol=1e-12, rtol=1e-9).root
+    wait = float(places[over > 0.0].max())
+    held = begin <= wait
+    free = float(load[~held] @ service[~held]) - 1.0
+    work, rest = (window * service)[held], rest[held]
+    for _ in range(SWEEPS):
+        use = work / (rest + wait)
+        step = (float(use.sum()) + free) / float((use / (rest + wait)).sum())
+        if not step > 1e-15 * wait:
+            break
+        wait += step
+    return wait
 
 
 def operating_point(network: Network) -> Point:
@@ -1011,16 +1172,13 @@ def operating_point(network: Network) -> Point:
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     laws.links.endless[:] = endless | (load > 0.0)
-    fluid = _iterated(network, laws, np.where(endless, 0.0, load))
+    fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
-    endless = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
-    if (endless | (load == 0.0)).all():
-        return fluid
-    laws.links.endless[:] = endless
+    laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
+def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
     """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
     flows = network.flows
     load = np.array([flow.load for flow in flows])
@@ -1028,21 +1186,32 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries = np.zeros(len(flows))
+    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
     # sessions alone never fill a station for good: a client waits for its answer
     plain = np.array([not flow.messages for flow in flows]) @ laws.uses > 0.0
     for turn in range(PASSES):
-        carried = (rate > CARRIED * load) & (rate > 0.0)
-        laws.update(rate, sent, full, carried)
+        laws.update(rate, sent, full)
         forth, back = laws.service()
+        for f, flow in enumerate(flows):
+            laws.answers[f] = transport.answers_of(
+                flow,
+                laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
+                *laws.against(f, rate),
+                carried=bool(rate[f] > CARRIED * load[f]),
+            )
+            laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
-        base = trips.sum(axis=1) + laws.held_s
+        base = trips.sum(axis=1)
         for f, flow in enumerate(flows):
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
+            base[f] += laws.answers[f].wait_s
+            if laws.answers[f].carried and flow.reverse is not None:
+                base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
+            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)), laws.answers[f])
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
@@ -1051,12 +1220,12 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         tokens, sure, turns = laws.tokens(rate, sent, forth, back, full, trips[:, 0])
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
-            waits_of(float(mine[f]), queues.get(f), tokens[f][0], float(rate[f]), float(turns[f]))
+            laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in range(len(flows))
         ]
         own_waits = np.array([wait(inf, float(base[f])) for f, wait in enumerate(waits)])
         laws.round_s = base + others + own_waits
-        service = forth * sent[:, None] + back
+        service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], own_waits + others, full)
             network, flows = laws.network, laws.network.flows
@@ -1064,21 +1233,35 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
-        lone = base + others
+        # a full window does not wait for acknowledgements that are for further segments
+        late = [
+            max(one.wait_s - queue.service_s, 0.0)
+            for one, queue in zip(laws.answers, laws.queues, strict=True)
+        ]
+        late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
+        lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
-        limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
+        limits = np.zeros(len(flows))
+        for f, flow in enumerate(flows):
+            laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
+        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
-        if change < SETTLED and turn > 1:
+        drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
+        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
+        nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
         turned = turned + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
-        before = move
-        rate = rate + step * move
+        following = rate + step * move
+        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+            apart = (move - before) / np.maximum(new, 1e-9)
+            share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
+            following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        places, before, rate = rate, move, following
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)

@@ -17,8 +17,8 @@ segment comes: :math:`\sum x w^2 / 2`, stretched alike.
 cycle of M frames, and all that it brings with it on its further ports, stretched by the work that this port
 does not bring about. So the port is the M/G/1 queue with vacations in which each service has its share of
 the vacations: Pollaczek and Khinchine's wait, behind half a cycle. Under exhaustive service of equal links
-it is the mean wait of the pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987), but for
-:math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) / (1 - \rho)`.
+it is the mean wait of the pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987),
+but for :math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) / (1 - \rho)`.
 
 **Further ports.** Trains that the central relays come in the cycle in which they are served: nothing waits
 behind them there. An acknowledgement waits behind the segments of its first port.
@@ -258,6 +258,7 @@ class Queues:
     def __init__(self, network: Network, links: Links) -> None:
         self.network, self.links = network, links
         bridged = {p for bridge in network.bridges for p in bridge.piconets}
+        bridged |= {p for p, one in enumerate(network.piconets) if one.members == 1}
         self.number: dict[tuple[int, int, int], int] = {}
         names: list[tuple[int, int, int, int, bool, Train]] = []  # what each crossing is
         for f, flow in enumerate(network.flows):
@@ -681,7 +682,8 @@ class Queues:
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
         return Own(
             load, (float(self.behind[c]) + (drawn + fixed) * service) * slot_s, service * slot_s,
-            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s, float(rest),
+            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
+            float(rest),
         )  # fmt: skip
 
 

@@ -1,0 +1,252 @@
+"""A bulk transfer that loses segments at random: the renewal chain of its congestion window.
+
+The window after a recovery decides, with the number N of segments acknowledged until the next one is lost,
+everything up to the end of the next recovery. So the windows at the ends of recoveries are a Markov chain
+with a few states for each segment of the receive window, whatever the loss probability; a cycle's length,
+deliveries and events are its rewards (Markov renewal theorem). Within a cycle the window opens by the
+square-root law, w^2 grows by 2 for each acknowledgement, or by one for each below the threshold of a slow
+start, and a round trip takes as long as the path needs for w segments. How a cycle ends is in
+`btqueue.transport.recovery`.
+
+Sources: Padhye, Firoiu, Towsley & Kurose, IEEE/ACM Transactions on Networking 8(2), 2000 (cycles between
+losses); Mathis, Semke, Mahdavi & Ott, Computer Communication Review 27(3), 1997.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.odd_segments import odd_segments
+from btqueue.transport.recovery import (
+    AVOIDANCE,
+    LATE,
+    SLOW,
+    Ends,
+    LossyPath,
+    Recovery,
+    Start,
+    ends_of,
+    expired_flight,
+    recovery_of,
+)
+
+Vector = NDArray[np.floating]
+
+MOST_CYCLES = 2000
+FORGOTTEN = 1e-12
+"""A loss-free row of segments with less than this chance is left out."""
+
+
+class LossyRates(NamedTuple):
+    """Rates per second, the mean window, round trips (s) and their weights over the acknowledgements."""
+
+    goodput: float
+    timeouts: float
+    fast_retransmits: float
+    losses: float
+    window: float
+    rtts: Vector
+    weights: Vector
+    residual: float
+    states: int
+
+
+class _Cycles(NamedTuple):
+    """Windows that open without loss, from each start, by segments acknowledged so far: (starts, segments).
+
+    Attributes:
+        flight: segments in flight.
+        seen: segments in flight when what is acknowledged now was sent, a round trip ago.
+        time: time since the cycle began (s).
+        ends: chance that the cycle ends here: the next segment is the first one lost, or overflows.
+        end: number of the end (`recovery.Ends`).
+    """
+
+    flight: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    time: Vector
+    ends: Vector
+    end: NDArray[np.int64]
+
+
+def lossy_rates(path: LossyPath) -> LossyRates:
+    """Solve the chain."""
+    top = int(max(2, min(path.window, path.room)))
+    ends = ends_of(top, overflows=path.room < path.window)
+    trips = _trips(path, np.arange(ends.most + 1.0))
+    starts = [
+        Start(kind, half) for kind in (AVOIDANCE, SLOW, LATE) for half in range(4, _most(path, ends.most) + 1)
+    ]
+    recovery = recovery_of(path, ends, starts, trips.deviation)
+    if path.loss == 0.0:  # every cycle ends by overflow, and leads to few starts
+        used = recovery.leads_to[ends.overflow] > 0.0
+        starts = [start for start, one in zip(starts, used, strict=True) if one]
+        recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
+    cycles = _cycles(path, starts, top, ends, trips.mean)
+    count, kinds = len(starts), len(ends.flight)
+    places = np.arange(count)[:, None] * kinds + cycles.end
+    ended = np.bincount(places.ravel(), cycles.ends.ravel(), count * kinds).reshape(count, kinds)
+    law, residual = _stationary(ended.astype(float), recovery.leads_to)
+    steady = float(law @ _steady(path, cycles))
+    longest = float(trips.mean[top])
+    number = np.arange(cycles.flight.shape[1])
+    seen = law[:, None] * cycles.ends
+    end = law @ ended
+    seconds = float((seen * (cycles.time + _lag(path, starts, cycles))).sum()) + float(end @ recovery.seconds)
+    segments = float((seen * number).sum() + end @ ends.flight) + steady
+    seconds += steady * longest / top
+    timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
+    losses = float(end @ recovery.losses)
+    seconds = max(seconds, (segments + losses) * path.service_s)  # what is lost has crossed the bottleneck
+    reached = np.cumsum(seen[:, ::-1], axis=1)[:, ::-1]
+    number_seen, fresh = (
+        np.bincount(flights[:, :-1].ravel(), reached[:, 1:].ravel(), ends.most + 1)
+        for flights in (cycles.seen, cycles.flight)
+    )
+    fresh[top] += steady
+    number_seen[top] += steady
+    number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
+    everything = fresh / path.segments_per_ack + _duplicates(path, ends, recovery, end)
+    return LossyRates(
+        goodput=segments / seconds,
+        timeouts=timeouts / seconds,
+        fast_retransmits=fast / seconds,
+        losses=losses / (segments + losses),
+        window=float(everything @ np.arange(ends.most + 1.0) / everything.sum()),
+        rtts=trips.samples.ravel(),
+        weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),
+        residual=residual,
+        states=count,
+    )
+
+
+class _Trips(NamedTuple):
+    """Round trips of new segments, by the number in flight.
+
+    Attributes:
+        mean: that with which they are delivered, one window in each.
+        samples: (flights, kinds) what acknowledgements show.
+        shares: of these.
+    """
+
+    mean: Vector
+    samples: Vector
+    shares: Vector
+
+    @property
+    def deviation(self) -> Vector:
+        """Mean deviation of what acknowledgements show, by the number in flight (s)."""
+        mean = (self.samples * self.shares).sum(axis=1, keepdims=True)
+        return (np.abs(self.samples - mean) * self.shares).sum(axis=1)
+
+
+def _trips(path: LossyPath, windows: Vector) -> _Trips:
+    """Return the round trips of new segments with so many in flight."""
+    together = path.trip_of_new(windows)
+    odd = odd_segments(windows, path.window, together, path.service_s, path.ack_delay_s)
+    single = path.round_trip(windows)[:, None] + odd.waits
+    rates = (windows - odd.alone) / together + odd.alone / (single * odd.chances).sum(axis=1)
+    share = np.divide(2.0 * odd.alone, windows + odd.alone, out=np.zeros_like(windows), where=windows > 0.0)
+    return _Trips(
+        np.divide(windows, rates, out=together.copy(), where=windows > 0.0),
+        np.concatenate([together[:, None], single], axis=1),
+        np.concatenate([1.0 - share[:, None], share[:, None] * odd.chances], axis=1),
+    )
+
+
+def _most(path: LossyPath, top: int) -> int:
+    """Return the greatest start there can be, in halves of a segment."""
+    return max(4, int(expired_flight(path, np.array(top))))
+
+
+def _cycles(path: LossyPath, starts: list[Start], top: int, ends: Ends, trips: Vector) -> _Cycles:
+    """Open windows until they are at their greatest, or a row without loss is too unlikely to matter."""
+    b = path.segments_per_ack
+    begin = np.array([start.begin(path.window) for start in starts])[:, None]
+    threshold = np.array([start.threshold(path.window) for start in starts])[:, None]
+    longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
+    full = b * (np.maximum((top + 1.0) ** 2 - threshold**2, 0.0) / 2.0 + threshold)
+    last = np.minimum(longest, full).astype(np.int64) + 2
+    n = np.arange(int(last.max()) + 1)[None, :]
+    acks = n / b
+    opening = threshold - begin
+    square = threshold**2 + 2.0 * np.maximum(acks - opening, 0.0)
+    avoiding = np.sqrt(square + np.log(square / threshold**2))  # 1/w for each, to the second order
+    cwnd = np.where(acks < opening, begin + acks, avoiding)
+    flight = np.maximum(np.minimum(cwnd, top), 1.0).astype(np.int64)
+    # What is acknowledged now was sent with a window by 1/b smaller. Of segments that share an ACK the first
+    # waits in the queue for those behind it, which were sent with it, or with the next: half as long.
+    waits = (path.gathered - 1.0) / 2.0
+    before = np.where(acks < opening, cwnd / (1.0 + 1.0 / b), np.maximum(cwnd - 1.0 / b + waits, begin))
+    seen = np.maximum(np.minimum(before, top), 1.0).astype(np.int64)
+    # A slow start multiplies its window by 1 + 1/b a round: in bursts, not by the flow's exponential.
+    steps = (trips / np.maximum(np.arange(len(trips)), 1.0))[flight]
+    steps *= np.where(acks < opening, 1.0 / (b * np.log1p(1.0 / b)), 1.0)
+    through = (1.0 - path.loss) ** n
+    lost = np.where(n < last, path.loss * through, np.where(n == last, through, 0.0))
+    end = flight.copy()
+    if ends.overflow is not None:
+        end[n == last] = ends.overflow
+    if path.variant == "newreno":
+        avoids = np.array([start.kind == AVOIDANCE for start in starts])
+        end[avoids, 0] = ends.blocked[flight[avoids, 0]]
+    time = np.cumsum(steps, axis=1) - steps
+    return _Cycles(flight, seen, time, lost, end)
+
+
+def _steady(path: LossyPath, cycles: _Cycles) -> Vector:
+    """Return the mean segments that pass with the window at its greatest, by start; none if it overflows."""
+    if path.room < path.window:
+        return np.zeros(len(cycles.ends))
+    last = (cycles.ends > 0.0).sum(axis=1) - 1
+    return cycles.ends[np.arange(len(last)), last] * (1.0 - path.loss) / path.loss
+
+
+def _lag(path: LossyPath, starts: list[Start], cycles: _Cycles) -> Vector:
+    """Return how far acknowledgements lag behind an even flow (s), by start and segments.
+
+    Segments go in bursts: those of a slow start at the beginning of the round; after a recovery half a round
+    later than an even flow, less what the inflated window let out a round before, on average f/8 of the f/2
+    segments, or less where the receive window is in the way.
+    """
+    flight = np.maximum(np.arange(float(cycles.flight.max()) + 1.0), 1.0)
+    idle = np.maximum(0.0, 1.0 - flight * path.service_s / path.base_s)
+    room = np.clip(path.window - flight, 0.0, flight / 2.0)
+    early = (room - room**2 / flight) / flight
+    share = np.maximum(0.5 - early - 1.0 / flight, 0.0)
+    avoids = np.array([start.kind == AVOIDANCE for start in starts])[:, None]
+    trip = path.round_trip(flight) * idle
+    return np.where(avoids, (share * trip)[cycles.flight], (0.5 * trip)[cycles.flight])
+
+
+def _duplicates(path: LossyPath, ends: Ends, recovery: Recovery, end: Vector) -> Vector:
+    """Return the mean number of duplicate acknowledgements of a cycle that find each window."""
+    found = np.zeros(ends.most + 1)
+    before = np.minimum(recovery.duplicates, DUPLICATE_THRESHOLD)
+    np.add.at(found, ends.flight, end * before)
+    later = recovery.duplicates - before
+    half = ends.flight / 2.0
+    inflated = {"sack": half, "tahoe": np.ones_like(half)}.get(
+        path.variant, half + DUPLICATE_THRESHOLD + later / 2.0
+    )
+    np.add.at(found, np.minimum(inflated, ends.most).astype(np.int64), end * later)
+    return found
+
+
+def _stationary(ended: Vector, leads_to: Vector) -> tuple[Vector, float]:
+    """Return the law of the starts, and how far a further cycle moves it.
+
+    Each cycle leads from starts to ends to starts, and nearly forgets its start. Two cycles in a row are
+    averaged, for those that alternate. Sums without BLAS, whose threads cost more than such small ones take.
+    """
+    law, before, moved = np.full(len(ended), 1.0 / len(ended)), np.zeros(len(ended)), np.inf
+    for _ in range(MOST_CYCLES):
+        after = np.einsum("e,es->s", np.einsum("s,se->e", law, ended), leads_to)
+        moved = float(np.abs(after - before).max()) / 2.0
+        before, law = law, after
+        if moved < FORGOTTEN:
+            break
+    law = (law + before) / 2.0
+    return law / law.sum(), moved

@@ -1,0 +1,219 @@
+"""No key is ignored in silence: it changes the answer of theory, is doubted, or makes no difference.
+
+The long test lays theory and simulation side by side wherever a changed key is answered without a new doubt.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import xarray as xr
+from every_key import (
+    BASES,
+    CHANGES,
+    OF_NOBODY,
+    Change,
+    base,
+    changes_of,
+    keys,
+    solved,
+    value_of,
+    values_of,
+)
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from scenario_strategy import scenarios
+from scipy import stats
+
+import btqueue as bt
+from btqueue.network.answers import NoConvergence
+from btqueue.network.certificates import ImpossibleAnswer
+from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError, list_models
+from btqueue.scenario.description import description
+from btqueue.scenario.flow_patterns import flows_of
+from btqueue.scenario.scope import in_tables
+from btqueue.scenario.topology import topology
+
+QUICK = ("access point", "sessions in a piconet")
+"""Bases that are asked about in every run of the tests; the others are for the long tests."""
+
+TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
+"""Relative errors that are not silent: an answer beyond them must warn."""
+
+CONFIDENCE = 0.9999
+"""Of an interval: of a thousand metrics that are off by just the tolerance, one in ten tests fails."""
+
+
+def silent(name: str) -> Iterator[Change]:
+    """Yield, of each key that no value makes theory notice, the changes that the description knows.
+
+    What the description leaves out changes no simulation (`test_description`).
+    """
+    ignored: dict[str, list[Change]] = {}
+    noticed = set()
+    for change in changes_of(name):
+        if change.key in noticed or description(change.after) == description(change.before):
+            continue
+        if is_noticed(change):
+            noticed.add(change.key)
+        else:
+            ignored.setdefault(change.key, []).append(change)
+    for key in ignored.keys() - noticed:
+        yield from ignored[key]
+
+
+def is_noticed(change: Change) -> bool:
+    """Whether the answer is another one, is doubted otherwise, or there is none."""
+    before, after = solved(change.before.to_toml()), solved(change.after.to_toml())
+    if isinstance(before, str) or isinstance(after, str):
+        return True
+    return after[1] != before[1] or not after[0].equals(before[0])
+
+
+def test_every_key_is_asked_about():
+    """A new key needs a value to try, or a reason to have none."""
+    for key in keys():
+        if key in OF_NOBODY or CHANGES.get(key) == ():
+            continue
+        assert any(values_of(key, value_of(base(name), key)) for name in BASES), key
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.long) for one in BASES]
+)
+def test_a_key_that_theory_does_not_notice_makes_no_difference(name: str):
+    """The simulator, asked for both, agrees with itself within the tolerances and its intervals."""
+    wrong = []
+    for change in silent(name):
+        before, after = (
+            bt.simulate(one.with_(run__duration_s=200, run__replications=4), threads=1)
+            for one in (change.before, change.after)
+        )
+        if any(found := differences(before, after)):
+            wrong.append(f"{change.key} = {change.value}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+SECONDS = {
+    "ring with radio errors": 3000,
+    "lossy ring": 3000,
+    "bulk with losses": 4000,
+    "sessions": 5000,
+    "CentaurusComm": 5000,
+}
+"""How long bases are simulated, if not for 500 s."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BASES)
+def test_a_changed_key_is_answered_right_or_with_a_warning(name: str):
+    wrong, seconds = [], SECONDS.get(name, 500)
+    for change in changes_of(name):
+        # a load schedule is answered for the run's duration: it has to be the one that is simulated
+        changed = change.after.with_(run__duration_s=seconds, run__replications=6)
+        before, after = solved(change.before.to_toml()), solved(changed.to_toml())
+        if isinstance(before, str) or isinstance(after, str) or set(after[1]) - set(before[1]):
+            continue
+        if any(found := errors(after[0], changed)):
+            wrong.append(f"{change.key} = {change.value}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+def errors(answer: xr.Dataset, scenario: Scenario) -> dict[str, str]:
+    """Return the metrics of which model and simulation differ by more than tolerance and interval."""
+    return differences(answer, bt.simulate(scenario, threads=1))
+
+
+def differences(answer: xr.Dataset, simulated: xr.Dataset) -> dict[str, str]:
+    """Return the metrics of which an answer differs from a simulation by more than tolerance and interval."""
+    found = {}
+    for metric, tolerance in TOLERANCE.items():
+        if metric not in answer or metric not in simulated:
+            continue
+        runs = simulated[metric].mean("flow").values
+        runs, model = runs[np.isfinite(runs)], float(answer[metric].mean())
+        if runs.size < 2 or not np.isfinite(model):
+            continue
+        mean = float(runs.mean())
+        width = stats.t.ppf(0.5 + CONFIDENCE / 2, runs.size - 1) * runs.std(ddof=1) / np.sqrt(runs.size)
+        if abs(model - mean) > tolerance * abs(mean) + width:
+            found[metric] = f"{model:.4g} for {mean:.4g} ± {width:.2g}"
+    return found
+
+
+# ---------------------------------------------------------- keys of the tables, or the same of every flow
+
+OF_HOSTS = {"tcp_delay_s", "ip_delay_s"}
+"""Keys of `[transport]` that a flow cannot have of its own."""
+
+
+def both_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
+    """Return a scenario with keys of traffic and transport in their tables, and with the same in every flow.
+
+    Raises:
+        ScenarioError: the flows of its pattern cannot be listed.
+    """
+    data = scenario.to_dict(resolved=False)
+    flows = [
+        one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in flows_of(scenario.network)
+    ]
+    given = data.get("traffic", {}) | data.get("transport", {})
+    own = {"law" if key == "source" else key: given[key] for key in given.keys() - OF_HOSTS}
+    left = {"traffic": {}, "transport": {key: given[key] for key in given.keys() & OF_HOSTS}}
+    tables, entries = (
+        data.get("network", {}) | {"flows": listed} for listed in (flows, [own | flow for flow in flows])
+    )
+    return Scenario.from_dict(data | {"network": tables}), Scenario.from_dict(
+        data | left | {"network": entries}
+    )
+
+
+def compare_spellings(scenario: Scenario) -> tuple[Scenario, Scenario]:
+    """Make sure that theory is asked the same thing."""
+    try:
+        tables, entries = both_spellings(scenario)
+    except ScenarioError:
+        assume(False)
+    one, other = in_tables(tables), in_tables(entries)
+    assert topology(one) == topology(other)
+    assert (one.traffic, one.transport) == (other.traffic, other.transport)
+    return tables, entries
+
+
+def compare_answers(scenario: Scenario) -> None:
+    """Make sure that `solve` gives the same numbers and doubts, or refuses both."""
+    found = []
+    for written in compare_spellings(scenario):
+        try:
+            found.append(bt.solve(written))
+        except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as error:
+            found.append(type(error))
+    one, other = found
+    if isinstance(one, type) or isinstance(other, type):
+        assert one is other
+        return
+    assert one.equals(other)
+    assert one.attrs["warnings"] == other.attrs["warnings"]
+
+
+DRAWN = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=200, derandomize=True, **DRAWN)
+@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_theory(scenario):
+    compare_spellings(scenario)
+
+
+@pytest.mark.parametrize("source", ["ibp", "poisson"])
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_answers_and_doubts(source):
+    star = {"network.flows": "uplink", "network.peripherals": 3, "flow_control.enabled": False}
+    load = {"traffic.source": source, "traffic.load_kbps": 100.0, "transport.receive_window_segments": 8}
+    compare_answers(bt.load("venugopal-2006/piconet").changed(star | load))
+
+
+@pytest.mark.long
+@settings(max_examples=200, **DRAWN)
+@given(st.one_of(scenarios(), st.sampled_from(list_models()).map(bt.load)))
+def test_a_key_in_every_flow_is_that_key_of_the_table_for_many_answers(scenario):
+    compare_answers(scenario)

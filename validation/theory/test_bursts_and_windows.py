@@ -1,0 +1,240 @@
+"""Bursts, windows, delayed acknowledgements and data both ways: exact values, limits, invariants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import btqueue as bt
+from btqueue.network.stations.air import slowed
+from btqueue.network.stations.transport import Path, Queue, held_back
+from btqueue.transport.delayed_ack import Receiver, acknowledgements
+from btqueue.transport.vegas import ROUNDS, Round, window_walk
+
+
+def _memoryless(forward, reverse, period, clock):
+    """What ends a wait if segments come at random and services take no time."""
+    return Receiver(forward, 0.0, 0.0, forward, reverse, period, clock)
+
+
+@pytest.mark.parametrize(
+    ("clock", "period", "rate", "expected"),
+    [
+        ("tick", 0.5, 2, (0.183940, 0.051819, 0.632121)),
+        ("timer", 0.5, 2, (0.316060, 0.132121, 0.367879)),
+        ("tick", 0.2, 10, (0.056767, 0.005413, 0.432332)),
+        ("timer", 0.2, 10, (0.086466, 0.011880, 0.135335)),
+    ],
+)
+def test_wait_for_the_clock_or_an_arrival(clock, period, rate, expected):
+    """So few segments that a wait may begin at any phase, and the receiver writes with this rate."""
+    law = _memoryless(1e-9, rate, period, clock).law(followed=False)
+    assert (law.mean, law.square, law.clock.sum()) == pytest.approx(expected, abs=5e-7)
+
+
+def test_without_arrivals_the_wait_is_the_clocks():
+    timer, tick = (
+        _memoryless(1e-12, 0.0, 0.2, "timer").law(False),
+        _memoryless(1e-12, 0.0, 0.5, "tick").law(False),
+    )
+    assert (timer.mean, timer.square, timer.clock.sum()) == pytest.approx((0.2, 0.04, 1.0))
+    assert (tick.mean, tick.square, tick.clock.sum()) == pytest.approx((0.25, 0.25 / 3, 1.0))
+
+
+def test_rare_segments_wait_as_at_any_phase_of_the_tick():
+    rare = acknowledgements(_memoryless(1e-4, 0.0, 0.5, "tick"), 2)
+    assert rare.wait * rare.segments == pytest.approx(0.25, rel=1e-3)
+    assert rare.segments == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("gap", "followed", "clock", "tolerance"),
+    [
+        (0.0, 0.0, "tick", 0.0),
+        (0.0, 0.0, "timer", 0.0),
+        (0.06, 0.4, "timer", 0.0),
+        # the phases at which waits begin are those of memoryless segments
+        (0.06, 0.0, "tick", 0.02),
+        (0.06, 0.4, "tick", 0.02),
+    ],
+)
+def test_waits_against_a_walk_through_time(gap, followed, clock, tolerance):
+    """Segments follow after a gap and perhaps a random time; the receiver writes, or the clock comes."""
+    forward, reverse, period = 4.0, 2.0, 0.5
+    rng = np.random.default_rng(1)
+    waits, carried, now, first = [], 0, 0.0, True
+    while len(waits) < 100_000:
+        comes = now + gap + (rng.exponential(1.0 / forward) if rng.random() >= followed else 0.0)
+        if first:
+            writes = now + rng.exponential(1.0 / reverse)
+            clocked = now + period if clock == "timer" else (now // period + 1.0) * period
+            ends = min(comes, writes, clocked)
+            waits.append(ends - now)
+            carried += ends == writes
+        # one that ended the wait is acknowledged with the first; any other is the first of the next
+        first = not (first and ends == comes)
+        now = comes
+    rate = 1.0 / (gap + (1.0 - followed) / forward)
+    cycle = acknowledgements(Receiver(rate, gap, followed, forward, reverse, period, clock), 2)
+    error = float(np.std(waits)) / len(waits) ** 0.5
+    mean = float(np.mean(waits))
+    assert cycle.wait * cycle.segments == pytest.approx(mean, abs=4 * error + tolerance * mean)
+    assert cycle.piggybacked == pytest.approx(carried / len(waits), abs=0.005)
+
+
+def test_each_segment_acknowledged_at_once_waits_for_nothing():
+    assert acknowledgements(_memoryless(5.0, 5.0, 0.5, "tick"), 1).separate == 1.0
+
+
+VEGAS = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
+
+
+def test_the_walk_rests_where_slow_start_ends_if_nothing_is_random():
+    walk = window_walk(lambda w: Round(max(0.05, 0.02 * w), 0.0, 0.05, w, w), **VEGAS)
+    (window,) = walk.windows
+    assert 1 <= window - 2.5 <= 3  # Base times the rate is 2.5 segments
+
+
+def test_the_law_of_the_walk_is_one():
+    walk = window_walk(lambda w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w), **VEGAS)
+    assert sum(walk.windows.values()) == pytest.approx(1.0)
+    assert walk.residual < 1e-3
+
+
+def test_the_walk_against_a_walk_of_many_rounds():
+    """One connection after the other, with the round trips' law and the Base that the model finds."""
+    rounds = {w: Round(0.02 * w, 0.004 * w**0.5, 0.01 * w, w, w) for w in range(1, 13)}
+    walk = window_walk(rounds.__getitem__, **VEGAS)
+    begins = window_walk(lambda w: replace(rounds[w], sd=0.0), **VEGAS)
+    rng = np.random.default_rng(3)
+    counts: dict[int, int] = {}
+    cwnd = begins.cwnd
+    for _ in range(200_000):
+        one = rounds[min(int(cwnd + 1e-9), 12)]
+        counts[int(one.sent)] = counts.get(int(one.sent), 0) + 1
+        beyond = one.mean - one.least
+        shape = (beyond / one.sd) ** 2
+        excess = cwnd - one.sent * walk.base_s / (one.least + rng.gamma(shape, beyond / shape))
+        change = 2.0 * one.acks * ((excess < 1) - (excess > 3))
+        cwnd = max(cwnd**2 + change, 4.0) ** 0.5
+        if rng.random() < 1.0 / ROUNDS:
+            cwnd = begins.cwnd
+    for window, share in walk.windows.items():
+        assert counts.get(window, 0) / 200_000 == pytest.approx(share, abs=0.03)
+
+
+def _paper(name="asymmetric", **changes):
+    return bt.load(f"johansson-2000/{name}").with_(**changes)
+
+
+@pytest.mark.parametrize(("per", "kbps"), [(0.0, 630.4), (0.1, 567.4), (0.3, 441.3), (0.5, 315.2)])
+def test_goodput_of_segments_of_46_slots(per, kbps):
+    """28 slots and the ten thirds of a frame more that an acknowledgement of two segments takes, per = 0."""
+    found = bt.solve(_paper("asymmetric", radio__per=per))
+    assert float(found["goodput_kbps"][0]) == pytest.approx(kbps, rel=0.005)
+
+
+@pytest.mark.parametrize("per", [0.0, 0.3])
+def test_both_ways_all_slots_carry_packets(per):
+    """46 slots of data for a segment each way, whatever the window is, if it is above two."""
+    kbps = 1429 * 8e-3 * (1.0 - per) / (46 * 625e-6)
+    roomy = {"flow_control__baseband_packets": 200, "link__node_buffer_bytes": None}
+    found = bt.solve(_paper("symmetric", radio__per=per, transport__variant="newreno", **roomy))
+    assert found["goodput_kbps"].to_numpy() == pytest.approx([kbps, kbps], rel=0.005)
+
+
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.4])
+@pytest.mark.parametrize("together", [0.5, 0.61, 0.8, 1.0])
+def test_coupled_processors_against_the_chain_of_both(load, together):
+    """Two queues alike with memoryless arrivals and services: the mean number of jobs is exact."""
+    service = float(slowed(np.array(1.0), np.array(together), np.array(load / together)))
+    law = _both(load, together, most=70)
+    jobs = float(law.sum(axis=1) @ np.arange(len(law)))
+    assert load * service / (1.0 - load * service) == pytest.approx(jobs, rel=1e-4)
+
+
+def _both(load, together, most):
+    """Law of the jobs at both sides: arrivals and services memoryless, up to ``most`` jobs each."""
+    law = np.zeros((most + 1, most + 1))
+    law[0, 0] = 1.0
+    here, there = np.indices(law.shape)
+    speed = np.where((here > 0) & (there > 0), together, 1.0)
+    out_here, out_there = speed * (here > 0), speed * (there > 0)
+    step = 1.0 / (2.0 * load + 2.0)
+    for _ in range(40_000):
+        moved = law * (1.0 - step * (load * (here < most) + load * (there < most) + out_here + out_there))
+        moved[1:] += step * load * law[:-1]
+        moved[:, 1:] += step * load * law[:, :-1]
+        moved[:-1] += step * (out_here * law)[1:]
+        moved[:, :-1] += step * (out_there * law)[:, 1:]
+        if np.abs(moved - law).max() < 1e-13:
+            break
+        law = moved
+    return law / law.sum()
+
+
+@pytest.mark.parametrize("batch", [1.0, 2.0, 25.0])
+@pytest.mark.parametrize("window", [1, 3, 12])
+def test_segments_of_bursts_that_a_window_lets_in(batch, window):
+    """Geometric batches, exponential services of a second: law of the number, and its mean up to a window."""
+    load = 0.5
+    wait = load / (1.0 - load) * batch + batch - 1.0  # of batches, and of those ahead in the own batch
+    queue = Queue(load, 1.0, wait)
+    law = _batches(load / batch, batch, most=2000)
+    assert queue.use == pytest.approx(1.0 - law[0], abs=1e-6)
+    assert queue.beyond(4) == pytest.approx(law[6:].sum(), abs=1e-6)
+    most = np.minimum(np.arange(len(law)), window)
+    in_network = load * (1.0 + held_back(queue, window, 1.0, 1))
+    assert in_network == pytest.approx(float(law @ most), rel=1e-4)
+    assert queue.work_s(window) == pytest.approx(float(law @ most) - 0.5 * load, rel=1e-4)
+
+
+def _batches(rate, batch, most):
+    """Law of the number of jobs, by the balance across each number: services of a second, memoryless."""
+    law, stays = np.zeros(most + 1), 1.0 - 1.0 / batch
+    law[0] = 1.0
+    beyond = 0.0  # rate at which batches begin from below and lead to more than so many jobs
+    for count in range(most):
+        beyond = beyond * stays + rate * law[count]
+        law[count + 1] = beyond
+    return law / law.sum()
+
+
+def test_windows_of_three_and_four_show_the_same_round_trip():
+    """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
+    path = Path(on_way=1.2, variance=0.0, least=1.0, every=2)
+    assert [path.trip(window).mean for window in (4, 5, 6, 12)] == [4.0, 4.0, 6.0, 12.0]
+    three, four = (
+        bt.solve(_paper(radio__per=0.0, transport__variant="newreno", transport__receive_window_segments=w))
+        for w in (3, 4)
+    )
+    assert float(three["rtt_s"][0]) == pytest.approx(float(four["rtt_s"][0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["asymmetric", "symmetric", "smooth", "bursty", "fixed-wait"])
+def test_the_papers_scenarios_are_answered(name):
+    found = bt.solve(bt.load(f"johansson-2000/{name}"))
+    assert found.attrs["converged"]
+    assert np.isfinite(found["rtt_s"]).all()
+
+
+def test_overload_is_the_goodput_of_greedy_connections():
+    greedy = bt.solve(_paper("symmetric", radio__per=0.1))
+    loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=700))
+    assert float(loaded["goodput_kbps"][0]) == pytest.approx(float(greedy["goodput_kbps"][0]), rel=0.01)
+    assert any("overload" in warning for warning in loaded.attrs["warnings"])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.85, 1.1])
+def test_no_more_is_delivered_than_offered_or_carried(share: float):
+    full = float(bt.solve(_paper("symmetric", radio__per=0.1))["goodput_kbps"][0])
+    loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=share * full))
+    assert float(loaded["goodput_kbps"][0]) == pytest.approx(min(share, 1.0) * full, rel=0.01)
+
+
+def test_acknowledgements_that_data_carry_wait_less():
+    apart, carried = (
+        float(bt.solve(_paper("smooth", transport__piggyback=carries))["rtt_s"][0])
+        for carries in (False, True)
+    )
+    assert carried < 0.9 * apart
