@@ -247,16 +247,24 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             return
 
 
+def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
+    """Whether losses neither make a connection wait that sends less than it may, nor its timer expire."""
+    point = asked.point
+    rtt_s = float(point.base[f] + point.stray[f] + point.own_stray[f])
+    found = transport.open_losses(flow, law, float(point.rate[f]), rtt_s, flow.window)
+    return found.timeouts < buffers.OFTEN and found.rtt_s < (1.0 + SMALL) * rtt_s
+
+
 def of_losses(asked: Asked) -> Iterator[str]:
     """Yield connections that lose segments."""
     connections = sum(flow.protocol == "tcp" for flow in asked.network.flows)
     for f, flow, endless in asked.flows():
         if flow.protocol != "tcp" or (flow.loss < RARE and flow.ack_loss < RARE):
             continue
-        if flow.loss * asked.point.rate[f] < RARE and not endless:
-            continue
         law = asked.point.found.get(f)
         if not endless:
+            if law is not None and _repaired_unseen(asked, f, flow, law):
+                continue
             yield (
                 f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
                 "data: segments pile up behind a timeout, and round trips were up to 35 % short"

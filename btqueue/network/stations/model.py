@@ -51,8 +51,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
-    ring = tagged.covers(network)
-    if ring and network.flows[0].loss > 0.0:
+    if tagged.is_asked(network):
         return tagged.tagged(scenario, network)
     point = operating_point(network)
     kept_out = captured(network, point)
@@ -66,7 +65,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
-    if ring and buffers.doubts(network, point):
+    if buffers.doubts(network, point) and tagged.is_asked(network, overflows=True):
         return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait

@@ -21,8 +21,9 @@ ALONE = 0.6
 """Loss from which on segments go one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
-OPENING = 6
-"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
+OPENING = {2: 2.5, 3: 3.5}
+"""Segments acknowledged until a window of two, after a loss, is one of three, and that one of four, which
+finds three duplicates."""
 OPEN = 2.0
 """Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
 MANY = 0.1
@@ -333,6 +334,17 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     )
 
 
+def _opening(transport: Any, under_way: float) -> float:
+    """Return the mean segments acknowledged from a window of two, after a loss, to one of four.
+
+    A window that grows only when it is full waits for segments at random to fill it.
+    """
+    if not transport.window_limited_growth:
+        return sum(OPENING.values())
+    fills = {window: 1.0 - float(pdtr(window - 2, under_way)) for window in OPENING}
+    return sum(count / max(fills[window], 1e-6) for window, count in OPENING.items())
+
+
 def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
     """Return what independent losses make of a connection.
 
@@ -352,7 +364,11 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     else:
         behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
     # the window has opened since the last loss; or the few segments that it lets out all come through
-    behind *= through**DUPLICATES if transport.limited_transmit else (1.0 - loss) ** OPENING
+    behind *= (
+        through**DUPLICATES
+        if transport.limited_transmit
+        else 1.0 / (1.0 + loss * _opening(transport, rate * rtt_s))
+    )
     if flow.batch > 1.0:
         behind = max(behind, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
     behind *= through * float(window > DUPLICATES)
