@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -25,6 +26,10 @@ MOST_PLACES = 200
 """Packets of a buffer whose content is followed; a greater one loses what cannot be carried, and no more."""
 
 
+NEARLY_FULL = 0.7
+"""Use of a station by windows that are always open, above which their bursts fill its buffer."""
+LEAST_ROOM = 4
+"""Segments, one lost and three behind it; with room for fewer, connections live by their timers."""
 PASSES = 4
 """Turns between buffers whose visits shorten each other's cycles."""
 LEAST_AWAY = 0.01
@@ -39,8 +44,10 @@ class Buffer(NamedTuple):
         places: packets that it holds.
         most: that windows let wait there.
         queue: mean that waits there, if the station is full; of what may wait there or at others as full.
-        refused: chance that a segment finds no room, where the station is not full.
+        sent: what of a segment is taken for sent, of the first one in the queue.
+        refused: chance that a segment finds no room for all its packets, where the station is not full.
         rate: segments a second that come.
+        segment: packets of a segment.
         tcp: whether any of them are of connections.
     """
 
@@ -48,8 +55,10 @@ class Buffer(NamedTuple):
     places: float
     most: float
     queue: float
+    sent: float
     refused: float
     rate: float
+    segment: float
     tcp: bool
 
     @property
@@ -58,7 +67,7 @@ class Buffer(NamedTuple):
         if self.most <= self.places:
             return False
         rare = self.refused < RARE or self.refused * self.rate < OFTEN
-        return self.queue > 0.999 * self.places or not rare
+        return self.queue > 0.999 * (self.places - self.sent) or not rare
 
 
 def visits_to(network: Network) -> Iterator[tuple[int, Flow, Visit, float, bool]]:
@@ -76,43 +85,40 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     count = len(laws.names)
     used = point.rate @ point.service
     waits = (point.service > 0.0) @ point.wait
-    places, first = np.full(count, inf), np.zeros(count)
-    most, queue, stray, packets_s, rate, tcp = np.zeros((6, count))
+    places, segment = np.full(count, inf), np.zeros(count)
+    most, queue, rate, tcp = np.zeros((4, count))
+    users: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
     for f, flow, visit, packets, back in visits_to(network):
         r = laws.number[visit.kind, visit.index]
-        places[r] = min(places[r], visit.places * packets)
+        places[r] = min(places[r], visit.places * packets + _sent(visit, packets))
         most[r] += min(flow.window, ENDLESS) * packets
-        packets_s[r] += point.rate[f] * packets
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:
-            stray[r] += point.rate[f] * point.own_stray[f] * packets
             rate[r] += point.rate[f]
             tcp[r] += flow.protocol == "tcp"
-            first[r] = max(first[r], (min(flow.batch, flow.window) - 1.0) * packets)
+            segment[r] = max(segment[r], packets)
+            if not point.links.links.endless[f]:
+                users.setdefault(r, []).append((f, flow, visit, packets))
     found = {}
-    for r in np.flatnonzero(np.isfinite(places) & (rate > 0.0)):
-        kind, index = laws.names[r]
-        full, use = bool(used[r] > CROWDED and queue[r] > 0.0), min(float(used[r]), 1.0)
-        room = max(float(places[r] - first[r]), 0.0)
-        refused = 0.0
-        if not full and kind == "bucket":
-            decay, theta = laws.tails.get(index, (0.0, 1.0))
-            bucket = network.buckets[index]
-            segment = float(point.service[:, r].max())
-            seconds = bucket.depth / bucket.rate + room * use / packets_s[r] - segment
-            refused = min(decay * float(np.exp(-theta * seconds)), 1.0)
-        elif not full and stray[r] > 0.0:
-            refused = use * float(np.exp(-room * use / stray[r]))
-        found[int(r)] = Buffer(
-            kind,
-            float(places[r]),
-            float(most[r]),
-            float(queue[r]) if full else 0.0,
-            refused,
-            float(rate[r]),
+    for r in map(int, np.flatnonzero(np.isfinite(places) & (rate > 0.0))):
+        full, refused = bool(used[r] > CROWDED and queue[r] > 0.0), 0.0
+        if not full and r in users and most[r] > places[r]:
+            one = _queue(network, point, r, users[r])
+            refused = 1.0 - filled(one)[0] if one else 0.0
+        elif not full and used[r] > NEARLY_FULL:  # by windows that another station holds back just so
+            refused = 1.0
+        kind = laws.names[r][0]
+        found[r] = Buffer(
+            kind, float(places[r]), float(most[r]), float(queue[r]) if full else 0.0,
+            segment[r] / 2.0 if kind == "port" else 0.0, refused, float(rate[r]), float(segment[r]),
             bool(tcp[r]),
-        )
+        )  # fmt: skip
     return found
+
+
+def _sent(visit: Visit, packets: float) -> float:
+    """Return the packets that are taken for sent in the places before a port (`Visit.places`)."""
+    return packets / 2.0 if visit.kind == "port" else 0.0
 
 
 def saws(network: Network, point: Point) -> dict[int, transport.Law]:
@@ -131,7 +137,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             r = point.links.number[visit.kind, visit.index]
             one = known.get(r)
             if one is not None and one.overflows and one.queue > 0.0:
-                room = min(room, one.places * point.rate[f] / sent[r])
+                room = min(room, (one.places - one.sent) * point.rate[f] / sent[r])
         if room < inf:
             found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room + point.rate[f] * lone)
     return found
@@ -194,15 +200,15 @@ def _queue(
 ) -> Queue | None:
     """Return the queue before a station, None if its room is large."""
     laws = point.links
-    rate = np.array([flow.load for _, flow, _, _ in users])
+    rate = np.array([flow.load if flow.protocol == "none" else point.rate[f] for f, flow, *_ in users])
     if not rate.any():
         return None
     share = rate / rate.sum()
     packets = float(share @ [one[3] for one in users])
-    service = float(share @ [point.service[f, r] for f, *_ in users]) / packets
+    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
     kind, index = laws.names[r]
     places, limit, away = min(visit.places * count for _, _, visit, count in users), 1, 0.0
-    if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
+    if kind == "port":
         places += packets / 2.0
         tries = float(share @ [visit.train.frames / visit.train.packets for _, _, visit, _ in users])
         limit = max(round(laws.links.visit[laws.links.port_link[index]] / tries), 1)
@@ -212,13 +218,14 @@ def _queue(
         places += network.buckets[index].depth / network.buckets[index].rate / service
     if not places <= MOST_PLACES:
         return None
-    batch = max(round(float(share @ [flow.batch for _, flow, *_ in users])), 1)
+    batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     probe = 2.0 * SLOT_S if kind == "port" else 0.0
-    return Queue(
-        float(rate.sum()) / batch, batch, max(round(packets), 1), int(places), service, limit, away, probe
-    )
+    times = (float(rate.sum()) / batch, service, away)
+    messages_s, service, away = (float(f"{time:.3g}") for time in times)  # that flows alike are solved once
+    return Queue(messages_s, batch, max(round(packets), 1), int(places + 1e-6), service, limit, away, probe)
 
 
+@lru_cache(maxsize=256)
 def filled(queue: Queue) -> tuple[float, float]:
     """Return the share of segments that find room for all their packets, and the time that visits are short.
 
@@ -268,10 +275,11 @@ def doubts(network: Network, point: Point) -> list[str]:
     found = []
     for one in buffers(network, point).values():
         if one.overflows and one.tcp:
+            few = one.places < LEAST_ROOM * one.segment
+            off = "three times too high, round trips five times" if few else "20 % off, round trips 100 %"
             found.append(
                 f"windows of {one.most:.0f} packets may overflow a buffer of {one.places:.3g} before a "
-                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, "
-                "round trips 100 % off"
+                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was up to {off}"
             )
         elif one.overflows:
             found.append(

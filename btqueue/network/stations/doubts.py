@@ -280,8 +280,8 @@ def of_losses(asked: Asked) -> Iterator[str]:
             or law is None
         ):
             yield (
-                f"{flow.loss:.1%} of the segments are lost at random: by TCP's law for them goodput was up to "
-                "20 % off for this sender, loss or load, and round trips up to 25 %"
+                f"{flow.loss:.1%} of the segments are lost at random: by TCP's law for them goodput was up "
+                "to 20 % off for this sender, loss or load, and round trips up to 25 %"
             )
             return
         if float(asked.used.max(initial=0.0)) > 0.5:

@@ -61,12 +61,12 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
+    if buffers.doubts(network, point) and tagged.is_asked(network, overflows=True):
+        return tagged.tagged(scenario, network)
     network, point = _with_bridge_losses(network, point)
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
-    if buffers.doubts(network, point) and tagged.is_asked(network, overflows=True):
-        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)

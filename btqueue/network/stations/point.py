@@ -139,7 +139,6 @@ class Laws:
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
-        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
@@ -705,7 +704,6 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
-            self.tails[n] = decay, theta
             for f, price, several in who:
                 y = depth - price * several
                 wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
