@@ -125,7 +125,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     """Return the law of each connection whose window overflows the buffer of a full station, by its number.
 
     Of a buffer each connection has the share of the packets that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.network.paths.loss`).
+    its segments, and one more is lost (`btqueue.transport.window_cycles`).
     """
     known, found = buffers(network, point), {}
     sent = np.zeros(len(point.links.names))
