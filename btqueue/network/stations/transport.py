@@ -24,6 +24,8 @@ LARGEST_CHAIN = 256
 OPENING = {2: 2.5, 3: 3.5}
 """Segments acknowledged until a window of two, after a loss, is one of three, and that one of four, which
 finds three duplicates."""
+BETWEEN_TIMEOUTS = 4.0
+"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
 MANY = 0.1
@@ -236,7 +238,9 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
     every = 1.0 / flow.acks if flow.acks else 1.0
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s)
-    if loss == 0.0 and int(window) <= max(room, 2.0):
+    if loss == 0.0 and room < 2.0 <= window:
+        return _one_at_a_time(flow, base_s, service_s)
+    if loss == 0.0 and int(window) <= room:
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
     path = LossyPath(
@@ -267,6 +271,26 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
         found.losses,
         found.window,
         float(found.rtts @ weights),
+    )
+
+
+def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
+    """Return the law of a connection whose path has no room for two segments.
+
+    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
+    follow for a fast retransmit. A path that has rested lets one more pass.
+    """
+    trip_s = max(base_s, service_s)
+    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
+    sent = BETWEEN_TIMEOUTS + 1.0
+    return Law(
+        BETWEEN_TIMEOUTS / seconds,
+        sent / BETWEEN_TIMEOUTS,
+        1.0 / seconds,
+        0.0,
+        1.0 / sent,
+        1.0,
+        trip_s,
     )
 
 
