@@ -101,7 +101,7 @@ def not_a_piconet(s: Scenario) -> Iterator[Limit]:
 
 
 def is_plain_ring(s: Scenario) -> bool:
-    """Whether one tagged connection may stand for all of a ring (`btqueue.network.tagged`).
+    """Whether one tagged connection may stand for all of a ring (`btqueue.network.stations.tagged`).
 
     All stations are alike, and each sends to the next one by TCP NewReno. The radio loses nothing, or the
     link repeats nothing.
