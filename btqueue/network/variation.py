@@ -209,7 +209,8 @@ def slopes(scenario: Scenario, names: Sequence[str]) -> Judged:
     """Return exact derivatives of theory's answer: means over flows by metric, and by key of `plan`.
 
     Empty where there are none: another model than those of piconets answers, or a load that changes, or
-    messages wait for each other's acknowledgement, or one connection is sampled (`btqueue.network.stations.tagged`).
+    messages wait for each other's acknowledgement, or one connection is sampled
+    (`btqueue.network.stations.tagged`).
 
     Raises:
         NoConvergence: the model refuses the scenario.
