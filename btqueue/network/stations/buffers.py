@@ -136,10 +136,13 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         for visit in flow.forth if flow.protocol == "tcp" else ():
             r = point.links.number[visit.kind, visit.index]
             one = known.get(r)
-            if one is not None and one.overflows and one.queue > 0.0:
-                room = min(room, (one.places - one.sent) * point.rate[f] / sent[r])
+            if one is None or not one.overflows or one.queue == 0.0:
+                continue
+            mine = (one.places - one.sent) * point.rate[f] / sent[r] + point.rate[f] * lone
+            fits = flow.window * visit.train.packets <= one.places  # but for the packets of others
+            room = min(room, max(mine, 2.0) if fits else mine)
         if room < inf:
-            found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room + point.rate[f] * lone)
+            found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
     return found
 
 
@@ -276,10 +279,10 @@ def doubts(network: Network, point: Point) -> list[str]:
     for one in buffers(network, point).values():
         if one.overflows and one.tcp:
             few = one.places < LEAST_ROOM * one.segment
-            off = "three times too high, round trips five times" if few else "20 % off, round trips 100 %"
+            off = "by a factor of 3, round trips of 5" if few else "by 20 %, round trips by 100 %"
             found.append(
                 f"windows of {one.most:.0f} packets may overflow a buffer of {one.places:.3g} before a "
-                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was up to {off}"
+                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was off {off}"
             )
         elif one.overflows:
             found.append(
