@@ -102,11 +102,9 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     found = {}
     for r in map(int, np.flatnonzero(np.isfinite(places) & (rate > 0.0))):
         full, refused = bool(used[r] > CROWDED and queue[r] > 0.0), 0.0
-        if not full and r in users and most[r] > places[r]:
-            one = _queue(network, point, r, users[r])
-            refused = 1.0 - filled(one)[0] if one else 0.0
-        elif not full and used[r] > NEARLY_FULL:  # by windows that another station holds back just so
-            refused = 1.0
+        if not full and most[r] > places[r] and not _brings(network, r):
+            one = _queue(network, point, r, users[r]) if r in users else None
+            refused = 1.0 - filled(one)[0] if one else float(r not in users and used[r] > NEARLY_FULL)
         kind = laws.names[r][0]
         found[r] = Buffer(
             kind, float(places[r]), float(most[r]), float(queue[r]) if full else 0.0,
@@ -114,6 +112,11 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
             bool(tcp[r]),
         )  # fmt: skip
     return found
+
+
+def _brings(network: Network, r: int) -> bool:
+    """Whether a bridge brings packets to a station: no more than it has room for (`model.bridge_losses`)."""
+    return r < len(network.ports) and network.ports[r].up and network.ports[r].bridge >= 0
 
 
 def _sent(visit: Visit, packets: float) -> float:
