@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.models import STATIONS
 from btqueue.network.solve import gate
 from btqueue.network.stations import tagged
 from btqueue.network.stations.network import network_of
@@ -37,7 +36,7 @@ def sampled(scenario: Scenario) -> dict:
 
 
 def solved(scenario: Scenario):
-    return gate(in_tables(scenario), STATIONS).to_dataset()
+    return gate(in_tables(scenario)).to_dataset()
 
 
 # ----------------------------------------------------------------------------------------------- exact values

@@ -117,7 +117,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     ports = len(asked.network.ports)
     air = np.zeros(len(asked.network.piconets))
     if len(links.names):
-        np.add.at(air, links.piconet, links.open_load)
+        np.add.at(air, links.piconet, np.minimum(links.open_load, links.load))  # both ways in one frame
     most = BUSY if several else BUSY_ALONE
     if (load := float(air.max(initial=0.0))) > most:
         found = f"sources at random fill {load:.0%} of the air"
@@ -238,7 +238,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if endless or flow.short:
             continue
-        wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
+        wait = asked.point.links.answers[f].wait_s
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
             yield (
                 "acknowledgements wait for the next message or their timer: which of them is known on "
@@ -306,7 +306,7 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     """Yield connections by TCP Vegas that do not rest at the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            rests = transport.resting_window(flow, float(asked.point.rate[f]), float(asked.point.base[f]))
+            rests = asked.point.links.rests[f].window
             if endless and rests < flow.window:
                 yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 20 % off"
                 return

@@ -54,7 +54,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     if tagged.is_asked(network):
         return tagged.tagged(scenario, network)
     point = operating_point(network)
-    kept_out = captured(network, point)
+    kept_out = captured(network)
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -80,14 +80,16 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
+            rest = point.links.rests[f]
             rtt[f] = lone + waits[f]
+            if waits[f] > 0.0 and rest.shown < inf:
+                rtt[f] += (rest.shown - rest.window) / rate[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
-            most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
-            rtt[f] = lone + own + waits[f]
+            most = point.links.rests[f].window
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
@@ -167,20 +169,20 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     return network, point
 
 
-def captured(network: Network, point: Point) -> set[int]:
+def captured(network: Network) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
     member always has some, so of several such links the first one keeps the central.
     """
-    links, found, holders = point.links.links, set(), {}
+    found, holders = set(), {}
     for f, flow in enumerate(network.flows):
         ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
         alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
         if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
             continue
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
-        if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
+        if holder != ports[0].link:
             found.add(f)
     return found
 
