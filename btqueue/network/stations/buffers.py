@@ -112,13 +112,13 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
         places[r] = min(places[r], visit.places * packets)
-        most[r] += min(flow.window, ENDLESS) * packets
+        most[r] += min(flow.window, ENDLESS) * packets * (not flow.messages)  # sessions know their own
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:
             rate[r] += point.rate[f]
             tcp[r] += flow.protocol == "tcp"
             segment[r] = max(segment[r], packets)
-            if not laws.links.endless[f]:
+            if not laws.links.endless[f] and not flow.messages:
                 users.setdefault(r, []).append((f, flow, visit, packets))
     found = {}
     for r in map(int, np.flatnonzero(np.isfinite(places) & (rate > 0.0))):
