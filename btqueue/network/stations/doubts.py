@@ -184,7 +184,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         here = links.piconet == number
         busy = links.load[here]
         several = int((busy > 0.0).sum()) > 1
-        if not several or not here.any():
+        if not several or not here.any() or _one_connection(asked, number):
             continue
         if piconet.discipline in ("exhaustive", "gated") and links.full_link[here].sum() > 1:
             yield (
@@ -198,6 +198,17 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 "only: round "
                 "trips were up to 25 % off"
             )
+
+
+def _one_connection(asked: Asked, piconet: int) -> bool:
+    """Whether all segments of a piconet are those of one connection: they pass its links one by one."""
+    ports = asked.network.ports
+    users = [
+        flow
+        for flow in asked.network.flows
+        if any(v.kind == "port" and ports[v.index].piconet == piconet for v in (*flow.forth, *flow.back))
+    ]
+    return len(users) == 1 and users[0].load == np.inf
 
 
 def of_bursts(asked: Asked) -> Iterator[str]:
@@ -296,6 +307,8 @@ def of_buffers(asked: Asked) -> Iterator[str]:
                     if asked.point.wait[r] == 0.0:
                         queue += asked.point.rate[f] * asked.point.own_stray[f]
         if not np.isfinite(places) or most <= places:
+            continue
+        if len(users) == 1 and asked.point.overflows.get(int(users[0])):
             continue
         waits = asked.point.wait[r] > 0.0
         rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7

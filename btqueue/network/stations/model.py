@@ -68,6 +68,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     overflow = overflows(network, point)
+    point.overflows |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -305,7 +306,8 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
         ):
             law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
             late = found[f].timeouts
-            found[f] = law._replace(goodput=min(law.goodput, found[f].goodput), timeouts=late)
+            rate = min(law.goodput, found[f].goodput) if late else law.goodput
+            found[f] = law._replace(goodput=rate, timeouts=late, known=law.known and late == 0.0)
     return found
 
 

@@ -7,6 +7,7 @@ visit stations on the way forth, and their acknowledgements on the way back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -469,7 +470,7 @@ class _Builder:
         )
 
     def _visits(
-        self, route: tuple[Hop, ...], sizes: list[tuple[float, float]], beside: float = 0.0
+        self, route: tuple[Hop, ...], sizes: Sequence[tuple[float, float]], beside: float = 0.0
     ) -> tuple[Visit, ...]:
         """Return the stops of segments of these bytes, and shares; `beside` bytes go the other way."""
         s, found, before = self.scenario, [], None
@@ -709,7 +710,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
 def _beside(
     s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
 ) -> Vector:
-    """Return the slots by state that so many bytes in the other halves of a train's frames take in addition."""
+    """Return the further slots by state of so many bytes in the other halves of a train's frames."""
     found = np.zeros(len(states))
     if not size or len(states) == 1:
         return found
