@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from btqueue.network.chain.covers import CHAIN, not_a_chain
 from btqueue.network.multihop.covers import MULTIHOP, not_multihop
 from btqueue.network.open_paths.covers import OPEN_PATHS, not_open_paths
 from btqueue.network.paths.covers import PATHS, not_paths
@@ -74,7 +73,6 @@ def _of_hosts(scope: Scope) -> Scope:
 
 
 _SCOPES = {
-    "chain": Scope("the model of chains", CHAIN, not_a_chain),
     "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
     "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
     "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),

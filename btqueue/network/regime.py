@@ -39,7 +39,7 @@ LEFT_OUT = 0.01
 SHORT_VISIT = 5
 """Frames."""
 
-AT_ANY_LOAD = frozenset({"chain", "paths", "request_reply", "two_way_link"})
+AT_ANY_LOAD = frozenset({"paths", "request_reply", "two_way_link"})
 """Models that hold at any load, overflows included: their warnings, and the doubts of any, are the test."""
 
 

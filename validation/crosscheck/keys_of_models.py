@@ -37,8 +37,6 @@ FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to"
 
 BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {}),
-    "chain": ("chain", "chen-2004/adaptive-4", {}),
-    "one hop": ("chain", "chen-2004/regular-1", {}),
     "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
     "wire with losses": (
         "paths",

@@ -35,7 +35,6 @@ from btqueue.scenario.scope import in_tables
 from btqueue.scenario.topology import topology
 
 START = "the long run forgets how a connection begins"
-WHOLE = "messages fill their segments, which either way of counting counts the same"
 EQUAL = "both ways of cutting give the same packets here"
 NO_TIMEOUT = "no timer expires twice in a row"
 
@@ -50,16 +49,6 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
         "traffic.start_s": START,
         "transport.initial_ssthresh_segments": START,
         "transport.sack_blocks": "TCP's law has blocks for all holes, and the answer is in doubt as it is",
-    },
-    "chain": TIMERS
-    | {
-        "transport.windows": WHOLE,
-        "link.packets": "link.adaptation_packets stand in their place",
-        "link.segmentation": EQUAL,
-        "link.adaptation_estimate": "the quantised rate is on the same side of every threshold",
-        "transport.min_rto_s": NO_TIMEOUT,
-        "transport.initial_window_segments": START,
-        "transport.initial_ssthresh_segments": START,
     },
     "sessions in a piconet": TIMERS
     | OPENS_ONCE
@@ -98,7 +87,7 @@ CANNOT_MATTER: dict[str, dict[str, str]] = {
 }
 """For each base the keys that leave its answer as it is, and why they leave the network as it is, too."""
 
-QUICK = ("chain", "sessions in a piconet", "link")
+QUICK = ("sessions in a piconet", "link")
 """Bases that answer in milliseconds. The others compile queues or solve large chains for each
 change: they are for the long tests."""
 

@@ -79,7 +79,6 @@ REFUSED = {
         CENTAURUS.with_(transport__centaurus_worker_s=0.05),
         "transport.centaurus_worker_s",
     ),
-    "processing delays in a chain, goodput +42 %": (CHAIN.with_(run__jitter_s=0.02), "run.jitter_s"),
     "a layer slower than the air, goodput +93 %": (
         GREEDY.with_(link__l2cap_delay_s=0.05, link__node_buffer_bytes=None),
         "link.l2cap_delay_s",
@@ -110,12 +109,12 @@ WARNED = {
     "delays within a train, goodput +15 %": (CENTAURUS.with_(run__jitter_s=0.2), "run.jitter_s = 0.2"),
     "nodes that overflow, round trip +66 %": (
         CHAIN.with_(link__node_buffer_bytes=6000),
-        "node_buffer_bytes = 6000",
+        "may overflow a buffer",
     ),
     "exchanges of a frame, goodput +19 %": (CHAIN.with_(polling__bridge_limit=1), "bridge_limit, limit = 1:"),
     "exchanges of twenty, goodput +48 %": (
         CHAIN.with_(network__hops=6, polling__bridge_limit=20),
-        "bridge_limit, limit = 20,",
+        "exchanges of 20 frames",
     ),
     "near saturation, delay -95 %": (
         SMOOTH.with_(radio__per=0.1, traffic__load_kbps=320),
@@ -312,7 +311,6 @@ CAUSES = {
         ACCESS_POINT.with_(link__packets=["DM3", "DM1"], voice__packet="HV3", traffic__two_way=True),
         "link.packets",
     ),
-    "messages over a chain": (CHAIN.with_(traffic__source="poisson"), "traffic.source"),
 }
 
 

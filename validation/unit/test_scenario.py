@@ -345,7 +345,6 @@ LONG_BURSTS = {
 @pytest.mark.parametrize(
     ("name", "changes", "model", "key"),
     [
-        ("chen-2004/adaptive-2", {"traffic.source": "ibp"}, "chains", "traffic.source"),
         ("avancha-2002/wlan-tcp", SESSIONS | {"transport.variant": "vegas"}, "sessions", "transport.variant"),
         ("avancha-2002/bluetooth-centaurus", {"network.flows": TWICE}, "sessions", "transport.protocol"),
         ("venugopal-2006/piconet", LONG_BURSTS, "a piconet of queues", "flow_control.buffer_packets"),

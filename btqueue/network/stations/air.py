@@ -178,7 +178,7 @@ def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
         )
     if flow.window * packets < FILLED * frames * len(bridged):
         found.append(
-            f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill the "
+            f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill "
             f"exchanges of {frames} frames with bridges; goodput was up to 120 % too high"
         )
     if flow.acks < 1.0:
