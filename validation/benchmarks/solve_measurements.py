@@ -22,8 +22,7 @@ from btqueue.study.sensitivity import gradient as gradient_of
 MODELS = Path(__file__).parents[2] / "models"
 
 SCENARIOS = {
-    "stations": "chen-2004/adaptive-1",
-    "two_way_link": "johansson-2000/smooth",
+    "chain": "chen-2004/adaptive-1",
     "request_reply": "avancha-2002/bluetooth-tcp",
     "piconet": "venugopal-2006/piconet",
 }
@@ -40,16 +39,14 @@ CHANGED = {
 """What else a scenario has."""
 
 VARIED = {
-    "stations": ("radio.ber", (0.0001, 0.002)),
-    "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
+    "chain": ("radio.ber", (0.0001, 0.002)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
     "piconet": ("traffic.load_kbps", (50.0, 250.0)),
 }
 """A number that a sweep varies besides the receive window, and its range."""
 
 DIFFERENTIATED = {
-    "stations": "radio.ber",
-    "two_way_link": "radio.per",
+    "chain": "radio.ber",
     "request_reply": "run.jitter_s",
     "piconet": "radio.ber",
 }

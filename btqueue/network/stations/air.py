@@ -111,6 +111,21 @@ def never_meet(network: Network, port: Port) -> bool:
     return len(turns) > 1 and len({len(one.piconets) for one in ends}) == 1
 
 
+def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
+    """Return the mean service of a queue beside another one that shares its server: coupled processors.
+
+    While both are busy each is served at the speed `together` (1 alone). In equilibrium the mean drifts of
+    the squared work and of the product of both vanish, which gives the mean work of two queues alike without
+    an approximation (Fayolle & Iasnogorodski 1979): that of one queue with this service.
+
+    Args:
+        alone: service with the server to itself.
+        together: the speed.
+        crowded: share of the time in which the other one would be busy if this one always was.
+    """
+    return alone / (1.0 - crowded * (1.0 - together))
+
+
 def doubts(network: Network, point: Any) -> list[str]:
     """Return in words where the laws of bridges are rough, with errors against the simulation.
 
@@ -199,6 +214,7 @@ class Links:
         idle: cycle of a link without frames, shape (links,) (slots); `away` what of it others take.
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
+        present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
@@ -298,6 +314,7 @@ class Links:
         # with frames in its queue: each has one of the other port's beside it, as far as there are any
         self.frame = mean + 1.0 + np.minimum(ratio, 1.0) * (1.0 - apart) * (other - 1.0)
         self.frame /= self.share[self.port_link]
+        self.present = self.frame.copy()
         busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
         self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
         own_busy = np.where(full, 1.0, self.utilisation)
@@ -338,7 +355,21 @@ class Links:
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
         self._bridges()
-        self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
+        # what the other half of a frame has while a port is busy
+        share = self.share[self.port_link]
+        alone = (mean + 1.0) / share
+        both = (mean + np.where(there, 1.0 + (1.0 - apart) * (other - 1.0), 1.0)) / share
+        data = sent @ self.frames[0]
+        crowded = data * (self.busy / self.visit[self.port_link] - self.frame + both) * SLOT_S
+        crowded = np.where(there, np.clip(np.where(full, 1.0, crowded), 0.0, 1.0)[self.opposite], 0.0)
+        acks = np.where(there, frames[self.opposite] - data[self.opposite], 0.0)
+        acks = np.minimum(np.divide(acks, frames, out=np.zeros_like(acks), where=data > 0.0), 1.0)
+        # acknowledgements of its own segments come as long as it is busy
+        beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
+        # of several links, both ports of one wait for the same visits, and their frames meet
+        self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
+        each = self.busy / self.visit[self.port_link] - self.frame + self.present
+        self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs that a window of one keeps apart: of data and their acknowledgements."""
@@ -347,21 +378,23 @@ class Links:
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
 
     def _cycles(self, own: Vector, rows: NDArray[np.int64]) -> Vector:
-        """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both."""
+        """Return the mean cycles with visits of `own` slots to the links `rows`, shape of both.
+
+        What the others take grows with the cycle up to a full visit, and is concave: Newton's steps come to
+        the longest cycle from above, at most one for each link that is no longer full.
+        """
         polls = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
+        always = self.full_link & (self.bridge < 0)
         # a visit without a limit ends with POLL and NULL; its last acknowledgement is alone in its frames
         ends = np.where(self.limit >= ENDLESS, 2.0 * EMPTY, 0.0)
+        most = self.most_slots - always * (EMPTY * self.idle_polls - ends) / self.share
         fixed, same = own + polls[rows], self.same[rows]
-        cycle = fixed
-        for _ in range(60):
-            taken = np.minimum(self.most_slots, self.load * cycle[:, None])  # (rows, links)
-            taken = np.where(
-                self.full_link & (self.bridge < 0),
-                self.most_slots - (EMPTY * self.idle_polls - ends) / self.share,
-                taken,
-            )
-            new = fixed + (same * np.maximum(taken, 0.0)).sum(axis=1)
-            if np.abs(new - cycle).max(initial=0.0) < 1e-4 * cycle.max(initial=1.0):
+        cycle = fixed + same @ np.maximum(most, 0.0)
+        for _ in range(len(most) + 1):
+            part = same * (~always & (self.load * cycle[:, None] < most))  # (rows, links) that are not full
+            less = np.maximum(part @ self.load, 0.0)
+            new = (fixed + same @ np.maximum(most, 0.0) - part @ np.maximum(most, 0.0)) / (1.0 - less)
+            if not (new < cycle).any():
                 break
             cycle = new
         return cycle
@@ -378,7 +411,9 @@ class Links:
         own = [np.flatnonzero(self.piconet == bridge.own) for bridge in network.bridges]
         turns, before = np.zeros((len(links), 2)), np.ones((len(links), 2))
         elsewhere = self.rounds.elsewhere
-        while np.abs(turns - before).max() > 1e-3 * turns.max():
+        for _ in range(100):
+            if np.abs(turns - before).max() <= 1e-9 * turns.max():
+                break
             before = turns.copy()
             for n, bridge in enumerate(network.bridges):
                 if bridge.schedule != "walk-in":
@@ -541,7 +576,7 @@ class Links:
                 else:
                     new += taken
             new += stay
-            if abs(new - total) < 1e-4 * total:
+            if abs(new - total) < 1e-10 * total:
                 break
             total = new
         return float(total), float(stay)

@@ -12,11 +12,11 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import sessions, transport
+from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import Network, Visit, network_of
-from btqueue.network.stations.point import CROWDED, Point, operating_point
+from btqueue.network.stations.network import Network, network_of
+from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -51,6 +51,9 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
+    ring = tagged.covers(network)
+    if ring and network.flows[0].loss > 0.0:
+        return tagged.tagged(scenario, network)
     point = operating_point(network)
     kept_out = captured(network)
     if kept_out:
@@ -63,11 +66,13 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
+    if ring and buffers.doubts(network, point):
+        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
-    overflow = overflows(network, point)
+    overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
     point.overflows |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
         law = point.found.get(f)
@@ -77,14 +82,16 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
+            rest = point.links.rests[f]
             rtt[f] = lone + waits[f]
+            if waits[f] > 0.0 and rest.shown < inf:
+                rtt[f] += (rest.shown - rest.window) / rate[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
-            most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
-            rtt[f] = lone + own + waits[f]
+            most = point.links.rests[f].window
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
@@ -98,7 +105,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             )
             loss[f], rtt[f] = found.losses, found.rtt_s
         if flow.protocol == "none" and load[f] < inf:
-            carried = min(rate[f], load[f])
+            carried = min(rate[f], load[f] * fits[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
     for f, found in point.sessions.items():
@@ -258,93 +265,3 @@ def bridge_losses(network: Network, point: Point) -> Vector:
         over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
         found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
     return found
-
-
-def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
-    """Return the law of each connection whose window overflows a buffer, by its number.
-
-    Of a buffer each connection has the share of the segments that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.transport.window_cycles`).
-    """
-    found = {}
-    used = point.rate @ point.service
-    waits = (point.service > 0.0) @ point.wait
-    for f, flow in enumerate(network.flows):
-        if flow.protocol != "tcp":
-            continue
-        if len(point.links.in_turn(f, point.service[f])[0]) > 1:
-            if law := _over_bridges(network, point, f):
-                found[f] = law
-            continue
-        # what bridges bring from a visit is `bridge_losses`
-        full = [
-            visit
-            for visit in flow.forth
-            if used[point.links.number[visit.kind, visit.index]] > CROWDED
-            and not (
-                visit.kind == "port"
-                and network.ports[visit.index].up
-                and network.ports[visit.index].bridge >= 0
-            )
-        ]
-        places = min((visit.places for visit in full), default=inf)
-        # where several resources are equally full, what waits may do so before any of them
-        if point.rate[f] * waits[f] <= places:
-            continue
-        lone = float(point.base[f] + point.stray[f])
-        shares = [_share(network, point, f, visit) for visit in full]
-        room = min(visit.places * share for visit, share in zip(full, shares, strict=True))
-        batch = _moves_whole(network, point, full)
-        room += 1.0 if batch else point.rate[f] * lone
-        found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
-        plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
-        if (
-            plain
-            and min(shares) == 1.0
-            and room >= 4.0
-            and found[f].timeouts <= 1.01 * found[f].fast_retransmits
-        ):
-            law = transport.saw(flow, lone, 1.0 / point.rate[f], int(room), batch=batch)
-            late = found[f].timeouts
-            rate = min(law.goodput, found[f].goodput) if late else law.goodput
-            found[f] = law._replace(goodput=rate, timeouts=late, known=law.known and late == 0.0)
-    return found
-
-
-def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
-    """Return the law of a connection that several bridges limit alike, if a buffer may overflow."""
-    flow, laws = network.flows[f], point.links
-    ports, variance = laws.in_turn(f, point.service[f])
-    places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
-    if variance == 0.0 or flow.loss > 0.0 or min(places) < 1.0 or flow.window <= min(places) + 1.0:
-        return None
-    train = next(visit.train for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
-    on_way = laws.travelling_s(f, int(ports[0]))
-    longer = transport.starved(len(ports), variance, flow.window - point.rate[f] * on_way)
-    path = transport.InTurn(
-        count=len(ports),
-        variance=variance,
-        service_s=float(point.service[f, ports[0]]) / longer,
-        group=network.ports[ports[0]].limit / train.frames,
-        base_s=on_way,
-        places=places[0] + 1.0,
-        behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
-    )
-    return transport.wandering(flow, path)
-
-
-def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
-    """Whether a window goes from link to link as a whole: visits to several full links last until the end."""
-    links = point.links.links
-    at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
-    piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
-    return len(at) > 1 and all(network.piconets[one].discipline == "exhaustive" for one in piconets)
-
-
-def _share(network: Network, point: Point, f: int, visit: Visit) -> float:
-    """Return the share of a flow in the segments that come to the queue of a visit."""
-    users = [
-        g for g, flow in enumerate(network.flows)
-        if any((one.kind, one.index) == (visit.kind, visit.index) for one in flow.forth)
-    ]  # fmt: skip
-    return float(point.rate[f] / point.rate[users].sum())

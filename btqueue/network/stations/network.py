@@ -94,6 +94,8 @@ class Visit(NamedTuple):
         places: segments that find place before the station.
         loss: chance to be lost there at random.
         flush_s: age at which a packet is given up whose transmission fails.
+        node: number of the node whose buffer has these places, for all its ports together; -1 if the
+            station has them for itself.
     """
 
     kind: str
@@ -105,6 +107,13 @@ class Visit(NamedTuple):
     jitter_s: float = 0.0
     places: float = inf
     flush_s: float = inf
+    node: int = -1
+
+    def shares_places(self, other: Visit) -> bool:
+        """Whether segments wait in the same places before both stops."""
+        if self.node >= 0 or other.node >= 0:
+            return self.node == other.node
+        return (self.kind, self.index) == (other.kind, other.index)
 
 
 @dataclass(frozen=True)
@@ -518,15 +527,17 @@ class _Builder:
             places = (
                 self.port_list[port].places / max(train.packets, 1.0) - 0.5
             )  # half of a segment is being sent
+            node = -1
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                places = min(places, s.link.node_buffer_bytes // size - 1.0)  # one is being sent
+                if (held := s.link.node_buffer_bytes // size - 1.0) < places:
+                    places, node = held, hop.source
             # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
             flush = s.link.flush_timeout_s if s.link.arq != "none" else None
             lost = 1.0 if blocked else train.loss
-            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf))
+            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
             before = hop.kind
         return tuple(found)
 
@@ -668,7 +679,7 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
     for state in states:
         kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
         slots = np.array([float(kind.slots) for kind in kinds])
-        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         trains.append(_tried(link, slots, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
@@ -710,13 +721,13 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
 def _beside(
     s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
 ) -> Vector:
-    """Return the further slots by state of so many bytes in the other halves of a train's frames."""
+    """Return the slots by state that so many bytes in the other halves of a train's frames add."""
     found = np.zeros(len(states))
     if not size or len(states) == 1:
         return found
     for n, (state, train) in enumerate(zip(states, trains, strict=True)):
         kinds = kinds_of(s, int(size + s.link.l2cap_header_bytes), state.ber or 0.0, state.quality)
-        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         other = _tried(s.link, np.array([float(kind.slots) for kind in kinds]), errors)
         found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
     return found
@@ -757,7 +768,7 @@ def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
     return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
 
 
-def _error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
+def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
     neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
     through, answered = 1.0, 1.0
