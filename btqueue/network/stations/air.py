@@ -20,6 +20,8 @@ BRIEF = 3
 """Frames of an exchange that takes hardly longer than the polls around it."""
 FILLED = 1.4
 """Packets that wait for an exchange, in multiples of its frames, from which on it is filled."""
+OFTEN = 2.5
+"""Transmissions of a packet from which on the law of what an exchange brings is rough."""
 TURNS = 60
 """Turns in which the waits of a bridge for polls settle."""
 LEAST = 0.02
@@ -195,6 +197,11 @@ def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
         found.append(
             f"[transport] receive_window_segments: windows of {flow.window:g} segments do not fill "
             f"exchanges of {frames} frames with bridges; goodput was up to 120 % too high"
+        )
+    if any(visit.train.frames > OFTEN * visit.train.packets for _, visit in bridged):
+        found.append(
+            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was up to 5 "
+            "% too high"
         )
     if flow.acks < 1.0:
         found.append(
