@@ -200,8 +200,8 @@ def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
         )
     if any(visit.train.frames > OFTEN * visit.train.packets for _, visit in bridged):
         found.append(
-            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was up to 5 "
-            "% too high"
+            f"packets are repeated more than {OFTEN - 1.0:g} times on the links of bridges: goodput was "
+            "up to 5 % too high"
         )
     if flow.acks < 1.0:
         found.append(
@@ -376,7 +376,10 @@ class Links:
         beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
         # of several links, both ports of one wait for the same visits, and their frames meet
         self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
-        self.range = np.minimum(alone, self.present) / self.present, np.maximum(both, self.present) / self.present
+        self.range = (
+            np.minimum(alone, self.present) / self.present,
+            np.maximum(both, self.present) / self.present,
+        )
         each = self.busy / self.visit[self.port_link] - self.frame + self.present
         self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 
