@@ -186,8 +186,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
         plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
         if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
-            saw = transport.saw(flow, lone, 1.0 / rate, int(room), batch=batch)
-            found[f] = saw._replace(goodput=min(saw.goodput, law.goodput), timeouts=law.timeouts)
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), batch=batch)
+            late = law.timeouts > 0.0
+            rate = min(saw.goodput, law.goodput) if late else saw.goodput
+            found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and not late)
     return found
 
 
@@ -351,7 +353,10 @@ def _over(generator: NDArray, time: float) -> tuple[NDArray, NDArray]:
 def doubts(network: Network, point: Point) -> list[str]:
     """Return the buffers that overflow, or may."""
     found = []
-    for one in buffers(network, point).values():
+    for r, one in buffers(network, point).items():
+        users = np.flatnonzero(point.service[:, r] > 0.0)
+        if len(users) == 1 and point.overflows.get(int(users[0])):
+            continue  # its losses are as good as counted
         if one.overflows and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment

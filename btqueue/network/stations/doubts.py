@@ -192,7 +192,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         here = links.piconet == number
         busy = links.load[here]
         several = int((busy > 0.0).sum()) > 1
-        if not several or not here.any():
+        if not several or not here.any() or _one_connection(asked, number):
             continue
         if piconet.discipline in ("exhaustive", "gated") and links.full_link[here].sum() > 1:
             yield (
@@ -206,6 +206,17 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
                 "only: round "
                 "trips were up to 25 % off"
             )
+
+
+def _one_connection(asked: Asked, piconet: int) -> bool:
+    """Whether all segments of a piconet are those of one connection: they pass its links one by one."""
+    ports = asked.network.ports
+    users = [
+        flow
+        for flow in asked.network.flows
+        if any(v.kind == "port" and ports[v.index].piconet == piconet for v in (*flow.forth, *flow.back))
+    ]
+    return len(users) == 1 and users[0].load == np.inf
 
 
 def of_bursts(asked: Asked) -> Iterator[str]:

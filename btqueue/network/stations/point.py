@@ -74,6 +74,7 @@ class Point:
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
         found: what losses make of connections, by their numbers.
+        overflows: connections whose window overflows a buffer, by number, and whether that is known well.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -91,6 +92,7 @@ class Point:
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
     sessions: dict[int, Any] = field(default_factory=dict)
+    overflows: dict[int, bool] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
@@ -185,7 +187,7 @@ class Laws:
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
 
-    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+    def in_turn(self, f: int, service: Vector) -> tuple[NDArray[np.int64], float]:
         """Return the ports of bridges that limit a connection alike, and the variance of their services.
 
         Args:
@@ -198,7 +200,8 @@ class Laws:
         ports, links = np.arange(len(self.network.ports)), self.links
         filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
         forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
-        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
+        found = np.flatnonzero(alike).astype(np.int64)
         return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
 
     def travelling_s(self, f: int, port: int) -> float:

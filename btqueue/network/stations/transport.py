@@ -43,6 +43,10 @@ NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
+COUNTED = 12
+"""Segments that path and buffer hold from which on a saw is known: half a segment is 5 % of its mean."""
+CROWDED = 1.5
+"""Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
 """Steps of a round trip in which it is looked for losses of a window that wanders."""
 AT_ONCE, SELDOM = 100.0, 1e-12
@@ -85,7 +89,7 @@ class Law(NamedTuple):
     """What losses make of a connection: segments a second, transmissions of each, events a second, window.
 
     `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better
-    and the worse states of a radio.
+    and the worse states of a radio. `known` is whether its events are as good as counted.
     """
 
     goodput: float
@@ -96,6 +100,7 @@ class Law(NamedTuple):
     window: float
     rtt_s: float
     parts: tuple[tuple[float, Law], ...] = ()
+    known: bool = False
 
 
 def window_of(network: Network, flow: Flow) -> float:
@@ -516,6 +521,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
+        known=room >= COUNTED and flow.acks == 1.0 and flow.transport.variant in ("newreno", "sack"),
     )
 
 
@@ -601,6 +607,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
         losses / (segments + losses),
         float(carried @ size) / segments,
         float(seen @ (size * each) / seen.sum()),
+        known=top <= CROWDED * path.places and flow.acks == 1.0 and flow.transport.variant == "newreno",
     )
 
 
