@@ -662,7 +662,7 @@ class Laws:
                     others[f] += total[r] - own[f, r]
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
                         # an acknowledgement waits while the segment behind the one that it answers is sent
-                        idle, busy = (part[visit.index] for part in links.range)
+                        idle, busy = links.range[:, visit.index]
                         followed = self.queues[f].followed(flow.more)
                         slower = (1.0 - followed) * idle + followed * busy
                         slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
