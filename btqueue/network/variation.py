@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.models import STATIONS
 from btqueue.network.solve import gate
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.description import description
@@ -183,7 +182,7 @@ class Plan:
             while len(self._known) >= KEPT:
                 self._known.pop(next(iter(self._known)))
             try:
-                solved = gate(in_tables(_at(self.scenario, changes)), STATIONS)
+                solved = gate(in_tables(_at(self.scenario, changes)))
                 values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
                 self._known[place] = Judged(values, solved.attrs["warnings"])
             except REFUSALS as refusal:

@@ -3,14 +3,10 @@
 import math
 from itertools import pairwise
 
-import numpy as np
 import pytest
-from single_systems import by_model
 from thesis import thesis_of
 
 import btqueue as bt
-from btqueue.network.whole_segments import round_of
-from btqueue.scenario import NotBuiltYet
 from btqueue.simulator.traces.trace_files import record
 from btqueue.study import summarise
 
@@ -134,6 +130,7 @@ def test_short_messages_that_nothing_holds_back_are_the_same_without_nagle():
         assert answers[0][name].equals(answers[1][name]), name
 
 
+<<<<<<< HEAD
 def test_queues_and_chains_refuse_what_nagle_holds_back_and_they_do_not_know():
     piconet = bt.load("venugopal-2006/piconet").with_(traffic__message_bytes=700, transport__windows="bytes")
     available = "message_bytes = {}.*1460"
@@ -166,6 +163,8 @@ def test_messages_that_go_together_and_that_wait(per_round_trip):
     assert known.mean_s == pytest.approx(np.mean(waited), rel=4.5 / len(waited) ** 0.5)
 
 
+=======
+>>>>>>> main
 @pytest.mark.parametrize(
     "changes",
     [
@@ -189,11 +188,11 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
 @pytest.mark.parametrize(
     ("changes", "doubt"),
     [
-        ({"traffic__source": "periodic"}, "100% of the messages"),  # 300 kbit/s of 50 bytes
-        ({"traffic__load_kbps": 13}, "84% of the messages"),
+        ({"traffic__source": "periodic"}, "short messages wait"),  # 300 kbit/s of 50 bytes
+        ({"traffic__load_kbps": 13}, "short messages wait"),
         (
             {"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True},
-            "acknowledgement is delayed for longer",
+            "acknowledgements wait for the next message",
         ),
     ],
 )
@@ -216,7 +215,7 @@ def test_a_flow_with_windows_of_segments_beside_one_with_windows_of_bytes():
         traffic__source="poisson", traffic__message_bytes=700, traffic__load_kbps=200, run__duration_s=2000
     ).changed({"network.flows": flows})
     solved = bt.solve(scenario)
-    assert float(solved.delay_s[0]) > 1.2 * float(solved.delay_s[1]), "Nagle's algorithm holds the first back"
+    assert float(solved.rtt_s[0]) > float(solved.rtt_s[1]), "Nagle's algorithm holds the first back"
     assert not solved.attrs["stands"], "how many messages share a segment is known on average only"
 
 
@@ -227,7 +226,7 @@ def test_round_trips_over_a_load_that_changes_are_warned_of():
     assert any("fewer round trips at high loads" in one for one in bt.solve(scenario).attrs["warnings"])
 
 
-def test_models_take_a_greedy_source_for_one_of_full_segments():
+def test_theory_takes_a_greedy_source_for_one_of_full_segments():
     changes = {"traffic__source": "greedy", "transport__mss_bytes": 1000}
     answers = [bt.solve(on_a_link(**changes, traffic__message_bytes=size)) for size in (1000, 1460)]
     assert float(answers[0].goodput_kbps.mean()) == float(answers[1].goodput_kbps.mean())

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import air, fading, sessions, transport
-from btqueue.network.stations.network import ENDLESS, Flow, Network
+from btqueue.network.stations import air, buffers, fading, sessions, transport
+from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.errors import bracketed, shown
 
@@ -105,6 +105,7 @@ def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
     found += air.doubts(network, point)
     found += fading.doubts(network, point)
     found += transport.doubts(network, point)
+    found += buffers.doubts(network, point)
     found += sessions.doubts(network, point.sessions)
     return list(dict.fromkeys(found))
 
@@ -116,7 +117,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     ports = len(asked.network.ports)
     air = np.zeros(len(asked.network.piconets))
     if len(links.names):
-        np.add.at(air, links.piconet, links.open_load)
+        np.add.at(air, links.piconet, np.minimum(links.open_load, links.load))  # both ways in one frame
     most = BUSY if several else BUSY_ALONE
     if (load := float(air.max(initial=0.0))) > most:
         found = f"sources at random fill {load:.0%} of the air"
@@ -237,7 +238,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if endless or flow.short:
             continue
-        wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
+        wait = asked.point.links.answers[f].wait_s
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
             yield (
                 "acknowledgements wait for the next message or their timer: which of them is known on "
@@ -281,33 +282,6 @@ def of_losses(asked: Asked) -> Iterator[str]:
             return
 
 
-def of_buffers(asked: Asked) -> Iterator[str]:
-    """Yield buffers that overflow, or may."""
-    for r, (kind, index) in enumerate(asked.point.links.names):
-        users = np.flatnonzero(asked.point.service[:, r] > 0.0)
-        queue, places, most = 0.0, np.inf, 0.0
-        for f in users:
-            flow = asked.network.flows[f]
-            for visit in flow.forth:
-                if (visit.kind, visit.index) == (kind, index):
-                    places = min(places, visit.places)
-                    queue += asked.point.rate[f] * asked.point.wait[r]
-                    most += min(flow.window, ENDLESS)
-                    if asked.point.wait[r] == 0.0:
-                        queue += asked.point.rate[f] * asked.point.own_stray[f]
-        if not np.isfinite(places) or most <= places:
-            continue
-        waits = asked.point.wait[r] > 0.0
-        rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
-        if queue > 0.999 * places if waits else not rare:
-            yield (
-                f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a "
-                f"{kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, round "
-                "trips 100 % off"
-            )
-            return
-
-
 def of_phases(asked: Asked) -> Iterator[str]:
     """Yield periodic sources that meet others: in a run their phases stay as they are."""
     for f, flow, endless in asked.flows():
@@ -324,7 +298,7 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     """Yield connections by TCP Vegas that do not rest at the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            rests = transport.resting_window(flow, float(asked.point.rate[f]), float(asked.point.base[f]))
+            rests = asked.point.links.rests[f].window
             if endless and rests < flow.window:
                 yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 20 % off"
                 return
@@ -366,7 +340,7 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
 def of_unread_keys(asked: Asked) -> Iterator[str]:
     """Yield keys that make a difference and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
-    losing = losing or any(True for _ in of_buffers(asked))
+    losing = losing or bool(buffers.doubts(asked.network, asked.point))
     for trait in asked.network.traits:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
         if known is not None and trait.value not in known:
@@ -376,6 +350,5 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
-    of_buffers,
     of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
 )  # fmt: skip
