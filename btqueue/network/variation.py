@@ -28,24 +28,14 @@ from btqueue.scenario.description import description
 from btqueue.scenario.scope import in_tables
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
-WHOLE = frozenset(
-    {
-        *(
-            "transport.receive_window_segments",
-            "transport.mss_bytes",
-            "polling.limit",
-            "polling.bridge_limit",
-        ),
-        *("polling.bridge_buffer_packets", "network.outside_links.buffer_packets"),
-        *(f"flow_control.{name}_packets" for name in ("buffer", "baseband", "central_buffer")),
-        *(
-            "flow_control.bucket_bytes",
-            "traffic.message_bytes",
-            "traffic.request_bytes",
-            "traffic.reply_bytes",
-        ),
-    }
-)
+_WHOLE = {
+    "transport": ("receive_window_segments",),
+    "polling": ("limit", "bridge_limit", "bridge_buffer_packets"),
+    "flow_control": ("bucket_bytes", "buffer_packets", "baseband_packets", "central_buffer_packets"),
+    "network.outside_links": ("buffer_packets",),
+    "traffic": ("message_bytes", "request_bytes", "reply_bytes"),
+}
+WHOLE = frozenset(f"{table}.{name}" for table, names in _WHOLE.items() for name in names)
 """Keys of whole numbers that laws take as real ones, by the names of traits."""
 STEP = 1e-3
 """Of a difference, as a share of the value of the key."""
@@ -133,15 +123,22 @@ class Plan:
         _say(found.warnings)
         return Judged(found, found.warnings)
 
-    def slopes(self, names: Sequence[str], parameters: Mapping[str, Any] | None = None) -> Judged:
+    def slopes(
+        self,
+        names: Sequence[str],
+        parameters: Mapping[str, Any] | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> Judged:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
-        Two further answers a key, four where the metric bends much, or jumps. Where `solve` does not give a
-        metric of every flow, and where a metric jumps or bends, derivatives are NaN.
+        Two further answers a key, four where the metric bends much, or jumps. Means are over the flows of
+        which `solve` gives the metric here. Derivatives are NaN where a metric jumps or bends, and where
+        there is no answer on either side.
 
         Args:
             names: of metrics.
             parameters: values that differ from those of the scenario, by key.
+            keys: by which; all of `parameters` by default.
 
         Raises:
             KeyError: a key is not one of `parameters`, or a metric is not among those of the answer.
@@ -155,8 +152,14 @@ class Plan:
             raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here)}")
         found: dict[str, dict[str, float]] = {name: {} for name in names}
         doubts = list(here.warnings)
-        for key in self.parameters:
-            slopes, words = self._derivatives(point, key, lambda answer: _means(answer, names))
+        given = {name: np.isfinite(here[name]) for name in names}
+
+        def means(answer: Judged) -> NDArray[np.float64]:
+            values = [answer[name][there] if name in answer else np.nan for name, there in given.items()]
+            return np.array([float(np.mean(one)) if np.size(one) else math.nan for one in values])
+
+        for key in self._checked(dict.fromkeys(keys)) if keys is not None else self.parameters:
+            slopes, words = self._derivatives(point, key, means)
             doubts += [f"{names[place]}: {why}" for place, why in words.items()]
             for name, slope in zip(names, slopes, strict=True):
                 found[name][key] = float(slope)
@@ -220,8 +223,12 @@ class Plan:
             settled = nearer <= np.maximum(CLOSE * size, less) + SHORTER * floor
             slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
             for place in np.flatnonzero(open_ & ~settled):
-                sides = f"{last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
-                words[int(place)] = f"no derivative by {key} = {value:g}, where slopes are {sides}"
+                sides = (
+                    f"slopes are {last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
+                )
+                if np.isnan([last.below[place], last.above[place]]).all():
+                    sides = "there is no answer on either side"
+                words[int(place)] = f"no derivative by {key} = {value:g}, where {sides}"
         return np.where(np.abs(slope) <= floor, 0.0, slope), words
 
     def _secants(
@@ -348,11 +355,6 @@ def _between(table: Any, way: list[str], value: float) -> Any:
     entries = list(inside)
     entries[int(number) - 1] = _between(entries[int(number) - 1], way[1:], value)
     return table.model_copy(update={name: tuple(entries)})
-
-
-def _means(answer: Judged, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return means over flows; NaN where a metric has no value of every flow, or is left out."""
-    return np.array([float(np.mean(answer[name])) if name in answer else math.nan for name in names])
 
 
 def _traced(given: Mapping[str, Any]) -> bool:
