@@ -30,7 +30,10 @@ POINTS = {
     "piconet-4": (bt.load("venugopal-2006/piconet-4").changed(RUN), SAMPLED),
     "scatternet-2": (bt.load("venugopal-2006/scatternet-2").changed(RUN), "may overflow a buffer"),
     "readme": (bt.load("venugopal-2006/piconet").changed(RUN), SAMPLED),
-    "busy": (bt.load("venugopal-2006/piconet").changed({**RUN, **ROOM, LOAD: 135.0}), "in use to"),
+    "busy": (
+        bt.load("venugopal-2006/piconet").changed({**RUN, **ROOM, LOAD: 135.0}),
+        "sources at random fill",
+    ),
 }
 """Points that `solve` refuses or doubts, and a part of its words."""
 
