@@ -374,7 +374,8 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        return Rest(flow.window, ceil(flow.window / every) * every if flow.window < inf else inf)
+        whole = every > 1 and flow.window < inf
+        return Rest(flow.window, ceil(flow.window / every) * every if whole else flow.window)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)
