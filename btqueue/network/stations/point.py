@@ -67,6 +67,7 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
+        gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
@@ -85,6 +86,7 @@ class Point:
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
     sessions: dict[int, Any] = field(default_factory=dict)
+    gather: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 class Place(NamedTuple):
@@ -204,8 +206,9 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
             rate: of its segments (1/s).
         """
-        # hosts answer before the next frame but one
-        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
+        # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
+        delayed = transport.window_of(self.network, flow) < 1.0 / max(flow.acks, 1e-9)
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
@@ -539,12 +542,17 @@ class Laws:
         visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
+        # ends of a medium take turns: an acknowledgement waits for the segment that is being sent
+        sending = (sends[:, None] * forth**2 * self.varies[0] / 2.0).sum(axis=0)
         for f, flow in enumerate(flows):
-            longest = 0.0
+            longest = again = 0.0
             for visits in (flow.forth, flow.back):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     if visit.kind == "bucket":
+                        continue
+                    if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
+                        again += float(sending[r])
                         continue
                     others[f] += total[r] - own[f, r]
                     longest = max(longest, own[f, r])
@@ -555,6 +563,7 @@ class Laws:
             if flow.short:  # one at a time
                 continue
             mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
+            others[f] += again
         return others, mine
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
@@ -832,10 +841,11 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         forth, back = laws.service()
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
-        base = trips.sum(axis=1)
+        base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f, flow in enumerate(flows):
             base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
+            if not flow.loss and not flow.ack_loss:  # the law of losses has it by the window
+                gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine = laws.strays(rate, sent, forth, back, full)
@@ -850,6 +860,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
+        base = base + gather
         lone = base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
@@ -888,4 +899,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         found,
         expiries,
         talks,
+        gather,
     )

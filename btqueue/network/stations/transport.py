@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.vegas import Round, window_walk
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
@@ -39,6 +40,8 @@ COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
+ODD = 32
+"""Segments of a window up to which its odd one makes a difference."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 
@@ -134,11 +137,28 @@ def ahead_of_sample(flow: Flow) -> float:
     return served / (groups + (rest > 0))
 
 
-def gather_s(flow: Flow, service_s: float) -> float:
-    """Return how long the first of the segments that share an acknowledgement waits for the last (s)."""
-    if flow.protocol != "tcp" or flow.load < inf or not flow.acks or flow.window * flow.acks < 1.0:
+def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
+    """Return how much longer a round trip is by the segments that share an acknowledgement (s).
+
+    They go round together: the first one waits for the last, a service later, or for the timer of the
+    acknowledgement. The odd one of a window goes round alone (`btqueue.transport.odd_segments`).
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+    """
+    every = flow.transport.ack_every_segments if flow.transport.delayed_ack else 1
+    if flow.protocol != "tcp" or flow.load < inf or not flow.acks or every <= 1 or flow.window < every:
         return 0.0
-    return (1.0 / flow.acks - 1.0) * service_s if flow.window * flow.acks < 2.0 else 0.0
+    delay = flow.transport.ack_delay_s / (1.0 if flow.transport.ack_clock == "timer" else 2.0)
+    together = base_s + min(delay, (every - 1.0) * service_s)
+    alone = flow.window % every
+    if not alone or flow.window > ODD:
+        return together - base_s
+    odd = odd_segments(np.array([flow.window]), int(flow.window), np.array([together]), service_s, delay)
+    single = base_s + float((odd.waits * odd.chances).sum())
+    return flow.window / ((flow.window - alone) / together + alone / single) - base_s
 
 
 def held_back(window: float, rate: float, base_s: float, wait_s: float) -> float:
@@ -239,6 +259,8 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
     every = 1.0 / flow.acks if flow.acks else 1.0
+    if every > 1.0 and service_s > transport.ack_delay_s:  # the timer is sooner than the next segment
+        every = 1.0
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s)
     if loss == 0.0 and int(window) <= max(room, 2.0):
@@ -407,6 +429,8 @@ def caps(
         slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
         if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
+        slowest_at = int(stretched.argmax())
+        room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         key = (
             tuple((visit.loss, visit.train) for visit in flow.forth),
@@ -416,13 +440,25 @@ def caps(
             flow.window,
             flow.acks,
             flow.transport,
+            room,
         )
         if key not in known:
-            known[key] = chain_of(flow, float(base[f]), slowest, inf)
+            held = max(room + float(base[f]) / slowest, 2.0)
+            known[key] = chain_of(flow, float(base[f]), slowest, held if held < flow.window else inf)
         found[f] = known[key]
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found
+
+
+def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
+    """Return the places before a resource for segments of a flow, in halves: its share of them by rates."""
+    for visit in network.flows[f].forth:
+        if laws.number[visit.kind, visit.index] == resource and visit.places < inf:
+            users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
+            share = float(rate[f] / rate[users].sum()) if rate[f] > 0.0 else 1.0 / len(users)
+            return round(2.0 * visit.places * share) / 2.0
+    return inf
 
 
 def doubts(network: Network, point: Any) -> list[str]:
