@@ -77,6 +77,9 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
             rtt[f] = lone + waits[f]
+            if law is None and rate[f] > 0.0:
+                alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
+                rtt[f] += transport.across_s(flow, alone, slowest, rate[f], full=waits[f] > 0.0)
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses

@@ -21,7 +21,7 @@ the congestion window (`btqueue.transport.window_cycles`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil, inf, isnan, nan
+from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,7 +207,7 @@ class Laws:
             rate: of its segments (1/s).
         """
         # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
-        delayed = transport.window_of(self.network, flow) < 1.0 / max(flow.acks, 1e-9)
+        delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
         at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
@@ -507,9 +507,11 @@ class Laws:
     # -------------------------------------------------------------------------------------------------- waits
 
     def strays(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, base: Vector
     ) -> tuple[Vector, Vector]:
         """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
+
+        `base` are the round trips of lone segments (s).
 
         At the ports of the polled air it is what other links leave of their service, and the queue of the own
         port; at wires and buckets the queue of an M/G/1 server with batches.
@@ -542,8 +544,7 @@ class Laws:
         visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
-        # ends of a medium take turns: an acknowledgement waits for the segment that is being sent
-        sending = (sends[:, None] * forth**2 * self.varies[0] / 2.0).sum(axis=0)
+        sending = sends @ forth
         for f, flow in enumerate(flows):
             longest = again = 0.0
             for visits in (flow.forth, flow.back):
@@ -552,7 +553,15 @@ class Laws:
                     if visit.kind == "bucket":
                         continue
                     if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
-                        again += float(sending[r])
+                        gone = float(base[f] - forth[f, r] - back[f, r] / acks[f] - visit.delay_s)
+                        if visits[0] is visit:  # the acknowledgement comes at once
+                            gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
+                        # ends of a medium take turns
+                        use, each = float(sending[r]), float(forth[f, r])
+                        if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
+                            again += max(each - (gone + each) % (each / use), 0.0)
+                        else:
+                            again += _rest_of_sending(use, each, gone)
                         continue
                     others[f] += total[r] - own[f, r]
                     longest = max(longest, own[f, r])
@@ -722,6 +731,28 @@ class Laws:
         return found
 
 
+def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
+    """Return the wait of an acknowledgement for the segment that is being sent over its medium (s).
+
+    The medium has been busy since the data left it, for the segments behind them: then its services follow
+    each other from that time on. The busy time ends as fast as what a departure leaves behind in M/D/1 is
+    served. Or it was idle and still is; or it is busy at random. For one flow it is 1 to 5 % of the round
+    trip short.
+
+    Args:
+        use: of the medium by segments.
+        service_s: of one.
+        away_s: time since the data have left the medium.
+    """
+    if not 0.0 < use:
+        return 0.0
+    use, away = min(use, NEARLY), away_s / service_s
+    left = use + use**2 / (2.0 * (1.0 - use))  # segments that a departure leaves behind
+    busy, idle = use * exp(-away * use * (1.0 - use) / left), (1.0 - use) * exp(-use * away)
+    begun = 1.0 - away / 2.0 if away < 1.0 else use / 2.0
+    return service_s * (busy * (1.0 - away % 1.0) + (1.0 - busy - idle) * begun)
+
+
 def _up_to(values: NDArray, most: NDArray) -> NDArray:
     """Return means of exponential variables that are cut off at `most`."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -848,7 +879,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
-        others, mine = laws.strays(rate, sent, forth, back, full)
+        others, mine = laws.strays(rate, sent, forth, back, full, base)
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import pdtr
 
 from btqueue.network.stations.network import Flow, Network
-from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import LossyPath
 from btqueue.transport.vegas import Round, window_walk
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
@@ -40,8 +39,6 @@ COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
-ODD = 32
-"""Segments of a window up to which its odd one makes a difference."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 
@@ -137,28 +134,62 @@ def ahead_of_sample(flow: Flow) -> float:
     return served / (groups + (rest > 0))
 
 
+def _every(flow: Flow) -> int:
+    """Return the segments that share an acknowledgement; 1 also where a window is too small for it."""
+    transport = flow.transport
+    every = transport.ack_every_segments if flow.protocol == "tcp" and transport.delayed_ack else 1
+    return every if flow.window >= every else 1
+
+
 def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
     """Return how much longer a round trip is by the segments that share an acknowledgement (s).
 
-    They go round together: the first one waits for the last, a service later, or for the timer of the
-    acknowledgement. The odd one of a window goes round alone (`btqueue.transport.odd_segments`).
+    They go round together: the first one waits for the last, a service later, or for the timer. What a window
+    has more than these is left at the receiver until the next ones come: always some, so that the others go
+    round as a smaller window; or, where none come for longer than the timer, it goes round alone.
 
     Args:
         flow: that always has data.
         base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
     """
-    every = flow.transport.ack_every_segments if flow.transport.delayed_ack else 1
-    if flow.protocol != "tcp" or flow.load < inf or not flow.acks or every <= 1 or flow.window < every:
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf:
         return 0.0
-    delay = flow.transport.ack_delay_s / (1.0 if flow.transport.ack_clock == "timer" else 2.0)
-    together = base_s + min(delay, (every - 1.0) * service_s)
-    alone = flow.window % every
-    if not alone or flow.window > ODD:
-        return together - base_s
-    odd = odd_segments(np.array([flow.window]), int(flow.window), np.array([together]), service_s, delay)
-    single = base_s + float((odd.waits * odd.chances).sum())
-    return flow.window / ((flow.window - alone) / together + alone / single) - base_s
+    together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
+    if left and base_s - (window - left) * service_s <= delay:
+        return base_s * left / (window - left)
+    return window / ((window - left) / together + left / (base_s + delay)) - base_s
+
+
+def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: bool) -> float:
+    """Return how much longer acknowledgements show a round trip than Little's law (s).
+
+    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing goes
+    round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+        rate: of its segments (1/s).
+        full: whether the window fills a station.
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if (
+        every <= 1
+        or window == inf
+        or not window % every
+        or 1.0 / rate > delay
+        or not (full or flow.load == inf)
+    ):
+        return 0.0
+    left = window % every
+    if full or base_s - (window - left) * service_s <= delay:
+        return (every - left) / rate
+    together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
+    acks = (window - left) / every / together, 1.0 / single
+    return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
 def held_back(window: float, rate: float, base_s: float, wait_s: float) -> float:
