@@ -85,7 +85,10 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
                 loss[f] = law.losses
         else:
             most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
+            slowest, wire = int(point.service[f].argmax()), (1.0, inf)
+            if point.links.names[slowest][0] == "wire":
+                wire = float(rate @ point.service[:, slowest]), float(point.service[f, slowest])
+            own = transport.held_back(most, rate[f], lone, point.own_stray[f], *wire)
             rtt[f] = lone + own + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)

@@ -744,7 +744,7 @@ def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
         service_s: of one.
         away_s: time since the data have left the medium.
     """
-    if not 0.0 < use:
+    if not use > 0.0:
         return 0.0
     use, away = min(use, NEARLY), away_s / service_s
     left = use + use**2 / (2.0 * (1.0 - use))  # segments that a departure leaves behind

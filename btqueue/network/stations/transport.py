@@ -165,8 +165,8 @@ def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
 def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: bool) -> float:
     """Return how much longer acknowledgements show a round trip than Little's law (s).
 
-    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing goes
-    round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
+    goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
 
     Args:
         flow: that always has data.
@@ -192,15 +192,26 @@ def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: 
     return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
-def held_back(window: float, rate: float, base_s: float, wait_s: float) -> float:
+def held_back(
+    window: float, rate: float, base_s: float, wait_s: float, use: float = 1.0, service_s: float = inf
+) -> float:
     """Return the part of a wait that is in the network: a window keeps the rest at the sender (s).
 
-    The segments that wait are taken for exponential, and no more than the window are under way.
+    No more than the window are under way. A segment waits as often as the slowest station is busy, and then
+    for an exponential time, but for no more than the others of its window.
+
+    Args:
+        window: segments that may be under way.
+        rate: of the flow (1/s).
+        base_s: round trip of a lone segment.
+        wait_s: mean wait of all segments without a window.
+        use: of a wire that is the slowest station.
+        service_s: of this wire.
     """
     if wait_s <= 0.0 or rate <= 0.0 or window == inf:
         return wait_s
-    room = max(window - rate * base_s, 0.0)
-    return -wait_s * float(np.expm1(-room / (rate * wait_s)))
+    most = min(max(window / rate - base_s, 0.0), (window - 1.0) * service_s if window > 1.0 else inf)
+    return -wait_s * float(np.expm1(-min(use, 1.0) * most / wait_s))
 
 
 def resting_window(flow: Flow, rate: float, lone_s: float) -> float:
