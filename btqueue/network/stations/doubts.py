@@ -24,6 +24,14 @@ SMALL = 0.03
 """Share of a round trip that a rough part may have without a doubt: it is known to a third or better."""
 BUSY, BUSY_ALONE = 0.45, 0.6
 """Use of a resource by sources at random, beyond which their waits are rough: by several links, by one."""
+BUSY_WIRE = 0.85
+"""The same of a wire."""
+SELDOM, LOSSY = 2e-3, 5e-3
+"""Losses of a source at random, and of one that always has data, up to which TCP's law was right."""
+FEW = 4.0
+"""Segments of a window below which it matters in which order single ones meet polls and each other."""
+NEAR_FULL = 0.95
+"""Use of a station by a window that does not fill it, beyond which it fills it at times."""
 CYCLIC = ("e-limited", "1-limited", "round-robin")
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
@@ -123,11 +131,19 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
         yield f"{found}: above {most:.0%} round trips were up to 15 % off"
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
-        if asked.by_chance[r] > BUSY_ALONE and users:
-            name, _ = asked.point.links.names[r]
+        name, _ = asked.point.links.names[r]
+        most = BUSY_WIRE if name == "wire" else BUSY_ALONE
+        if asked.by_chance[r] > most and users:
             yield (
-                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {BUSY_ALONE:.0%} round "
+                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round "
                 "trips were up to 20 % off"
+            )
+            return
+    for f, flow, endless in asked.flows():
+        if not endless and flow.window < FEW and asked.point.own_stray[f] > SMALL * asked.rtt[f]:
+            yield (
+                f"a window of {flow.window:g} segments keeps waits at the sender: round trips were up to "
+                "20 % too long"
             )
             return
 
@@ -171,10 +187,28 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             )
             return
         near = float(used[mine].max(initial=0.0))
-        if senders == 1 and near > 0.6:
-            found = f"a window of {flow.window:g} segments just does not fill its path"
+        if senders == 1 and _is_rough(asked, f, flow, near):
+            found = f"a window of {flow.window:g} segments does not fill its path"
             yield f"{found}: goodput was up to 10 % off"
             return
+
+
+def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
+    """Whether it depends on phases how a lone window goes round that uses its slowest station so much.
+
+    Of 100 windows over wires and a piconet goodput was up to 20 % off where one of these is so; of the others
+    95 were within 3 %.
+    """
+    wires = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "wire"]
+    crowded = any(asked.point.rate[f] * visit.jitter_s > 0.05 for visit in wires)
+    if f in asked.point.found:  # the law of losses has every window
+        return crowded
+    on_air = any(visit.kind == "port" for visit in flow.forth)
+    if not wires:
+        return near > BUSY_ALONE
+    few = on_air and flow.window < FEW and near > 0.25
+    both_ways = len({visit.index for visit in wires}) < len(wires) and near > 0.5
+    return few or crowded or both_ways or near > NEAR_FULL
 
 
 def of_disciplines(asked: Asked) -> Iterator[str]:
@@ -233,12 +267,23 @@ def of_nagle(asked: Asked) -> Iterator[str]:
 
 
 def of_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield delayed acknowledgements that wait for the next message."""
+    """Yield delayed acknowledgements that wait for the next message, or for what a window has left over."""
     for f, flow, endless in asked.flows():
-        if endless or flow.short:
+        if flow.short:
+            continue
+        if endless:
+            if asked.point.wait[asked.point.service[f] > 0.0].max(initial=0.0) == 0.0 and transport.left_over(
+                flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
+            ):
+                yield (
+                    "a window is no multiple of the segments that share an acknowledgement: whether the rest "
+                    "waits for its timer was not always right, and goodput up to 15 % off"
+                )
+                return
             continue
         wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
-        if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
+        enough = flow.window >= FEW and flow.batch <= 1.0 and flow.more == 0.0
+        if wait > SMALL * asked.rtt[f] and flow.acks < 1.0 and not enough:
             yield (
                 "acknowledgements wait for the next message or their timer: which of them is known on "
                 "average only, and round trips were up to 20 % off"
@@ -255,6 +300,8 @@ def of_losses(asked: Asked) -> Iterator[str]:
         if flow.loss * asked.point.rate[f] < RARE and not endless:
             continue
         law = asked.point.found.get(f)
+        if not endless and max(flow.loss, flow.ack_loss) < SELDOM:
+            continue
         if not endless:
             yield (
                 f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
@@ -262,22 +309,20 @@ def of_losses(asked: Asked) -> Iterator[str]:
             )
             return
         known = flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        slowest = float(asked.point.service[f].max(initial=0.0))
         if (
             not known
-            or flow.acks < 1.0
-            or flow.loss > 0.05
+            or flow.transport.ack_every_segments > 2
+            or flow.loss > LOSSY
             or connections > 1
-            or flow.window < 4.0
+            or flow.window < FEW
+            or flow.window * slowest > flow.transport.min_rto_s
             or law is None
         ):
             yield (
                 f"{flow.loss:.1%} of the segments are lost at random: TCP's law for them was up to 20 % off "
                 "for this sender, loss or load"
             )
-            return
-        if float(asked.used.max(initial=0.0)) > 0.5:
-            found = f"{flow.loss:.1%} of the segments are lost on a path that is busy"
-            yield f"{found}: goodput was up to 15 % off"
             return
 
 
@@ -298,14 +343,41 @@ def of_buffers(asked: Asked) -> Iterator[str]:
         if not np.isfinite(places) or most <= places:
             continue
         waits = asked.point.wait[r] > 0.0
+        if waits and _is_a_saw(asked, users, r):
+            continue
         rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
-        if queue > 0.999 * places if waits else not rare:
+        # the air takes segments, and gives acknowledgements, several at a time
+        most_held = (0.6 if kind == "port" else 0.999) * places
+        if queue > most_held if waits else not rare:
             yield (
                 f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a "
                 f"{kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, round "
                 "trips 100 % off"
             )
             return
+
+
+def _is_a_saw(asked: Asked, users: NDArray[np.intp], r: int) -> bool:
+    """Whether one connection fills the buffer of a wire again and again, and loses one segment at a time.
+
+    Of 24 such goodput was within 3 %, round trips within 4 %. Few places, a wire that is used both ways,
+    round trips as long as the timeout, or another station that is nearly as slow make it 12 to 27 %.
+    """
+    kind, index = asked.point.links.names[r]
+    flow = asked.network.flows[users[0]]
+    if kind != "wire" or len(users) > 1 or flow.protocol != "tcp" or flow.loss > 0.0 or flow.ack_loss > 0.0:
+        return False
+    places = min(visit.places for visit in flow.forth if (visit.kind, visit.index) == (kind, index))
+    pipe = float(asked.point.rate[users[0]] * asked.point.base[users[0]])
+    longest = (places + pipe) * float(asked.point.service[users[0], r])
+    beside = np.delete(asked.used, r)[np.delete(asked.point.service[users[0]] > 0.0, r)]
+    return (
+        flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        and places * max(flow.acks, 0.1) >= 10.0
+        and all((visit.kind, visit.index) != (kind, index) for visit in flow.back)
+        and longest < 0.9 * flow.transport.min_rto_s
+        and float(beside.max(initial=0.0)) < 0.9
+    )
 
 
 def of_phases(asked: Asked) -> Iterator[str]:

@@ -162,6 +162,19 @@ def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
     return window / ((window - left) / together + left / (base_s + delay)) - base_s
 
 
+def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
+    """Whether it is not certain what a window does with segments left over (`gather_s`).
+
+    On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
+    """
+    every = _every(flow)
+    left = flow.window % every if every > 1 and flow.load == inf and flow.window < inf else 0.0
+    if not left:
+        return False
+    wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
+    return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
+
+
 def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: bool) -> float:
     """Return how much longer acknowledgements show a round trip than Little's law (s).
 
