@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from btqueue.network.models import MODELS
+from btqueue.network.multihop.limits import Network, limits_of
+from btqueue.network.multihop.model import Plan, answer, found
 from single_systems import by_model
 from thesis import thesis
 
 import btqueue as bt
 from btqueue.network import slopes
 from btqueue.network.answers import NoConvergence
-from btqueue.network.models import MODELS
-from btqueue.network.multihop.limits import Network, limits_of
-from btqueue.network.multihop.model import Plan, answer, found
 from btqueue.queueing._precision import in_float64
 from btqueue.scenario import NotBuiltYet
 from btqueue.scenario.scope import problems_of

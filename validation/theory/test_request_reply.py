@@ -5,6 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from btqueue.network.request_reply import losses
+from btqueue.network.request_reply.connection import plan_of
+from btqueue.network.request_reply.law import Mixture
+from btqueue.network.request_reply.losses import Sender, visits_of
+from btqueue.network.request_reply.stretches import Course, follow_estimates, lay_out, windows_table
+from btqueue.network.request_reply.tcp import answer_tcp, connecting_s
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -13,12 +19,6 @@ from thesis import thesis_of
 
 import btqueue as bt
 from btqueue.network import NoConvergence
-from btqueue.network.request_reply import losses
-from btqueue.network.request_reply.connection import plan_of
-from btqueue.network.request_reply.law import Mixture
-from btqueue.network.request_reply.losses import Sender, visits_of
-from btqueue.network.request_reply.stretches import Course, follow_estimates, lay_out, windows_table
-from btqueue.network.request_reply.tcp import answer_tcp, connecting_s
 from btqueue.scenario import NotBuiltYet, Scenario
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time, transaction_law, variance
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from btqueue.network.programs import Kept
 
 from btqueue.network import programs
-from btqueue.network.programs import Kept
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import air, fading, sessions, transport
-from btqueue.network.stations.network import ENDLESS, Flow, Network
+from btqueue.network.stations import air, buffers, fading, sessions, transport
+from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.errors import bracketed, shown
 
@@ -113,6 +113,7 @@ def doubts(network: Network, point: Point, rtt: Vector) -> list[str]:
     found += air.doubts(network, point)
     found += fading.doubts(network, point)
     found += transport.doubts(network, point)
+    found += buffers.doubts(network, point)
     found += sessions.doubts(network, point.sessions)
     return list(dict.fromkeys(found))
 
@@ -124,7 +125,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     ports = len(asked.network.ports)
     air = np.zeros(len(asked.network.piconets))
     if len(links.names):
-        np.add.at(air, links.piconet, links.open_load)
+        np.add.at(air, links.piconet, np.minimum(links.open_load, links.load))  # both ways in one frame
     most = BUSY if several else BUSY_ALONE
     if (load := float(air.max(initial=0.0))) > most:
         found = f"sources at random fill {load:.0%} of the air"
@@ -281,8 +282,8 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 )
                 return
             continue
-        wait = transport.ack_wait(flow, float(asked.point.rate[f]), carried=True)
-        enough = flow.window >= FEW and flow.batch <= 1.0 and flow.more == 0.0
+        wait = asked.point.links.answers[f].wait_s
+        enough = flow.window >= FEW and flow.batch <= 1.0 and flow.more == 0.0 and flow.reverse is None
         if wait > SMALL * asked.rtt[f] and flow.acks < 1.0 and not enough:
             yield (
                 "acknowledgements wait for the next message or their timer: which of them is known on "
@@ -326,60 +327,6 @@ def of_losses(asked: Asked) -> Iterator[str]:
             return
 
 
-def of_buffers(asked: Asked) -> Iterator[str]:
-    """Yield buffers that overflow, or may."""
-    for r, (kind, index) in enumerate(asked.point.links.names):
-        users = np.flatnonzero(asked.point.service[:, r] > 0.0)
-        queue, places, most = 0.0, np.inf, 0.0
-        for f in users:
-            flow = asked.network.flows[f]
-            for visit in flow.forth:
-                if (visit.kind, visit.index) == (kind, index):
-                    places = min(places, visit.places)
-                    queue += asked.point.rate[f] * asked.point.wait[r]
-                    most += min(flow.window, ENDLESS)
-                    if asked.point.wait[r] == 0.0:
-                        queue += asked.point.rate[f] * asked.point.own_stray[f]
-        if not np.isfinite(places) or most <= places:
-            continue
-        waits = asked.point.wait[r] > 0.0
-        if waits and _is_a_saw(asked, users, r):
-            continue
-        rare = float(np.exp(-max(places, 0.0) / max(queue, 1e-9))) < RARE and asked.used[r] < 0.7
-        # the air takes segments, and gives acknowledgements, several at a time
-        most_held = (0.6 if kind == "port" else 0.999) * places
-        if queue > most_held if waits else not rare:
-            yield (
-                f"windows of {most:.0f} segments may overflow a buffer of {max(places, 0.0):.3g} before a "
-                f"{kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, round "
-                "trips 100 % off"
-            )
-            return
-
-
-def _is_a_saw(asked: Asked, users: NDArray[np.intp], r: int) -> bool:
-    """Whether one connection fills the buffer of a wire again and again, and loses one segment at a time.
-
-    Of 24 such goodput was within 3 %, round trips within 4 %. Few places, a wire that is used both ways,
-    round trips as long as the timeout, or another station that is nearly as slow make it 12 to 27 %.
-    """
-    kind, index = asked.point.links.names[r]
-    flow = asked.network.flows[users[0]]
-    if kind != "wire" or len(users) > 1 or flow.protocol != "tcp" or flow.loss > 0.0 or flow.ack_loss > 0.0:
-        return False
-    places = min(visit.places for visit in flow.forth if (visit.kind, visit.index) == (kind, index))
-    pipe = float(asked.point.rate[users[0]] * asked.point.base[users[0]])
-    longest = (places + pipe) * float(asked.point.service[users[0], r])
-    beside = np.delete(asked.used, r)[np.delete(asked.point.service[users[0]] > 0.0, r)]
-    return (
-        flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
-        and places * max(flow.acks, 0.1) >= 10.0
-        and all((visit.kind, visit.index) != (kind, index) for visit in flow.back)
-        and longest < 0.9 * flow.transport.min_rto_s
-        and float(beside.max(initial=0.0)) < 0.9
-    )
-
-
 def of_phases(asked: Asked) -> Iterator[str]:
     """Yield periodic sources that meet others: in a run their phases stay as they are."""
     for f, flow, endless in asked.flows():
@@ -396,7 +343,7 @@ def of_vegas(asked: Asked) -> Iterator[str]:
     """Yield connections by TCP Vegas that do not rest at the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-            rests = transport.resting_window(flow, float(asked.point.rate[f]), float(asked.point.base[f]))
+            rests = asked.point.links.rests[f].window
             if endless and rests < flow.window:
                 yield "TCP Vegas rests at a window that depends on the least round trip seen: up to 20 % off"
                 return
@@ -438,7 +385,7 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
 def of_unread_keys(asked: Asked) -> Iterator[str]:
     """Yield keys that make a difference and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
-    losing = losing or any(True for _ in of_buffers(asked))
+    losing = losing or bool(buffers.doubts(asked.network, asked.point))
     for trait in asked.network.traits:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
         if known is not None and trait.value not in known:
@@ -448,6 +395,5 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
-    of_buffers,
     of_phases, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
 )  # fmt: skip

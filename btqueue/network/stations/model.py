@@ -12,11 +12,11 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import sessions, transport
+from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import Network, network_of
-from btqueue.network.stations.point import CROWDED, Point, operating_point
+from btqueue.network.stations.point import Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -51,8 +51,11 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
+    ring = tagged.covers(network)
+    if ring and network.flows[0].loss > 0.0:
+        return tagged.tagged(scenario, network)
     point = operating_point(network)
-    kept_out = captured(network, point)
+    kept_out = captured(network)
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -63,11 +66,13 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
+    if ring and buffers.doubts(network, point):
+        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
-    overflow = overflows(network, point)
+    overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -76,20 +81,19 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
+            rest = point.links.rests[f]
             rtt[f] = lone + waits[f]
-            if law is None and rate[f] > 0.0:
+            if waits[f] > 0.0 and rest.shown < inf:
+                rtt[f] += (rest.shown - rest.window) / rate[f]
+            elif law is None and rate[f] > 0.0:
                 alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
-                rtt[f] += transport.across_s(flow, alone, slowest, rate[f], full=waits[f] > 0.0)
+                rtt[f] += transport.across_s(flow, alone, slowest, rate[f])
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
-            most = transport.resting_window(flow, rate[f], lone)
-            slowest, wire = int(point.service[f].argmax()), (1.0, inf)
-            if point.links.names[slowest][0] == "wire":
-                wire = float(rate @ point.service[:, slowest]), float(point.service[f, slowest])
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f], *wire)
-            rtt[f] = lone + own + waits[f]
+            most = point.links.rests[f].window
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
@@ -103,7 +107,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             )
             loss[f], rtt[f] = found.losses, found.rtt_s
         if flow.protocol == "none" and load[f] < inf:
-            carried = min(rate[f], load[f])
+            carried = min(rate[f], load[f] * fits[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
     for f, found in point.sessions.items():
@@ -169,20 +173,20 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     return network, point
 
 
-def captured(network: Network, point: Point) -> set[int]:
+def captured(network: Network) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
     member always has some, so of several such links the first one keeps the central.
     """
-    links, found, holders = point.links.links, set(), {}
+    found, holders = set(), {}
     for f, flow in enumerate(network.flows):
         ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
         alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
         if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
             continue
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
-        if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
+        if holder != ports[0].link:
             found.add(f)
     return found
 
@@ -262,45 +266,4 @@ def bridge_losses(network: Network, point: Point) -> Vector:
         # E(N - c)^+ of a Poisson number N
         over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
         found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
-    return found
-
-
-def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
-    """Return the law of each connection whose window overflows a buffer, by its number.
-
-    Of a buffer each connection has the share of the segments that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.transport.window_cycles`). Connections that share a queue
-    find it full at about the same time, so that their windows grow and shrink together: between two and
-    eight of them over a wire round trips were 6 % short to 2 % long, losses up to 10 % too many. Connections
-    with queues of their own in the buffer of a node lose in turn. At a loss a window W frees W/2 places, so
-    that n windows fill the buffer up to W/4 in the mean, of 3W/4 each: W is 4/(3n + 1) of path and buffer.
-    Through one gateway round trips of two to seven were within 8 %, their goodput up to 10 % too high.
-
-    While one of them is small the others still fill the station, which idles only if all are small at once.
-    """
-    found, flows = {}, network.flows
-    used = point.rate @ point.service
-    waits = (point.service > 0.0) @ point.wait
-    for f, flow in enumerate(flows):
-        if flow.protocol != "tcp":
-            continue
-        lone = float(point.base[f] - point.gather[f] + point.stray[f])
-        rate = float(point.rate[f])
-        room, share = inf, 1.0
-        for visit in flow.forth:
-            if used[point.links.number[visit.kind, visit.index]] <= CROWDED:
-                continue
-            users = [g for g, other in enumerate(flows) if any(map(visit.shares_places, other.forth))]
-            # where several resources are equally full, what waits may do so before any of them
-            own = rate / float(point.rate[users].sum())
-            held = visit.places * own + rate * lone
-            if visit.node >= 0:  # queues of their own: they lose in turn, when they are largest
-                held *= 4.0 / (3.0 + own)
-            if point.rate[users] @ waits[users] > visit.places and held < room:
-                room, share = held, own
-        if room == inf:
-            continue
-        law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
-        idle = max(1.0 - law.goodput / rate, 0.0)
-        found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
     return found

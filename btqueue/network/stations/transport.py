@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import pdtr
+from scipy.special import ndtr, pdtr
 
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.recovery import LossyPath
-from btqueue.transport.vegas import Round, window_walk
+from btqueue.transport.vegas import LEAST_WINDOW, Round, window_walk
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
@@ -29,6 +30,8 @@ MANY = 0.1
 """Share of lost segments from which on the chain of windows is rough."""
 VEGAS_START = 4
 """Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
+PAIR = 2
+"""Segments of an acknowledgement for which the law of its wait is known."""
 DUPLICATES = 3
 """Duplicates that make a fast retransmit."""
 BACKOFFS = 6
@@ -37,10 +40,42 @@ NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
+PARTS = 4
+"""Steps of a round trip in which it is looked for losses of a window that wanders."""
+AT_ONCE, SELDOM = 100.0, 1e-12
+"""Losses a segment that is served where a queue is longer than its buffer, and where none is near."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
+EXACT = 1e-10
+"""The same where rates have nearly settled."""
+
+
+class InTurn(NamedTuple):
+    """Stations that limit a connection alike, so that its segments wait before any of them.
+
+    Attributes:
+        count: of the stations.
+        variance: squared coefficient of variation of a service.
+        service_s: mean service (s).
+        group: segments that a station serves in a visit.
+        base_s: time that a segment is on its way without waits (s).
+        places, behind: segments that find place before the first station, and before another one.
+    """
+
+    count: int
+    variance: float
+    service_s: float
+    group: float
+    base_s: float
+    places: float
+    behind: float
+
+    @property
+    def travelling(self) -> float:
+        """Segments on their way that do not wait."""
+        return self.base_s / self.service_s
 
 
 class Law(NamedTuple):
@@ -71,34 +106,89 @@ def window_of(network: Network, flow: Flow) -> float:
     return min(places + 1.0, 1e9)
 
 
-def ack_wait(flow: Flow, rate: float, *, carried: bool) -> float:
-    """Return the mean wait of a segment for the acknowledgement that a receiver delays (s)."""
-    transport = flow.transport
+class Answers(NamedTuple):
+    """How a receiver acknowledges.
+
+    Attributes:
+        wait_s: mean wait of the first segment of an acknowledgement, whose round trip is measured (s).
+        alone: acknowledgements of a segment that travel alone.
+        carried: share of the acknowledgements that segments of the receiver carry.
+        kept: of what the receiver has to send itself, the part that an acknowledgement waits for: where
+            segments carry acknowledgements, it has written none since the wait began.
+    """
+
+    wait_s: float
+    alone: float
+    carried: float = 0.0
+    kept: float = 1.0
+
+
+def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carried: bool) -> Answers:
+    """Return how the receiver of a flow acknowledges (`btqueue.transport.delayed_ack`).
+
+    Args:
+        flow: whose segments are acknowledged.
+        queue: of its segments.
+        against: of the segments of the receiver that could carry acknowledgements.
+        window: of the receiver, in the other direction.
+        carried: whether the source gets through what it offers.
+    """
+    transport, at_once = flow.transport, Answers(0.0, flow.acks)
     if flow.protocol != "tcp" or not transport.delayed_ack:
-        return 0.0
+        return at_once
     every, delay = transport.ack_every_segments, transport.ack_delay_s
-    if transport.ack_clock != "timer":
-        delay = delay / 2.0
+    by_timer = delay if transport.ack_clock == "timer" else delay / 2.0
     if every <= 1 or delay == 0.0:
-        return 0.0
+        return at_once
     if flow.window < every:
-        return delay
+        return Answers(by_timer, flow.acks)
     if flow.load == inf or not carried:
-        return 0.0
+        # both ways, each segment that comes lets one out, which carries its acknowledgement
+        return Answers(0.0, 0.0, 1.0) if against.rate > 0.0 and flow.window > every else at_once
     if flow.short:  # a short segment waits for the acknowledgement of the one before (Nagle)
-        return delay
+        return Answers(by_timer, flow.acks)
     count = max(round(flow.batch), 1)
+    rate = queue.rate
+    bursts = rate * (1.0 - flow.more) / count
+    if count == 1 and every == PAIR and flow.source in ("poisson", "ibp") and rate > 0.0:
+        receiver = Receiver(
+            rate=rate,
+            gap=queue.service_s,
+            followed=1.0 - (1.0 - queue.use) * (1.0 - flow.more),
+            forward=bursts,
+            reverse=against.rate * (1.0 - flow.more),
+            period=delay,
+            clock=transport.ack_clock,
+        )
+        law = acknowledgements(receiver, every)
+        if not against.rate:
+            return Answers(law.wait * law.segments, law.separate)
+        # a receiver whose window holds segments back sends one of them with the acknowledgement of each
+        blocked = against.beyond(window)
+        found = max(against.work_s(window), 1e-12)  # of the receiver, at a random time
+        drained = against.use / found
+        kept = law.followed * law.behind.mean_of(drained) + (1.0 - law.followed) * law.last.mean_of(drained)
+        free = (1.0 - blocked) / law.segments
+        carries = blocked / (blocked + free)
+        before_it = (
+            max(window - PAIR, 0.0) / 2.0 * against.service_s
+        )  # half of the others are on their way back
+        return Answers(
+            law.wait * law.segments * (1.0 - carries),
+            free * (1.0 - law.piggybacked),
+            carries + (1.0 - carries) * law.piggybacked,
+            carries * min(before_it / found, 1.0) + (1.0 - carries) * kept,
+        )
     if not count % every:
-        return 0.0
-    messages = rate / count
+        return at_once
     # the segments left over wait for the next message or the timer
     if flow.source == "periodic":
-        wait = min(1.0 / messages, delay) if messages > 0.0 else delay
+        wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
-        wait = (1.0 - exp(-messages * delay)) / messages if messages > 0.0 else delay
+        wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
     # of every second such message the first segment goes with the one left over, if it comes in time
-    left = 1.0 / (1.0 + -np.expm1(-messages * delay))
-    return wait * left / (count // every + left)
+    left = 1.0 / (1.0 + -np.expm1(-bursts * by_timer))
+    return Answers(wait * left / (count // every + left), flow.acks)
 
 
 def ahead(flow: Flow) -> float:
@@ -115,9 +205,13 @@ def ahead(flow: Flow) -> float:
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
     if flow.more == 0.0:
         return of_message
-    messages = flow.more / (1.0 - flow.more)  # ahead in the burst
     within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
-    return min(messages * count * within + of_message, most)
+    return min(before(flow) * within + of_message, most)
+
+
+def before(flow: Flow) -> float:
+    """Return the mean number of segments of earlier messages of its burst, as they are written."""
+    return flow.more / (1.0 - flow.more) * max(flow.batch, 1.0)
 
 
 def ahead_of_sample(flow: Flow) -> float:
@@ -135,10 +229,11 @@ def ahead_of_sample(flow: Flow) -> float:
 
 
 def _every(flow: Flow) -> int:
-    """Return the segments that share an acknowledgement; 1 also where a window is too small for it."""
+    """Return the segments that share an acknowledgement; 1 for a window that is too small, or varies."""
     transport = flow.transport
-    every = transport.ack_every_segments if flow.protocol == "tcp" and transport.delayed_ack else 1
-    return every if flow.window >= every else 1
+    if flow.protocol != "tcp" or not transport.delayed_ack or transport.variant == "vegas":
+        return 1
+    return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
 
 
 def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
@@ -175,8 +270,8 @@ def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
     return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
 
 
-def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: bool) -> float:
-    """Return how much longer acknowledgements show a round trip than Little's law (s).
+def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
+    """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
 
     Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
     goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
@@ -186,85 +281,187 @@ def across_s(flow: Flow, base_s: float, service_s: float, rate: float, *, full: 
         base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
         rate: of its segments (1/s).
-        full: whether the window fills a station.
     """
     every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
-    if (
-        every <= 1
-        or window == inf
-        or not window % every
-        or 1.0 / rate > delay
-        or not (full or flow.load == inf)
-    ):
+    if every <= 1 or flow.load < inf or window == inf or not window % every or 1.0 / rate > delay:
         return 0.0
     left = window % every
-    if full or base_s - (window - left) * service_s <= delay:
+    if base_s - (window - left) * service_s <= delay:
         return (every - left) / rate
     together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
     acks = (window - left) / every / together, 1.0 / single
     return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
-def held_back(
-    window: float, rate: float, base_s: float, wait_s: float, use: float = 1.0, service_s: float = inf
-) -> float:
+def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> float:
     """Return the part of a wait that is in the network: a window keeps the rest at the sender (s).
 
-    No more than the window are under way. A segment waits as often as the slowest station is busy, and then
-    for an exponential time, but for no more than the others of its window.
+    While a station is busy, a window has as many segments at it as are not elsewhere on their way.
 
     Args:
+        queue: at the slowest station, with what the window holds back.
         window: segments that may be under way.
-        rate: of the flow (1/s).
-        base_s: round trip of a lone segment.
-        wait_s: mean wait of all segments without a window.
-        use: of a wire that is the slowest station.
-        service_s: of this wire.
+        on_way_s: round trip without the wait, and without that of an acknowledgement for further segments.
+        together: segments of an acknowledgement: the first of an odd window goes with the second of the next.
     """
-    if wait_s <= 0.0 or rate <= 0.0 or window == inf:
-        return wait_s
-    most = min(max(window / rate - base_s, 0.0), (window - 1.0) * service_s if window > 1.0 else inf)
-    return -wait_s * float(np.expm1(-min(use, 1.0) * most / wait_s))
+    if window == inf or queue.wait_s <= 0.0:
+        return queue.wait_s
+    low = max(int(window + 1e-9), 1)
+    share, found = window - low, 0.0
+    for whole, part in ((low, 1.0 - share), (low + 1, share)):
+        released = ceil(whole / together) * together - (together - 1)
+        found += part * (queue.wait_s - queue.beyond_s(released - on_way_s / queue.service_s))
+    return found
 
 
-def resting_window(flow: Flow, rate: float, lone_s: float) -> float:
-    """Return the window at which a connection rests without losses (segments).
+class Queue(NamedTuple):
+    """Segments of a flow at its slowest station: n of them with chance ``use decay^(n - 1)``.
 
-    That of Vegas is `alpha` segments more than are on the way (Low, Peterson & Wang 2002), where round trips
-    vary; else it rests where slow start leaves it (`btqueue.transport.vegas`). Other windows open as far as
-    the receiver lets them.
+    That is the law of geometric batches with exponential services (Burke 1975); for others it has their mean.
     """
+
+    rate: float
+    service_s: float
+    wait_s: float
+
+    @property
+    def use(self) -> float:
+        """Chance of a segment in service."""
+        return min(self.rate * self.service_s, NEARLY)
+
+    @property
+    def decay(self) -> float:
+        """Chance of one more segment."""
+        waiting = self.rate * self.wait_s
+        return waiting / (waiting + self.use) if waiting > 0.0 else 0.0
+
+    def beyond(self, most: float) -> float:
+        """Return the chance of more than `most` segments that wait."""
+        return self.use * self.decay ** (1.0 + max(most, 0.0))
+
+    def work_s(self, window: float) -> float:
+        """Return the work at the station at a random time, if no more than a window is there (s)."""
+        count = (1.0 - self.decay**window) / (1.0 - self.decay) if self.decay < 1.0 else window
+        return self.use * self.service_s * (count - 0.5)
+
+    def beyond_s(self, most: float) -> float:
+        """Return the part of the mean wait that is beyond the first `most` waiting segments (s)."""
+        return self.wait_s * self.decay ** max(most, 0.0)
+
+
+class Rest(NamedTuple):
+    """Where a window rests: segments under way on average, and those that a measured round trip lasts for.
+
+    The second is more where acknowledgements are for several segments: the first of an odd window goes with
+    the second of the next.
+    """
+
+    window: float
+    shown: float
+
+
+class Path(NamedTuple):
+    """What Vegas sees of a path, in times of a segment at the rate of the connection.
+
+    Attributes:
+        on_way: round trip of a lone segment.
+        variance: of the time of a segment.
+        least: shortest time of a segment.
+        every: segments of an acknowledgement.
+    """
+
+    on_way: float
+    variance: float
+    least: float
+    every: int
+
+    def trip(self, window: int) -> Round:
+        """Return the round trip of a marked segment, the first of those that an acknowledgement lets out.
+
+        A release lets `every` segments out. A window too small to cover the way back stretches the time
+        between releases; an odd one needs fewer segments for the next release.
+        """
+        every, back = self.every, max(self.on_way - 1.0, 0.0)
+        groups, rest = max(window // every, 1), window % every
+        needed = every - rest if rest and window > every else every
+        usual = max(float(every), (needed + back) / groups)
+        best = max(every * self.least, (needed * self.least + back) / groups)
+        marked = max(ceil((window - every + 1) / every), 1)
+        sd = (marked * every * self.variance) ** 0.5
+        return Round(marked * usual, sd, marked * min(best, usual), float(marked * every), float(marked))
+
+
+def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Rest:
+    """Return where the window of a connection that always has data rests without losses.
+
+    That of Vegas does where slow start leaves it if round trips do not vary, else it walks
+    (`btqueue.transport.vegas`). Other windows open as far as the receiver lets them.
+
+    Args:
+        flow: the connection.
+        rate: segments a second.
+        lone_s: round trip without waits.
+        every: segments of an acknowledgement; those of its receiver by default.
+    """
+    together = round(1.0 / flow.acks) if flow.acks else 1
+    every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        return flow.window
-    varies = any(visit.train.spread > 0.0 for visit in (*flow.forth, *flow.back))
-    if flow.load < inf or rate <= 0.0 or flow.loss > 0.0 or varies:
-        return min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, 2.0))
+        return Rest(flow.window, ceil(flow.window / every) * every if flow.window < inf else inf)
+    if rate <= 0.0 or flow.loss > 0.0:
+        window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
+        return Rest(window, window)
     window = int(min(flow.window, LARGEST_CHAIN))
-    return _left_by_slow_start(flow.transport, window, flow.acks, round(np.log(rate * lone_s) / GRID))
+    trains = [visit.train for visit in flow.forth if visit.train.spread > 0.0]
+    varies = max((train.spread / train.frames**2 for train in trains), default=0.0)
+    least = min(((train.slots + train.packets) / (train.air + train.frames) for train in trains), default=1.0)
+    on_way = round(np.log(rate * lone_s) / GRID)
+    path = Path(on_way, round(varies, 3), round(least, 2), every)
+    return _vegas_rests(flow.transport, window, path, together)
+
+
+def vegas_between(flow: Flow, queue: Queue, least_s: float, rtt_s: float) -> Rest:
+    """Return where the window of Vegas rests whose source has nothing to send at times (assumed).
+
+    In a round trip R it sends x R + 1 segments, x a second, so that it rests where
+    ``alpha < cwnd - (x R + 1) Base / R < beta``: at any of these windows. Where it holds segments back it
+    has just filled the path: at the least of them.
+
+    Args:
+        flow: the connection.
+        queue: of its segments, with those that the window holds back.
+        least_s: shortest round trip.
+        rtt_s: mean round trip.
+    """
+    transport = flow.transport
+    sent = (queue.rate + 1.0 / max(rtt_s, least_s)) * least_s
+    between = (transport.alpha + max(transport.beta, transport.alpha)) / 2.0 + sent - 0.5
+    least = float(int(transport.alpha + max(least_s / max(queue.service_s, 1e-9), 1.0)))
+    held = queue.decay**between
+    window = max((1.0 - held) * between + held * min(least, between), LEAST_WINDOW)
+    return Rest(min(window, flow.window), min(window, flow.window))
 
 
 @lru_cache(maxsize=1024)
-def _left_by_slow_start(transport: Any, window: int, acks: float, on_way: int) -> float:
-    """Return where Vegas rests whose round trips do not vary; segments take a time of one each.
+def _vegas_rests(transport: Any, window: int, path: Path, together: int) -> Rest:
+    """Return where Vegas rests; `path.on_way` is the logarithm, in steps of `GRID`.
 
-    Args:
-        transport: with the parameters of Vegas.
-        window: of the receiver.
-        acks: acknowledgements of a segment.
-        on_way: logarithm of the segments that are on the way without a queue, in steps of `GRID`.
+    In slow start `together` segments are acknowledged at once.
     """
-    lone = exp(on_way * GRID)
-    trips = {w: Round(max(lone, w), 0.0, lone, float(w), w * acks) for w in range(1, window + 1)}
+    path = path._replace(on_way=exp(path.on_way * GRID))
     walk = window_walk(
-        trips.__getitem__,
+        path.trip,
         alpha=transport.alpha,
         beta=transport.beta,
         gamma=transport.gamma,
         window=window,
         start=float(transport.initial_window_segments),
-        every=round(1.0 / acks) if acks else 1,
+        every=together,
     )
-    return sum(size * share for size, share in walk.windows.items())
+    shares = {size: share for size, share in walk.windows.items() if share > 1e-6}
+    # fast windows are measured more often
+    weight = {size: share * min(size / path.on_way, 1.0) for size, share in shares.items()}
+    shown = sum(ceil(size / path.every) * path.every * part for size, part in weight.items())
+    return Rest(sum(size * share for size, share in shares.items()), shown / sum(weight.values()))
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float, *, shared: bool = False) -> Law:
@@ -310,6 +507,146 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
+def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
+    """Return the law of a window that overflows a buffer again and again, and loses nothing else.
+
+    In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
+    recovery leaves. With one segment more than path and buffer hold one is lost, and the window of
+    acknowledgements before it goes by; the duplicates of a window follow, then the repetition. Exact but for
+    half segments.
+
+    Args:
+        flow: its window and acknowledgements.
+        base_s: round trip of a lone segment.
+        service_s: time between segments at the bottleneck.
+        room: segments that path and buffer hold.
+        batch: whether a window moves as a whole: then the last one of the next window is lost as well,
+            before the first loss is noticed.
+    """
+    most = int(flow.window)
+    losses = 2 if batch and most > room + 1 else 1
+    half = max((room + losses) / 2.0, 2.0)
+    low = int(half)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    if batch:  # to the end of the window in which it happens
+        grows = max(grows, low + sum(range(low, room + 1)))
+    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
+    let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
+    drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
+    seen = np.concatenate([drained, np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)])
+    trips = np.maximum(base_s, seen * service_s)
+    at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
+    delivered = grows + 2.0 * room + (3.0 if batch else 1.0)
+    lost_s = losses * service_s * (0.5 if batch else 0.0)  # of two hops it has crossed one
+    idle = float((trips / np.maximum(seen, 1.0)).sum()) - len(seen) * service_s
+    seconds = delivered * service_s + lost_s + max(idle, 0.0)
+    window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
+    return Law(
+        delivered / seconds,
+        1.0 + losses / delivered,
+        0.0,
+        1.0 / seconds,
+        losses / (delivered + losses),
+        float(window),
+        float(trips.mean()),
+    )
+
+
+def starved(count: int, variance: float, waiting: float) -> float:
+    """Return by how much services are longer since stations alike run out of segments.
+
+    Of N segments that wait before K of them one serves none for a share (K - 1) / (N + K - 1) of the time if
+    services are exponential. Else the differences of queues are a random walk between 0 and N, with as much
+    less of a variance, which is pushed back at its ends.
+    """
+    return 1.0 + (count - 1.0) * variance / max(waiting, 1.0)
+
+
+def wandering(flow: Flow, path: InTurn) -> Law:
+    """Return the law of a window whose segments wander between stations alike, until a buffer overflows.
+
+    A window of w has N = w - tau segments that wait, `left` of them behind the first station. That number is
+    a birth-and-death chain: the first station sends at the rate of the variance of a service, and gets back
+    what a closed network of exponential servers returns. A window opens by a segment each round trip, which
+    waits before the first station. A segment is lost there if more than its places wait, also since fewer
+    than usual are travelling for a visit; of two stations alike also at the second. It takes two round trips
+    until a loss is repaired, and the window halves at the cost of the first queue. The law of `left` at a
+    loss is stationary.
+
+    Source: W. Gordon & G. Newell, Operations Research 15 (1967), for what returns to the first queue.
+    """
+    top, travelling, variance = int(flow.window), path.travelling, max(path.variance, 1e-9)
+    most = max(round(top - travelling), 1)
+    left = np.arange(most + 1.0)
+    comes = variance * left / np.maximum(left + path.count - 2.0, 1.0)
+    goes = np.full(most, variance)
+    moves = np.diag(goes, 1) + np.diag(comes[1:], -1)
+    moves -= np.diag(moves.sum(axis=1))
+    # the chain is reversible: a similar matrix is symmetric
+    scale = np.sqrt(np.concatenate([[1.0], np.cumprod(goes / comes[1:])]))
+    values, vectors = np.linalg.eigh(scale[:, None] * moves / scale)
+    deviation = (travelling * variance) ** 0.5
+    peak = np.minimum(np.floor(path.places + left + travelling) + 1.0, top).astype(int)
+    half = np.maximum(peak // 2, 2)
+    law, lost, sent = np.zeros((len(left),) * 2), np.zeros((len(left),) * 2), np.zeros((len(left), top + 1))
+    for window in range(int(half.min()), top + 1):
+        begins = half == window
+        law[begins, begins] = 1.0
+        waiting = max(round(window - travelling), 0)
+        law = _at_most(law, waiting)
+        spare = path.places - (window - travelling - left)
+        full = (spare < 0.0) | (left > path.behind)
+        short = ndtr(-spare / max(deviation, 1e-9))
+        often = short * (1.0 - short) / max(path.group, 1e-9)
+        if window == top:  # stays as long as nothing is lost
+            rates = np.diag(np.where(full, AT_ONCE, often) + SELDOM)
+            stays = law @ np.linalg.inv(rates - moves)
+            lost += stays * np.diag(rates)
+            sent[:, top] += stays.sum(axis=1)
+            break
+        part = window / PARTS
+        step = (vectors * np.exp(values * part)) @ vectors.T * scale / scale[:, None]
+        chance = np.where(full, 1.0, -np.expm1(-often * part))
+        for _ in range(PARTS):
+            lost += law * chance
+            law = law * (1.0 - chance)
+            sent[:, window] += law.sum(axis=1) * part
+            law = _at_most(law @ step, waiting)
+    size = np.arange(top + 1.0)
+    leads = lost / lost.sum(axis=1, keepdims=True)
+    begin = np.linalg.solve(np.eye(len(left)) - leads.T + 1.0, np.ones(len(left)))
+    seen = begin @ sent
+    np.add.at(seen, np.maximum(peak - 1, 1), begin * peak)
+    carried = seen.copy()
+    np.add.at(carried, peak, begin * peak)
+    waits = np.maximum(size - travelling, size / (travelling / path.group + 1.0))
+    each = path.service_s * np.array([starved(path.count, path.variance, n) for n in waits])
+    each = np.maximum(each, path.base_s / np.maximum(size, 1.0))
+    seconds = float(carried @ each)
+    again = 2.0 * ndtr(-1.0 / np.sqrt(2.0 * variance * peak))  # another one before the loss is noticed
+    losses = 1.0 + float(begin @ again)
+    segments = float(carried.sum())
+    return Law(
+        segments / seconds,
+        1.0 + losses / segments,
+        0.0,
+        1.0 / seconds,
+        losses / (segments + losses),
+        float(carried @ size) / segments,
+        float(seen @ (size * each) / seen.sum()),
+    )
+
+
+def _at_most(law: NDArray, most: int) -> NDArray:
+    """Return laws of numbers, along the last axis, that are cut off at `most`."""
+    found = law.copy()
+    if most + 1 < law.shape[1]:
+        found[:, most] += law[:, most + 1 :].sum(axis=1)
+        found[:, most + 1 :] = 0.0
+    return found
+
+
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
@@ -317,7 +654,7 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
     if every > 1.0 and service_s > transport.ack_delay_s:  # the timer is sooner than the next segment
         every = 1.0
     ack_loss = flow.ack_loss
-    window = resting_window(flow, 1.0 / service_s, base_s)
+    window = resting_window(flow, 1.0 / service_s, base_s).window
     if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
@@ -487,6 +824,7 @@ def caps(
         slowest_at = int(stretched.argmax())
         room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
+        grid = grid if laws.change > GRID else EXACT
         key = (
             tuple((visit.loss, visit.train) for visit in flow.forth),
             flow.ack_loss,
