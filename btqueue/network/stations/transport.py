@@ -507,6 +507,11 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
+def _acks(flow: Flow, service_s: float) -> float:
+    """Return the acknowledgements of a segment: one, where their timer is sooner than the next segment."""
+    return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
+
+
 def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
     """Return the law of a window that overflows a buffer again and again, and loses nothing else.
 
@@ -527,10 +532,11 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     losses = 2 if batch and most > room + 1 else 1
     half = max((room + losses) / 2.0, 2.0)
     low = int(half)
-    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    acks = _acks(flow, service_s)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
     if batch:  # to the end of the window in which it happens
         grows = max(grows, low + sum(range(low, room + 1)))
-    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
     drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
@@ -650,9 +656,7 @@ def _at_most(law: NDArray, most: int) -> NDArray:
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
-    every = 1.0 / flow.acks if flow.acks else 1.0
-    if every > 1.0 and service_s > transport.ack_delay_s:  # the timer is sooner than the next segment
-        every = 1.0
+    every = 1.0 / _acks(flow, service_s)
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
     if loss == 0.0 and int(window) <= max(room, 2.0):
