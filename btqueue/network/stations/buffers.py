@@ -158,8 +158,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             of_flows.setdefault(stop.f, []).append(stop)
     for f, own in of_flows.items():
         flow, lone, rate, room, share = (
-            network.flows[f], float(point.base[f] + point.stray[f]), float(point.rate[f]), inf, 1.0,
+            network.flows[f], float(point.base[f] - point.gather[f] + point.stray[f]), float(point.rate[f]),
+            inf, 1.0,
         )  # fmt: skip
+        in_turn = False
         if len(point.links.in_turn(f, point.service[f])[0]) > 1:
             if law := _over_bridges(network, point, f):
                 found[f] = law
@@ -176,18 +178,23 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             if (held := one.places * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
                 fits = flow.window * stop.packets <= one.places + one.sent  # but for the packets of others
+                in_turn = stop.visit.node >= 0
         if room == inf:
             continue
         batch = _moves_whole(network, point, full)
         room += 1.0 if batch else rate * lone
         room = max(room, 2.0) if fits else room
+        if in_turn:
+            room *= 4.0 / (3.0 + share)
         law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
         idle = max(1.0 - law.goodput / rate, 0.0)
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
         plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
         if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
-            saw = transport.saw(flow, lone, 1.0 / rate, int(room), batch=batch)
-            found[f] = saw._replace(goodput=min(saw.goodput, law.goodput), timeouts=law.timeouts)
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), batch=batch)
+            late = law.timeouts > 0.0
+            rate = min(saw.goodput, law.goodput) if late else saw.goodput
+            found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and not late)
     return found
 
 
@@ -351,8 +358,15 @@ def _over(generator: NDArray, time: float) -> tuple[NDArray, NDArray]:
 def doubts(network: Network, point: Point) -> list[str]:
     """Return the buffers that overflow, or may."""
     found = []
-    for one in buffers(network, point).values():
-        if one.overflows and one.tcp:
+    for r, one in buffers(network, point).items():
+        users = np.flatnonzero(point.service[:, r] > 0.0)
+        if len(users) == 1 and point.overflows.get(int(users[0])):
+            continue  # its losses are as good as counted
+        if one.queue > 0.0 and _is_a_saw(network, point, r):
+            continue
+        # the air takes segments, and gives acknowledgements, several at a time
+        nearly = one.kind == "port" and one.most > one.places and one.queue > 0.6 * one.places
+        if (one.overflows or nearly) and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment
             off = "by a factor of 3, round trips of 5" if few else "by 20 %, round trips by 100 %"
@@ -366,3 +380,27 @@ def doubts(network: Network, point: Point) -> list[str]:
                 "goodput was up to 10 % off, and up to 50 % behind a bucket or on a radio with errors"
             )
     return found[:1]
+
+
+def _is_a_saw(network: Network, point: Point, r: int) -> bool:
+    """Whether one connection fills the buffer of a wire again and again, and loses one segment at a time.
+
+    Of 24 such goodput was within 3 %, round trips within 4 %. Few places, a wire that is used both ways,
+    round trips as long as the timeout, or another station that is nearly as slow make it 12 to 27 %.
+    """
+    (kind, index), users = point.links.names[r], np.flatnonzero(point.service[:, r] > 0.0)
+    f = int(users[0])
+    flow, used = network.flows[f], point.rate @ point.service
+    if kind != "wire" or len(users) > 1 or flow.protocol != "tcp" or flow.loss > 0.0 or flow.ack_loss > 0.0:
+        return False
+    here = [visit.places for visit in flow.forth if (visit.kind, visit.index) == (kind, index)]
+    places = min(here, default=0.0)
+    longest = (places + float(point.rate[f] * point.base[f])) * float(point.service[f, r])
+    beside = np.delete(used, r)[np.delete(point.service[f] > 0.0, r)]
+    return (
+        flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        and places * max(flow.acks, 0.1) >= 10.0
+        and all((visit.kind, visit.index) != (kind, index) for visit in flow.back)
+        and longest < 0.9 * flow.transport.min_rto_s
+        and float(beside.max(initial=0.0)) < 0.9
+    )

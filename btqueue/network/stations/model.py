@@ -72,6 +72,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
+    point.overflows |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -84,6 +85,9 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             rtt[f] = lone + waits[f]
             if waits[f] > 0.0 and rest.shown < inf:
                 rtt[f] += (rest.shown - rest.window) / rate[f]
+            elif law is None and rate[f] > 0.0:
+                alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
+                rtt[f] += transport.across_s(flow, alone, slowest, rate[f])
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses

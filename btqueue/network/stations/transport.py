@@ -43,6 +43,10 @@ NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
+COUNTED = 12
+"""Segments that path and buffer hold from which on a saw is known: half a segment is 5 % of its mean."""
+CROWDED = 1.5
+"""Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
 """Steps of a round trip in which it is looked for losses of a window that wanders."""
 AT_ONCE, SELDOM = 100.0, 1e-12
@@ -85,7 +89,7 @@ class Law(NamedTuple):
     """What losses make of a connection: segments a second, transmissions of each, events a second, window.
 
     `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better
-    and the worse states of a radio.
+    and the worse states of a radio. `known` is whether its events are as good as counted.
     """
 
     goodput: float
@@ -96,6 +100,7 @@ class Law(NamedTuple):
     window: float
     rtt_s: float
     parts: tuple[tuple[float, Law], ...] = ()
+    known: bool = False
 
 
 def window_of(network: Network, flow: Flow) -> float:
@@ -245,11 +250,69 @@ def ahead_of_sample(flow: Flow) -> float:
     return served / (groups + (rest > 0))
 
 
-def gather_s(flow: Flow, service_s: float, answers: Answers) -> float:
-    """Return how long the first of the segments that share an acknowledgement waits for the last (s)."""
-    if flow.protocol != "tcp" or flow.load < inf or not answers.alone or flow.window * flow.acks < 1.0:
+def _every(flow: Flow) -> int:
+    """Return the segments that share an acknowledgement; 1 for a window that is too small, or varies."""
+    transport = flow.transport
+    if flow.protocol != "tcp" or not transport.delayed_ack or transport.variant == "vegas":
+        return 1
+    return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
+
+
+def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
+    """Return how much longer a round trip is by the segments that share an acknowledgement (s).
+
+    They go round together: the first one waits for the last, a service later, or for the timer. What a window
+    has more than these is left at the receiver until the next ones come: always some, so that the others go
+    round as a smaller window; or, where none come for longer than the timer, it goes round alone.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf:
         return 0.0
-    return (1.0 / flow.acks - 1.0) * service_s if flow.window * flow.acks < 2.0 else 0.0
+    together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
+    if left and base_s - (window - left) * service_s <= delay:
+        return base_s * left / (window - left)
+    return window / ((window - left) / together + left / (base_s + delay)) - base_s
+
+
+def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
+    """Whether it is not certain what a window does with segments left over (`gather_s`).
+
+    On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
+    """
+    every = _every(flow)
+    left = flow.window % every if every > 1 and flow.load == inf and flow.window < inf else 0.0
+    if not left:
+        return False
+    wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
+    return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
+
+
+def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
+    """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
+
+    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
+    goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+        rate: of its segments (1/s).
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf or not window % every or 1.0 / rate > delay:
+        return 0.0
+    left = window % every
+    if base_s - (window - left) * service_s <= delay:
+        return (every - left) / rate
+    together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
+    acks = (window - left) / every / together, 1.0 / single
+    return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
 def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> float:
@@ -369,7 +432,8 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        return Rest(flow.window, ceil(flow.window / every) * every if flow.window < inf else inf)
+        whole = every > 1 and flow.window < inf
+        return Rest(flow.window, ceil(flow.window / every) * every if whole else flow.window)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)
@@ -473,6 +537,11 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
+def _acks(flow: Flow, service_s: float) -> float:
+    """Return the acknowledgements of a segment: one, where their timer is sooner than the next segment."""
+    return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
+
+
 def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
     """Return the law of a window that overflows a buffer again and again, and loses nothing else.
 
@@ -493,10 +562,11 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     losses = 2 if batch and most > room + 1 else 1
     half = max((room + losses) / 2.0, 2.0)
     low = int(half)
-    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    acks = _acks(flow, service_s)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
     if batch:  # to the end of the window in which it happens
         grows = max(grows, low + sum(range(low, room + 1)))
-    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
     drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
@@ -516,6 +586,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
+        known=room >= COUNTED and flow.acks == 1.0 and flow.transport.variant in ("newreno", "sack"),
     )
 
 
@@ -601,6 +672,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
         losses / (segments + losses),
         float(carried @ size) / segments,
         float(seen @ (size * each) / seen.sum()),
+        known=top <= CROWDED * path.places and flow.acks == 1.0 and flow.transport.variant == "newreno",
     )
 
 
@@ -616,7 +688,7 @@ def _at_most(law: NDArray, most: int) -> NDArray:
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
-    every = 1.0 / flow.acks if flow.acks else 1.0
+    every = 1.0 / _acks(flow, service_s)
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
     if loss == 0.0 and room < 2.0 <= window:
@@ -822,6 +894,8 @@ def caps(
         slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
         if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
+        slowest_at = int(stretched.argmax())
+        room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         grid = grid if laws.change > GRID else EXACT
         key = (
@@ -832,13 +906,25 @@ def caps(
             flow.window,
             flow.acks,
             flow.transport,
+            room,
         )
         if key not in known:
-            known[key] = chain_of(flow, float(base[f]), slowest, inf)
+            held = max(room + float(base[f]) / slowest, 2.0)
+            known[key] = chain_of(flow, float(base[f]), slowest, held if held < flow.window else inf)
         found[f] = known[key]
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found
+
+
+def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
+    """Return the places before a resource for segments of a flow, in halves: its share of them by rates."""
+    for visit in network.flows[f].forth:
+        if laws.number[visit.kind, visit.index] == resource and visit.places < inf:
+            users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
+            share = float(rate[f] / rate[users].sum()) if rate[f] > 0.0 else 1.0 / len(users)
+            return round(2.0 * visit.places * share) / 2.0
+    return inf
 
 
 def doubts(network: Network, point: Any) -> list[str]:
