@@ -197,7 +197,9 @@ def _tcp(client: End, server: End) -> Sessions:
     cycle = session = 0.0
     courses: list[Played] = []
     samples: Samples = ([], [])
-    for _ in range(SESSIONS):
+    played: list[tuple[float, float, Samples]] = []
+    period = int(max(client.every, 1.0)) if not fresh else 1  # of acknowledgements that wait
+    for _ in range(SESSIONS + 2 * period - 2):
         start, courses, samples = now, [], ([], [])
         if fresh:
             client.reset()
@@ -241,13 +243,15 @@ def _tcp(client: End, server: End) -> Sessions:
         if traffic.pause_s > 0.0:
             place = None
         now += traffic.pause_s
-        settled = abs(now - start - cycle) < 1e-9
+        settled = abs(now - start - cycle) < 1e-9 and period == 1
         cycle, session = now - start, answered - asked
+        played.append((cycle, session, samples))
         if lossy and not fresh:
             client.window, server.window = windows
         if settled:
             break
-    trips = [[trip for _, trip in some] for some in samples]
+    cycle, session = (float(np.mean([one[i] for one in played[-period:]])) for i in (0, 1))
+    trips = [[trip for one in played[-period:] for _, trip in one[2][side]] for side in (0, 1)]
     client_s, server_s = (float(np.mean(values)) if values else np.nan for values in trips)
     found = Sessions(cycle, session, connect, (client_s, server_s))
     impatient = any(_impatient(end, [one for one in courses if one.end is end], connect, now) for end in both)
@@ -277,11 +281,16 @@ def _finish(
         faced_s: by how much an acknowledgement that comes against the last one delays it (s).
     """
     acks = list(course.acks)
-    if answer is not None and acks:
+    whole = bool(acks) and acks[-1][2] == len(course.sent)  # else the last one waits for the next message
+    if answer is not None and whole:
         acks[-1] = acks[-1][0] + _behind(end, course, answer), *acks[-1][1:]
-    elif acks:
+    elif whole:
         acks[-1] = acks[-1][0] + faced_s, *acks[-1][1:]
-    samples.extend((at, at - course.sent[low]) for at, low, _ in acks if low < len(course.sent))
+    samples.extend(course.held)
+    for number, (at, low, _) in enumerate(acks):
+        if low < len(course.sent):
+            since = course.oldest if number == 0 and course.oldest is not None else course.sent[low]
+            samples.append((at, at - since))
     if acks and (end.nagle is True or (end.nagle and short)):
         end.quiet = acks[-1][0]
     return acks[-1][0] - course.acks[-1][0] if acks else 0.0

@@ -22,8 +22,11 @@ ALONE = 0.6
 """Loss from which on segments go one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
-OPENING = 6
-"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
+OPENING = {2: 2.5, 3: 3.5}
+"""Segments acknowledged until a window of two, after a loss, is one of three, and that one of four, which
+finds three duplicates."""
+BETWEEN_TIMEOUTS = 4.0
+"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
 MANY = 0.1
@@ -247,11 +250,69 @@ def ahead_of_sample(flow: Flow) -> float:
     return served / (groups + (rest > 0))
 
 
-def gather_s(flow: Flow, service_s: float, answers: Answers) -> float:
-    """Return how long the first of the segments that share an acknowledgement waits for the last (s)."""
-    if flow.protocol != "tcp" or flow.load < inf or not answers.alone or flow.window * flow.acks < 1.0:
+def _every(flow: Flow) -> int:
+    """Return the segments that share an acknowledgement; 1 for a window that is too small, or varies."""
+    transport = flow.transport
+    if flow.protocol != "tcp" or not transport.delayed_ack or transport.variant == "vegas":
+        return 1
+    return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
+
+
+def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
+    """Return how much longer a round trip is by the segments that share an acknowledgement (s).
+
+    They go round together: the first one waits for the last, a service later, or for the timer. What a window
+    has more than these is left at the receiver until the next ones come: always some, so that the others go
+    round as a smaller window; or, where none come for longer than the timer, it goes round alone.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf:
         return 0.0
-    return (1.0 / flow.acks - 1.0) * service_s if flow.window * flow.acks < 2.0 else 0.0
+    together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
+    if left and base_s - (window - left) * service_s <= delay:
+        return base_s * left / (window - left)
+    return window / ((window - left) / together + left / (base_s + delay)) - base_s
+
+
+def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
+    """Whether it is not certain what a window does with segments left over (`gather_s`).
+
+    On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
+    """
+    every = _every(flow)
+    left = flow.window % every if every > 1 and flow.load == inf and flow.window < inf else 0.0
+    if not left:
+        return False
+    wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
+    return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
+
+
+def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
+    """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
+
+    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
+    goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+        rate: of its segments (1/s).
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf or not window % every or 1.0 / rate > delay:
+        return 0.0
+    left = window % every
+    if base_s - (window - left) * service_s <= delay:
+        return (every - left) / rate
+    together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
+    acks = (window - left) / every / together, 1.0 / single
+    return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
 def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> float:
@@ -371,7 +432,8 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        return Rest(flow.window, ceil(flow.window / every) * every if flow.window < inf else inf)
+        whole = every > 1 and flow.window < inf
+        return Rest(flow.window, ceil(flow.window / every) * every if whole else flow.window)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)
@@ -475,6 +537,11 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
+def _acks(flow: Flow, service_s: float) -> float:
+    """Return the acknowledgements of a segment: one, where their timer is sooner than the next segment."""
+    return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
+
+
 def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
     """Return the law of a window that overflows a buffer again and again, and loses nothing else.
 
@@ -495,10 +562,11 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     losses = 2 if batch and most > room + 1 else 1
     half = max((room + losses) / 2.0, 2.0)
     low = int(half)
-    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    acks = _acks(flow, service_s)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
     if batch:  # to the end of the window in which it happens
         grows = max(grows, low + sum(range(low, room + 1)))
-    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
     drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
@@ -620,9 +688,11 @@ def _at_most(law: NDArray, most: int) -> NDArray:
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
-    every = 1.0 / flow.acks if flow.acks else 1.0
+    every = 1.0 / _acks(flow, service_s)
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
+    if loss == 0.0 and room < 2.0 <= window:
+        return _one_at_a_time(flow, base_s, service_s)
     if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
@@ -660,6 +730,26 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
 @lru_cache(maxsize=256)
 def _rates(path: LossyPath) -> LossyRates:
     return lossy_rates(path)
+
+
+def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
+    """Return the law of a connection whose path has no room for two segments.
+
+    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
+    follow for a fast retransmit. A path that has rested lets one more pass.
+    """
+    trip_s = max(base_s, service_s)
+    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
+    sent = BETWEEN_TIMEOUTS + 1.0
+    return Law(
+        BETWEEN_TIMEOUTS / seconds,
+        sent / BETWEEN_TIMEOUTS,
+        1.0 / seconds,
+        0.0,
+        1.0 / sent,
+        1.0,
+        trip_s,
+    )
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
@@ -726,6 +816,17 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     )
 
 
+def _opening(transport: Any, under_way: float) -> float:
+    """Return the mean segments acknowledged from a window of two, after a loss, to one of four.
+
+    A window that grows only when it is full waits for segments at random to fill it.
+    """
+    if not transport.window_limited_growth:
+        return sum(OPENING.values())
+    fills = {window: 1.0 - float(pdtr(window - 2, under_way)) for window in OPENING}
+    return sum(count / max(fills[window], 1e-6) for window, count in OPENING.items())
+
+
 def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
     """Return what independent losses make of a connection.
 
@@ -745,7 +846,11 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     else:
         behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
     # the window has opened since the last loss; or the few segments that it lets out all come through
-    behind *= through**DUPLICATES if transport.limited_transmit else (1.0 - loss) ** OPENING
+    behind *= (
+        through**DUPLICATES
+        if transport.limited_transmit
+        else 1.0 / (1.0 + loss * _opening(transport, rate * rtt_s))
+    )
     if flow.batch > 1.0:
         behind = max(behind, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
     behind *= through * float(window > DUPLICATES)
@@ -789,6 +894,8 @@ def caps(
         slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
         if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
+        slowest_at = int(stretched.argmax())
+        room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         grid = grid if laws.change > GRID else EXACT
         key = (
@@ -799,13 +906,25 @@ def caps(
             flow.window,
             flow.acks,
             flow.transport,
+            room,
         )
         if key not in known:
-            known[key] = chain_of(flow, float(base[f]), slowest, inf)
+            held = max(room + float(base[f]) / slowest, 2.0)
+            known[key] = chain_of(flow, float(base[f]), slowest, held if held < flow.window else inf)
         found[f] = known[key]
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found
+
+
+def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
+    """Return the places before a resource for segments of a flow, in halves: its share of them by rates."""
+    for visit in network.flows[f].forth:
+        if laws.number[visit.kind, visit.index] == resource and visit.places < inf:
+            users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
+            share = float(rate[f] / rate[users].sum()) if rate[f] > 0.0 else 1.0 / len(users)
+            return round(2.0 * visit.places * share) / 2.0
+    return inf
 
 
 def doubts(network: Network, point: Any) -> list[str]:
