@@ -29,8 +29,8 @@ def connection(window: int):
 
 def in_turn(**changes) -> InTurn:
     """Return two stations alike; five frames of two packets each, of which 60 % get through."""
-    plain = {"count": 2, "variance": 0.2, "service_s": 1.0, "group": 1.5, "base_s": 3.0}
-    return InTurn(**(plain | {"places": 16.0, "behind": 16.0} | changes))
+    plain: dict = {"count": 2, "variance": 0.2, "service_s": 1.0, "group": 1.5, "base_s": 3.0}
+    return InTurn(**{**plain, "places": 16.0, "behind": 16.0, **changes})
 
 
 def test_goodput_of_one_hop_is_the_rate_of_the_air():

@@ -360,7 +360,7 @@ def doubts(network: Network, point: Point) -> list[str]:
     found = []
     for r, one in buffers(network, point).items():
         users = np.flatnonzero(point.service[:, r] > 0.0)
-        if len(users) == 1 and point.overflows.get(int(users[0])):
+        if len(users) == 1 and point.counted.get(int(users[0])):
             continue  # its losses are as good as counted
         if one.queue > 0.0 and _is_a_saw(network, point, r):
             continue

@@ -72,7 +72,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
-    point.overflows |= {f: law.known for f, law in overflow.items()}
+    point.counted |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss

@@ -82,7 +82,7 @@ class Point:
         own: their law: function of the window (segments) and the round trip without them (s).
         gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
-        overflows: connections whose window overflows a buffer, by number, and whether that is known well.
+        counted: connections whose window overflows a buffer, by number, and whether that is known well.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -102,8 +102,8 @@ class Point:
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
     sessions: dict[int, Any] = field(default_factory=dict)
-    overflows: dict[int, bool] = field(default_factory=dict)
     gather: Vector = field(default_factory=lambda: np.zeros(0))
+    counted: dict[int, bool] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
