@@ -541,7 +541,7 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         if any(found[f].session_s > network.flows[f].transport.min_rto_s for f in found if pairs[0] in tcp):
             yield "sessions wait for others longer than the least timeout: such timeouts are not counted"
     names = {network.piconets[port.piconet].discipline for port in network.ports}
-    if "exhaustive" in names and any(flow.load == inf for flow in network.flows):
+    if found and "exhaustive" in names and any(flow.load == inf for flow in network.flows):
         yield "under exhaustive polling a greedy connection may keep its visit: sessions got nothing then"
     least = min((bucket.depth for bucket in network.buckets), default=inf)
     if any(flow.segments * flow.kilobits * 1000.0 > least for flow in pairs):
