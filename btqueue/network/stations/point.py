@@ -1111,5 +1111,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         found,
         expiries,
         talks,
-        gather,
+        gather=gather,
     )
