@@ -70,6 +70,7 @@ class End:
         """Begin a new connection."""
         self.window = float(self.flow.transport.initial_window_segments)
         self.pending, self.quiet = 0.0, -inf
+        self.back = 0.0
         self.held: tuple[float, float] | None = None  # a segment whose acknowledgement waits: arrived, sent
 
     def signature(self) -> Any:
@@ -203,6 +204,17 @@ class End:
                 break
         return max(left, 0.0)
 
+    def release(self, course: Course) -> Course:
+        """Return the course of a message with the acknowledgement that the other end's timer lets out."""
+        if self.held is None:
+            return course
+        since, sent = self.held
+        self.pending, self.held, at = 0.0, None, since + self.delay + self.back
+        if sent not in course.sent:
+            return course._replace(held=[*course.held, (at, at - sent)])
+        ack = at, course.sent.index(sent), len(course.sent)
+        return course._replace(acks=[*course.acks, ack])
+
     def message(
         self,
         pieces: Sequence[Piece],
@@ -302,7 +314,7 @@ class End:
                 acked.append((leaves + back, waits, len(kinds)))
                 self.pending = 0.0
             else:
-                self.held = self.held or (since, sent[waits])
+                self.held, self.back = self.held or (since, sent[waits]), back
         return Course(sent, arrived, acked, leaves, older, oldest), ends
 
 
