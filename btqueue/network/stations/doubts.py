@@ -93,8 +93,10 @@ class Asked(NamedTuple):
 
     @property
     def by_chance(self) -> Vector:
-        """Use of each resource by sources that do not always have data, shape (resources,)."""
-        return np.where(self.point.links.links.endless, 0.0, self.point.rate) @ self.point.service
+        """Use of each resource by sources at random, shape (resources,): neither greedy ones nor sessions."""
+        session = np.array([bool(flow.messages) for flow in self.network.flows])
+        rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
+        return rate @ self.point.service
 
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
         """Yield number, flow, and whether it always has data to send, of the flows that send at all."""
@@ -123,7 +125,8 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     ports = len(asked.network.ports)
     air = np.zeros(len(asked.network.piconets))
     if len(links.names):
-        np.add.at(air, links.piconet, np.minimum(links.open_load, links.load))  # both ways in one frame
+        open_load = np.minimum(links.open_load, links.load)  # both ways in one frame
+        np.add.at(air, links.piconet, np.minimum(open_load, links.plain_load))
     most = BUSY if several else BUSY_ALONE if fades else BUSY_LINK
     if both_ways(asked, alone=False):
         most = BUSY_BOTH_WAYS
@@ -392,8 +395,11 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
     """Yield keys that make a difference and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
     losing = losing or bool(buffers.doubts(asked.network, asked.point))
+    only_sessions = all(flow.messages for flow in asked.network.flows if flow.protocol == "tcp")
     for trait in asked.network.traits:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
+        if trait.kind in sessions.READ and only_sessions:
+            continue
         if known is not None and trait.value not in known:
             key = f"{bracketed(trait.key)} = {shown(trait.value)}"
             yield f"{key}: no law reads it; what it changes is not in the answer"
