@@ -138,14 +138,22 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"traffic__source": "ibp", "traffic__load_kbps": 50.0, "traffic__message_bytes": 1460}, "Bernoulli"),
+        (
+            {
+                "traffic__source": "ibp",
+                "traffic__load_kbps": 50.0,
+                "traffic__message_bytes": 1460,
+                "traffic__two_way": True,
+            },
+            "Bernoulli",
+        ),
         ({"network__flows": "downlink", "polling__discipline": "fep"}, "which link is next"),
         ({"network__flows": "downlink", "transport__receive_window_segments": 1}, "windows of one segment"),
         ({"transport__variant": "vegas", "transport__receive_window_segments": 30}, "Vegas"),
         ({"flow_control__central_buffer_packets": 10}, "overflow"),
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
         ({**LOSSY, "transport__frto": True}, "frto"),
-        ({**OPEN, "traffic__load_kbps": 450.0}, "random fill"),
+        ({**OPEN, "traffic__load_kbps": 500.0}, "random fill"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip
@@ -186,7 +194,8 @@ def over_wires(links, flows, *, load=100.0, **changes):
 
 @pytest.mark.parametrize("load", [1e-4, 50.0, 200.0, 300.0])
 def test_segments_wait_for_a_wire_as_in_an_md1_queue(load):
-    metrics = over_wires([("a", "b", 500.0, {"half_duplex": False})], [("a", "b")], load=load)
+    links = [("a", "b", 500.0, {"half_duplex": False})]
+    metrics = over_wires(links, [("a", "b")], load=load, transport__receive_window_segments=64)
     service = SEGMENT_BITS / 500e3
     use = load / SEGMENT_KBIT * service
     wait = use * service / 2.0 / (1.0 - use)
