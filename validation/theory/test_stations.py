@@ -138,14 +138,22 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"traffic__source": "ibp", "traffic__load_kbps": 50.0, "traffic__message_bytes": 1460}, "Bernoulli"),
+        (
+            {
+                "traffic__source": "ibp",
+                "traffic__load_kbps": 50.0,
+                "traffic__message_bytes": 1460,
+                "traffic__two_way": True,
+            },
+            "Bernoulli",
+        ),
         ({"network__flows": "downlink", "polling__discipline": "fep"}, "which link is next"),
         ({"network__flows": "downlink", "transport__receive_window_segments": 1}, "windows of one segment"),
         ({"transport__variant": "vegas", "transport__receive_window_segments": 30}, "Vegas"),
         ({"flow_control__central_buffer_packets": 10}, "overflow"),
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
         ({**LOSSY, "transport__frto": True}, "frto"),
-        ({**OPEN, "traffic__load_kbps": 450.0}, "random fill"),
+        ({**OPEN, "traffic__load_kbps": 500.0}, "random fill"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip
