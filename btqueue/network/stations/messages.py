@@ -33,12 +33,16 @@ class Course(NamedTuple):
     Attributes:
         acks: of each acknowledgement when it comes, and the segments that it covers: from, and up to.
         last_ack: when the last one leaves.
+        held: of segments of messages before, when their acknowledgements come, and the round trips.
+        oldest: when a segment of a message before was sent that the first acknowledgement covers, too.
     """
 
     sent: list[float]
     arrived: list[float]
     acks: list[tuple[float, int, int]]
     last_ack: float
+    held: list[tuple[float, float]]
+    oldest: float | None
 
 
 class End:
@@ -60,13 +64,13 @@ class End:
             transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
         )
         self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
-        self.most = inf  # segments of a window, beside the receiver's
         self.reset()
 
     def reset(self) -> None:
         """Begin a new connection."""
         self.window = float(self.flow.transport.initial_window_segments)
         self.pending, self.quiet = 0.0, -inf
+        self.held: tuple[float, float] | None = None  # a segment whose acknowledgement waits: arrived, sent
 
     def signature(self) -> Any:
         """Return what ends have in common that fare alike."""
@@ -90,6 +94,8 @@ class End:
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
+        if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # shorter ones a poll takes up
+            host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(
             visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
         )
@@ -172,16 +178,30 @@ class End:
                 return slots / links.share[links.port_link[visit.index]] * SLOT_S
         return 0.0
 
-    def meets(self, visits: tuple[Visit, ...]) -> float:
-        """Return what an acknowledgement waits for segments in a row that it meets on wires (s).
+    def meets(self, pieces: Sequence[Piece], k: int, window: float) -> float:
+        """Return what the acknowledgement of the k-th segment waits for those behind it on wires (s).
 
-        At each crossing it waits for half of a round of the ports of segments on the same medium.
+        At each crossing it waits for half of a round of the ports of segments on the same medium. If there is
+        only one, the next segments follow the one before at once, and the rest of one is ahead.
         """
-        total = 0.0
-        for own in self.flow.back:
-            if own.kind == "wire":
-                total += sum(one.service_s for one in visits if one[:2] == own[:2]) / 2.0
-        return total
+        kinds = [piece for piece in pieces for _ in range(min(piece.count, PLAYED))][k + 1 : k + int(window)]
+        met = [
+            [one for one in pieces[0].visits if one[:2] == own[:2]]
+            for own in self.flow.back
+            if own.kind == "wire"
+        ]
+        crossings = sum(bool(ones) for ones in met)
+        if len(kinds) < crossings or not crossings:
+            return 0.0
+        if crossings > 1:
+            return sum(one.service_s for ones in met for one in ones) / 2.0
+        place = next(visit for ones in met for visit in ones)
+        left = -place.delay_s
+        for piece in kinds:
+            left += next(visit.service_s for visit in piece.visits if visit[:2] == place[:2])
+            if left > 0.0:
+                break
+        return max(left, 0.0)
 
     def message(
         self,
@@ -212,7 +232,6 @@ class End:
             lead, faced = False, due and self.quiet < start + back
             if place is not None and flow.back:
                 place = place._replace(used=place.used + flow.back[-1].train.frames)
-        meets = self.meets(pieces[0].visits)
         first = [
             self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])
             for i, piece in enumerate(pieces)
@@ -220,11 +239,15 @@ class End:
         late = self.facing(pieces[0].visits) if faced else 0.0
         later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
         ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
+        wires = {visit[:2] for visit in pieces[0].visits if visit.kind == "wire"}
+        crossing = any(visit[:2] in wires for visit in flow.back)
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
-        limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
-        sent, arrived, acked = [], [], []
+        limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
+        sent, arrived, acked, older, oldest = [], [], [], [], None
         start = max(start, self.quiet) if held else start
+        if self.held and min(self.window, limit) < self.pending + pieces[0].share:  # no room before it comes
+            start = max(start, self.held[0] + self.delay + back)
         flight, waits, since, now, taken = 0.0, 0, inf, start, 0
         shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
         for k, i in enumerate(kinds):
@@ -248,17 +271,23 @@ class End:
             flight += share
             lone = first[i][0] + late if now == start else later[i][0]
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
+            if k == 0 and self.held and arrived[0] > self.held[0] + self.delay:
+                at = self.held[0] + self.delay + back
+                older.append((at, at - self.held[1]))
+                self.pending, self.held = 0.0, None
             if waits == k:
-                since = arrived[-1]
+                since = self.held[0] if k == 0 and self.held else arrived[-1]
             elif arrived[-1] > since + self.delay:
                 acked.append((since + self.delay + back, waits, k))
                 self.pending, waits, since = 0.0, k, arrived[-1]
             self.pending += share
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
-                met = 0.0 if k + 1 == len(kinds) or held else meets
+                met = 0.0 if held or not crossing else self.meets(pieces, k, most)
                 acked.append((arrived[-1] + back + met, waits, k + 1))
-                self.pending, waits = 0.0, k + 1
+                if self.held:  # the round trip that it shows is that of the oldest segment
+                    oldest = self.held[1]
+                self.pending, waits, self.held = 0.0, k + 1, None
         for _, low, high in acked[taken:]:
             amount = min(sum(shares[low:high]), 1.0)
             self.window += amount if self.window < threshold else 1.0 / self.window
@@ -268,9 +297,13 @@ class End:
         leaves = arrived[-1]
         if waits < len(kinds):
             leaves = since + self.delay
-            acked.append((leaves + back, waits, len(kinds)))
-            self.pending = 0.0
-        return Course(sent, arrived, acked, leaves), ends
+            short = self.nagle is True or (self.nagle and shares[-1] < 1.0)
+            if short or flow.transport.connection_per_session:  # the next one waits, or never comes
+                acked.append((leaves + back, waits, len(kinds)))
+                self.pending = 0.0
+            else:
+                self.held = self.held or (since, sent[waits])
+        return Course(sent, arrived, acked, leaves, older, oldest), ends
 
 
 def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:

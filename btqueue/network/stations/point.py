@@ -21,7 +21,7 @@ the congestion window (`btqueue.transport.window_cycles`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil, inf, isnan, nan
+from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,7 +73,9 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
+        gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
+        overflows: connections whose window overflows a buffer, by number, and whether that is known well.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -91,6 +93,8 @@ class Point:
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
     sessions: dict[int, Any] = field(default_factory=dict)
+    overflows: dict[int, bool] = field(default_factory=dict)
+    gather: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 class Place(NamedTuple):
@@ -144,11 +148,11 @@ class Laws:
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
+        self.waits = np.zeros(flows)  # of segments for others, on the way forth
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
-        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         for f, flow in enumerate(network.flows):
@@ -185,7 +189,7 @@ class Laws:
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
 
-    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+    def in_turn(self, f: int, service: Vector) -> tuple[NDArray[np.int64], float]:
         """Return the ports of bridges that limit a connection alike, and the variance of their services.
 
         Args:
@@ -198,7 +202,8 @@ class Laws:
         ports, links = np.arange(len(self.network.ports)), self.links
         filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
         forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
-        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
+        found = np.flatnonzero(alike).astype(np.int64)
         return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
 
     def travelling_s(self, f: int, port: int) -> float:
@@ -267,7 +272,8 @@ class Laws:
         opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
         if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
             return opens, opens.window
-        return transport.vegas_between(flow, queue, self.least_s[f], base_s + queue.wait_s), opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -302,8 +308,9 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
             rate: of its segments (1/s).
         """
-        # hosts answer before the next frame but one
-        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
+        # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
+        delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
@@ -602,9 +609,11 @@ class Laws:
     # -------------------------------------------------------------------------------------------------- waits
 
     def strays(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, base: Vector
     ) -> tuple[Vector, Vector]:
         """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
+
+        `base` are the round trips of lone segments (s).
 
         At the ports of the polled air it is what other links leave of their service, and the queue of the own
         port; at wires and buckets the queue of an M/G/1 server with batches.
@@ -648,19 +657,38 @@ class Laws:
         visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
+        sending = sends @ forth
         for f, flow in enumerate(flows):
-            longest = 0.0
+            longest = again = 0.0
             for visits in (flow.forth, flow.back):
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     if visit.kind == "bucket":
                         continue
+                    if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
+                        gone = float(base[f] - forth[f, r] - back[f, r] / acks[f] - visit.delay_s)
+                        if visits[0] is visit:  # the acknowledgement comes at once
+                            gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
+                        # ends of a medium take turns
+                        use, each = float(sending[r]), float(forth[f, r])
+                        if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
+                            again += max(each - (gone + each) % (each / use), 0.0)
+                        else:
+                            again += _rest_of_sending(use, each, gone)
+                        continue
                     others[f] += total[r] - own[f, r]
-                    if visits is flow.back and self.answers[f].kept < 1.0 and flow.reverse is not None:
-                        others[f] -= (1.0 - self.answers[f].kept) * own[flow.reverse, r]
+                    if visits is flow.back and flow.reverse is not None and visit.kind == "port":
+                        # an acknowledgement waits while the segment behind the one that it answers is sent
+                        idle, busy = links.range[:, visit.index]
+                        followed = self.queues[f].followed(flow.more)
+                        slower = (1.0 - followed) * idle + followed * busy
+                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
+                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
                     longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                if visits is flow.forth:
+                    self.waits[f] = others[f]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
@@ -672,6 +700,7 @@ class Laws:
                 float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
             )
             mine[f] += first * slowest
+            others[f] += again
         return others, mine
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
@@ -839,13 +868,34 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
-            self.tails[n] = decay, theta
             for f, price, several in who:
                 y = depth - price * several
                 wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
                 window = flows[f].window
                 found[f] += wait * (-float(np.expm1(-theta * window * price)) if window < inf else 1.0)
         return found
+
+
+def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
+    """Return the wait of an acknowledgement for the segment that is being sent over its medium (s).
+
+    The medium has been busy since the data left it, for the segments behind them: then its services follow
+    each other from that time on. The busy time ends as fast as what a departure leaves behind in M/D/1 is
+    served. Or it was idle and still is; or it is busy at random. For one flow it is 1 to 5 % of the round
+    trip short.
+
+    Args:
+        use: of the medium by segments.
+        service_s: of one.
+        away_s: time since the data have left the medium.
+    """
+    if not use > 0.0:
+        return 0.0
+    use, away = min(use, NEARLY), away_s / service_s
+    left = use + use**2 / (2.0 * (1.0 - use))  # segments that a departure leaves behind
+    busy, idle = use * exp(-away * use * (1.0 - use) / left), (1.0 - use) * exp(-use * away)
+    begun = 1.0 - away / 2.0 if away < 1.0 else use / 2.0
+    return service_s * (busy * (1.0 - away % 1.0) + (1.0 - busy - idle) * begun)
 
 
 def _up_to(values: NDArray, most: NDArray) -> NDArray:
@@ -986,15 +1036,17 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             )
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
-        base = trips.sum(axis=1)
+        base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f, flow in enumerate(flows):
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)), laws.answers[f])
+            # the law of losses has it by windows
+            if not flow.loss and not flow.ack_loss and laws.answers[f].alone:
+                gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
-        others, mine = laws.strays(rate, sent, forth, back, full)
+        others, mine = laws.strays(rate, sent, forth, back, full, base)
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
@@ -1006,6 +1058,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
+        base = base + gather
         # a full window does not wait for acknowledgements that are for further segments
         late = [
             max(one.wait_s - queue.service_s, 0.0)
@@ -1058,4 +1111,5 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         found,
         expiries,
         talks,
+        gather,
     )
