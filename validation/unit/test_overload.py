@@ -164,7 +164,7 @@ def test_a_solution_that_carries_its_load_does_not():
 
 
 def test_a_solution_of_an_overloaded_link_has_no_delays():
-    scenario = bt.load("johansson-2000/bursty")
+    scenario = bt.load("johansson-2000/smooth")
     assert "delay_s" in bt.solve(scenario)
     full = bt.solve(scenario.with_(traffic__load_kbps=600.0))
     assert len(overloaded(full)) == 1

@@ -184,6 +184,7 @@ class Links:
         rounds: of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
         present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
+        range: frames while the other port is idle, and while it is busy, over those at present, (ports,) each.
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 1 for such a source, 0 for a source that always has data, shape (flows,).
     """
@@ -337,6 +338,7 @@ class Links:
         beside = np.minimum(slowed(alone + acks * (both - alone), alone / both, crowded), both)
         # of several links, both ports of one wait for the same visits, and their frames meet
         self.present = np.where(self.members[self.port_link] > 1.0, self.frame, beside)
+        self.range = np.minimum(alone, self.present) / self.present, np.maximum(both, self.present) / self.present
         each = self.busy / self.visit[self.port_link] - self.frame + self.present
         self.utilisation = np.clip(frames * each * SLOT_S, 0.0, 1.0)
 

@@ -104,7 +104,7 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
         places[r] = min(places[r], visit.places * packets)
-        most[r] += min(flow.window, ENDLESS) * packets
+        most[r] += min(flow.window, ENDLESS) * packets * (not flow.messages)  # sessions know their own
         packets_s[r] += point.rate[f] * packets
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:

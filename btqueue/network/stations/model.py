@@ -16,7 +16,7 @@ from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import Network, network_of
-from btqueue.network.stations.point import Point, operating_point
+from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -110,6 +110,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             carried = min(rate[f], load[f] * fits[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
+    delay = delays(network, point, overflow)
     for f, found in point.sessions.items():
         pair = sessions.pair_of(flows, f)
         rate[pair] = [flows[one].segments / found.cycle_s for one in pair]
@@ -125,6 +126,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "timeouts_per_s": timeouts,
         "fast_retransmits_per_s": fast,
     }
+    if np.isfinite(delay).any():
+        metrics["delay_s"] = delay
     if point.sessions:
         values = np.full((4, count), np.nan)
         for f, found in point.sessions.items():
@@ -146,6 +149,26 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "warnings": [*([KEPT_OUT] if kept_out else []), *doubts(network, point, rtt)],
     }
+
+
+def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -> Vector:
+    """Return the mean time from writing a message until it is delivered (s), shape (flows,).
+
+    Known of messages of one segment that are all carried, where nothing is lost and the window covers its way
+    back: else the queue at the sender is longer than that before the slowest station.
+    """
+    found = np.full(len(network.flows), np.nan)
+    for f, flow in enumerate(network.flows):
+        queue, window = point.links.queues[f], point.links.rests[f].window
+        known = flow.batch == 1.0 and not flow.messages and not flow.short and f not in overflow
+        known = known and 0.0 < flow.load < inf and point.rate[f] >= CARRIED * flow.load
+        fades = any(visit.train.worse > 0.0 for visit in flow.forth)
+        if not known or fades or flow.loss + flow.ack_loss > 0.0 or queue.service_s <= 0.0:
+            continue
+        on_way = (point.base[f] + point.stray[f] - point.links.answers[f].wait_s) / queue.service_s
+        if window >= on_way + (1.0 / flow.acks if flow.acks else 1.0) - 1.0:
+            found[f] = point.there[f] + point.links.waits[f] + point.own_stray[f]
+    return found
 
 
 def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:

@@ -146,6 +146,7 @@ class Laws:
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
+        self.waits = np.zeros(flows)  # of segments for others, on the way forth
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
@@ -269,7 +270,8 @@ class Laws:
         opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
         if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
             return opens, opens.window
-        return transport.vegas_between(flow, queue, self.least_s[f], base_s + queue.wait_s), opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -667,17 +669,26 @@ class Laws:
                             gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
                         # ends of a medium take turns
                         use, each = float(sending[r]), float(forth[f, r])
+                        if links.endless[f]:  # it is met by the others of its window
+                            use -= float(sends[f]) * each / flow.window
                         if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
                             again += max(each - (gone + each) % (each / use), 0.0)
                         else:
                             again += _rest_of_sending(use, each, gone)
                         continue
                     others[f] += total[r] - own[f, r]
-                    if visits is flow.back and self.answers[f].kept < 1.0 and flow.reverse is not None:
-                        others[f] -= (1.0 - self.answers[f].kept) * own[flow.reverse, r]
+                    if visits is flow.back and flow.reverse is not None and visit.kind == "port":
+                        # an acknowledgement waits while the segment behind the one that it answers is sent
+                        idle, busy = (part[visit.index] for part in links.range)
+                        followed = self.queues[f].followed(flow.more)
+                        slower = (1.0 - followed) * idle + followed * busy
+                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
+                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
                     longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                if visits is flow.forth:
+                    self.waits[f] = others[f]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
