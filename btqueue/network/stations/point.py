@@ -830,6 +830,8 @@ class Laws:
                             gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
                         # ends of a medium take turns
                         use, each = float(sending[r]), float(forth[f, r])
+                        if links.endless[f]:  # it is met by the others of its window
+                            use -= float(sends[f]) * each / flow.window
                         if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
                             again += max(each - (gone + each) % (each / use), 0.0)
                         else:
