@@ -310,7 +310,7 @@ class Links:
         """
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
-        self.rate_of, self.rates_now = frames, sent
+        self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
         self.work = self.by_link(sent[:, None] * (self.air[0] + self.frames[0]))
         self.work += self.by_link(answered[:, None] * (self.air[1] + self.frames[1]))
         there = self.opposite >= 0

@@ -15,8 +15,9 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import Network, network_of
+from btqueue.network.stations.network import EMPTY, Network, network_of
 from btqueue.network.stations.point import CARRIED, Point, operating_point
+from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -128,6 +129,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     }
     if np.isfinite(delay).any():
         metrics["delay_s"] = delay
+    metrics |= of_the_air(network, point)
     if point.sessions:
         values = np.full((4, count), np.nan)
         for f, found in point.sessions.items():
@@ -149,6 +151,38 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "warnings": [*([KEPT_OUT] if kept_out else []), *doubts(network, point, rtt)],
     }
+
+
+def of_the_air(network: Network, point: Point) -> dict[str, float]:
+    """Return the share of the slots that data could use and do, and the mean polling cycle (s), where known.
+
+    Cycles are known of piconets of several members without bridges, under cyclic polling. While a link always
+    has packets, cycles are those of its full visits.
+    """
+    laws, links = point.links, point.links.links
+    if not network.piconets or not network.ports:
+        return {}
+    free = sum(piconet.data_share for piconet in network.piconets)
+    found = {"slot_utilisation": min(float(links.slots_s.sum()) * SLOT_S / free, 1.0)}
+    cycles = []
+    for number, piconet in enumerate(network.piconets):
+        ports = np.flatnonzero(links.piconet[links.port_link] == number)
+        full = ports[links.full_link[links.port_link[ports]]]
+        if (
+            network.bridges
+            or piconet.discipline not in CYCLIC
+            or piconet.members < 2
+            or not laws.polled.count
+        ):
+            return found
+        if not len(ports):
+            cycles.append(EMPTY * piconet.members / piconet.data_share)
+        elif len(full):  # a visit for each of its most frames that are sent
+            first = full[np.argmax(links.rate_of[full])]
+            cycles.append(float(links.visit[links.port_link[first]] / links.rate_of[first]) / SLOT_S)
+        else:
+            cycles.append(float(laws.polled.cycle[ports].mean()))
+    return found | {"cycle_s": float(np.mean(cycles)) * SLOT_S}
 
 
 def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -> Vector:
