@@ -193,15 +193,19 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
     """
     found = np.full(len(network.flows), np.nan)
     for f, flow in enumerate(network.flows):
-        queue, window = point.links.queues[f], point.links.rests[f].window
+        laws, window = point.links, point.links.rests[f].window
+        port = laws.ports.get(f)
+        service_s = port.turn if port else laws.queues[f].service_s
         known = flow.batch == 1.0 and not flow.messages and not flow.short and f not in overflow
         known = known and 0.0 < flow.load < inf and point.rate[f] >= CARRIED * flow.load
         fades = any(visit.train.worse > 0.0 for visit in flow.forth)
-        if not known or fades or flow.loss + flow.ack_loss > 0.0 or queue.service_s <= 0.0:
+        if not known or fades or flow.loss + flow.ack_loss > 0.0 or service_s <= 0.0:
             continue
-        on_way = (point.base[f] + point.stray[f] - point.links.answers[f].wait_s) / queue.service_s
-        if window >= on_way + (1.0 / flow.acks if flow.acks else 1.0) - 1.0:
-            found[f] = point.there[f] + point.links.waits[f] + point.own_stray[f]
+        lone = float(point.base[f] + point.stray[f])
+        on_way = (lone - laws.answers[f].wait_s) / service_s
+        if flow.protocol == "none" or window >= on_way + (1.0 / flow.acks if flow.acks else 1.0) - 1.0:
+            own = point.own[f](inf, lone) - port.rest if port else point.own_stray[f]
+            found[f] = point.there[f] + laws.waits[f] + own
     return found
 
 

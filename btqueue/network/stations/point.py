@@ -162,6 +162,7 @@ class Laws:
         self.most = np.zeros(len(network.ports))
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
+        self.ports: dict[int, Own] = {}  # queues in which flows wait longest, at ports of several links
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
@@ -1269,6 +1270,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             for f in range(len(flows))
         ]
         own_waits = np.array([wait(inf, float(base[f])) for f, wait in enumerate(waits)])
+        laws.ports, laws.waits = queues, laws.waits + sure
         laws.round_s = base + others + own_waits
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
