@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, exp, expm1, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,10 @@ from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network, Po
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+
+
+PROBED = 20
+"""Most turns between the cycles of piconets and the rounds of the bridges that they find there."""
 
 
 class Rounds(NamedTuple):
@@ -100,6 +104,19 @@ def doubts(network: Network, point: Any) -> list[str]:
     return found
 
 
+def until_polled(least: float, more: float, gap: float) -> float:
+    """Return the mean wait (slots) of a bridge for its poll.
+
+    It comes back when it has been gone for the `least` time and an exponential one with mean `more`; polls
+    come every `gap` slots, and the first so long after it was polled last, with a visit of two slots in it.
+    """
+    more = max(more, 1.0)  # nothing is known better
+    first = gap - EMPTY
+    missed = max(ceil((least - first) / gap), 0)
+    late = exp(-(first + missed * gap - least) / more) / -expm1(-gap / more)
+    return first + (missed + late) * gap - least - more
+
+
 class Links:
     """The polled air at given rates.
 
@@ -163,6 +180,7 @@ class Links:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         self.utilisation = np.zeros(len(network.ports))
+        self.probes = np.zeros(count)  # share of the time in frames of POLL and NULL that bridges answer first
 
     @property
     def steady(self) -> NDArray[np.bool_]:
@@ -221,10 +239,16 @@ class Links:
         alone = self.others(self.load) == 0.0
         own = np.where((self.limit >= ENDLESS) & alone, ENDLESS, self.visit)  # such a visit need not end
         visits = own[self.port_link]
-        self.busy = self._cycles(visits * self.frame, self.port_link) * self.visit[self.port_link] / visits
         empty = EMPTY / self.share
-        self.idle = self._cycles(empty, np.arange(len(self.names)))
-        self.away = np.maximum(self.idle - empty, 0.0)
+        for _ in range(PROBED):
+            probes = self.probes
+            self.busy = self._cycles(visits * self.frame, self.port_link)
+            self.busy *= self.visit[self.port_link] / visits
+            self.idle = self._cycles(empty, np.arange(len(self.names)))
+            self.away = np.maximum(self.idle - empty, 0.0)
+            self._bridges()
+            if np.abs(self.probes - probes).max(initial=0.0) < 1e-3:
+                break
         self.open_load = (
             self.by_link(
                 np.where(self.steady, 0.0, sent) @ (self.air[0] + self.frames[0])
@@ -237,7 +261,6 @@ class Links:
             (sent * self.plain) @ (self.air[0] + self.frames[0])
             + (answered * self.plain) @ (self.air[1] + self.frames[1])
         ) * (SLOT_S / self.share)
-        self._bridges()
         self.utilisation = np.clip(frames * self.busy * SLOT_S / self.visit[self.port_link], 0.0, 1.0)
 
     def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
@@ -258,7 +281,8 @@ class Links:
                 self.most_slots - EMPTY * self.idle_polls / self.share,
                 taken,
             )
-            new = fixed + (same * np.maximum(taken, 0.0)).sum(axis=1)
+            met = np.minimum(self.probes * cycle[:, None], EMPTY)
+            new = fixed + (same * (np.maximum(taken, 0.0) + met)).sum(axis=1)
             if np.abs(new - cycle).max(initial=0.0) < 1e-4 * cycle.max(initial=1.0):
                 break
             cycle = new
@@ -275,18 +299,21 @@ class Links:
         links = [np.flatnonzero(self.bridge == n) for n in range(len(network.bridges))]
         own = [np.flatnonzero(self.piconet == bridge.own) for bridge in network.bridges]
         turns, before = np.zeros((len(links), 2)), np.ones((len(links), 2))
+        waits = np.zeros(len(self.names))
         elsewhere = self.rounds.elsewhere
-        while np.abs(turns - before).max() > 1e-3 * turns.max():
+        for _ in range(PROBED):
+            if np.abs(turns - before).max() <= 1e-3 * turns.max():
+                break
             before = turns.copy()
             for n, bridge in enumerate(network.bridges):
                 if bridge.schedule != "walk-in":
                     turns[n] = 1.0
                     continue
-                turns[n] = self._turn(bridge, links[n], own[n])
+                turns[n] = self._turn(bridge, links[n], own[n], waits)
                 if bridge.own >= 0:
                     elsewhere[bridge.own] = turns[n, 0] - turns[n, 1]
         round_, gone = self.idle.copy(), np.zeros_like(half)
-        polled = (self.idle + elsewhere[self.piconet]) / 2.0 + EMPTY
+        polled, met = waits + EMPTY, np.zeros(len(self.names))
         for n, bridge in enumerate(network.bridges):
             both = np.r_[links[n], own[n]]
             if bridge.schedule != "walk-in":
@@ -295,13 +322,15 @@ class Links:
                 polled[both] = self.away[both]
                 continue
             round_[both] = turns[n, 0]
+            met[links[n]] = EMPTY / turns[n, 0]
             gone[own[n]] = elsewhere[bridge.own]
             taken = np.minimum(self.load[links[n]] * turns[n, 0], self.most_slots[links[n]])
             gone[links[n]] = turns[n, 0] - polled[links[n]] - np.maximum(taken, EMPTY)
             for port in np.flatnonzero(np.isin(self.port_link, both)):
                 link = self.port_link[port]
                 slots = self.visit[link] * self.frame[port]
-                self.busy[port] = self._turn(bridge, links[n], own[n], link, slots)[0]
+                self.busy[port] = self._turn(bridge, links[n], own[n], waits.copy(), link, slots)[0]
+        self.probes = met
         self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
 
     def without(self, own: Vector) -> Rounds:
@@ -336,35 +365,55 @@ class Links:
         return 2.0 * EMPTY + float(self.network.piconets[piconet].members)
 
     def _turn(
-        self, bridge: Bridge, links: NDArray, own: NDArray, busy: int = -1, slots: float = 0.0
+        self, bridge: Bridge, links: NDArray, own: NDArray, waits: Vector, busy: int = -1, slots: float = 0.0
     ) -> tuple[float, float]:
-        """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`."""
+        """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`.
+
+        All polls begin at even slots, and of those at the same time that of the piconet of the lower number is
+        first: a bridge that comes from there is in time for it.
+
+        Args:
+            waits: of bridges for the poll of each link, shape (links,); written.
+        """
         gaps = self.idle + self.rounds.elsewhere[self.piconet]  # between polls
-        fixed = sum(gaps[n] / 2.0 + EMPTY + bridge.cycles * gaps[n] for n in links)
+        rest = bridge.switch_s / SLOT_S * len(bridge.piconets)
         for piconet in set(bridge.piconets) - {bridge.own, *self.piconet[links]}:
-            fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
-        fixed += bridge.switch_s / SLOT_S * len(bridge.piconets)
+            rest += 2.0 * EMPTY + self.network.piconets[piconet].members
+        least = dict.fromkeys(links, 0.0)  # visits without data
+        for n in links:
+            least[n] = 2.0 * EMPTY + bridge.cycles * gaps[n]
+        order = bridge.piconets
         total = stay = 0.0
         for _ in range(80):
-            new, stay = fixed, 0.0
+            stay = idle = 0.0
             if bridge.own >= 0:
-                stay = EMPTY * (self.network.piconets[bridge.own].members - len(own))
+                idle = EMPTY * self.network.piconets[bridge.own].members
+                stay = idle - EMPTY * len(own)
+            here = {n: least[n] - EMPTY for n in links}
             for n in (*links, *own):
                 taken = min(self.most_slots[n], self.load[n] * total)
                 if n == busy:
                     taken = slots
                 elif self.full_link[n]:
                     taken = self.most_slots[n]
-                if taken < self.most_slots[n]:
+                if taken < self.most_slots[n] or not taken:
                     taken += EMPTY
                 if n in own:
-                    stay += taken
+                    met = min(self.probes[n] * total, EMPTY)
+                    stay += taken + met
+                    idle += met
                 else:
-                    new += taken
-            new += stay
+                    here[n] += taken
+            for n in links:
+                gone = stay + rest + sum(here[k] + waits[k] for k in links if k != n)
+                before = order[order.index(self.piconet[n]) - 1]
+                early = 0.0 if bridge.switch_s else float(np.sign(self.piconet[n] - before))
+                known = idle + rest + sum(least[k] for k in links if k != n)
+                waits[n] = until_polled(known - early, gone - known, gaps[n]) - early
+            new = stay + rest + sum(here[n] + waits[n] for n in links)
             if abs(new - total) < 1e-4 * total:
                 break
-            total = new
+            total = (new + total) / 2.0 if total else new
         return float(total), float(stay)
 
     def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:

@@ -300,6 +300,11 @@ class _Builder:
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
+        for bridge in self.plan.bridges:  # centrals poll them, and they come, whether they carry flows or not
+            for index in bridge.piconets:
+                central = self.plan.piconets[index].central
+                if central != bridge.node:
+                    self._port(Hop("bluetooth", index, central, bridge.node))
         return Network(
             tuple(self.port_list),
             tuple(self._piconet(index) for index in range(len(self.plan.piconets))),
