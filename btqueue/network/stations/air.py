@@ -104,17 +104,19 @@ def doubts(network: Network, point: Any) -> list[str]:
     return found
 
 
-def until_polled(least: float, more: float, gap: float) -> float:
+def until_polled(gone: float, more: float, gap: float, first: float) -> float:
     """Return the mean wait (slots) of a bridge for its poll.
 
-    It comes back when it has been gone for the `least` time and an exponential one with mean `more`; polls
-    come every `gap` slots, and the first so long after it was polled last, with a visit of two slots in it.
+    Args:
+        gone: mean time after which it comes back, an exponential one with mean `more` in it.
+        more: at least a slot: nothing is known better.
+        gap: from one poll to the next.
+        first: time of the first poll.
     """
-    more = max(more, 1.0)  # nothing is known better
-    first = gap - EMPTY
-    missed = max(ceil((least - first) / gap), 0)
-    late = exp(-(first + missed * gap - least) / more) / -expm1(-gap / more)
-    return first + (missed + late) * gap - least - more
+    more = max(more, 1.0)
+    missed = max(ceil((gone - more - first) / gap), 0)
+    late = exp(-(first + missed * gap - gone + more) / more) / -expm1(-gap / more)
+    return first + (missed + late) * gap - gone
 
 
 class Links:
@@ -369,9 +371,6 @@ class Links:
     ) -> tuple[float, float]:
         """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`.
 
-        All polls begin at even slots, and of those at the same time that of the piconet of the lower number is
-        first: a bridge that comes from there is in time for it.
-
         Args:
             waits: of bridges for the poll of each link, shape (links,); written.
         """
@@ -382,7 +381,6 @@ class Links:
         least = dict.fromkeys(links, 0.0)  # visits without data
         for n in links:
             least[n] = 2.0 * EMPTY + bridge.cycles * gaps[n]
-        order = bridge.piconets
         total = stay = 0.0
         for _ in range(80):
             stay = idle = 0.0
@@ -406,10 +404,10 @@ class Links:
                     here[n] += taken
             for n in links:
                 gone = stay + rest + sum(here[k] + waits[k] for k in links if k != n)
-                before = order[order.index(self.piconet[n]) - 1]
-                early = 0.0 if bridge.switch_s else float(np.sign(self.piconet[n] - before))
+                early = bridge.early(int(self.piconet[n]))
                 known = idle + rest + sum(least[k] for k in links if k != n)
-                waits[n] = until_polled(known - early, gone - known, gaps[n]) - early
+                first = gaps[n] - EMPTY  # behind a visit that takes the place of a frame of POLL and NULL
+                waits[n] = until_polled(gone - early, gone - known, gaps[n], first) - early
             new = stay + rest + sum(here[n] + waits[n] for n in links)
             if abs(new - total) < 1e-4 * total:
                 break
