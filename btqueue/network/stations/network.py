@@ -527,6 +527,8 @@ class _Builder:
             places = (
                 self.port_list[port].places / max(train.packets, 1.0) - 0.5
             )  # half of a segment is being sent
+            if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
+                places = inf  # a bridge loses what a visit brings beyond its buffer, whatever the window
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
                 places = min(places, s.link.node_buffer_bytes // size - 0.5)
