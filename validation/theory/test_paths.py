@@ -10,12 +10,12 @@ from thesis import thesis_of
 from wires import LARGE_WINDOW, wire
 
 import btqueue as bt
-from btqueue.network.paths.loss import lossy_rates
-from btqueue.network.paths.odd_segments import odd_segments
-from btqueue.network.paths.recovery import LossyPath
-from btqueue.network.paths.shares import waits
+from btqueue.network.stations.shares import waits
 from btqueue.scenario.errors import NotBuiltYet
+from btqueue.transport.odd_segments import odd_segments
+from btqueue.transport.recovery import LossyPath
 from btqueue.transport.tcp_law import law, law_rates
+from btqueue.transport.window_cycles import lossy_rates
 
 KILOBITS = 1460 * 8e-3
 

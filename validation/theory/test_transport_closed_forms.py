@@ -8,10 +8,10 @@ import sympy as sp
 from greedy_sender import Receiver, Sender
 from wires import LARGE_WINDOW
 
-from btqueue.network.paths.loss import lossy_rates
-from btqueue.network.paths.recovery import LossyPath
 from btqueue.study.closed_forms import closed_forms
 from btqueue.transport import closed_forms as laws
+from btqueue.transport.recovery import LossyPath
+from btqueue.transport.window_cycles import lossy_rates
 
 PERCENT = 0.5 + 1e-9  # errors are quoted in whole percent
 

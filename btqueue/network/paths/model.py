@@ -1,9 +1,9 @@
 """Greedy TCP over outside links and at most one piconet, solved.
 
-1. Nothing is lost: a closed network of windows (`paths.shares`).
+1. Nothing is lost: a closed network of windows (`stations.shares`).
 2. A lone flow, its window larger than way and buffer, or with random losses: the renewal chain of the window
-   (`paths.loss`), which overflow ends as a loss does. Flows that share a way with random losses see the
-   others' segments as load.
+   (`btqueue.transport.window_cycles`), which overflow ends as a loss does. Flows that share a way with random
+   losses see the others' segments as load.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scipy.special import ndtri
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.paths.loss import LossyRates, lossy_rates, window_rates
-from btqueue.network.paths.recovery import LossyPath
 from btqueue.network.paths.routes import AIR, Way, Ways, segments_held, ways_of
-from btqueue.network.paths.shares import NotSettled, waits
+from btqueue.network.stations.shares import NotSettled, waits
 from btqueue.scenario import Scenario
+from btqueue.transport.recovery import LossyPath
+from btqueue.transport.window_cycles import LossyRates, lossy_rates, window_rates
 
 Vector = NDArray[np.float64]
 

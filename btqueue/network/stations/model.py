@@ -263,7 +263,7 @@ def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
     """Return the law of each connection whose window overflows a buffer, by its number.
 
     Of a buffer each connection has the share of the segments that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.network.paths.loss`).
+    its segments, and one more is lost (`btqueue.transport.window_cycles`).
     """
     found = {}
     used = point.rate @ point.service

@@ -11,10 +11,10 @@ their service (Pollaczek & Khinchine). A bridge is a link whose cycle is the rou
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
 what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
-network of queues with constant service (`btqueue.network.paths.shares`).
+network of queues with constant service (`btqueue.network.stations.shares`).
 
 **Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
-the congestion window (`btqueue.network.paths.loss`).
+the congestion window (`btqueue.transport.window_cycles`).
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import pdtr
 
-from btqueue.network.paths.loss import LossyRates, lossy_rates
-from btqueue.network.paths.recovery import LossyPath
 from btqueue.network.stations.network import Flow, Network
+from btqueue.transport.recovery import LossyPath
 from btqueue.transport.vegas import Round, window_walk
+from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
 
@@ -193,7 +193,7 @@ def _left_by_slow_start(transport: Any, window: int, acks: float, on_way: int) -
 
 
 def chain_of(flow: Flow, base_s: float, service_s: float, room: float) -> Law:
-    """Return the renewal chain of a greedy connection on a path (`btqueue.network.paths.loss`).
+    """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
     A radio without repetition that fades loses segments in its worse states. Where they outlive a timeout,
     the connection lives in each state for itself; where they are gone before, it meets the mean loss.

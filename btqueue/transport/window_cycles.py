@@ -6,7 +6,7 @@ with a few states for each segment of the receive window, whatever the loss prob
 deliveries and events are its rewards (Markov renewal theorem). Within a cycle the window opens by the
 square-root law, w^2 grows by 2 for each acknowledgement, or by one for each below the threshold of a slow
 start, and a round trip takes as long as the path needs for w segments. How a cycle ends is in
-`paths.recovery`.
+`btqueue.transport.recovery`.
 
 Sources: Padhye, Firoiu, Towsley & Kurose, IEEE/ACM Transactions on Networking 8(2), 2000 (cycles between
 losses); Mathis, Semke, Mahdavi & Ott, Computer Communication Review 27(3), 1997.
@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.paths.odd_segments import odd_segments
-from btqueue.network.paths.recovery import (
+from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
+from btqueue.transport.odd_segments import odd_segments
+from btqueue.transport.recovery import (
     AVOIDANCE,
     LATE,
     SLOW,
@@ -30,7 +31,6 @@ from btqueue.network.paths.recovery import (
     expired_flight,
     recovery_of,
 )
-from btqueue.transport.newreno_sender import DUPLICATE_THRESHOLD
 
 Vector = NDArray[np.floating]
 
