@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from btqueue.network.chain.covers import CHAIN, not_a_chain
-from btqueue.network.multihop.covers import MULTIHOP, not_multihop
 from btqueue.network.open_paths.covers import OPEN_PATHS, not_open_paths
 from btqueue.network.paths.covers import PATHS, not_paths
 from btqueue.network.piconet.covers import PICONET, not_a_piconet
@@ -78,7 +77,6 @@ _SCOPES = {
     "request_reply": Scope("the model of sessions", REQUEST_REPLY, not_request_reply),
     "two_way_link": Scope("the model of one link", TWO_WAY_LINK, not_two_way_link),
     "piconet": Scope("the model of a piconet of queues", PICONET, not_a_piconet),
-    "multihop": Scope("the queueing model of several piconets", MULTIHOP, not_multihop),
     "paths": Scope("the model of paths over outside links", PATHS, not_paths),
     "open_paths": Scope("the model of loads over outside links", OPEN_PATHS, not_open_paths),
 }

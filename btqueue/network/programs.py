@@ -24,7 +24,7 @@ from btqueue.caches import cache_folder, keep
 from btqueue.queueing._compiled_programs import TO_CLEAR, give_back_memory
 
 PACKAGE = Path(__file__).parents[1]
-REACHED = ("baseband", "channel", "network/multihop", "network/piconet", "queueing", "transport")
+REACHED = ("baseband", "channel", "network/piconet", "queueing", "transport")
 """Folders of the package that a program can depend on, beside this file."""
 DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, AttributeError, RuntimeError)
 """What a file that is not whole, or that another version wrote, makes of loading it."""

@@ -20,9 +20,8 @@ from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ROUNDING, ImpossibleAnswer
 from btqueue.network.load_steps import Answer
 from btqueue.network.models import MODELS, covering
-from btqueue.network.multihop.model import Plan as PlanOfSeveral
 from btqueue.network.piconet import model
-from btqueue.network.piconet.plan import Plan as PlanOfOne
+from btqueue.network.piconet.plan import Plan as Numbers
 from btqueue.network.solve import gate
 from btqueue.network.whole_segments import in_rounds_at_all, in_segments
 from btqueue.queueing._precision import in_float64
@@ -30,7 +29,6 @@ from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
 from btqueue.scenario.errors import Problem, shown
 from btqueue.scenario.scope import in_tables, problems_of
 
-Numbers = PlanOfOne | PlanOfSeveral
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
 OF_DERIVATIVES = frozenset({"load_kbps"})
 """Keys of flows by which there are derivatives, each under the name that it has in the scenario."""
@@ -196,8 +194,7 @@ class Plan:
 def plan(scenario: Scenario) -> Plan:
     """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
 
-    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`: of one piconet, or of
-    several that carry their loads.
+    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`: of one piconet.
 
     Raises:
         NotBuiltYet: the scenario asks for something that has no derivatives.
@@ -208,7 +205,7 @@ def plan(scenario: Scenario) -> Plan:
 def slopes(scenario: Scenario, names: Sequence[str]) -> Judged:
     """Return exact derivatives of theory's answer: means over flows by metric, and by key of `plan`.
 
-    Empty where there are none: another model than those of piconets answers, or a load that changes, or
+    Empty where there are none: another model than that of a piconet answers, or a load that changes, or
     messages wait for each other's acknowledgement, or one connection is sampled (`btqueue.network.tagged`).
 
     Raises:
@@ -230,11 +227,9 @@ def _numbers_of(scenario: Scenario) -> tuple[str, Numbers]:
     if problems := list(_without_derivatives(scenario)):
         raise NotBuiltYet(problems)
     plain, name = in_segments(scenario), covering(scenario)
-    if name == "multihop":
-        return name, PlanOfSeveral(plain)
     if name is None:
         raise NotBuiltYet(problems_of(MODELS["piconet"], plain))
-    return name, PlanOfOne(plain)
+    return name, Numbers(plain)
 
 
 def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
@@ -251,26 +246,17 @@ def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
         key, one = "traffic.load_schedule", "a load that stays the same"
         yield Problem(f"[traffic] load_schedule: no derivatives of a load that changes; {one}", key=key)
     name = covering(scenario)
-    if name == "multihop" and traffic.source == "greedy":
-        one = '"poisson"'
-        yield Problem(
-            '[traffic] source = "greedy": no derivatives of several piconets whose windows are full; '
-            f"available: {one}",
-            key="traffic.source", value="greedy", allowed=one,
-        )  # fmt: skip
-    elif name not in ("piconet", "multihop", None):
+    if name not in ("piconet", None):
         key, value = "network.topology", scenario.network.topology
         yield Problem(
             f"[network] topology = {shown(value)}: {MODELS[name].name} answers this scenario, and has no "
-            "derivatives; those of piconets have",
+            "derivatives; that of a piconet has",
             key=key, value=value,
         )  # fmt: skip
 
 
 def _answer_at(numbers: Numbers, metrics: Any, findings: Any) -> Answer:
     """Return a model's answer (`btqueue.network.answers`) from what its functions gave."""
-    if isinstance(numbers, PlanOfSeveral):
-        return numbers.answer(findings)
     return model.answer_at(numbers, metrics, findings)
 
 

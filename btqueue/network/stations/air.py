@@ -182,7 +182,9 @@ class Links:
                     if visit.train.spread > 0.0 and visit.kind == "port":
                         self.varies[back, f, visit.index] += visit.train.spread / visit.train.frames**2
         self.utilisation = np.zeros(len(network.ports))
-        self.probes = np.zeros(count)  # share of the time in frames of POLL and NULL that bridges answer first
+        self.probes = np.zeros(
+            count
+        )  # share of the time in frames of POLL and NULL that bridges answer first
 
     @property
     def steady(self) -> NDArray[np.bool_]:
@@ -372,47 +374,54 @@ class Links:
         """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`.
 
         Args:
+            bridge: that walks in.
+            links: at which it is a member.
+            own: links of its own piconet.
             waits: of bridges for the poll of each link, shape (links,); written.
+            busy: number of a link whose visits are full.
+            slots: of such a visit.
         """
-        gaps = self.idle + self.rounds.elsewhere[self.piconet]  # between polls
+        gaps = (self.idle + self.rounds.elsewhere[self.piconet])[links].tolist()  # between polls
+        at = self.piconet[links].tolist()
+        early = [bridge.early(piconet) for piconet in at]
+        here = [*links.tolist(), *own.tolist()]
+        load, most = self.load[here].tolist(), self.most_slots[here].tolist()
+        full, probes = self.full_link[here].tolist(), self.probes[here].tolist()
         rest = bridge.switch_s / SLOT_S * len(bridge.piconets)
-        for piconet in set(bridge.piconets) - {bridge.own, *self.piconet[links]}:
+        for piconet in set(bridge.piconets) - {bridge.own, *at}:
             rest += 2.0 * EMPTY + self.network.piconets[piconet].members
-        least = dict.fromkeys(links, 0.0)  # visits without data
-        for n in links:
-            least[n] = 2.0 * EMPTY + bridge.cycles * gaps[n]
-        total = stay = 0.0
+        least = [2.0 * EMPTY + bridge.cycles * gap for gap in gaps]  # of visits without data
+        polls = EMPTY * (self.network.piconets[bridge.own].members - len(own)) if bridge.own >= 0 else 0.0
+        wait, total, stay, count = waits[links].tolist(), 0.0, 0.0, len(at)
         for _ in range(80):
-            stay = idle = 0.0
-            if bridge.own >= 0:
-                idle = EMPTY * self.network.piconets[bridge.own].members
-                stay = idle - EMPTY * len(own)
-            here = {n: least[n] - EMPTY for n in links}
-            for n in (*links, *own):
-                taken = min(self.most_slots[n], self.load[n] * total)
-                if n == busy:
+            stay, known, visits = polls + rest, polls + rest + EMPTY * len(own), []
+            for n, link in enumerate(here):
+                taken = min(most[n], load[n] * total)
+                if link == busy:
                     taken = slots
-                elif self.full_link[n]:
-                    taken = self.most_slots[n]
-                if taken < self.most_slots[n] or not taken:
+                elif full[n]:
+                    taken = most[n]
+                if taken < most[n] or not taken:
                     taken += EMPTY
-                if n in own:
-                    met = min(self.probes[n] * total, EMPTY)
-                    stay += taken + met
-                    idle += met
+                if n < count:
+                    visits.append(least[n] - EMPTY + taken)
                 else:
-                    here[n] += taken
-            for n in links:
-                gone = stay + rest + sum(here[k] + waits[k] for k in links if k != n)
-                early = bridge.early(int(self.piconet[n]))
-                known = idle + rest + sum(least[k] for k in links if k != n)
+                    met = min(probes[n] * total, EMPTY)
+                    stay += taken + met
+                    known += met
+            before = total
+            total = stay + sum(visits) + sum(wait)
+            for n in range(count):
+                gone = total - visits[n] - wait[n]
+                sure = known + sum(least) - least[n]
                 first = gaps[n] - EMPTY  # behind a visit that takes the place of a frame of POLL and NULL
-                waits[n] = until_polled(gone - early, gone - known, gaps[n], first) - early
-            new = stay + rest + sum(here[n] + waits[n] for n in links)
-            if abs(new - total) < 1e-4 * total:
+                new = until_polled(gone - early[n], gone - sure, gaps[n], first) - early[n]
+                total += (new - wait[n]) / 2.0
+                wait[n] = (new + wait[n]) / 2.0
+            if abs(total - before) < 1e-3 * total:
                 break
-            total = (new + total) / 2.0 if total else new
-        return float(total), float(stay)
+        waits[links] = wait
+        return total, stay - rest
 
     def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:
         """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).

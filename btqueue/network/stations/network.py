@@ -168,10 +168,10 @@ class Bridge:
     own: int
 
     def early(self, piconet: int) -> float:
-        """Return by how much (slots) a bridge is early, on average, for a poll of the piconet at the same time.
+        """Return by how much (slots) a bridge may be late, on average, for a poll at the same time.
 
-        All polls begin at even slots, and of those at the same time that of the piconet of the lower number is
-        first: a bridge that comes from there is in time for it, and one that goes there is not.
+        All polls begin at even slots. Of those at the same time that of the piconet of the lower number is
+        first: a bridge that comes from there is in time for a poll here, and one that goes there is not.
         """
         before = self.piconets[self.piconets.index(piconet) - 1]
         return 0.0 if self.switch_s else float((piconet > before) - (piconet < before))

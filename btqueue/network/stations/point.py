@@ -375,7 +375,7 @@ class Laws:
         A bridge that the segment has met comes when it has been everywhere else. While the central serves
         another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
         """
-        links, piconet, rounds = self.links, self.network.piconets[port.piconet], self.rounds
+        piconet, rounds = self.network.piconets[port.piconet], self.rounds
         central, absence = piconet.central_bridge, float(rounds.elsewhere[port.piconet])
         up = 1.0 if port.up else 0.0
         gap, poll, blind = polls + EMPTY + absence, nan, 0.0
@@ -391,12 +391,12 @@ class Laws:
             return up + (until_polled(0.0, 1.0, gap, poll) if poll < 0.0 else poll)
         back = self._back(port.bridge, port.piconet, met, clock)
         known = not isnan(poll)
-        if back is not None and (back >= 0.0 or known and -back <= blind):
+        if back is not None and (back >= 0.0 or (known and -back <= blind)):
             bridge = self.network.bridges[port.bridge]
             early, left = bridge.early(port.piconet), dict(met[port.bridge].earlier).get(port.piconet)
-            if not known and left is None:
-                return up + back + float(rounds.polled[link])
             if not known:
+                if left is None:
+                    return up + back + float(rounds.polled[link])
                 poll = left - clock + gap - EMPTY
             return up + back + until_polled(back - early, 1.0, gap, poll) - early + EMPTY
         if not known:
@@ -469,9 +469,7 @@ class Laws:
             time += links.stay_of(self.rounds, bridge, following) + one.switch_s / SLOT_S
         return None
 
-    def _leave(
-        self, place: Place, bridge: int, polls: float, met: dict[int, Met], clock: float
-    ) -> None:
+    def _leave(self, place: Place, bridge: int, polls: float, met: dict[int, Met], clock: float) -> None:
         """Note when the bridges at both ends of a link leave its piconet."""
         ended = clock + (0.0 if place.up else 1.0) + EMPTY * (1.0 - place.over)
         if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
@@ -485,7 +483,7 @@ class Laws:
             self._part(central, place.piconet, met, ended + rest, place.busy)
 
     def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
-        """Note when a bridge leaves a piconet; its stay in its own one was longer by a visit of `busy` slots."""
+        """Note when a bridge leaves a piconet; its stay in its own one was longer by `busy` slots."""
         before, one = met.get(bridge), self.network.bridges[bridge]
         if before is not None:
             earlier = {**dict(before.earlier), before.piconet: before.left}

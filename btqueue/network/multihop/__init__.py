@@ -1,1 +1,0 @@
-"""Networks of several piconets that walk-in bridges join: one fixed point."""
