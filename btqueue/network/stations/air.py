@@ -213,6 +213,8 @@ class Links:
         """
         frames = sent @ self.frames[0] + answered @ self.frames[1]
         slots = sent @ self.air[0] + answered @ self.air[1]
+        self.work = self.by_link(sent[:, None] * (self.air[0] + self.frames[0]))
+        self.work += self.by_link(answered[:, None] * (self.air[1] + self.frames[1]))
         there = self.opposite >= 0
         facing = np.where(there, frames[self.opposite], 0.0)
         facing_slots = np.where(there, slots[self.opposite], 0.0)
@@ -386,6 +388,13 @@ class Links:
         early = [bridge.early(piconet) for piconet in at]
         here = [*links.tolist(), *own.tolist()]
         load, most = self.load[here].tolist(), self.most_slots[here].tolist()
+        follows = [0.0] * len(here)
+        if busy >= 0:  # what its visits bring goes on over other links
+            crossing = self.work[:, busy] > 0.0
+            through = self.work[crossing][:, here].sum(axis=0)
+            rest_of = 1.0 - through / np.maximum(self.work[:, here].sum(axis=0), 1e-300)
+            follows = (slots * through / max(float(self.work[:, busy].sum()), 1e-300)).tolist()
+            load = (self.load[here] * rest_of).tolist()
         full, probes = self.full_link[here].tolist(), self.probes[here].tolist()
         rest = bridge.switch_s / SLOT_S * len(bridge.piconets)
         for piconet in set(bridge.piconets) - {bridge.own, *at}:
@@ -396,7 +405,7 @@ class Links:
         for _ in range(80):
             stay, known, visits = polls + rest, polls + rest + EMPTY * len(own), []
             for n, link in enumerate(here):
-                taken = min(most[n], load[n] * total)
+                taken = min(most[n], load[n] * total + follows[n])
                 if link == busy:
                     taken = slots
                 elif full[n]:

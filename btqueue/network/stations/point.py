@@ -141,6 +141,17 @@ class Laws:
         self.most = np.zeros(len(network.ports))
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
+        # ports of bridges from which all that a visit has brought leaves in the next one
+        begins = {(way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way}
+        self.brought = [
+            n
+            for n, port in enumerate(network.ports)
+            if port.up
+            and port.bridge >= 0
+            and network.bridges[port.bridge].schedule == "walk-in"
+            and port.limit >= port.places
+            and ("port", n) not in begins
+        ]
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
@@ -536,6 +547,7 @@ class Laws:
             forth, back / acks[:, None]
         )
         own = np.where(quiet, _up_to(work / spare, most), 0.0)  # no more than a window can wait
+        own[:, self.brought] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
         # what other links leave of their trains
