@@ -227,6 +227,8 @@ class Links:
         self.frame /= self.share[self.port_link]
         busy = np.where(there, np.where(full[self.opposite], 1.0, self.utilisation[self.opposite]), 0.0)
         self.beside = 1.0 + np.clip(busy, 0.0, 1.0) * (1.0 - apart) * (other - 1.0)
+        often = np.clip(busy, 0.0, 1.0) * np.minimum(ratio, 1.0) * (1.0 - apart)
+        self.frame_now = (mean + 1.0 + often * (other - 1.0)) / self.share[self.port_link]
         own_busy = np.where(full, 1.0, self.utilisation)
         paired = np.minimum(frames, facing) * np.clip(np.maximum(own_busy, busy), 0.0, 1.0) * (1.0 - apart)
         pairs = np.zeros(len(self.names))
@@ -334,7 +336,7 @@ class Links:
             gone[links[n]] = turns[n, 0] - polled[links[n]] - np.maximum(taken, EMPTY)
             for port in np.flatnonzero(np.isin(self.port_link, both)):
                 link = self.port_link[port]
-                slots = self.visit[link] * self.frame[port]
+                slots = self.visit[link] * self.frame_now[port]
                 self.busy[port] = self._turn(bridge, links[n], own[n], waits.copy(), link, slots)[0]
         self.probes = met
         self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
