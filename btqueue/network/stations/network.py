@@ -158,6 +158,7 @@ class Bridge:
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
+        patience_s: least time after which it goes on if it is not polled; none if it waits for ever.
     """
 
     piconets: tuple[int, ...]
@@ -166,6 +167,7 @@ class Bridge:
     switch_s: float
     cycles: float
     own: int
+    patience_s: float
 
     def early(self, piconet: int) -> float:
         """Return by how much (slots) a bridge may be late, on average, for a poll at the same time.
@@ -354,6 +356,7 @@ class _Builder:
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,
+            polling.bridge_patience_s,
         )
 
     def _port(self, hop: Hop) -> int:

@@ -142,7 +142,9 @@ class Laws:
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         # ports of bridges from which all that a visit has brought leaves in the next one
-        begins = {(way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way}
+        begins = {
+            (way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way
+        }
         self.brought = [
             n
             for n, port in enumerate(network.ports)
