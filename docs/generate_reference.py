@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 
 from btqueue.cli import app
 from btqueue.engines import not_built
+from btqueue.network.answers import NoConvergence
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, Kind, measured_errors
-from btqueue.network.models import MODELS, covering
+from btqueue.network.solve import solution
+from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.scenario import METRICS, Flow, LoadStep, OutsideLink, Piconet, RadioLink, Scenario, ScenarioError
 from btqueue.scenario.problems import allowed_values
 
@@ -33,9 +35,9 @@ INTRODUCTION = """\
 
 Every key of every table of a scenario file. Units stand in the names: `_s` seconds, `_kbps` kilobits (1,000
 bits) a second, `_bytes` bytes; windows are in segments of `transport.mss_bytes`, buffers in packets. A dash
-as default means that the key is not set. The last column says what the model (`solve`) can run today, where
-that is less than what a scenario may say; the rest is refused by name. The simulator runs everything, but a
-device in at most 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
+as default means that the key is not set. The last column says for which values the laws of theory (`solve`)
+are made, where these are not all; with other values an answer is in doubt. The simulator runs everything, but
+a device in at most 8 piconets. The same definitions as JSON Schema: `btqueue models --schema`.
 
 Above all tables stands `title`, one line that says what the scenario is.
 """
@@ -101,7 +103,7 @@ def section(heading: str, table_name: str, table: type[BaseModel], *, with_limit
             meaning(field),
         ]
         if with_limits:
-            cells.append(today(key, solve_values()))
+            cells.append(today(key))
         rows.append(cells)
     summary = (table.__doc__ or "").strip().split("\n")[0].replace("``", "`")
     return "\n".join([heading, "", summary, "", *markdown_table(columns, rows), ""])
@@ -144,18 +146,13 @@ def meaning(field: FieldInfo) -> str:
     return field.description or ""
 
 
-def solve_values() -> dict[str, tuple[object, ...]]:
-    """Return the values that some model covers, for each key of which no model covers all."""
-    tables = [scope.values for scope in MODELS.values()]
-    keys = [key for key in tables[0] if all(key in table for table in tables)]
-    return {key: tuple(dict.fromkeys(v for table in tables for v in table[key])) for key in keys}
-
-
-def today(key: str, available: Mapping[str, tuple[object, ...]]) -> str:
-    """Return what an engine can run of a key, where that is not everything."""
-    if key not in available:
-        return ""
-    return f"only {values_in_words(available[key])}"
+def today(key: str) -> str:
+    """Return for which values of a key the laws of theory are made, where these are not all."""
+    if key in UNREAD:
+        return f"only {values_in_words(UNREAD[key])}"
+    if key in IN_RECOVERY:
+        return f"where segments are lost, only {values_in_words(IN_RECOVERY[key])}"
+    return ""
 
 
 def metrics() -> str:
@@ -222,19 +219,19 @@ COVERAGE = """\
 
 # Coverage
 
-Which engine answers which networks, and how far the models' answers have been from the simulator's. For any
-scenario, `btqueue solve` says which model answers, or which key no model answers.
+Where the answers of theory stand, and how far they have been from the simulator's. Theory answers every
+network; for any scenario, `btqueue solve` says whether its answer stands, and why not.
 
 ## Networks, sources and transports
 
-Each cell is one small scenario without a token bucket, and with default keys otherwise: the model of theory
-that answers it, or a dash where none does. Whether an answer stands depends on the load, too
+Each cell is one small scenario without a token bucket, and with default keys otherwise: whether the answer of
+theory stands, or is in doubt. That depends on the load, too
 ([how](../explanation/how-solve-works.md#whether-an-answer-stands)). The simulator runs every cell.
 """
 
 
 def coverage() -> str:
-    """Return the page of what each engine answers, with measured errors.
+    """Return the page of where theory stands, with measured errors.
 
     Raises:
         ScenarioError: a scenario of the tables is none, or the simulator refuses it.
@@ -246,12 +243,12 @@ def coverage() -> str:
             for name, network in NETWORKS.items()
         ]
         parts += [f"### {radio[0].upper()}{radio[1:]}", "", *markdown_table(["", *LAWS], rows), ""]
-    parts += [*values_by_model(), *errors_by_metric()]
+    parts += errors_by_metric()
     return "\n".join(parts)
 
 
 def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the model that answers a scenario of these tables; the simulator has to run it."""
+    """Return whether theory's answer to a scenario of these tables stands; the simulator has to run it."""
     tables: dict[str, dict[str, Any]] = {}
     for change in (OPEN_LINK, *changes):
         for name, entries in change.items():
@@ -259,50 +256,15 @@ def who_answers(*changes: Mapping[str, Mapping[str, Any]]) -> str:
     scenario = Scenario.from_dict(tables)
     if refused := not_built(scenario, "simulate"):
         raise ScenarioError(refused)
-    return "–" if (model := covering(scenario)) is None else model.replace("_", " ")
-
-
-def values_by_model() -> list[str]:
-    """Return the section of the values of keys that each model covers."""
-    rows, alike = [], []
-    for key in keys_of_tables():
-        cells = [
-            values_in_words(scope.values[key]) if key in scope.values else "all" for scope in MODELS.values()
-        ]
-        if len(set(cells)) > 1:
-            rows.append([f"`{key}`", *cells])
-        elif cells[0] != "all":
-            alike.append(f"`{key}` = {cells[0]}")
-    text = (
-        "Values that each model covers, for keys of which some model does not cover all. A model may refuse "
-        "combinations of covered values. The refusal names the key."
-    )
-    return [
-        *("## Values of keys, model by model", "", text, ""),
-        *markdown_table(["key", *map(model_page, MODELS)], rows),
-        *("", f"All models ask for {'; '.join(alike)}. The simulator runs all values of these keys.", ""),
-    ]
+    try:
+        return "stands" if solution(scenario).attrs["stands"] else "in doubt"
+    except NoConvergence:
+        return "–"
 
 
 def values_in_words(values: tuple[object, ...]) -> str:
-    """Return the values of a key that a model covers."""
+    """Return the values of a key that the laws know."""
     return ", ".join("not set" if value in (None, ()) else as_toml(value) for value in values)
-
-
-def model_page(model: str) -> str:
-    """Return the name of a model with a link to its page."""
-    page = "paths" if model == "open_paths" else model
-    return f"[{model.replace('_', ' ')}](../explanation/model-{page}.md)"
-
-
-def keys_of_tables() -> dict[str, FieldInfo]:
-    """Return the keys of all tables of a scenario, in their order."""
-    return {
-        f"{name}.{key}": entry
-        for name, field in Scenario.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-        for key, entry in field.annotation.model_fields.items()
-    }
 
 
 def errors_by_metric() -> list[str]:
@@ -311,9 +273,9 @@ def errors_by_metric() -> list[str]:
     parts = [
         "## Errors, metric by metric",
         "",
-        "Relative error of models against simulation over all measured points of a kind of network: median "
+        "Relative error of theory against simulation over all measured points of a kind of network: median "
         "and 95th percentile; of answers that stand, and of those *in doubt*, which say so of themselves. "
-        "A dash means: never measured, or not given by models. The simulator gives all. "
+        "A dash means: never measured, or not given by theory. The simulator gives all. "
         "[By regime and point](../explanation/model-against-simulation.md).",
         "",
     ]
@@ -366,9 +328,8 @@ class Solution(Part):
     method: str = Field(description="how the answer was found, in words")
     warnings: list[str]
     answered_by: str = Field(description="theory")
-    stands: bool = Field(description="whether the model has no doubt about its answer")
-    why: list[str] = Field(description="its doubts, each a sentence; empty if the answer stands")
-    model: str = Field(description="name of the model")
+    stands: bool = Field(description="whether no law doubts the answer")
+    why: list[str] = Field(description="the doubts, each a sentence; empty if the answer stands")
     system: str = Field(description="kind of network for which errors were measured")
     regime: str = Field(description="kind of radio and load for which errors were measured")
     measured_errors: str = Field(description="errors of such answers, in words")

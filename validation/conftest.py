@@ -131,9 +131,8 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
 
     network, simulator = ModuleType("btqueue.network"), ModuleType("btqueue.simulator")
     vars(network).update(solve=solve, NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
-    vars(network).update(answers_ahead=lambda scenarios: {})
     vars(simulator).update(simulate=simulate, InvariantViolated=InvariantViolated)
-    vars(network).update(solution=lambda scenario, ahead=None: of_theory(vars(network)["solve"](scenario)))
+    vars(network).update(solution=lambda scenario: of_theory(vars(network)["solve"](scenario)))
     vars(simulator).update(
         simulation=lambda *given, most=0, **named: as_results(vars(simulator)["simulate"](*given, **named))
     )

@@ -3,13 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from btqueue.network.ahead import answers_ahead
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import solution, solve
 
 if TYPE_CHECKING:
-    from btqueue.network.variation import InDoubt, Judged, Plan, plan, slopes
+    from btqueue.network.variation import InDoubt, Judged, Plan, plan
 
 __all__ = [
     "ImpossibleAnswer",
@@ -17,16 +16,14 @@ __all__ = [
     "Judged",
     "NoConvergence",
     "Plan",
-    "answers_ahead",
     "plan",
-    "slopes",
     "solution",
     "solve",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what varies numbers, and JAX with it, when it is first asked for."""
+    """Import what varies numbers when it is first asked for."""
     if name in __all__:
         return getattr(import_module("btqueue.network.variation"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

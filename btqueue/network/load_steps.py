@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from btqueue.network.whole_segments import in_rounds_at_all
 from btqueue.scenario import Scenario
-from btqueue.scenario.bounds import law_of
+from btqueue.scenario.bounds import law_of, shares_segments
 from btqueue.scenario.topology import FlowPlan, topology
 
 Answer = tuple[dict[str, Any], dict[str, Any]]
@@ -147,7 +146,8 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
                 f"a load of {beyond.max():g} kbit/s is more than is carried; what it leaves to be sent in "
                 "the next step is left out"
             )
-    if len(steps) > 1 and in_rounds_at_all(scenario):
+    views = (scenario.of_flow(flow.spec) for flow in topology(scenario).flows)
+    if len(steps) > 1 and any(shares_segments(one) and one.transport.nagle is not False for one in views):
         warnings.append(
             "round trips are weighed by the bytes of each step: messages that share segments (Nagle's "
             "algorithm) have fewer round trips at high loads"

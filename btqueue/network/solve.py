@@ -7,19 +7,14 @@ studies.
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from btqueue.network.ahead import Ahead
 from btqueue.network.answers import NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
-from btqueue.network.models import STATIONS, model_of
 from btqueue.network.overload import mark_overload
-from btqueue.network.regime import doubts
-from btqueue.network.whole_segments import in_rounds, in_segments, of_full_segments
+from btqueue.network.stations import model
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import shown
 from btqueue.scenario.metrics import Results
@@ -28,35 +23,28 @@ from btqueue.scenario.scope import in_tables
 if TYPE_CHECKING:
     import xarray as xr
 
-NOTHING_AHEAD: Ahead = MappingProxyType({})
 NO_CHOICE = "[run] solver = {}: changes nothing any more; solve is theory, and simulate plays the network"
 """What an answer says of a key that is read for the sake of old files."""
-NO_ANSWER = "by the theory of stations; the model {} covers this and has no answer: {}"
-"""What an answer says where the model of a single system has failed."""
 ELSEWHERE = "theory has no answer here: simulate plays the network"
 """Stands under a refusal."""
 
 
-def solve(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> xr.Dataset:
+def solve(scenario: Scenario) -> xr.Dataset:
     """Return the `solution` of a scenario as a dataset with units and descriptions."""
-    return solution(scenario, ahead).to_dataset()
+    return solution(scenario).to_dataset()
 
 
-def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
-    """Return the metrics of a scenario in the long run, by theory.
-
-    By the model of a single system that covers it and has an answer, else by the theory of stations, which
-    has laws for every network and says what it knows roughly.
+def solution(scenario: Scenario) -> Results:
+    """Return the metrics of a scenario in the long run, by the theory of stations.
 
     Args:
         scenario: to be answered.
-        ahead: answers that are known already (`btqueue.network.ahead`).
 
     Returns:
         Per-flow metrics of dimension (flow,), scalars for the network and `queue_packets` of
         dimension (queue,); a metric that the model cannot give is absent. Attributes: answered_by ("theory"),
-        stands (whether the model has no doubt about its answer, `btqueue.network.regime`), why (its doubts,
-        a tuple of sentences, empty if it stands), model, method, converged, residual (relative), warnings
+        stands (whether no law doubts the answer, `btqueue.network.stations.doubts`), why (the doubts,
+        a tuple of sentences, empty if it stands), method, converged, residual (relative), warnings
         (the doubts among them), iterations (where they were counted), system and regime (of what kind the
         scenario is), errors_of (the answers whose errors are quoted: those that stand, or those in doubt) and
         measured_errors (in words).
@@ -65,16 +53,8 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
         NoConvergence: no consistent operating point was found.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
-    written = in_tables(scenario)
-    name = model_of(written)
     try:
-        try:
-            found = gate(written, name, ahead)
-        except (NoConvergence, ImpossibleAnswer) as refusal:
-            if name == STATIONS:
-                raise
-            found = gate(written, STATIONS)
-            found.attrs["warnings"] = [*found.attrs["warnings"], NO_ANSWER.format(name, refusal)]
+        found = gate(in_tables(scenario))
     except (NoConvergence, ImpossibleAnswer) as refusal:
         refusal.add_note(ELSEWHERE)
         raise
@@ -84,30 +64,20 @@ def solution(scenario: Scenario, ahead: Ahead = NOTHING_AHEAD) -> Results:
     return found
 
 
-def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results:
-    """Return the answer of a model, with its doubts.
+def gate(scenario: Scenario) -> Results:
+    """Return the answer of theory, with its doubts.
 
     Args:
-        scenario: to be answered.
-        name: of the model, a key of `btqueue.network.models.MODELS`, or `STATIONS`.
-        ahead: what the model has said already, by scenario `in_segments`; it is asked for the rest.
+        scenario: to be answered, `in_tables`.
 
     Raises:
-        NoConvergence: the model refuses the scenario: it has no consistent operating point.
+        NoConvergence: there is no consistent operating point.
         ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
     """
-    model = import_module(f"btqueue.network.{name}.model")
     found: list[str] = []
 
-    def ask(of: Scenario) -> Answer:
-        known: Any = ahead.get(of)
-        if isinstance(known, NoConvergence):
-            raise known
-        metrics, notes = model.answer(of) if known is None else known
-        return metrics, {**notes, "warnings": doubts(name, of, metrics, notes)}
-
     def answer(of: Scenario) -> Answer:
-        metrics, notes = ask(of) if name == STATIONS else in_rounds(of, ask)
+        metrics, notes = model.answer(of)
         found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
 
@@ -115,13 +85,13 @@ def gate(scenario: Scenario, name: str, ahead: Ahead = NOTHING_AHEAD) -> Results
         metrics, notes = answer_in_steps(scenario, answer)
     else:
         metrics, notes = answer(scenario)
-    plain, why = in_segments(scenario), tuple(dict.fromkeys(found))
-    kind = kind_of(plain, metrics)
+    why = tuple(dict.fromkeys(found))
+    kind = kind_of(scenario, metrics)
     about = {
-        "stands": not why, "why": why, "model": name, "system": kind.system, "regime": kind.regime,
+        "stands": not why, "why": why, "system": kind.system, "regime": kind.regime,
         "errors_of": (errors_of := IN_DOUBT if why else THEORY),
         "measured_errors": in_words(errors_of, kind),
     }  # fmt: skip
-    solved = label(plain, metrics, {**about, **notes})
-    certify(of_full_segments(scenario), solved)
+    solved = label(scenario, metrics, {**about, **notes})
+    certify(scenario, solved)
     return solved

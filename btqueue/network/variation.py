@@ -1,51 +1,74 @@
 """A scenario as numbers that may be varied: metrics and derivatives, and what `solve` says at each point.
 
-Models of piconets are smooth functions of loads, buffers and times. Whether their numbers stand is decided at
-each point by `btqueue.network.solve.gate`, as for every other answer.
+Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
+The laws of stations and transports are smooth nearly everywhere. Where they bend or jump (another packet
+fits, a buffer just fills, a window just holds a source back) secants from both sides differ however short
+they are, and there is no derivative. Every answer, at the point and beside it, passes
+`btqueue.network.solve.gate`.
+
+JAX is imported only where its tracers are handed in.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
+from numpy.typing import NDArray
 
 from btqueue.network.answers import NoConvergence
-from btqueue.network.certificates import ROUNDING, ImpossibleAnswer
-from btqueue.network.load_steps import Answer
-from btqueue.network.models import MODELS, covering
-from btqueue.network.piconet import model
-from btqueue.network.piconet.plan import Plan as Numbers
+from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import gate
-from btqueue.network.whole_segments import in_rounds_at_all, in_segments
-from btqueue.queueing._precision import in_float64
-from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
-from btqueue.scenario.errors import Problem, shown
-from btqueue.scenario.scope import in_tables, problems_of
+from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.description import description
+from btqueue.scenario.scope import in_tables
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
-OF_DERIVATIVES = frozenset({"load_kbps"})
-"""Keys of flows by which there are derivatives, each under the name that it has in the scenario."""
-OTHER_NAMES = {"token_buffer": "queue_packets"}
-"""Metrics of a plan that have another name in an answer."""
+WHOLE = frozenset(
+    {
+        *(
+            "transport.receive_window_segments",
+            "transport.mss_bytes",
+            "polling.limit",
+            "polling.bridge_limit",
+        ),
+        *("polling.bridge_buffer_packets", "network.outside_links.buffer_packets"),
+        *(f"flow_control.{name}_packets" for name in ("buffer", "baseband", "central_buffer")),
+        *(
+            "flow_control.bucket_bytes",
+            "traffic.message_bytes",
+            "traffic.request_bytes",
+            "traffic.reply_bytes",
+        ),
+    }
+)
+"""Keys of whole numbers that laws take as real ones, by the names of traits."""
+STEP = 1e-3
+"""Of a difference, as a share of the value of the key."""
+SHORTER = 8.0
+"""How much shorter the second step is, where the first does not settle a derivative."""
+CLOSE = 0.02
+"""Relative difference up to which secants from both sides are those of one derivative."""
+NOISE = 1e-5
+"""Elasticity that is none: the error of an answer over the step."""
+KEPT = 512
+"""Answers that a plan keeps."""
 
 
 class InDoubt(UserWarning):
-    """An answer by queues and chains is in doubt where a plan is asked; the message has the reasons."""
+    """An answer of theory is in doubt where a plan is asked; the message has the reasons."""
 
 
 class Judged(dict[str, Any]):
     """Metrics, or slopes, by name.
 
     Attributes:
-        warnings: why the answer is in doubt, as `solve` says it; empty if it is not, or if JAX maps or
-            compiles, where a Python warning says it when the program runs.
+        warnings: why the answer is in doubt, as `solve` says it, and where a derivative does not exist; empty
+            if neither, or if JAX traces, where a Python warning says it when the program runs.
     """
 
     def __init__(self, values: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
@@ -54,45 +77,43 @@ class Judged(dict[str, Any]):
         self.warnings = tuple(warnings)
 
 
-jax.tree_util.register_pytree_node(
-    Judged,
-    lambda one: (tuple(one.values()), (tuple(one), one.warnings)),
-    lambda about, values: Judged(dict(zip(about[0], values, strict=True)), about[1]),
-)
+class _Secants(NamedTuple):
+    """Slopes from below and from above, shape (n,), and the derivative; NaN where there is no answer."""
 
-
-class _Verdict(NamedTuple):
-    """By metric 1, or NaN where `solve` gives no value, in the metric's shape; and the doubts."""
-
-    factors: dict[str, np.ndarray]
-    warnings: tuple[str, ...]
+    below: NDArray[np.float64]
+    above: NDArray[np.float64]
+    slope: NDArray[np.float64]
 
 
 class Plan:
-    """A scenario as numbers that may be varied, and metrics as a pure function of these.
+    """A scenario as numbers that may be varied, and metrics as a function of these.
 
-    `metrics` may be differentiated, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`; inside
-    `jax.enable_x64(True)`, or JAX hands it numbers of single precision.
+    `metrics` may be differentiated once, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`. JAX
+    calls back here for each answer: there are no second derivatives, and batches are no faster than loops.
 
     Every point is judged as `solve` judges it. What that refuses is refused here with the same error; under
     `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN, and an `InDoubt` warning
-    has the error's words. What that doubts is in `warnings` of the result, and is an `InDoubt` warning. A
-    number between two whole ones, of a key that takes whole numbers only, is judged as the larger one.
+    has the error's words. What that doubts is in `warnings` of the result, and is an `InDoubt` warning.
 
     Attributes:
-        scenario: that is answered, in whole segments.
-        parameters: the values of the keys that may be varied.
-        model: name of the model.
-        numbers: the model's own functions, which judge nothing.
+        scenario: that is answered.
+        parameters: the values of the keys that may be varied: real numbers above 0 that have an effect, and
+            the whole ones that laws take as real numbers (windows, limits, buffers). Bytes stay whole: a
+            number between them is the next larger one, and derivatives are differences over whole bytes.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         """Read a scenario; see `plan`."""
-        self._asked = in_tables(scenario, OF_DERIVATIVES)
-        self.model, self.numbers = _numbers_of(self._asked)
-        self.scenario, self.parameters = self.numbers.scenario, self.numbers.parameters
+        self.scenario = scenario
+        traits = description(scenario).traits
+        self.parameters: dict[str, float] = {
+            one.key: float(one.value)
+            for one in traits
+            if (isinstance(one.value, float) or (one.kind in WHOLE and isinstance(one.value, int)))
+            and one.value > 0
+        }
+        self._known: dict[tuple[tuple[str, float], ...], Judged | Exception] = {}
 
-    @in_float64
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> Judged:
         """Return metrics of all flows, (flows,), or of the network, (); NaN where `solve` gives none.
 
@@ -102,189 +123,252 @@ class Plan:
         Raises:
             KeyError: a key is not one of `parameters`.
             ScenarioError: no scenario has these values.
-            NoConvergence: the model refuses this point.
+            NoConvergence: theory refuses this point.
             ImpossibleAnswer: its answer there breaks a law that every network keeps.
         """
-        given = dict(parameters or {})
-        known = {key: _concrete(value) for key, value in given.items()}
-        point = {key: value for key, value in known.items() if value is not None}
-        if point.keys() == given.keys():
-            metrics, findings = self.numbers.with_findings(point)
-            verdict = self._judged(point, metrics, findings)
-            _say(verdict.warnings, frames=3)
-            if any(isinstance(value, Tracer) for value in given.values()):
-                metrics, _ = self.numbers.with_findings(given)
-            return Judged({n: metrics[n] * verdict.factors[n] for n in metrics}, verdict.warnings)
-        metrics, findings = self.numbers.with_findings(given)
-        # a thread of XLA is not in the caller's `jax.enable_x64`: 1 and NaN are the same in single precision
-        shapes = {name: jax.ShapeDtypeStruct(value.shape, jnp.float32) for name, value in metrics.items()}
-        seen = jax.lax.stop_gradient(jax.tree.map(jnp.asarray, (given, metrics, findings)))
-        factors = jax.pure_callback(self._judged_later, shapes, *seen, vmap_method="sequential")
-        return Judged({name: value * factors[name].astype(float) for name, value in metrics.items()})
+        given = self._checked(parameters)
+        if _traced(given):
+            return self._through_jax(given)
+        found = self._answer({key: float(value) for key, value in given.items()})
+        _say(found.warnings)
+        return Judged(found, found.warnings)
 
     def slopes(self, names: Sequence[str], parameters: Mapping[str, Any] | None = None) -> Judged:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
-        Implicit: all keys cost as much as a few answers. Where `solve` does not give a metric of every flow,
-        its derivatives are NaN.
+        Two further answers a key, four where the metric bends much, or jumps. Where `solve` does not give a
+        metric of every flow, and where a metric jumps or bends, derivatives are NaN.
 
         Args:
             names: of metrics.
             parameters: values that differ from those of the scenario, by key.
 
         Raises:
-            KeyError: a key is not one of `parameters`.
+            KeyError: a key is not one of `parameters`, or a metric is not among those of the answer.
             ScenarioError: no scenario has these values.
-            NoConvergence: the model refuses this point.
+            NoConvergence: theory refuses this point.
             ImpossibleAnswer: its answer there breaks a law that every network keeps.
         """
-        found = self._slopes(names, parameters)
-        _say(found.warnings)
-        return found
+        point = {key: float(value) for key, value in self._checked(parameters).items()}
+        here = self._answer(point)
+        if unknown := [name for name in names if name not in here]:
+            raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here)}")
+        found: dict[str, dict[str, float]] = {name: {} for name in names}
+        doubts = list(here.warnings)
+        for key in self.parameters:
+            slopes, words = self._derivatives(point, key, lambda answer: _means(answer, names))
+            doubts += [f"{names[place]}: {why}" for place, why in words.items()]
+            for name, slope in zip(names, slopes, strict=True):
+                found[name][key] = float(slope)
+        _say(doubts)
+        return Judged(found, doubts)
 
-    def _slopes(self, names: Sequence[str], parameters: Mapping[str, Any] | None = None) -> Judged:
-        point = dict(parameters or {})
-        verdict = self._judged(point, *self.numbers.with_findings(point))
-        found = self.numbers.derivatives(names, point)
-        shares = {name: float(np.mean(verdict.factors.get(name, 1.0))) for name in found}
-        return Judged(
-            {name: {key: slope * shares[name] for key, slope in found[name].items()} for name in found},
-            verdict.warnings,
-        )
+    def _checked(self, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+        given = dict(parameters or {})
+        if unknown := sorted(given.keys() - self.parameters.keys()):
+            raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
+        return given
 
-    def _judged(self, point: Mapping[str, float], metrics: Mapping[str, Any], findings: Any) -> _Verdict:
-        """Return what `solve` makes of metrics and findings at a point.
+    def _answer(self, point: Mapping[str, float]) -> Judged:
+        """Return the metrics of a point, kept with their doubts; a refusal is kept, too.
 
         Raises:
-            NotBuiltYet: its answer there is another one than that of these functions.
+            ScenarioError, NoConvergence, ImpossibleAnswer: as `metrics`.
         """
-        metrics, findings = jax.tree.map(np.asarray, ({**metrics}, findings))
-        here = {key: value for key, value in point.items() if value != self.parameters[key]}
-        asked, numbers = self._asked, self.numbers
-        if here:
-            asked = asked.changed({key: _whole(asked, key, value) for key, value in here.items()})
-            name, numbers = _numbers_of(asked)
-            if (name, type(numbers)) != (self.model, type(self.numbers)):
-                raise NotBuiltYet([_other(here)])
-        frozen: Any = in_segments(asked)  # and so hashable
-        said: dict[Any, Answer] = {frozen: _answer_at(numbers, metrics, findings)}
-        solved = gate(asked, self.model, said)
-        factors = {}
-        for name, value in metrics.items():
-            one = solved.metrics.get(OTHER_NAMES.get(name, name))
-            known = np.full_like(value, np.nan) if one is None else one.values.reshape(value.shape)
-            there = np.isfinite(known)
-            if not np.allclose(value[there], known[there], rtol=ROUNDING, atol=0.0):
-                raise NotBuiltYet([_other(here or self.parameters)])
-            factors[name] = np.where(there, np.float32(1.0), np.float32(np.nan))
-        return _Verdict(factors, tuple(solved.attrs["warnings"]))
+        whole = {key: float(math.ceil(v)) if _in_bytes(key) else v for key, v in sorted(point.items())}
+        changes = {key: value for key, value in whole.items() if value != self.parameters[key]}
+        place = tuple(changes.items())
+        if place not in self._known:
+            while len(self._known) >= KEPT:
+                self._known.pop(next(iter(self._known)))
+            try:
+                solved = gate(in_tables(_at(self.scenario, changes)))
+                values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
+                self._known[place] = Judged(values, solved.attrs["warnings"])
+            except REFUSALS as refusal:
+                self._known[place] = refusal
+        found = self._known[place]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    def _judged_later(self, point: Any, metrics: Any, findings: Any) -> dict[str, np.ndarray]:
-        """Return the factors of a point that JAX hands over when its program runs; NaN if it is refused."""
+    def _derivatives(
+        self, point: Mapping[str, float], key: str, values: Any
+    ) -> tuple[NDArray[np.float64], dict[int, str]]:
+        """Return derivatives by a key of the values, (n,), of answers, and where there are none, why.
+
+        Args:
+            point: where.
+            key: that is varied.
+            values: an array of shape (n,) from an answer.
+        """
+        value = point.get(key, self.parameters[key])
+        step = max(1.0, round(STEP * value)) if _in_bytes(key) else STEP * value
+        shorter = 1.0 if _in_bytes(key) else step / SHORTER
+        here = values(self._answer(point))
+        floor = NOISE * np.abs(here) / value
+        first = self._secants(point, key, value, step, here, values)
+        slope, apart = first.slope, np.abs(first.above - first.below)
+        size = np.maximum(np.abs(first.above), np.abs(first.below))
+        open_ = np.isfinite(here) & ~(apart <= CLOSE * size + floor)
+        words: dict[int, str] = {}
+        if open_.any():
+            last = self._secants(point, key, value, shorter, here, values)
+            nearer = np.abs(last.above - last.below)
+            size = np.maximum(np.abs(last.above), np.abs(last.below))
+            less = 2.0 * apart * shorter / step if shorter < step else 0.0
+            settled = nearer <= np.maximum(CLOSE * size, less) + SHORTER * floor
+            slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
+            for place in np.flatnonzero(open_ & ~settled):
+                sides = f"{last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
+                words[int(place)] = f"no derivative by {key} = {value:g}, where slopes are {sides}"
+        return np.where(np.abs(slope) <= floor, 0.0, slope), words
+
+    def _secants(
+        self, point: Mapping[str, float], key: str, value: float, step: float, here: Any, values: Any
+    ) -> _Secants:
+        """Return slopes on both sides; where one side has no answer, two of the other."""
+
+        def at(offset: float) -> Any:
+            try:
+                return values(self._answer({**point, key: value + offset}))
+            except REFUSALS:
+                return np.full_like(here, np.nan)
+
+        down, up = at(-step), at(step)
+        below, above = (here - down) / step, (up - here) / step
+        if np.isnan(down).all() != np.isnan(up).all():
+            side = -1.0 if np.isnan(up).all() else 1.0
+            half, whole = side * (at(side * step / 2.0) - here) / (step / 2.0), below if side < 0 else above
+            return _Secants(half, whole, 2.0 * half - whole)
+        return _Secants(below, above, (below + above) / 2.0)
+
+    # -------------------------------------------------------------------------------------------------- JAX
+
+    def _through_jax(self, given: dict[str, Any]) -> Judged:
+        """Return metrics whose numbers JAX traces; its program calls back for values and derivatives."""
+        import jax
+        import jax.numpy as jnp
+
+        keys = list(given)
+        concrete = [_concrete(value) for value in given.values()]
+        known = {key: value for key, value in zip(keys, concrete, strict=True) if value is not None}
+        shapes = self._answer(known if len(known) == len(keys) else {})  # which refuses where that is known
+        if len(known) == len(keys):
+            _say(shapes.warnings, frames=4)
+        real = jnp.result_type(float)
+
+        def like(*more: int) -> dict[str, Any]:
+            return {name: jax.ShapeDtypeStruct((*value.shape, *more), real) for name, value in shapes.items()}
+
+        def ask(numbers: Sequence[Any], slopes: bool) -> dict[str, Any]:
+            def called(*numbers: Any) -> dict[str, np.ndarray]:
+                point = {key: float(number) for key, number in zip(keys, numbers, strict=True)}
+                found = self._jacobian(point, shapes) if slopes else self._or_nothing(point, shapes)
+                return {name: np.asarray(value, real) for name, value in found.items()}
+
+            wanted = like(len(keys)) if slopes else like()
+            return jax.pure_callback(called, wanted, *numbers, vmap_method="sequential")
+
+        @jax.custom_jvp
+        def metrics(*numbers: Any) -> dict[str, Any]:
+            return ask(numbers, slopes=False)
+
+        def derivatives(numbers: Any, tangents: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+            found, along = ask(numbers, slopes=True), jnp.stack([jnp.asarray(one, real) for one in tangents])
+            return metrics(*numbers), {name: value @ along for name, value in found.items()}
+
+        metrics.defjvp(derivatives)
+        return Judged(metrics(*(jnp.asarray(value, real) for value in given.values())))
+
+    def _or_nothing(self, point: dict[str, float], shapes: Judged) -> dict[str, Any]:
+        """Return the metrics of a point that JAX hands over when its program runs; NaN if it is refused."""
         try:
-            verdict = self._judged({key: float(value) for key, value in point.items()}, metrics, findings)
+            found = self._answer(point)
         except REFUSALS as refusal:
-            where = ", ".join(f"{key} = {float(value):g}" for key, value in point.items())
+            where = ", ".join(f"{key} = {value:g}" for key, value in point.items())
             warnings.warn(f"{where}: {refusal}", InDoubt, stacklevel=2)
-            return {name: np.full(np.shape(value), math.nan, np.float32) for name, value in metrics.items()}
-        _say(verdict.warnings)
-        return verdict.factors
+            return {name: np.full_like(value, math.nan) for name, value in shapes.items()}
+        _say(found.warnings)
+        return {name: found.get(name, np.full_like(value, math.nan)) for name, value in shapes.items()}
+
+    def _jacobian(self, point: dict[str, float], shapes: Judged) -> dict[str, Any]:
+        """Return the derivatives of metrics by the keys of a point, by name: of its shape, and (keys,)."""
+
+        def flat(answer: Judged) -> NDArray[np.float64]:
+            values = [answer.get(name, np.full_like(value, math.nan)) for name, value in shapes.items()]
+            return np.concatenate([np.ravel(value) for value in values])
+
+        try:
+            columns = [self._derivatives(point, key, flat) for key in point]
+        except REFUSALS:  # of which the warning of the values tells
+            return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
+        _say([why for _, words in columns for why in dict.fromkeys(words.values())])
+        every, found, begin = np.stack([column for column, _ in columns], axis=-1), {}, 0
+        for name, value in shapes.items():
+            found[name] = every[begin : begin + value.size].reshape(*value.shape, len(point))
+            begin += value.size
+        return found
 
 
 def plan(scenario: Scenario) -> Plan:
-    """Return a scenario as numbers that may be varied, and a pure function from them to metrics.
+    """Return a scenario as numbers that may be varied, and a function from them to metrics and derivatives.
 
-    For gradients and for many answers at once, by `jax.grad`, `jax.vmap` and `jax.jit`: of one piconet.
-
-    Raises:
-        NotBuiltYet: the scenario asks for something that has no derivatives.
+    Of every network that the theory of stations answers; for `jax.grad`, `jax.vmap` and `jax.jit`, too.
     """
     return Plan(scenario)
 
 
-def slopes(scenario: Scenario, names: Sequence[str]) -> Judged:
-    """Return exact derivatives of theory's answer: means over flows by metric, and by key of `plan`.
-
-    Empty where there are none: another model than that of a piconet answers, or a load that changes, or
-    messages wait for each other's acknowledgement, or one connection is sampled (`btqueue.network.tagged`).
-
-    Raises:
-        NoConvergence: the model refuses the scenario.
-        ImpossibleAnswer: its answer breaks a law that every network keeps.
-    """
-    try:
-        return Plan(scenario)._slopes(names)
-    except NotBuiltYet:
-        return Judged({})
+def _in_bytes(key: str) -> bool:
+    return key.endswith("_bytes")
 
 
-def _numbers_of(scenario: Scenario) -> tuple[str, Numbers]:
-    """Return the model that `solve` asks, by name, and the scenario as its numbers.
+def _at(scenario: Scenario, changes: Mapping[str, float]) -> Scenario:
+    """Return the scenario with these numbers, which may lie between whole ones.
 
     Raises:
-        NotBuiltYet: it has no derivatives.
+        ScenarioError: no scenario has these values; between whole numbers, none has the larger one.
     """
-    if problems := list(_without_derivatives(scenario)):
-        raise NotBuiltYet(problems)
-    plain, name = in_segments(scenario), covering(scenario)
-    if name is None:
-        raise NotBuiltYet(problems_of(MODELS["piconet"], plain))
-    return name, Numbers(plain)
+    whole = {key: isinstance(scenario.value_of(key), int) for key in changes}
+    found = scenario.changed({key: math.ceil(v) if whole[key] else v for key, v in changes.items()})
+    for key, value in changes.items():
+        if whole[key] and value != round(value):
+            found = _between(found, key.split("."), value)
+    return found
 
 
-def _without_derivatives(scenario: Scenario) -> Iterator[Problem]:
-    """Yield what a model covers, but not its derivatives."""
-    traffic, mss = scenario.traffic, scenario.transport.mss_bytes
-    if in_rounds_at_all(scenario):
-        full = f"a multiple of transport.mss_bytes = {mss}"
-        yield Problem(
-            f"[traffic] message_bytes = {traffic.message_bytes}: no derivatives of messages that wait for "
-            f"each other; {full}",
-            key="traffic.message_bytes", value=traffic.message_bytes, allowed=full,
-        )  # fmt: skip
-    if traffic.load_schedule:
-        key, one = "traffic.load_schedule", "a load that stays the same"
-        yield Problem(f"[traffic] load_schedule: no derivatives of a load that changes; {one}", key=key)
-    name = covering(scenario)
-    if name not in ("piconet", None):
-        key, value = "network.topology", scenario.network.topology
-        yield Problem(
-            f"[network] topology = {shown(value)}: {MODELS[name].name} answers this scenario, and has no "
-            "derivatives; that of a piconet has",
-            key=key, value=value,
-        )  # fmt: skip
+def _between(table: Any, way: list[str], value: float) -> Any:
+    """Return a table with a number between whole ones, which its own checks would refuse."""
+    name, bracket, number = way[0].removesuffix("]").partition("[")
+    if len(way) == 1:
+        return table.model_copy(update={name: value})
+    inside = getattr(table, name)
+    if not bracket:
+        return table.model_copy(update={name: _between(inside, way[1:], value)})
+    entries = list(inside)
+    entries[int(number) - 1] = _between(entries[int(number) - 1], way[1:], value)
+    return table.model_copy(update={name: tuple(entries)})
 
 
-def _answer_at(numbers: Numbers, metrics: Any, findings: Any) -> Answer:
-    """Return a model's answer (`btqueue.network.answers`) from what its functions gave."""
-    return model.answer_at(numbers, metrics, findings)
+def _means(answer: Judged, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return means over flows; NaN where a metric has no value of every flow, or is left out."""
+    return np.array([float(np.mean(answer[name])) if name in answer else math.nan for name in names])
 
 
-def _other(point: Mapping[str, float]) -> Problem:
-    key = next(iter(point))
-    where = ", ".join(f"{key} = {value:g}" for key, value in point.items())
-    return Problem(
-        f"{where}: the answer there is of another kind (windows that are always full, a sampled "
-        "connection, or none) and no smooth function of these numbers: ask solve",
-        key=key, value=point[key],
-    )  # fmt: skip
+def _traced(given: Mapping[str, Any]) -> bool:
+    """Whether JAX traces one of the numbers."""
+    jax = sys.modules.get("jax")
+    return jax is not None and any(isinstance(value, jax.core.Tracer) for value in given.values())
 
 
 def _concrete(value: Any) -> float | None:
     """Return a number; None if JAX knows it only when its program runs."""
-    known = value.to_concrete_value() if isinstance(value, Tracer) else value
+    known = value.to_concrete_value() if hasattr(value, "to_concrete_value") else value
     return None if known is None else float(known)
-
-
-def _whole(scenario: Scenario, key: str, value: float) -> float:
-    """Return the value as the key takes it: the next whole number above, of a key of whole numbers."""
-    table, name = key.split(".", 1)
-    whole = isinstance(getattr(getattr(scenario, table, None), name, None), int)
-    return math.ceil(value) if whole else float(value)
 
 
 def _say(doubts: Sequence[str], frames: int = 2) -> None:
     """Give a Python warning of doubts, as of the code so many frames above the caller."""
     if doubts:
-        words = f"the answer by queues and chains is in doubt: {'; '.join(doubts)}"
+        words = f"the answer of theory is in doubt: {'; '.join(doubts)}"
         warnings.warn(words, InDoubt, stacklevel=1 + frames)

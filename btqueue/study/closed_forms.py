@@ -248,23 +248,17 @@ def _baseband_entries() -> list[ClosedForm]:
 
 
 def _piconet_entries() -> list[ClosedForm]:
-    here = "btqueue.network.piconet."
-    lone, capacity = here + "lone.lone_ways", here + "saturation.saturated_slots"
+    solve = "btqueue.network.solve"
     return [
         ClosedForm(name, unit, notation=notation.PICONET, build=build, twin=twin)
         for name, unit, build, twin in (
-            ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up, lone),
-            ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down, lone),
-            ("delay up a star", "s", piconet.delay_up, here + "air.passage"),
-            ("capacity of a star, each flow", "segments/s", piconet.star_capacity, capacity),
-            ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity, capacity),
-            ("window at the knee of a star", "segments", piconet.window_at_knee, capacity),
-            (
-                "goodput, window of 4",
-                "segments/s",
-                partial(piconet.window_goodput, 4),
-                here + "saturation.closed_rate",
-            ),
+            ("round trip, lone segment up a star", "s", piconet.lone_round_trip_up, solve),
+            ("round trip, lone segment down a star", "s", piconet.lone_round_trip_down, solve),
+            ("delay up a star", "s", piconet.delay_up, solve),
+            ("capacity of a star, each flow", "segments/s", piconet.star_capacity, solve),
+            ("capacity of a ring under ARQ", "segments/s", piconet.repeated_ring_capacity, solve),
+            ("window at the knee of a star", "segments", piconet.window_at_knee, solve),
+            ("goodput, window of 4", "segments/s", partial(piconet.window_goodput, 4), PAPER),
         )
     ]
 

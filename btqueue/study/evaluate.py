@@ -20,7 +20,6 @@ from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels
 if TYPE_CHECKING:
     import xarray as xr
 
-    from btqueue.network.ahead import Ahead
     from btqueue.scenario.metrics import Results
 
 Engine = Literal["solve", "theory", "simulate"]
@@ -107,27 +106,24 @@ class PointResult:
         return any(answer.failure is None for answer in self.answers.values())
 
 
-def evaluate(
-    scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1, ahead: Ahead | None = None
-) -> Answer:
+def evaluate(scenario: Scenario, engine: Engine = "solve", *, threads: int | None = 1) -> Answer:
     """Solve or simulate a scenario; whatever goes wrong becomes the answer's failure.
 
     Args:
         scenario: the point.
         engine: who answers; "solve" is `theory_or_simulation`.
         threads: replications simulated at once, all cores if None; the answer does not depend on it.
-        ahead: answers of theory that are known already.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
     """
     try:
         if engine == "solve":
-            results = theory_or_simulation(scenario, threads=threads, ahead=ahead)
+            results = theory_or_simulation(scenario, threads=threads)
         elif engine == "theory":
             from btqueue.network import solution
 
-            results = solution(scenario, ahead or {})
+            results = solution(scenario)
         else:
             from btqueue.simulator import simulation
 
@@ -138,9 +134,7 @@ def evaluate(
         return Answer(failure=failure_of(error))
 
 
-def theory_or_simulation(
-    scenario: Scenario, *, threads: int | None = None, ahead: Ahead | None = None
-) -> Results:
+def theory_or_simulation(scenario: Scenario, *, threads: int | None = None) -> Results:
     """Return the answer of theory where it stands, else that of the simulator where it has one.
 
     The attributes `answered_by` and `why` say which it is, and what is wrong with theory's. A simulation
@@ -155,7 +149,7 @@ def theory_or_simulation(
     from btqueue.simulator import simulation
 
     try:
-        solved: Results | Exception = solution(scenario, ahead or {})
+        solved: Results | Exception = solution(scenario)
         if solved.attrs["stands"]:
             return solved
         why = solved.attrs["why"]
@@ -184,7 +178,6 @@ def evaluate_point(
     engines: Sequence[Engine] = ("solve",),
     *,
     threads: int | None = 1,
-    ahead: Ahead | None = None,
 ) -> PointResult:
     """Return the answers of the engines for *base* with some keys changed; see `evaluate`."""
     try:
@@ -195,7 +188,7 @@ def evaluate_point(
     found: dict[Engine, Answer] = {}
     for engine in engines:
         asked: Engine = "theory" if engine == "solve" and compared else engine
-        found[engine] = evaluate(scenario, asked, threads=threads, ahead=ahead)
+        found[engine] = evaluate(scenario, asked, threads=threads)
     return PointResult(number, found)
 
 

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Sequence
 
-from btqueue.caches import say_once
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import Scenario
 from btqueue.study.cluster import map_on_cluster
 from btqueue.study.evaluate import Engine, Numbered, PointResult, available_cores, evaluate_point
 from btqueue.study.workers import map_in_processes, useful_workers
-
-if TYPE_CHECKING:
-    from btqueue.network.ahead import Ahead
-
-AT_ONCE = 64
-"""Points of which analytic answers are found together."""
 
 FEW, ALONE_S = 200, 3.0
 """So many points or fewer are evaluated in one process, until that has taken so long (s)."""
@@ -79,31 +70,6 @@ def _at_first_here(
 def _here(
     base: Scenario, points: Numbered, engines: Sequence[Engine], numbers: Sequence[int]
 ) -> Generator[PointResult]:
-    """Yield points of this process; analytic answers of many are found together beforehand."""
-    for begin in range(0, len(numbers), AT_ONCE):
-        some = numbers[begin : begin + AT_ONCE]
-        ahead = _ahead(base, [points[number] for number in some]) if "solve" in engines else None
-        for number in some:
-            yield evaluate_point(base, number, points[number], engines, threads=None, ahead=ahead)
-
-
-def _ahead(base: Scenario, changes: Iterable[Mapping[str, Any]]) -> Ahead | None:
-    """Return what is known of these points beforehand; nothing of those that are no scenarios.
-
-    Where a point lets the whole batch fail nothing is, which is said: each is asked alone then, and that one
-    fails.
-    """
-    from btqueue.network import answers_ahead
-
-    scenarios = []
-    for change in changes:
-        with suppress(ScenarioError):
-            scenarios.append(base.changed(change) if change else base)
-    try:
-        return answers_ahead(scenarios)
-    except Exception as error:
-        say_once(
-            f"analytic answers of {len(scenarios)} points were not found together "
-            f"({type(error).__name__}: {error}); each is asked for alone"
-        )
-        return None
+    """Yield points of this process."""
+    for number in numbers:
+        yield evaluate_point(base, number, points[number], engines, threads=None)

@@ -56,6 +56,10 @@ class WaitLaw(NamedTuple):
         """Mean square (s2)."""
         return float(self.times**2 @ (self.carried + self.alone))
 
+    def mean_of(self, rate: float) -> float:
+        """Return the mean of exp(-rate t) over the waits t."""
+        return float(np.exp(-rate * self.times) @ (self.carried + self.alone))
+
     @property
     def alone(self) -> Array:
         """(n,) chance that the wait ends then, with a separate acknowledgement."""

@@ -122,23 +122,6 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     )
 
 
-def window_rates(path: LossyPath) -> LossyRates:
-    """Return the rates of a window that fits the way, of which nothing is lost."""
-    window = path.window
-    trips = _trips(path, np.array([float(window)]))
-    return LossyRates(
-        goodput=window / float(trips.mean[0]),
-        timeouts=0.0,
-        fast_retransmits=0.0,
-        losses=0.0,
-        window=float(window),
-        rtts=trips.samples[0],
-        weights=trips.shares[0],
-        residual=0.0,
-        states=1,
-    )
-
-
 class _Trips(NamedTuple):
     """Round trips of new segments, by the number in flight.
 

@@ -23,7 +23,6 @@ MODELS = Path(__file__).parents[2] / "models"
 
 SCENARIOS = {
     "chain": "chen-2004/adaptive-1",
-    "two_way_link": "johansson-2000/smooth",
     "request_reply": "avancha-2002/bluetooth-tcp",
     "piconet": "venugopal-2006/piconet",
 }
@@ -41,7 +40,6 @@ CHANGED = {
 
 VARIED = {
     "chain": ("radio.ber", (0.0001, 0.002)),
-    "two_way_link": ("traffic.load_kbps", (20.0, 120.0)),
     "request_reply": ("run.jitter_s", (0.0002, 0.002)),
     "piconet": ("traffic.load_kbps", (50.0, 250.0)),
 }
@@ -49,7 +47,6 @@ VARIED = {
 
 DIFFERENTIATED = {
     "chain": "radio.ber",
-    "two_way_link": "radio.per",
     "request_reply": "run.jitter_s",
     "piconet": "radio.ber",
 }

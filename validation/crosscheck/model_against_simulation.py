@@ -254,26 +254,13 @@ def by_kind(rows: list[Row]) -> list[str]:
     return lines
 
 
-def pages(rows: list[Row]) -> dict[Path, str]:
-    """Return the documentation pages: errors by kind, and for each grid a page with groups of its points."""
-    found, contents = {}, []
-    for grid, module in modules().items():
+def page(rows: list[Row]) -> str:
+    """Return the page of the documentation: errors by kind, and by grid."""
+    parts = [INTRODUCTION, "\n".join(by_kind(rows)) + "\n", GRIDS]
+    for grid in modules():
         own = [row for row in rows if row.grid == grid]
-        if not own:
-            continue
-        name = grid.replace("_", " ")
-        contents.append(f"* [{name}](errors-{grid}.md): {answers_of(own)}")
-        parts = [f"# Errors of models: {name}\n", FURTHER]
-        parts.append("\n".join([answers_of(own), "", *table(own)]) + "\n")
-        groups: dict[str, list[Row]] = {}
-        for row in own if hasattr(module, "group") else []:
-            groups.setdefault(module.group(row.point), []).append(row)
-        for heading, members in groups.items():
-            parts.append(f"## {heading[0].upper() + heading[1:]}\n\n" + "\n".join(table(members)) + "\n")
-        parts.append("## Where it is worse, and why\n\n" + module.REASONS.strip() + "\n")
-        found[PAGE.with_name(f"errors-{grid}.md")] = "\n".join(parts)
-    summary = [INTRODUCTION, "\n".join(by_kind(rows)) + "\n", "## Grid by grid\n", "\n".join(contents) + "\n"]
-    return {PAGE: "# Model against simulation\n\n" + "\n".join(summary), **found}
+        parts += [f"## {grid.replace('_', ' ').capitalize()}\n", answers_of(own), "", *table(own), ""]
+    return "\n".join(parts).rstrip() + "\n"
 
 
 def answers_of(rows: list[Row]) -> str:
@@ -285,18 +272,18 @@ def answers_of(rows: list[Row]) -> str:
 
 
 INTRODUCTION = """\
-Points around every scenario of `models/` were solved and simulated. This page and the pages of the grids are
-written by `python validation/crosscheck/model_against_simulation.py`. The values at each point stand in
-[a file of their own](model-against-simulation.csv).
+# Theory against simulation
+
+Points around every scenario of `models/` were solved and simulated. This page is written by `python
+validation/crosscheck/model_against_simulation.py`. The values at each point stand in [a file of their
+own](model-against-simulation.csv).
 
 The table gives the relative error of `solve`: median and 95th percentile over the points, by system, by
 regime (errors of the radio or of links, and whether every flow's load is carried) and by whether the answer
 stands or is in doubt. Answers quote these numbers.
 """
-
-FURTHER = """\
-Relative errors of `solve` on one grid of points, of answers that stand and of those in doubt together.
-[All grids and how they were measured](model-against-simulation.md).
+GRIDS = """\
+The tables below give the errors of one grid of points each: answers that stand and those in doubt together.
 """
 
 
@@ -310,8 +297,7 @@ def main(arguments: list[str]) -> None:
         rows = [row for row in rows if row.grid not in names]
     rows = run(tasks, rows, solve_again=solve_again)
     keep(rows)
-    for path, text in pages(rows).items():
-        path.write_text(text, encoding="utf-8")
+    PAGE.write_text(page(rows), encoding="utf-8")
     keep_errors(rows)
 
 

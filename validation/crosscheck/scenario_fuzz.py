@@ -140,9 +140,10 @@ def described(error: Exception) -> str:
 
 def compile_all() -> None:
     """Compile the simulator, and what each model has: once for a version, and no matter of a scenario's."""
+    from btqueue.network.models import model_of
+
     from btqueue.cli.engines import compile_now
     from btqueue.network import NoConvergence, solve
-    from btqueue.network.models import model_of
     from btqueue.scenario import NotBuiltYet, Scenario, list_models, load
 
     compile_now(Scenario())

@@ -6,9 +6,9 @@ simulates both with the same seeds: every number has to be the same to the last 
 
 import numpy as np
 import pytest
+from every_key import keys, value_of, values_of, with_value
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from keys_of_models import keys, value_of, values_of, with_value
 from scenario_strategy import scenarios
 
 import btqueue as bt

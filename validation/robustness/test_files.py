@@ -114,6 +114,7 @@ def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_pat
 
 def test_both_engines_read_the_same_trace(tmp_path):
     from btqueue.network.chain import radio as chain
+
     from btqueue.simulator.construction import radio_tables
 
     assert chain.read_trace is radio_tables.read_trace is read_trace

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-import btqueue as bt
-from btqueue.baseband import SLOT_S
 from btqueue.network.chain.bridges import bridge_round, completed_law, exchange_slots
 from btqueue.network.chain.link import Hop
 from btqueue.network.chain.radio import Course, stretched
 from btqueue.network.chain.window import Queues, in_one_piconet, over_bridges
 from btqueue.network.models import MODELS
+
+import btqueue as bt
+from btqueue.baseband import SLOT_S
 from btqueue.network.repetition import Train
 from btqueue.scenario.scope import problems_of
 

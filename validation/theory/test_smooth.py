@@ -40,39 +40,3 @@ def test_chains_are_smooth(name, key, changes):
     scenario = bt.load(f"chen-2004/{name}").changed(changes)
     wide, narrow = (slopes(scenario, key, step) for step in STEPS)
     assert wide == pytest.approx(narrow, abs=1e-3)
-
-
-LINKS = {
-    "smooth": ("smooth", {}),
-    "smooth, near saturation": ("smooth", {"traffic.load_kbps": 230}),
-    "fixed wait": ("fixed-wait", {}),
-    "bursts": ("bursty", {}),
-    "one way": ("smooth", {"traffic.two_way": False}),
-    "greedy": ("symmetric", {"radio.per": 0.2}),
-    "greedy, one way": ("asymmetric", {"radio.per": 0.2}),
-}
-KEYS = {
-    "radio.per": {},
-    "traffic.load_kbps": {},
-    "traffic.scv": {"traffic.scv": 2.2},
-    "transport.ack_delay_s": {"transport.min_rto_s": 1.5},
-    "transport.tcp_delay_s": {},
-    "link.l2cap_delay_s": {},
-    "transport.alpha": {},
-    "transport.beta": {"transport.beta": 3.3},
-    "transport.gamma": {"transport.gamma": 1.2},
-}
-"""With what else is changed: away from the kinks, C^2 = 1 (no bursts below), whole beta (whole windows) and
-gamma = 1 (the excess in slow start is just 1), and out of the way of limits."""
-VARIED = [
-    (name, key) for name in LINKS for key in KEYS if "greedy" not in name or not key.startswith("traffic")
-]
-"""Greedy sources have no rate."""
-
-
-@pytest.mark.parametrize(("name", "key"), VARIED)
-def test_two_way_links_are_smooth(name, key):
-    file, changes = LINKS[name]
-    scenario = bt.load(f"johansson-2000/{file}").changed(changes | KEYS[key])
-    wide, narrow = (slopes(scenario, key, step) for step in STEPS)
-    assert wide == pytest.approx(narrow, rel=1e-3, abs=1e-6)

@@ -4,10 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from single_systems import by_model
 
 import btqueue as bt
-from btqueue.network import NoConvergence
 from btqueue.scenario import METRICS
 
 PICONET = bt.load("venugopal-2006/piconet")
@@ -100,12 +98,3 @@ def test_answers_are_labelled_symmetric_and_within_bounds(name: str):
 def test_run_parameters_do_not_matter():
     one, other = PICONET.with_(run__seed=1), PICONET.with_(run__seed=99, run__replications=3)
     assert bt.solve(one).equals(bt.solve(other))
-
-
-def test_a_lone_peripheral_near_its_capacity_is_in_doubt_and_above_it_has_no_answer():
-    alone = PICONET.with_(network__peripherals=1, flow_control__token_rate_kbps=5000)
-    below = bt.solve(alone.with_(traffic__load_kbps=350.0))
-    assert 0.0 < value(below, "rtt_s") < np.inf and not below.attrs["stands"]
-    for load in (359.4, 359.43):
-        with pytest.raises(NoConvergence, match="load_kbps"):
-            by_model(alone.with_(traffic__load_kbps=load))

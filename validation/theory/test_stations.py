@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thesis import thesis_of
+from wires import wire
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
@@ -155,6 +157,93 @@ def test_what_the_laws_know_roughly_does_not_stand(changes, words):
 def test_a_download_on_its_own_stands():
     _, notes = asked()
     assert notes["warnings"] == []
+
+
+# --------------------------------------------------------------------------------------------- outside links
+
+SEGMENT_BITS, ACK_BITS = 1500 * 8, 40 * 8
+
+
+def over_wires(links, flows, *, load=100.0, **changes):
+    """Return the answer to loads of full segments over links (from, to, kbit/s, changes), 10 ms each."""
+    wires = [
+        {"name": f"{a}-{b}", "from": a, "to": b, "rate_kbps": rate, "delay_s": 0.01, **more}
+        for a, b, rate, more in links
+    ]
+    home = {"name": "home", "central": "c", "peripherals": ["p", "q"]}
+    flows = [{"from": a, "to": b} for a, b in flows]
+    network = {"topology": "custom", "piconet_list": [home], "outside_links": wires, "flows": flows}
+    scenario = thesis_of(
+        {
+            "network": network,
+            "link": {"arq": "unlimited"},
+            "flow_control": {"enabled": False, "baseband_packets": 400},
+            "traffic": {"load_kbps": load},
+        }
+    )
+    return answer(scenario.with_(**changes))[0]
+
+
+@pytest.mark.parametrize("load", [1e-4, 50.0, 200.0, 300.0])
+def test_segments_wait_for_a_wire_as_in_an_md1_queue(load):
+    metrics = over_wires([("a", "b", 500.0, {"half_duplex": False})], [("a", "b")], load=load)
+    service = SEGMENT_BITS / 500e3
+    use = load / SEGMENT_KBIT * service
+    wait = use * service / 2.0 / (1.0 - use)
+    assert float(metrics["rtt_s"][0]) == pytest.approx(
+        0.02 + (SEGMENT_BITS + ACK_BITS) / 500e3 + wait, rel=1e-4
+    )
+    assert float(metrics["goodput_kbps"][0]) == pytest.approx(load)
+
+
+def test_a_lone_periodic_source_never_waits():
+    links = [("a", "b", 500.0, {"half_duplex": False})]
+    metrics = over_wires(links, [("a", "b")], load=400.0, traffic__source="periodic")
+    assert float(metrics["rtt_s"][0]) == pytest.approx(0.02 + (SEGMENT_BITS + ACK_BITS) / 500e3, rel=1e-9)
+
+
+@pytest.mark.parametrize(("gateway", "to"), [("c", "p"), ("p", "q")])
+def test_a_lone_segment_crosses_the_piconet_as_if_it_came_from_the_gateway(gateway, to):
+    behind = over_wires([(gateway, "s", 1000.0, {})], [("s", to)], load=1e-3)
+    alone = over_wires([], [(gateway, to)], load=1e-3, network__relay="segment")
+    wire_s = 0.02 + (SEGMENT_BITS + ACK_BITS) / 1e6
+    assert float(behind["rtt_s"][0]) == pytest.approx(float(alone["rtt_s"][0]) + wire_s, rel=1e-4)
+
+
+def test_a_lone_segment_of_a_member_waits_for_the_visit_after_its_data():
+    """Five packets to one of seven: half a cycle of polls, four whole ones, and one more for its answer."""
+    lone = bt.load("suliman-2005/one-of-seven").with_(
+        transport__receive_window_segments=1,
+        transport__initial_window_segments=1,
+        transport__delayed_ack=False,
+        run__jitter_s=0,
+    )
+    slots = 7 + (23 + 4 + 4 * 12) + 14 + 3
+    wire_s = (SEGMENT_BITS + ACK_BITS) / 4e6 + 2 * 0.002
+    assert float(answer(lone)[0]["rtt_s"][0]) == pytest.approx(slots * SLOT_S + wire_s, rel=1e-9)
+
+
+def test_a_large_window_saws_over_a_drop_tail_buffer():
+    """Windows of w/2 to w, with w of places and pipe: a mean round trip of 7/9 of the greatest."""
+    metrics, _ = answer(wire(link={"buffer_packets": 20}, transport__receive_window_segments=128))
+    greatest = 20 + (12e-3 + 0.32e-3 + 0.1) / 12e-3
+    assert float(metrics["goodput_kbps"][0]) == pytest.approx(SEGMENT_KBIT / 12e-3, rel=0.01)
+    assert float(metrics["rtt_s"][0]) == pytest.approx(7 / 9 * greatest * 12e-3, rel=0.05)
+    assert float(metrics["timeouts_per_s"][0]) == 0.0
+
+
+@pytest.mark.parametrize("loss", [0.003, 0.03, 0.3])
+@pytest.mark.parametrize("variant", ["tahoe", "newreno", "sack"])
+def test_segment_loss_is_the_loss_of_the_link(variant, loss):
+    """A repetition is lost as often as a first try: p of all that is sent, not p / (1 + p)."""
+    link = {"rate_kbps": 10_000, "half_duplex": False, "loss": loss, "loss_back": 0}
+    metrics, _ = answer(wire(link=link, transport__variant=variant, transport__receive_window_segments=12))
+    assert float(metrics["segment_loss"][0]) == pytest.approx(loss, rel=1e-6)
+
+
+def test_flows_that_overflow_a_buffer_together_are_in_doubt():
+    _, notes = answer(bt.load("suliman-2005/connections"))
+    assert any("may overflow a buffer" in doubt for doubt in notes["warnings"])
 
 
 @pytest.mark.parametrize(

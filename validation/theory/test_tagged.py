@@ -1,4 +1,4 @@
-"""One tagged connection of a ring in the mean field of its own past (`network.tagged`)."""
+"""One tagged connection of a ring in the mean field of its own past (`network.stations.tagged`)."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network import slopes, tagged
 from btqueue.network.answers import NoConvergence
-from btqueue.network.piconet import model
-from btqueue.network.piconet.covers import is_plain_ring
-from btqueue.network.piconet.ports import piconet_of
-from btqueue.network.regime import doubts
-from btqueue.network.tagged import BUCKET, SAID, Ring, Station, offer
+from btqueue.network.solve import gate
+from btqueue.network.stations import tagged
+from btqueue.network.stations.network import network_of
+from btqueue.network.stations.tagged import BUCKET, SAID, Ring, Sample, covers, offer
 from btqueue.scenario import Scenario
+from btqueue.scenario.scope import in_tables
 
 GOODPUT, TRIP, TIMEOUTS = "goodput_kbps", "rtt_s", "timeouts_per_s"
 
@@ -27,12 +26,17 @@ def ring(**changes: object) -> Scenario:
     return bt.load("venugopal-2006/piconet").changed(keys | changes)
 
 
+def asked(scenario: Scenario) -> tuple[dict, dict]:
+    written = in_tables(scenario)
+    return tagged.tagged(written, network_of(written))
+
+
 def sampled(scenario: Scenario) -> dict:
-    return {name: value[0] for name, value in tagged.tagged(scenario)[0].items()}
+    return {name: value[0] for name, value in asked(scenario)[0].items()}
 
 
 def solved(scenario: Scenario):
-    return bt.solve(scenario)
+    return gate(in_tables(scenario)).to_dataset()
 
 
 # ----------------------------------------------------------------------------------------------- exact values
@@ -54,17 +58,18 @@ def test_a_lone_segment_takes_the_slots_that_it_takes(stations: int) -> None:
 
 @pytest.mark.parametrize("limit", [10, 25])
 @pytest.mark.parametrize("stations", [2, 7])
-def test_with_longer_visits_a_lone_segment_takes_as_long_as_in_the_queues(stations: int, limit: int) -> None:
+def test_with_longer_visits_a_lone_segment_takes_as_long_as_among_the_stations(
+    stations: int, limit: int
+) -> None:
     alone = {"network.peripherals": stations, "traffic.load_kbps": 0.2, "polling.limit": limit}
     scenario = ring(**alone, **{"flow_control.token_rate_kbps": 1000})
-    queues = model.answer(scenario)[0]
-    assert sampled(scenario)[TRIP] == pytest.approx(float(np.mean(queues[TRIP])), abs=SLOT_S)
+    assert sampled(scenario)[TRIP] == pytest.approx(float(solved(scenario)[TRIP].mean()), abs=SLOT_S)
 
 
 @pytest.mark.parametrize("window", [1, 2])
 def test_a_window_goes_round_in_a_round_trip(window: int) -> None:
     full = {"traffic.source": "greedy", "flow_control.token_rate_kbps": 2000}
-    metrics, notes = tagged.tagged(ring(**full, **{"transport.receive_window_segments": window}))
+    metrics, notes = asked(ring(**full, **{"transport.receive_window_segments": window}))
     segments = metrics[GOODPUT] / 11.68
     assert segments * metrics[TRIP] == pytest.approx(window, rel=3 * notes["residual"])
     assert not metrics[TIMEOUTS].any() and not metrics["segment_loss"].any()
@@ -72,10 +77,10 @@ def test_a_window_goes_round_in_a_round_trip(window: int) -> None:
 
 def test_a_window_that_the_buffer_holds_is_carried_by_the_tokens() -> None:
     scenario = ring(**{"flow_control.buffer_packets": 48})  # six packets for each segment of the window
-    found, notes, net = sampled(scenario), tagged.tagged(scenario)[1], piconet_of(scenario)
-    assert net.ack is not None
+    found, notes, bucket = sampled(scenario), asked(scenario)[1], 70e3
     assert found[TIMEOUTS] == found["fast_retransmits_per_s"] == 0.0
-    carried = net.token_rate / (net.data.tokens + net.ack.tokens) * 11.68
+    prices = 4 * 339 + 183 + 183  # four DH5 and a DH3 of a segment, the DH3 of its acknowledgement
+    carried = bucket / (8 * prices) * 11.68
     assert found[GOODPUT] == pytest.approx(carried, rel=3 * notes["residual"])
     assert found[GOODPUT] / 11.68 * found[TRIP] == pytest.approx(8.0, rel=0.01)  # Little's law
 
@@ -93,7 +98,10 @@ def test_packets_leave_the_bucket_as_a_plain_queue_of_tokens_says(arrivals: list
         2, 5, Bucket.buffer, 64, False, Bucket.depth, Bucket.rate, prices, nothing, 1.0, 8, nothing, 1, 0.0,
         np.zeros((2, 0)), np.zeros((2, 0)), 1.0,
     )  # fmt: skip
-    station = Station(np.zeros((3, 128, 3)), np.zeros((3, 2), np.int64), np.zeros((256, 3)), np.zeros(7))
+    station = Sample(
+        np.zeros((3, 128, 3)), np.zeros((3, 2), np.int64), np.zeros((256, 3)), np.zeros(7), np.zeros((1, 4)),
+        nothing, nothing, nothing, nothing,
+    )  # fmt: skip
     station.counts[tagged.TOKENS] = Bucket.depth
     now, missing, waiting = 0.0, 0.0, []
     for kind, (gap, price) in enumerate(arrivals):
@@ -126,22 +134,23 @@ def test_the_same_question_has_the_same_answer() -> None:
 )
 def test_it_never_stands(changes: dict) -> None:
     scenario = ring(**changes)
-    metrics, notes = tagged.tagged(scenario)
-    assert SAID in doubts("piconet", scenario, metrics, notes)
-    assert notes["sampled"]
+    assert SAID in asked(scenario)[1]["warnings"]
 
 
 def test_two_stations_keep_step_and_four_do_not() -> None:
     pair = ring(**{"network.peripherals": 2, "flow_control.token_rate_kbps": 150, "traffic.load_kbps": 200})
-    assert any("keep step" in said for said in tagged.tagged(pair)[1]["warnings"])
-    assert not any("keep step" in said for said in tagged.tagged(ring())[1]["warnings"])
+    assert any("keep step" in said for said in asked(pair)[1]["warnings"])
+    assert not any("keep step" in said for said in asked(ring())[1]["warnings"])
 
 
-def test_queues_answer_what_they_carry() -> None:
+def test_stations_answer_what_they_carry() -> None:
     def by_sample(**changes: object) -> bool:
-        return bool(solved(ring(**changes)).attrs.get("sampled"))
+        found = solved(ring(**changes)).attrs
+        assert not (found.get("sampled") and found["stands"])
+        return bool(found.get("sampled"))
 
     assert by_sample()
+    assert by_sample(**{"radio.model": "constant", "radio.ber": 1e-5, "traffic.load_kbps": 5})
     assert not by_sample(**{"traffic.load_kbps": 20})
     assert not by_sample(**{"flow_control.buffer_packets": 48})  # full windows fit
 
@@ -162,18 +171,13 @@ def test_queues_answer_what_they_carry() -> None:
     ],
 )
 def test_it_is_not_asked_about_other_networks(other: dict) -> None:
-    assert is_plain_ring(ring())
-    assert not is_plain_ring(ring(**other))
-
-
-def test_there_are_no_derivatives_of_a_sample() -> None:
-    assert slopes(ring(), [GOODPUT]) == {}
-    assert slopes(bt.load("venugopal-2006/piconet-errors-4"), [GOODPUT]) == {}
+    assert covers(network_of(in_tables(ring())))
+    assert not covers(network_of(in_tables(ring(**other))))
 
 
 def test_a_radio_that_lets_nothing_through_stalls() -> None:
     with pytest.raises(NoConvergence, match="no segment gets through"):
-        tagged.tagged(ring(**{"radio.model": "constant", "radio.ber": 0.1}))
+        asked(ring(**{"radio.model": "constant", "radio.ber": 0.1}))
 
 
 # ------------------------------------------------------------------------------------------------- the errors

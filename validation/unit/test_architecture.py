@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from btqueue.network.models import MODELS, STATIONS
 from btqueue.reproduction.claims.record import PAPERS
 
 ROOT = Path(__file__).parents[2]
@@ -228,8 +227,7 @@ def test_modules_that_nothing_imports_are_found():
 
 def test_every_module_is_reached_from_a_command_an_example_or_a_figure():
     starts = {"btqueue.__main__"}
-    # named by a scenario or a publication, and imported by that name
-    starts |= {f"btqueue.network.{name}.model" for name in (*MODELS, STATIONS)}
+    # named by a publication, and imported by that name
     claims = [f"btqueue.reproduction.claims.{paper.replace('-', '_')}" for paper in PAPERS]
     starts |= {f"{claim}.{name}" for claim in claims for name in ("CHECKS", "PROCEDURES")}
     trees = [parsed(path) for path in (ROOT / "figures").rglob("*.py")]

@@ -1,12 +1,11 @@
 """The description of a network: stations on routes, flows with two laws, and the keys behind them."""
 
 import pytest
-from single_systems import require_model
 from thesis import thesis
 
 import btqueue as bt
 from btqueue.engines import not_built
-from btqueue.scenario import NotBuiltYet, Scenario
+from btqueue.scenario import Scenario
 from btqueue.scenario.description import description
 
 STAR = {"network.topology": "piconet", "network.peripherals": 3, "network.flows": "downlink"}
@@ -137,15 +136,6 @@ def test_a_refusal_names_the_cause_and_nothing_else(wish):
     network = {} if "network.topology" in changes else STAR
     named = {problem.key for problem in not_built(thesis().changed({**network, **changes}))}
     assert named <= causes  # none, once a solver covers it
-
-
-def test_a_refusal_names_the_station_or_law_that_is_missing():
-    with pytest.raises(NotBuiltYet, match=r"arq_feedback = .*does not cover this radio link; it covers"):
-        lossy = {"radio.model": "constant", "radio.ber": 1e-4, "link.arq": "unlimited"}
-        require_model(thesis().changed({**STAR, **lossy, "link.arq_feedback": "lossy"}))
-    wish = {**STAR, "network.flows": own(law="file"), "traffic.arrival_file": "arrivals.txt"}
-    with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.law = "file".* does not cover this law of arrivals'):
-        require_model(thesis().changed(wish))
 
 
 AROUND = [{"from": "p1.2", "to": "p1.1"}, {"from": "p1.1", "to": "p1.2"}]

@@ -4,13 +4,10 @@ import tomllib
 
 import numpy as np
 import pytest
-from single_systems import by_model
 from thesis import thesis
 
 import btqueue as bt
-from btqueue.network.models import MODELS
-from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
-from btqueue.scenario.scope import OWN, problems_of
+from btqueue.scenario import Scenario, ScenarioError
 
 RING = [{"from": "p1.1", "to": "p1.2"}, {"from": "p1.2", "to": "p1.1"}]
 RUN = {"duration_s": 30.0, "warmup_s": 5.0, "replications": 2}
@@ -102,19 +99,3 @@ def test_a_wrong_key_of_a_flow_is_named_with_its_place(own, key, words):
         with_flows([{**RING[0], **own}, RING[1]])
     assert caught.value.key == key
     assert words in str(caught.value)
-
-
-@pytest.mark.parametrize("key", sorted(set(KEYS) - OWN))
-def test_every_model_refuses_a_key_of_a_flow_that_it_has_one_value_for(key):
-    name = key.partition(".")[2]
-    s = with_flows([{**RING[0], name: KEYS[key]}, RING[1]]).changed({"traffic.source": "ibp"})
-    s = s.changed({"traffic.source": "periodic"}) if name == "phase" else s
-    for scope in MODELS.values():
-        assert f"network.flows[1].{name}" in [problem.key for problem in problems_of(scope, s)], scope.name
-
-
-def test_a_model_that_has_one_value_for_all_flows_refuses_by_name():
-    with pytest.raises(NotBuiltYet, match=r"flows\[2\]\.min_rto_s = 0.3"):
-        by_model(with_flows([RING[0], {**RING[1], "min_rto_s": 0.3}]))
-    # a key without effect on this flow is no reason
-    bt.solve(with_flows([RING[0], {**RING[1], "alpha": 2.0}]))

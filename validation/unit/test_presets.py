@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from single_systems import by_model
 
 import btqueue as bt
-from btqueue.scenario import NotBuiltYet, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.scenario.flow_patterns import flows_of
 from btqueue.scenario.transport import PRESETS, Transport
 
@@ -85,14 +84,6 @@ def test_how_values_were_written_makes_no_difference():
     assert redundant.with_(transport__variant="newreno") != preset.with_(transport__variant="newreno")
 
 
-def test_a_refusal_says_which_preset_brought_the_value():
-    with pytest.raises(NotBuiltYet, match=r'flows\[1\]\.variant = "cubic" \(of preset = "linux"\)'):
-        by_model(mixed())
-    short = {"load_kbps": 50.0, "message_bytes": 100}  # windows of segments would not go with tuned buffers
-    with pytest.raises(NotBuiltYet, match=r'\[transport\] loss_detection = "rack" \(of preset = "linux"\)'):
-        by_model(bt.Scenario.from_dict({"traffic": short, "transport": {"preset": "linux"}}))
-
-
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "vegas"])
 def test_senders_without_selective_acknowledgements_refuse_them(variant):
     with pytest.raises(ScenarioError, match=r"sack = true.*does not know selective acknowledgements"):
@@ -100,15 +91,12 @@ def test_senders_without_selective_acknowledgements_refuse_them(variant):
 
 
 @pytest.mark.parametrize("preset", ["linux", "ns3", "rfc"])
-def test_a_preset_runs_and_no_model_takes_it_for_the_thesis(preset):
+def test_a_preset_runs(preset):
     names = ("variant", "receive_window_segments", "windows")
     window = {f"transport__{name}": None for name in names}
     run = {"run__duration_s": 20, "run__warmup_s": 5, "run__replications": 1}
     scenario = bt.load("venugopal-2006/piconet").with_(transport__preset=preset, **window, **run)
     assert float(bt.simulate(scenario).goodput_kbps.mean()) > 50
-    if preset != "rfc":
-        with pytest.raises(NotBuiltYet, match="does not cover this"):
-            by_model(scenario)
 
 
 def test_linux_waits_for_the_round_trip_and_200_ms(plain):

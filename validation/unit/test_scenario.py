@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import re
 import subprocess
 import sys
 import tomllib
@@ -13,13 +12,9 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from single_systems import by_model, require_model
 from thesis import thesis
 
 from btqueue.engines import require_built
-from btqueue.network import solve
-from btqueue.network.answers import NoConvergence
-from btqueue.network.models import MODELS as SOLVED
 from btqueue.scenario import (
     Flow,
     NotBuiltYet,
@@ -278,85 +273,6 @@ def test_node_names(network, names):
     assert Scenario.from_dict({"network": network}).network.node_names == names
 
 
-# Each value that is not built yet, with what else the scenario needs to be valid.
-NOT_BUILT = [
-    {"network.flows": "downlink", "polling.discipline": "fep", "traffic.source": "greedy"},
-    {"network.outside_links": [{"name": "lan", "from": "host", "to": "c1"}]},
-    {"radio.model": "trace", "radio.trace_file": "t.txt"},
-    {"radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-4}]},
-    {"link.arq": "unlimited", "link.arq_feedback": "lossy"},
-    {"link.adaptation": "best"},
-    {"link.node_buffer_bytes": 9000},
-    {"link.baseband_delay_s": 0.001},
-    {"polling.discipline": "fep"},
-    {"traffic.two_way": True, "transport.piggyback": True},
-    {"traffic.start_s": 200},
-    {"traffic.message_bytes": 1461},
-    {"transport.initial_rto_s": 1e-12},
-    {"transport.ack_path": "direct"},
-]
-
-
-@pytest.mark.parametrize("changes", NOT_BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
-def test_valid_scenarios_that_the_model_does_not_cover_are_refused_by_name(changes):
-    s = thesis().changed({**changes})
-    with pytest.raises(NotBuiltYet) as caught:
-        require_model(s)
-    # every named key is one that was changed, or a default that follows a changed one
-    named = {problem.key for problem in caught.value.problems}
-    assert named & set(changes)
-    assert named <= {*changes, "network.flows", "network.relay", "run.solver"}
-    assert re.search("the [a-z ]*model[a-z ]* does not cover this [a-z ]+; it covers", str(caught.value))
-    assert isinstance(caught.value, ScenarioError)
-    require_built(s, engine="simulate")
-
-
-# Each value that makes no difference unless buffers overflow, as they do in this scenario.
-OF_LOSSES = [
-    {"flow_control.central_buffer_packets": 10},
-    {"transport.variant": "sack"},
-    {"transport.limited_transmit": True},
-    {"transport.rate_reduction": True},
-    {"transport.window_limited_growth": True},
-    {"transport.hold_ssthresh": True},
-    {"transport.clock_granularity_s": 0.1},
-    {"transport.delayed_ack": True},
-    {"transport.timestamps": False},
-]
-
-
-@pytest.mark.parametrize("changes", OF_LOSSES, ids=str)
-def test_values_that_matter_in_losses_only_are_refused_where_buffers_overflow(changes):
-    section, name = next(iter(changes)).split(".")
-    words = rf"buffers damage 0\.07 of the segments.*\[{section}\] {name} = "
-    with pytest.raises(NoConvergence, match=words):
-        by_model(thesis().changed(changes))
-    light = {"traffic.load_kbps": 20.0}
-    assert solve(thesis().changed(changes | light)).goodput_kbps.values == pytest.approx(20.0, rel=1e-3)
-
-
-SESSIONS = {"transport.connection_per_session": True, "transport.handshake": True}
-TWICE = [{"from": "client", "to": "server"}] * 2
-LONG_BURSTS = {
-    "traffic.source": "ibp", "traffic.message_bytes": 20_000, "transport.mss_bytes": 20_000,
-    "flow_control.buffer_packets": 2, "network.flows": "uplink",}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "model", "key"),
-    [
-        ("chen-2004/adaptive-2", {"traffic.source": "ibp"}, "chains", "traffic.source"),
-        ("avancha-2002/wlan-tcp", SESSIONS | {"transport.variant": "vegas"}, "sessions", "transport.variant"),
-        ("avancha-2002/bluetooth-centaurus", {"network.flows": TWICE}, "sessions", "transport.protocol"),
-        ("venugopal-2006/piconet", LONG_BURSTS, "a piconet of queues", "flow_control.buffer_packets"),
-    ],
-)
-def test_the_message_is_about_the_model_of_that_kind_of_scenario(name, changes, model, key):
-    with pytest.raises(NotBuiltYet, match=f"the model of {model} does not cover this") as caught:
-        require_model(load(name).changed(changes))
-    assert key in {problem.key for problem in caught.value.problems}
-
-
 def test_an_ibp_source_that_does_not_exist_is_refused_by_both_engines():
     bursty = Scenario().changed({"traffic.source": "ibp"})
     rate = bursty.traffic.load_kbps * 1000 * 625e-6 / (8 * bursty.traffic.message_bytes)
@@ -404,12 +320,6 @@ BUILT = [
 @pytest.mark.parametrize("changes", BUILT, ids=lambda c: ",".join(f"{k}={v}" for k, v in c.items())[:60])
 def test_what_the_engines_can_run_is_let_through(changes):
     require_built(Scenario().changed(changes))
-
-
-def test_every_key_of_the_capability_table_exists():
-    for key in (key for scope in SOLVED.values() for key in scope.values):
-        table, _, name = key.partition(".")
-        assert hasattr(getattr(Scenario(), table), name), key
 
 
 def test_the_json_schema_knows_every_table_and_alias():

@@ -90,6 +90,8 @@ class End:
         if not visits:
             return 0.0, place
         host, of = 2.0 * self.flow.host_s, "work" if self.bare else "message"
+        if visits[0].kind == "port" and self.flow.jitter_s > 2.0 * SLOT_S:  # shorter ones a poll takes up
+            host += self.flow.jitter_s / 2.0
         seconds, end = self.laws.way(
             visits, None if host else place, self.none, 1.0 / gap if gap else 0.0, of=of
         )
@@ -172,16 +174,30 @@ class End:
                 return slots / links.share[links.port_link[visit.index]] * SLOT_S
         return 0.0
 
-    def meets(self, visits: tuple[Visit, ...]) -> float:
-        """Return what an acknowledgement waits for segments in a row that it meets on wires (s).
+    def meets(self, pieces: Sequence[Piece], k: int, window: float) -> float:
+        """Return what the acknowledgement of the k-th segment waits for those behind it on wires (s).
 
-        At each crossing it waits for half of a round of the ports of segments on the same medium.
+        At each crossing it waits for half of a round of the ports of segments on the same medium. If there is
+        only one, the next segments follow the one before at once, and the rest of one is ahead.
         """
-        total = 0.0
-        for own in self.flow.back:
-            if own.kind == "wire":
-                total += sum(one.service_s for one in visits if one[:2] == own[:2]) / 2.0
-        return total
+        kinds = [piece for piece in pieces for _ in range(min(piece.count, PLAYED))][k + 1 : k + int(window)]
+        met = [
+            [one for one in pieces[0].visits if one[:2] == own[:2]]
+            for own in self.flow.back
+            if own.kind == "wire"
+        ]
+        crossings = sum(bool(ones) for ones in met)
+        if len(kinds) < crossings or not crossings:
+            return 0.0
+        if crossings > 1:
+            return sum(one.service_s for ones in met for one in ones) / 2.0
+        place = next(visit for ones in met for visit in ones)
+        left = -place.delay_s
+        for piece in kinds:
+            left += next(visit.service_s for visit in piece.visits if visit[:2] == place[:2])
+            if left > 0.0:
+                break
+        return max(left, 0.0)
 
     def message(
         self,
@@ -212,7 +228,6 @@ class End:
             lead, faced = False, due and self.quiet < start + back
             if place is not None and flow.back:
                 place = place._replace(used=place.used + flow.back[-1].train.frames)
-        meets = self.meets(pieces[0].visits)
         first = [
             self.lone(_behind(piece.visits, flow, self.laws) if lead else piece.visits, place, gap[i])
             for i, piece in enumerate(pieces)
@@ -220,6 +235,8 @@ class End:
         late = self.facing(pieces[0].visits) if faced else 0.0
         later = [self.lone(piece.visits, again, gap[i]) for i, piece in enumerate(pieces)]
         ends = (later if sum(piece.count for piece in pieces) > 1 else first)[-1][1]
+        wires = {visit[:2] for visit in pieces[0].visits if visit.kind == "wire"}
+        crossing = any(visit[:2] in wires for visit in flow.back)
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
         limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
@@ -256,7 +273,7 @@ class End:
             self.pending += share
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
-                met = 0.0 if k + 1 == len(kinds) or held else meets
+                met = 0.0 if held or not crossing else self.meets(pieces, k, most)
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 self.pending, waits = 0.0, k + 1
         for _, low, high in acked[taken:]:

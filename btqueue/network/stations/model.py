@@ -12,11 +12,11 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import sessions, transport
+from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import Network, Visit, network_of
-from btqueue.network.stations.point import CROWDED, Point, operating_point
+from btqueue.network.stations.network import Network, network_of
+from btqueue.network.stations.point import CARRIED, Point, operating_point
 from btqueue.scenario import Scenario
 
 Vector = NDArray[np.float64]
@@ -51,8 +51,11 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
+    ring = tagged.covers(network)
+    if ring and network.flows[0].loss > 0.0:
+        return tagged.tagged(scenario, network)
     point = operating_point(network)
-    kept_out = captured(network, point)
+    kept_out = captured(network)
     if kept_out:
         flows = [replace(flow, load=0.0) if f in kept_out else flow for f, flow in enumerate(network.flows)]
         network = replace(network, flows=tuple(flows))
@@ -63,11 +66,13 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
+    if ring and buffers.doubts(network, point):
+        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
-    overflow = overflows(network, point)
+    overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -76,14 +81,16 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             continue
         lone = point.base[f] + point.stray[f]
         if rate[f] < 0.999 * load[f]:
+            rest = point.links.rests[f]
             rtt[f] = lone + waits[f]
+            if waits[f] > 0.0 and rest.shown < inf:
+                rtt[f] += (rest.shown - rest.window) / rate[f]
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
-            most = transport.resting_window(flow, rate[f], lone)
-            own = transport.held_back(most, rate[f], lone, point.own_stray[f])
-            rtt[f] = lone + own + waits[f]
+            most = point.links.rests[f].window
+            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
@@ -97,9 +104,10 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             )
             loss[f], rtt[f] = found.losses, found.rtt_s
         if flow.protocol == "none" and load[f] < inf:
-            carried = min(rate[f], load[f])
+            carried = min(rate[f], load[f] * fits[f])
             loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
+    delay = delays(network, point, overflow)
     for f, found in point.sessions.items():
         pair = sessions.pair_of(flows, f)
         rate[pair] = [flows[one].segments / found.cycle_s for one in pair]
@@ -115,6 +123,8 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "timeouts_per_s": timeouts,
         "fast_retransmits_per_s": fast,
     }
+    if np.isfinite(delay).any():
+        metrics["delay_s"] = delay
     if point.sessions:
         values = np.full((4, count), np.nan)
         for f, found in point.sessions.items():
@@ -136,6 +146,26 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         "residual": point.residual,
         "warnings": [*([KEPT_OUT] if kept_out else []), *doubts(network, point, rtt)],
     }
+
+
+def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -> Vector:
+    """Return the mean time from writing a message until it is delivered (s), shape (flows,).
+
+    Known of messages of one segment that are all carried, where nothing is lost and the window covers its way
+    back: else the queue at the sender is longer than that before the slowest station.
+    """
+    found = np.full(len(network.flows), np.nan)
+    for f, flow in enumerate(network.flows):
+        queue, window = point.links.queues[f], point.links.rests[f].window
+        known = flow.batch == 1.0 and not flow.messages and not flow.short and f not in overflow
+        known = known and 0.0 < flow.load < inf and point.rate[f] >= CARRIED * flow.load
+        fades = any(visit.train.worse > 0.0 for visit in flow.forth)
+        if not known or fades or flow.loss + flow.ack_loss > 0.0 or queue.service_s <= 0.0:
+            continue
+        on_way = (point.base[f] + point.stray[f] - point.links.answers[f].wait_s) / queue.service_s
+        if window >= on_way + (1.0 / flow.acks if flow.acks else 1.0) - 1.0:
+            found[f] = point.there[f] + point.links.waits[f] + point.own_stray[f]
+    return found
 
 
 def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:
@@ -163,20 +193,20 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     return network, point
 
 
-def captured(network: Network, point: Point) -> set[int]:
+def captured(network: Network) -> set[int]:
     """Return the flows that exhaustive visits to another link keep out for ever.
 
     A visit lasts as long as there are segments. A connection of several segments between the central and a
     member always has some, so of several such links the first one keeps the central.
     """
-    links, found, holders = point.links.links, set(), {}
+    found, holders = set(), {}
     for f, flow in enumerate(network.flows):
         ports = [network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
         alone = len(ports) == len(flow.forth) == 1 and flow.window >= 2.0 and flow.load == inf
         if not alone or network.piconets[ports[0].piconet].discipline != "exhaustive":
             continue
         holder = holders.setdefault(ports[0].piconet, ports[0].link)
-        if holder != ports[0].link and links.full_link[links.port_link[flow.forth[0].index]]:
+        if holder != ports[0].link:
             found.add(f)
     return found
 
@@ -257,37 +287,3 @@ def bridge_losses(network: Network, point: Point) -> Vector:
         over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
         found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
     return found
-
-
-def overflows(network: Network, point: Point) -> dict[int, transport.Law]:
-    """Return the law of each connection whose window overflows a buffer, by its number.
-
-    Of a buffer each connection has the share of the segments that it sends; path and buffer hold so many of
-    its segments, and one more is lost (`btqueue.transport.window_cycles`).
-    """
-    found = {}
-    used = point.rate @ point.service
-    waits = (point.service > 0.0) @ point.wait
-    for f, flow in enumerate(network.flows):
-        full = [visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED]
-        places = min((visit.places for visit in full), default=inf)
-        # where several resources are equally full, what waits may do so before any of them
-        if flow.protocol != "tcp" or point.rate[f] * waits[f] <= places:
-            continue
-        lone = float(point.base[f] + point.stray[f])
-        shares = [_share(network, point, f, visit) for visit in full]
-        room = (
-            min(visit.places * share for visit, share in zip(full, shares, strict=True))
-            + point.rate[f] * lone
-        )
-        found[f] = transport.chain_of(flow, lone, 1.0 / point.rate[f], room)
-    return found
-
-
-def _share(network: Network, point: Point, f: int, visit: Visit) -> float:
-    """Return the share of a flow in the segments that come to the queue of a visit."""
-    users = [
-        g for g, flow in enumerate(network.flows)
-        if any((one.kind, one.index) == (visit.kind, visit.index) for one in flow.forth)
-    ]  # fmt: skip
-    return float(point.rate[f] / point.rate[users].sum())

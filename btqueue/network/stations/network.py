@@ -93,6 +93,8 @@ class Visit(NamedTuple):
         places: segments that find place before the station.
         loss: chance to be lost there at random.
         flush_s: age at which a packet is given up whose transmission fails.
+        node: number of the node whose buffer has these places, for all its ports together; -1 if the
+            station has them for itself.
     """
 
     kind: str
@@ -104,6 +106,13 @@ class Visit(NamedTuple):
     jitter_s: float = 0.0
     places: float = inf
     flush_s: float = inf
+    node: int = -1
+
+    def shares_places(self, other: Visit) -> bool:
+        """Whether segments wait in the same places before both stops."""
+        if self.node >= 0 or other.node >= 0:
+            return self.node == other.node
+        return (self.kind, self.index) == (other.kind, other.index)
 
 
 @dataclass(frozen=True)
@@ -416,12 +425,12 @@ class _Builder:
                 radio = own.applied_to(self.scenario.radio)
         return radio
 
-    def _train(self, hop: Hop, size: float) -> Train:
-        """Return the packets of a segment with so many bytes above L2CAP on a hop."""
+    def _train(self, hop: Hop, size: float, beside: float) -> Train:
+        """Return the packets of a segment with so many bytes above L2CAP on a hop; `beside` go back."""
         radio = self._radio(hop)
-        key = (radio.model, repr(radio), size)
+        key = (radio.model, repr(radio), size, beside)
         if key not in self.trains:
-            self.trains[key] = train_of(self.scenario, radio, size, len(self.plan.piconets))
+            self.trains[key] = train_of(self.scenario, radio, size, len(self.plan.piconets), beside)
         return self.trains[key]
 
     # -------------------------------------------------------------------------------------------------- flows
@@ -439,13 +448,14 @@ class _Builder:
         number = sum(share for _, share in sizes)
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
-        forth = [self._visits(route, [(ceil(size) + headers, share / number) for size, share in sizes])]
-        ack = (
-            (transport.header_bytes,)
-            if transport.protocol == "tcp"
-            else (transport.centaurus_control_bytes + transport.header_bytes,)
-        )
-        behind = self._visits(back, [(ack[0], 1.0)]) if answered and transport.ack_path == "queued" else ()
+        ack = transport.header_bytes
+        if transport.protocol != "tcp":
+            ack += transport.centaurus_control_bytes
+        queued = answered and transport.ack_path == "queued"
+        parts = [(ceil(size) + headers, share / number) for size, share in sizes]
+        mean = sum(size * share for size, share in parts)
+        forth = [self._visits(route, parts, float(ack) if queued else 0.0)]
+        behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
         every = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         short = short and traffic.message_bytes < transport.mss_bytes
@@ -484,7 +494,10 @@ class _Builder:
             pieces,
         )
 
-    def _visits(self, route: tuple[Hop, ...], sizes: list[tuple[float, float]]) -> tuple[Visit, ...]:
+    def _visits(
+        self, route: tuple[Hop, ...], sizes: list[tuple[float, float]], beside: float = 0.0
+    ) -> tuple[Visit, ...]:
+        """Return the stops of segments of these bytes, and shares; `beside` bytes go the other way."""
         s, found, before = self.scenario, [], None
         for place, hop in enumerate(route):
             if hop.kind == "outside":
@@ -509,7 +522,7 @@ class _Builder:
                 continue
             port, train = self._port(hop), NO_TRAIN
             for size, share in sizes:
-                train = train.plus(self._train(hop, size), share)
+                train = train.plus(self._train(hop, size, beside), share)
             enters = place == 0 or before == "outside" or s.network.relay == "segment"
             if enters and s.flow_control.enabled:
                 bucket = self._bucket(port)
@@ -532,15 +545,17 @@ class _Builder:
             )  # half of a segment is being sent
             if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
                 places = inf  # a bridge loses what a visit brings beyond its buffer, whatever the window
+            node = -1
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes
-                places = min(places, s.link.node_buffer_bytes // size - 0.5)
+                if (held := s.link.node_buffer_bytes // size - 1.0) < places:
+                    places, node = held, hop.source
             # the packets of a segment come at once: a queue that holds fewer lets no segment through whole
             at_once = enters and not s.flow_control.enabled
             blocked = (at_once and self.port_list[port].places < train.packets) or places < 0.0
             flush = s.link.flush_timeout_s if s.link.arq != "none" else None
             lost = 1.0 if blocked else train.loss
-            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf))
+            found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush or inf, node))
             before = hop.kind
         return tuple(found)
 
@@ -667,11 +682,12 @@ def _trace_states(radio: Radio) -> list[State]:
     ]
 
 
-def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
+def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: float = 0.0) -> Train:
     """Return what a segment with so many bytes above L2CAP is on a hop with this radio.
 
     With repetition a link that always has segments sends in each state as many as it can there: means over
-    segments weigh a state by its share of the time and its speed. Without, the states of a segment's packets
+    segments weigh a state by its share of the time and its speed, that of the segment with the `beside`
+    bytes of its acknowledgement in the other halves of the frames. Without, the states of a segment's packets
     follow from each other, one frame later.
     """
     link, pdu = s.link, size + s.link.l2cap_header_bytes
@@ -681,12 +697,14 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
     for state in states:
         kinds = kinds_of(s, int(pdu), state.ber or 0.0, state.quality)
         slots = np.array([float(kind.slots) for kind in kinds])
-        errors = np.array([_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
         trains.append(_tried(link, slots, errors))
         through.append(1.0 - errors)
     share = np.array([state.share for state in states])
     each = np.array([train.air + train.frames for train in trains])
-    weight = share / each if link.arq == "unlimited" else share
+    weight = share
+    if link.arq == "unlimited":
+        weight = share / (each + _beside(s, radio, states, trains, beside, piconets))
     found = NO_TRAIN
     for train, part in zip(trains, weight / weight.sum(), strict=True):
         found = found.plus(train, float(part))
@@ -716,6 +734,21 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int) -> Train:
         loss_fast=mean(lost, ~worse),
         loss_slow=mean(lost, worse),
     )
+
+
+def _beside(
+    s: Scenario, radio: Radio, states: list[State], trains: list[Train], size: float, piconets: int
+) -> Vector:
+    """Return the slots by state that so many bytes in the other halves of a train's frames add."""
+    found = np.zeros(len(states))
+    if not size or len(states) == 1:
+        return found
+    for n, (state, train) in enumerate(zip(states, trains, strict=True)):
+        kinds = kinds_of(s, int(size + s.link.l2cap_header_bytes), state.ber or 0.0, state.quality)
+        errors = np.array([packet_error(s, radio, kind, state.ber, piconets) for kind in kinds])
+        other = _tried(s.link, np.array([float(kind.slots) for kind in kinds]), errors)
+        found[n] = other.air - other.frames + 2.0 * max(other.frames - train.frames, 0.0)
+    return found
 
 
 def _lost_across(through: Matrix, share: Vector, stay_s: float, slots: Vector) -> Vector:
@@ -753,7 +786,7 @@ def _tried(link: Any, slots: Vector, errors: Vector) -> Train:
     return Train(count, once, float(tries.sum()), float(tries @ slots), 1.0 - float(reached[-1]), spread)
 
 
-def _error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
+def packet_error(s: Scenario, radio: Radio, kind: PacketType, ber: float | None, piconets: int) -> float:
     """Return the share of the transmissions of a packet that fail, or whose acknowledgement fails."""
     neighbours = radio.interferers + (NEIGHBOUR_SHARE * (piconets - 1) if radio.colocated else 0.0)
     through, answered = 1.0, 1.0

@@ -11,7 +11,8 @@ their service (Pollaczek & Khinchine). A bridge is a link whose cycle is the rou
 
 **Windows.** A connection with a window of W has W segments under way: its rate is W over its round trip, or
 what its source offers. Resources have a wait only if they are full; rates and waits are those of a closed
-network of queues with constant service (`btqueue.network.stations.shares`).
+network of queues with constant service: rates maximise ``sum W log x - R x``
+within the capacities (Mo & Walrand, IEEE/ACM Transactions on Networking 8(5), 2000).
 
 **Losses.** With random losses, or where a window overflows a buffer, the rate is that of the renewal chain of
 the congestion window (`btqueue.transport.window_cycles`).
@@ -25,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import root_scalar
 from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
@@ -42,7 +42,14 @@ MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
 """Passes after which the losses by flush timeouts stay."""
-SETTLED = 1e-4
+SETTLED = 1e-8
+"""Relative change of rates and round trips from one turn to the next at which a point is found."""
+ROUGH = 1e-4
+"""The same where only who is carried is asked."""
+NEAR, CLOSE = 0.3, 1e-2
+"""Change below which steps follow from the turn before, and above which no point is found in a turn."""
+WAITS_SETTLED = 1e-10
+"""The same of waits at full resources, at given rates of what is not full."""
 FULL = 1.0 - 1e-6
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
@@ -128,8 +135,6 @@ class Laws:
     """The stations of a network at a point, as a tagged segment of each flow meets them."""
 
     def __init__(self, network: Network) -> None:
-        from btqueue.network.stations import transport
-
         self.network = network
         self.links = Links(network)
         self.names, self.number = resources(network)
@@ -139,7 +144,14 @@ class Laws:
         self.uses = np.zeros((flows, len(self.names)))
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.most = np.zeros(len(network.ports))
+        self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
+        self.waits = np.zeros(flows)  # of segments for others, on the way forth
+        self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
+        self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
+        self.change = inf  # of rates in the last turn, relative
+        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
+        self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         # ports of bridges from which all that a visit has brought leaves in the next one
         begins = {
@@ -159,6 +171,10 @@ class Laws:
                 for visit in visits:
                     r = self.number[visit.kind, visit.index]
                     self.uses[f, r] = 1.0
+                    self.least_s[f] += visit.delay_s + visit.service_s
+                    self.least_s[f] += (
+                        (visit.train.slots + visit.train.packets) * SLOT_S * (visit.kind == "port")
+                    )
                     if visit.train.spread > 0.0:
                         self.varies[back, f, r] += visit.train.spread / visit.train.frames**2
                     if visit.kind != "port":
@@ -181,8 +197,93 @@ class Laws:
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates."""
         links = self.links
-        links.update(rate * sent, rate, full[: len(self.network.ports)] > 0.0, self.most)
+        links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
+
+    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+        """Return the ports of bridges that limit a connection alike, and the variance of their services.
+
+        Args:
+            f: number of the flow.
+            service: of its segments at each resource, shape (resources,) (s).
+
+        Returns:
+            Numbers of the ports, and the mean of the squared coefficients of variation there.
+        """
+        ports, links = np.arange(len(self.network.ports)), self.links
+        filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
+        forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
+        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
+
+    def travelling_s(self, f: int, port: int) -> float:
+        """Return the time (s) that a segment and its acknowledgement take past full visits to bridges.
+
+        Once it does not wait for segments ahead, it takes half of a round from a link of a bridge to the
+        next one. A link is crossed again in the other direction a whole round later, or, if it leads
+        straight to the end of the way, in the same visit. In the last of these rounds it waits again.
+
+        Args:
+            f: number of its flow.
+            port: one of those that limit the connection.
+        """
+        flow, links = self.network.flows[f], self.links
+        way = [*flow.forth, *flow.back]
+        bridged = [
+            (place, links.port_link[visit.index])
+            for place, visit in enumerate(way)
+            if visit.kind == "port" and links.is_filled(links.port_link[visit.index])
+        ]
+        rounds = -1.0
+        for (place, link), (after, following) in zip(bridged, bridged[1:] + bridged[:1], strict=True):
+            rounds += 0.5 if link != following else float((after - place) % len(way) > 1)
+        other = sum(visit.service_s + visit.delay_s + visit.jitter_s for visit in way if visit.kind == "wire")
+        return rounds * float(links.busy[port]) * SLOT_S + other + 4.0 * flow.host_s + flow.jitter_s
+
+    def starved(self, rate: Vector, service: Matrix) -> Matrix:
+        """Return services at bridges with the time in which a bridge finds too few segments (s).
+
+        Where several bridges limit a connection alike, its segments wait before any of them, and one queue
+        or another runs empty (`transport.starved`).
+        """
+        found = service.copy()
+        for f, flow in enumerate(self.network.flows):
+            ports, variance = self.in_turn(f, service[f])
+            if len(ports) > 1 and variance > 0.0:
+                waiting = flow.window - rate[f] * self.travelling_s(f, int(ports[0]))
+                found[:, ports] *= transport.starved(len(ports), variance, waiting)
+        return found
+
+    @property
+    def alone(self) -> Vector:
+        """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
+        acks = [flow.acks for flow in self.network.flows]
+        return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
+
+    def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
+        """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
+        flow = self.network.flows[f]
+        if flow.reverse is None or flow.messages or not flow.transport.piggyback:
+            return transport.Queue(0.0, 0.0, 0.0), inf
+        queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
+        return queue, self.rests[flow.reverse].window
+
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
+        """Return where the window of a flow rests at a rate, and to what it opens if segments are held back.
+
+        Args:
+            f: number of the flow.
+            flow: the flow.
+            rate: of its segments (1/s).
+            base_s: round trip without waits (s).
+        """
+        answers, queue = self.answers[f], self.queues[f]
+        every = 1 if answers.carried == 1.0 else 0
+        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+            return opens, opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -532,9 +633,14 @@ class Laws:
         """
         network, links = self.network, self.links
         flows = network.flows
-        ahead = np.array([transport.ahead(flow) for flow in flows])
-        sends, answers = rate * sent, rate
+        ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
+        sends, answers = rate * sent, rate * self.alone
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
+        # services beside what the other half of the frames has
+        ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
+        forth, back = forth.copy(), back.copy()
+        for service, frames in zip((forth, back), links.frames, strict=True):
+            service[:, :ports] += frames * beside
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
         # are spaced
         work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
@@ -548,7 +654,13 @@ class Laws:
         most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
             forth, back / acks[:, None]
         )
-        own = np.where(quiet, _up_to(work / spare, most), 0.0)  # no more than a window can wait
+        queued = np.where(quiet, work / spare, 0.0)
+        own = _up_to(queued, most)  # no more than a window can wait
+        for f, flow in enumerate(flows):
+            for r in np.flatnonzero(queued[f] * forth[f]) if flow.more else ():
+                wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
+                queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
+                own[f, r] = queue.work_s(self.rests[f].window)
         own[:, self.brought] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
@@ -567,15 +679,47 @@ class Laws:
                     if visit.kind == "bucket":
                         continue
                     others[f] += total[r] - own[f, r]
-                    longest = max(longest, own[f, r])
+                    if visits is flow.back and flow.reverse is not None and visit.kind == "port":
+                        # an acknowledgement waits while the segment behind the one that it answers is sent
+                        idle, busy = (part[visit.index] for part in links.range)
+                        followed = self.queues[f].followed(flow.more)
+                        slower = (1.0 - followed) * idle + followed * busy
+                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
+                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
+                    longest = max(longest, queued[f, r] if flow.more else own[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, links.port_link[visit.index]] + away[f, visit.index]
+                if visits is flow.forth:
+                    self.waits[f] = others[f]
             # of its own batch a segment waits for those ahead, at the slowest station
             slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
             if flow.short:  # one at a time
                 continue
-            mine[f] = longest * (flow.source != "periodic") + transport.ahead_of_sample(flow) * slowest
+            mine[f] = longest * (flow.source != "periodic")
+            first = transport.before(flow) or transport.ahead_of_sample(flow)
+            self.queues[f] = transport.Queue(
+                float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
+            )
+            mine[f] += first * slowest
         return others, mine
+
+    def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
+        """Return the part of its wait for its own segments that one has in the network (s).
+
+        Args:
+            f: number of the flow.
+            window: segments that may be under way.
+            lone_s: round trip without these waits.
+            wait_s: for segments of its flow, with what the window holds back.
+        """
+        queue, answers = self.queues[f], self.answers[f]
+        of_batch = max(wait_s - queue.wait_s, 0.0)
+        if queue.service_s <= 0.0:
+            return wait_s
+        on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
+        acks = self.network.flows[f].acks
+        return of_batch + transport.held_back(queue, window, on_way, round(1.0 / acks) if acks else 1)
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
@@ -725,6 +869,7 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
+            self.tails[n] = decay, theta
             for f, price, several in who:
                 y = depth - price * several
                 wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
@@ -796,20 +941,34 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
         change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
-        if change < 1e-6:
+        if change < WAITS_SETTLED:
             break
     return np.minimum(load, window / (base + used @ wait)), wait, change
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
-    """Return the wait at one resource with which it is full, or 0 if it is not full without."""
+    """Return the wait at one resource with which it is full, or 0 if it is not full without.
 
-    def over(wait: float) -> float:
-        return float(np.minimum(load, window / (rest + wait)) @ service) - 1.0
-
-    if over(0.0) <= 0.0:
+    From the last place on at which a window begins to hold its source back, and the resource is still more
+    than full, its use is convex in the wait: Newton's steps come to the root from below.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        begin = np.where(load > 0.0, np.maximum(window / load - rest, 0.0), inf)
+    places = np.append(begin[begin < inf], 0.0)
+    over = np.minimum(load, window / (rest + places[:, None])) @ service - 1.0
+    if not (over > 0.0).any():
         return 0.0
-    return root_scalar(over, bracket=(0.0, float(window @ service) + 1e-9), xtol=1e-12, rtol=1e-9).root
+    wait = float(places[over > 0.0].max())
+    held = begin <= wait
+    free = float(load[~held] @ service[~held]) - 1.0
+    work, rest = (window * service)[held], rest[held]
+    for _ in range(SWEEPS):
+        use = work / (rest + wait)
+        step = (float(use.sum()) + free) / float((use / (rest + wait)).sum())
+        if not step > 1e-15 * wait:
+            break
+        wait += step
+    return wait
 
 
 def operating_point(network: Network) -> Point:
@@ -824,16 +983,13 @@ def operating_point(network: Network) -> Point:
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
     laws.links.endless[:] = endless | (load > 0.0)
-    fluid = _iterated(network, laws, np.where(endless, 0.0, load))
+    fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
-    endless = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
-    if (endless | (load == 0.0)).all():
-        return fluid
-    laws.links.endless[:] = endless
+    laws.links.endless[:] = endless | ((load > 0.0) & held & (fluid.rate < CARRIED * load))
     return _iterated(laws.network, laws, fluid.rate)
 
 
-def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
+def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLED) -> Point:
     """Return the point to which rates settle; a rate that goes to and fro takes smaller steps."""
     flows = network.flows
     load = np.array([flow.load for flow in flows])
@@ -841,7 +997,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
-    expiries = np.zeros(len(flows))
+    expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
     talks: dict[int, Any] = {}
@@ -850,19 +1007,28 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
+        for f, flow in enumerate(flows):
+            laws.answers[f] = transport.answers_of(
+                flow,
+                laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
+                *laws.against(f, rate),
+                carried=bool(rate[f] > CARRIED * load[f]),
+            )
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
         base = trips.sum(axis=1)
         for f, flow in enumerate(flows):
-            base[f] += transport.ack_wait(flow, rate[f], carried=bool(rate[f] > CARRIED * load[f]))
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)))
+            base[f] += laws.answers[f].wait_s
+            if laws.answers[f].carried and flow.reverse is not None:
+                base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
+            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)), laws.answers[f])
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine = laws.strays(rate, sent, forth, back, full)
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
         tokens = laws.tokens(rate, sent, forth, back, full)
-        service = forth * sent[:, None] + back
+        service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
             laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
             network, flows = laws.network, laws.network.flows
@@ -870,21 +1036,35 @@ def _iterated(network: Network, laws: Laws, rate: Vector) -> Point:
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
-        lone = base + others
+        # a full window does not wait for acknowledgements that are for further segments
+        late = [
+            max(one.wait_s - queue.service_s, 0.0)
+            for one, queue in zip(laws.answers, laws.queues, strict=True)
+        ]
+        late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
+        lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
-        limits = [transport.resting_window(flow, rate[f], base[f]) for f, flow in enumerate(flows)]
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone, service)
+        limits = np.zeros(len(flows))
+        for f, flow in enumerate(flows):
+            laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
+        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
-        if change < SETTLED and turn > 1:
+        drift = float(np.max(np.abs(lone - lone_before) / np.maximum(lone, 1e-9), initial=0.0))
+        if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
+        nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
         turns = turns + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
-        before = move
-        rate = rate + step * move
+        following = rate + step * move
+        if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
+            apart = (move - before) / np.maximum(new, 1e-9)
+            share = float(apart @ (move / np.maximum(new, 1e-9))) / max(float(apart @ apart), 1e-300)
+            following = np.maximum(rate + move - share * (rate - places + move - before), 0.5 * rate)
+        places, before, rate = rate, move, following
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.network.overload import CARRIED
-from btqueue.network.piconet.ports import error_rate
+from btqueue.network.repetition import mean_error_rate
 from btqueue.scenario.bounds import capacity
 from btqueue.scenario.topology import topology
 from btqueue.study.closed_forms import closed_forms
@@ -85,7 +85,7 @@ def _rare_losses(point: Point) -> Iterator[str]:
 
 def _nothing_damaged(point: Point) -> Iterator[str]:
     scenario = point.setting.scenario
-    errors = {packet.name: error_rate(scenario, packet) for packet in point.setting.packets}
+    errors = {packet.name: mean_error_rate(scenario.radio, packet) for packet in point.setting.packets}
     if errors and (worst := max(errors.values())) > 0.0:
         name = max(errors, key=lambda one: errors[one])
         yield _fails(f"of {name} packets {worst:.3g} are damaged, not 0", "no packet is damaged")

@@ -1,10 +1,8 @@
 """Derivatives of metrics by continuous keys for two further solves each, where the answer is smooth.
 
-Where the model of a piconet answers its derivatives are its own: implicit, of all keys that it reads
-as numbers at once, for the cost of a few answers. Keys without a trait (`btqueue.scenario.description`) have
-no effect. Else, and by other keys, derivatives come from differences.
+Keys without a trait (`btqueue.scenario.description`) have no effect, and are not asked about.
 
-The answers of the solver are smooth in most keys, to the tolerance of its iterations: there a central
+The answers of theory are smooth in most keys, to the tolerance of their iterations: there a central
 difference with a small step is as good as a derivative, and the slopes on the two sides say how good. Between
 them lies the derivative of every function that bends one way within the step. Where they differ the key goes
 through the longer study of `btqueue.study.sensitivity.local`, and where the answer itself is simulated a
@@ -26,16 +24,7 @@ from btqueue.study.sensitivity.local import derivatives_of, most_telling
 from btqueue.study.sensitivity.local_result import Local, Row
 from btqueue.study.sensitivity.solving import Progress, Solver, chosen_metrics
 
-EXACT = frozenset(
-    {
-        *("goodput_kbps", "throughput_kbps", "rtt_s", "delay_s", "segment_loss", "window_segments"),
-        *("timeouts_per_s", "fast_retransmits_per_s", "cycle_s", "slot_utilisation"),
-    }
-)
-"""Metrics of which theory gives derivatives."""
 FLAT = Derivative("flat", 0.0, NOTHING, 0.0, 0.0)
-ROUNDING = 1e-6
-"""Relative error of such a derivative, an implicit one of a converged answer."""
 
 STEP = 3e-4
 """Step, in units of the key: short for what bends, long for iterations that stop at 1e-8."""
@@ -51,8 +40,7 @@ def gradient(
 ) -> Local:
     """Return the derivatives of metrics by continuous keys, from the solver.
 
-    A smooth metric costs two solves a key, besides the scenario's own, where the model has no derivative of
-    its own. Means are over flows.
+    A smooth metric costs two solves a key, besides the scenario's own. Means are over flows.
 
     Args:
         scenario: the operating point.
@@ -68,11 +56,11 @@ def gradient(
     varied = _continuous(scenario, keys)
     solver = Solver(scenario, workers, progress)
     names = chosen_metrics(metrics, solver.answer.metrics)
-    exact = _without_trait(varied, names, scenario) | _exact(varied, names, solver)
-    others = [factor for factor in varied if factor.key not in exact]
+    idle = _without_trait(varied, names, scenario)
+    others = [factor for factor in varied if factor.key not in idle]
     solver.solve_all(change for factor in others for change in _pair(factor))
     failed = {factor.key: failures for factor in others if (failures := _failures(factor, solver))}
-    found = exact | {
+    found = idle | {
         factor.key: _at_once(factor, names, solver) for factor in others if factor.key not in failed
     }
     if solver.simulated:
@@ -102,28 +90,6 @@ def _without_trait(
     there = {one.kind for one in description(scenario).traits}
     quiet = [factor.key for factor in varied if is_trait(factor.key) and factor.key not in there]
     return {key: dict.fromkeys(names, FLAT) for key in quiet}
-
-
-def _exact(
-    varied: Sequence[Factor], names: Sequence[str], solver: Solver
-) -> dict[str, dict[str, Derivative | None]]:
-    """Return the derivatives that theory gives of itself, by key and metric."""
-    if solver.simulated:
-        return {}
-    given = [name for name in names if name in EXACT]
-    slopes = solver.slopes(given)
-    known = [f for f in varied if slopes and all(f.key in slopes[name] for name in given)]
-    found: dict[str, dict[str, Derivative | None]] = {}
-    for factor in known:
-        values = {name: slopes[name][factor.key] for name in given}
-        if len(given) == len(names) and all(math.isfinite(value) for value in values.values()):
-            found[factor.key] = {
-                name: Derivative("smooth", value, ROUNDING * abs(value), value, value)
-                if abs(value) > NOTHING
-                else FLAT
-                for name, value in values.items()
-            }
-    return found
 
 
 def _continuous(scenario: Scenario, keys: Sequence[str] | None) -> list[Factor]:

@@ -74,12 +74,6 @@ class Solver:
         """How many points were solved, the scenario itself included."""
         return len(self._known)
 
-    def slopes(self, names: Sequence[str]) -> dict[str, dict[str, float]]:
-        """Return the derivatives that theory gives of its answer, by metric and key."""
-        from btqueue.network.variation import slopes  # JAX is loaded only where derivatives are asked for
-
-        return slopes(self.scenario, names)
-
     def at(self, changes: Changes) -> Answer:
         """Return the answer at changes that `solve_all` was given."""
         return self._known[_place(changes)]

@@ -1,6 +1,6 @@
 """Points at which the solver is laid beside the simulator.
 
-A module has `points()`, the scenarios by name, and `REASONS`: where it is worse, and why, in Markdown.
+A module has `points()`, the scenarios by name.
 """
 
 import importlib

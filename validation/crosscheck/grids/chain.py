@@ -26,20 +26,3 @@ def point(link: str, hops: int, ber: float) -> tuple[str, Scenario]:
     """Return a point of constant bit error rate."""
     scenario = bt.load(f"chen-2004/{link}-4").with_(network__hops=hops, radio__ber=ber, **LONG_RUN)
     return f"{link}, {hops} hops, bit error rate {ber:g}", scenario
-
-
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    return "several piconets" if name.split(", ")[1] in ("4 hops", "6 hops") else "one piconet"
-
-
-REASONS = """
-* **Timeouts over two hops** are not in the model, which leaves them out of its answer where waits come near
-  the timer. Goodput is up to 4 % high there.
-* **Losses over one hop without adaptation**: with many repetitions a second segment is sometimes lost
-  before the first loss is noticed, while the order of segments is taken as certain.
-* **Losses over bridges**: the queue in front of the first bridge is a birth-and-death chain of whole
-  segments; fast retransmits are 10 to 25 % off, and half too many where there are few.
-* **Six hops on a bad radio.** Two bridges that meet in the middle piconet wait for each other more often
-  than in turn: goodput up to 5 % high.
-"""

@@ -57,17 +57,3 @@ def _asked(network: dict[str, object], load: float) -> Scenario:
             "run": {"replications": 6},
         }
     )
-
-
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    return "MS bridges" if "MS" in name else "SS bridges"
-
-
-REASONS = """
-* **Queues at bridges.** Where round trips are more than 1.25 times those of lone segments the model warns:
-  segments that catch up with each other go on together, and their waits are longer than those that the means
-  of turns and cycles give.
-* **Rhythms.** In an empty network bridges come and go in a rhythm that repeats exactly. The model takes them
-  to come at any time of a cycle. A bridge that is a central comes back at a fixed time.
-"""

@@ -72,17 +72,3 @@ def drawn(number: int, random: np.random.Generator) -> tuple[str, Scenario]:
         }
     )
     return f"{number}: {kind}, gateway {where}, {stations} stations, {way}, {source}", scenario
-
-
-def group(name: str) -> str:
-    """Return where the gateway is."""
-    return "gateway " + name.split("gateway ")[1].split(",")[0]
-
-
-REASONS = """
-* **Gateways that are peripherals.** All flows pass the central, and one hop spaces out what waits for the
-  other: the model of a piconet takes the two as apart. Above a fifth of what is carried the model warns.
-* **Bursts** of an interrupted source: means of round trips differ from run to run by several per cent.
-* **Acknowledgements on a half-duplex wire** meet data as at any time; those that share a port with data of
-  the other way wait up to a fifth longer.
-"""

@@ -155,22 +155,3 @@ def internet(number: int, draw: np.random.Generator) -> tuple[str, Scenario]:
         }
     )
     return f"internet {number}, loss {loss:g}, {phones} flows", scenario
-
-
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    lossy = "satellite" in name or "WLAN loss" in name or ("internet" in name and "loss 0," not in name)
-    return "random loss" if lossy else "no random loss"
-
-
-REASONS = """
-* **Timeouts at round trips just above half the least timeout** (satellite) are retransmissions that arrive,
-  but too late for a timer that has run since the last new acknowledgement. 10 to 15 % are missing at losses
-  of 3 % and more, and a quarter at windows of eight and with Tahoe: in small windows more is lost.
-* **Round trips longer than the least timeout** with random losses (one-of-seven with losses): which timers
-  expire in a recovery depends on how round trips have just deviated. A warning says so.
-* **Bursts**: how long segments wait for those of their own burst, on a path that is not full, is taken as
-  half a service; the 90 % quantile comes out 2 to 3 % low.
-* **Several connections through one buffer** (connections) fall into cycles of losses. Theory has their mean
-  only, and doubts its answer.
-"""

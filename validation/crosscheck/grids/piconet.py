@@ -173,11 +173,6 @@ def _mixtures() -> list[tuple[str, Scenario]]:
     return [*found, _point("mixtures", "one greedy, one of 40", common)]
 
 
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    return name.split(",")[0]
-
-
 def _radio(ber: float) -> dict:
     return {"radio.model": "constant", "radio.ber": ber}
 
@@ -194,23 +189,3 @@ def _point(kind: str, name: str, changes: dict) -> tuple[str, Scenario]:
     where = "" if kind not in ("perfect radio", "bit errors", "greedy") else where
     scenario = bt.load("venugopal-2006/piconet").changed(BASE | RUN | changes)
     return f"{kind}{where}, {name}", scenario
-
-
-REASONS = """
-* **Rings without repetition, rare errors** (bit error rates of 1e-6 and 3e-6). Windows fill the token buffer,
-  messages come one by one, and what the buffer refuses, which follows a rhythm, is known by a mean level
-  only.
-* **A lone peripheral without repetition** has both hops and the acknowledgement on one link: goodput 5 to
-  10 %
-  low.
-* **Segments lost on the radio** with few transmissions. After a timeout messages pile up and go in bursts;
-  the
-  model has TCP's rate and events, but its round trip is that of Poisson messages: 8 % short at a segment loss
-  of 0.07, 40 % at 0.3.
-* **Timeouts at losses of a percent**, up to 85 % low: they come where a sparse source has too few segments
-  under way for a fast retransmit; the chain's source is greedy.
-* **Full buffers.** The share of segments that they damage comes from a sawtooth of whole windows, 30 to 40 %
-  too high; goodput and round trip hardly depend on it.
-* **Downlinks with a limit above a segment's packets** (M = 15): 4 to 7 % short. Several flows on one link and
-  relays with such a limit: up to 20 % long at high loads.
-"""

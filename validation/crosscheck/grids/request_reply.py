@@ -74,22 +74,3 @@ def with_links(scenario: Scenario, **changes) -> Scenario:
     for link in data["network"]["outside_links"]:
         link.update(changes)
     return Scenario.from_dict(data)
-
-
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    for kind in ("fresh", "lossy"):
-        if kind in name:
-            return f"cdpd-tcp, {kind}"
-    return name.split(",")[0]
-
-
-REASONS = """
-* **Timeouts where windows overflow a buffer** (a modem of 4 packets, few losses), of the analytic answer. A
-  burst that finds the buffer full decides between fast retransmit and timeout by what each further duplicate
-  lets out, which the chain sums up. The answer is in doubt there.
-* **Fast retransmits with many losses**, rare there: after an expiry a window has a mean density of holes.
-* **Percentiles.** The simulator's come from bins 4 % wide, and with losses the law is in steps of a timeout:
-  a percentile near a step jumps.
-* **Round trips under repetition** (10 % of packets): acknowledgements that are repeated meet each other.
-"""

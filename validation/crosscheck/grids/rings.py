@@ -63,17 +63,3 @@ def voice(n: int, load: int, tb: int, *, errors: bool) -> tuple[str, Scenario]:
     _, scenario = point(n, load, 25, 5, tb, errors=errors)
     name = f"voice, load {load}, n={n}, tb={tb}{', bit errors' if errors else ''}"
     return name, scenario.with_(voice__packet="HV3", voice__links=1, link__packets=("DH3", "DH1"))
-
-
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    return name.split(", load")[0]
-
-
-REASONS = """
-* **Several limit cycles** on a saturated perfect radio, and of several flows through one buffer: a run of the
-  simulator stays in one cycle for minutes. Theory has one cycle, and doubts its answer there. Most of the
-  wrong timeouts are here.
-* **Points that theory refuses** are not counted: connections whose windows overflow a token buffer and a
-  baseband queue together.
-"""

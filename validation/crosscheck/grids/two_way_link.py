@@ -40,11 +40,6 @@ def points() -> list[tuple[str, Scenario]]:
     return found
 
 
-def group(name: str) -> str:
-    """Return under which heading a point is counted besides all of them."""
-    return name.split(",")[0]
-
-
 def _model(name: str, pep: float, **changes) -> Scenario:
     changes.setdefault("run__duration_s", 1000)
     return bt.load(f"johansson-2000/{name}").with_(radio__per=pep, **changes)
@@ -52,21 +47,3 @@ def _model(name: str, pep: float, **changes) -> Scenario:
 
 def _loaded(name: str, pep: float, load: float, **changes) -> Scenario:
     return _model(name, pep, traffic__load_kbps=load * FULL_KBPS[pep], **changes)
-
-
-REASONS = """
-* **Message delays at a load of 0.8** are left out: it comes near to what a window of two carries, where
-  delays tell a percent of its speed, and how two connections of which both stall fit together is known on the
-  average only. With `transport.protocol = "none"` the queue's mean delay is within 2 %.
-* **Bursts.** Mean round trips are 3 to 7 % short and delays 4 to 8 % long: segments that are held back are
-  taken to meet the smallest window; in the simulator one in ten finds a larger one. The 90 % quantile is 12 %
-  short, because each rhythm of a full window has only the spread of its services.
-* **Bursts of two** bring round trips 6 % long: in short bursts windows of three are full for too short a
-  time to settle in their cycle.
-* **Greedy both ways, no errors.** Nothing but the phase of the ticks is random, and the connections settle in
-  one of several rhythms; the model knows the even one, without spread.
-* **The window of greedy connections** rests where slow start leaves it for thousands of round trips. The
-  model lets it grow by a whole round trip's acknowledgements at a time, the simulator by two of three.
-* **Each segment acknowledged at once.** Acknowledgements wait behind data that bunch with them: the 90 %
-  quantile of the round trip is 14 % short.
-"""

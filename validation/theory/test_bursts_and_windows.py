@@ -1,4 +1,4 @@
-"""Vegas, delayed acknowledgements and the queue of one link: exact values, limits, invariants."""
+"""Bursts, windows, delayed acknowledgements and data both ways: exact values, limits, invariants."""
 
 from dataclasses import replace
 
@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 import btqueue as bt
-from btqueue.baseband import SLOT_S
-from btqueue.network.mixtures import mixture
-from btqueue.network.models import MODELS, model_of
-from btqueue.network.two_way_link.air import air_of
-from btqueue.network.two_way_link.window import both_ways, one_way, pairwise
-from btqueue.scenario.scope import problems_of
+from btqueue.network.stations.air import slowed
+from btqueue.network.stations.transport import Path, Queue, held_back
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
 from btqueue.transport.vegas import ROUNDS, Round, window_walk
 
@@ -90,70 +86,6 @@ def test_each_segment_acknowledged_at_once_waits_for_nothing():
     assert acknowledgements(_memoryless(5.0, 5.0, 0.5, "tick"), 1).separate == 1.0
 
 
-def _paper(name="asymmetric", **changes):
-    return bt.load(f"johansson-2000/{name}").with_(**changes)
-
-
-@pytest.mark.parametrize(("per", "mean_ms", "sd_ms"), [(0.3, 25.0, 6.1859), (0.0, 17.5, 0.0)])
-def test_segment_transfer_time(per, mean_ms, sd_ms):
-    train = air_of(_paper(radio__per=per)).data
-    assert train.time() * SLOT_S * 1e3 == pytest.approx(mean_ms)
-    assert train.variance() ** 0.5 * SLOT_S * 1e3 == pytest.approx(sd_ms, abs=1e-3)
-
-
-@pytest.mark.parametrize(("per", "kbps"), [(0.0, 653.257), (0.1, 587.931), (0.3, 457.280), (0.5, 326.629)])
-def test_rate_of_segments_answered_by_one_slot(per, kbps):
-    assert 1429 * 8e-3 / air_of(_paper(radio__per=per)).alone(0.0) == pytest.approx(kbps, abs=1e-3)
-
-
-def test_a_large_window_keeps_the_link_busy():
-    air = air_of(_paper(radio__per=0.3))
-    for window in (4, 6, 12):
-        assert one_way(air, window, 2).period == pytest.approx(air.alone(0.5))
-    assert one_way(air, 2, 2).period > air.alone(0.5)
-    assert one_way(air, 3, 2).rtt == one_way(air, 4, 2).rtt
-
-
-def test_without_errors_a_large_window_keeps_both_links_busy():
-    air = air_of(_paper(radio__per=0.0))
-    for window in (4, 6, 12):
-        assert both_ways(air, window).period == pytest.approx(air.both(0.0))
-
-
-@pytest.mark.parametrize("per", [0.1, 0.3, 0.5])
-def test_random_services_leave_both_links_idle_at_times(per):
-    """Less and less with more tokens to spare: a walk of the tokens from frame to frame, to a percent."""
-    air = air_of(_paper(radio__per=per, link__l2cap_delay_s=0, link__baseband_delay_s=0))
-    periods = [both_ways(air, window).period / air.both(0.0) for window in (3, 4, 6)]
-    walked = [_tokens(per, window) / air.both(0.0) for window in (3, 4, 6)]
-    assert periods == pytest.approx(walked, abs=0.01)
-    assert periods[0] > periods[1] > periods[2] > 1.0
-
-
-def _tokens(per, window, segments=20_000):
-    """Seconds a segment of two links that pass tokens to each other and share the slots, packet by packet."""
-    rng = np.random.default_rng(2)
-    train = (5, 5, 5, 5, 3)
-    waiting, at, slots, done = [window - window // 2, window // 2], [0, 0], 0, 0
-    while done < 2 * segments:
-        sends = [count > 0 for count in waiting]
-        slots += sum(train[at[side]] if sends[side] else 1 for side in (0, 1))
-        for side in (0, 1):
-            if sends[side] and rng.random() >= per:
-                at[side] += 1
-            if at[side] == len(train):
-                at[side] = 0
-                waiting[side] -= 1
-                waiting[1 - side] += 1
-                done += 1
-    return slots * SLOT_S / segments
-
-
-def test_windows_acknowledged_in_pairs_are_slower():
-    air = air_of(_paper(radio__per=0.3))
-    assert air.both(0.0) < pairwise(air).period < one_way(air, 2, 2, opposite=True).period
-
-
 VEGAS = {"alpha": 1, "beta": 3, "gamma": 1, "window": 12, "start": 1}
 
 
@@ -191,49 +123,118 @@ def test_the_walk_against_a_walk_of_many_rounds():
         assert counts.get(window, 0) / 200_000 == pytest.approx(share, abs=0.03)
 
 
-def test_quantiles_of_a_mixture():
-    law = mixture([(1.0, 0.0, 1.0, 1.0)])  # exponential
-    assert law.quantiles()["p90"] == pytest.approx(np.log(10), rel=1e-2)
-    assert (law.mean, law.sd) == (1.0, 1.0)
+def _paper(name="asymmetric", **changes):
+    return bt.load(f"johansson-2000/{name}").with_(**changes)
+
+
+@pytest.mark.parametrize(("per", "kbps"), [(0.0, 630.4), (0.1, 567.4), (0.3, 441.3), (0.5, 315.2)])
+def test_goodput_of_segments_of_46_slots(per, kbps):
+    """28 slots and the ten thirds of a frame more that an acknowledgement of two segments takes, per = 0."""
+    found = bt.solve(_paper("asymmetric", radio__per=per))
+    assert float(found["goodput_kbps"][0]) == pytest.approx(kbps, rel=0.005)
+
+
+@pytest.mark.parametrize("per", [0.0, 0.3])
+def test_both_ways_all_slots_carry_packets(per):
+    """46 slots of data for a segment each way, whatever the window is, if it is above two."""
+    kbps = 1429 * 8e-3 * (1.0 - per) / (46 * 625e-6)
+    roomy = {"flow_control__baseband_packets": 200, "link__node_buffer_bytes": None}
+    found = bt.solve(_paper("symmetric", radio__per=per, transport__variant="newreno", **roomy))
+    assert found["goodput_kbps"].to_numpy() == pytest.approx([kbps, kbps], rel=0.005)
+
+
+@pytest.mark.parametrize("load", [0.1, 0.3, 0.4])
+@pytest.mark.parametrize("together", [0.5, 0.61, 0.8, 1.0])
+def test_coupled_processors_against_the_chain_of_both(load, together):
+    """Two queues alike with memoryless arrivals and services: the mean number of jobs is exact."""
+    service = float(slowed(np.array(1.0), np.array(together), np.array(load / together)))
+    law = _both(load, together, most=70)
+    jobs = float(law.sum(axis=1) @ np.arange(len(law)))
+    assert load * service / (1.0 - load * service) == pytest.approx(jobs, rel=1e-4)
+
+
+def _both(load, together, most):
+    """Law of the jobs at both sides: arrivals and services memoryless, up to ``most`` jobs each."""
+    law = np.zeros((most + 1, most + 1))
+    law[0, 0] = 1.0
+    here, there = np.indices(law.shape)
+    speed = np.where((here > 0) & (there > 0), together, 1.0)
+    out_here, out_there = speed * (here > 0), speed * (there > 0)
+    step = 1.0 / (2.0 * load + 2.0)
+    for _ in range(40_000):
+        moved = law * (1.0 - step * (load * (here < most) + load * (there < most) + out_here + out_there))
+        moved[1:] += step * load * law[:-1]
+        moved[:, 1:] += step * load * law[:, :-1]
+        moved[:-1] += step * (out_here * law)[1:]
+        moved[:, :-1] += step * (out_there * law)[:, 1:]
+        if np.abs(moved - law).max() < 1e-13:
+            break
+        law = moved
+    return law / law.sum()
+
+
+@pytest.mark.parametrize("batch", [1.0, 2.0, 25.0])
+@pytest.mark.parametrize("window", [1, 3, 12])
+def test_segments_of_bursts_that_a_window_lets_in(batch, window):
+    """Geometric batches, exponential services of a second: law of the number, and its mean up to a window."""
+    load = 0.5
+    wait = load / (1.0 - load) * batch + batch - 1.0  # of batches, and of those ahead in the own batch
+    queue = Queue(load, 1.0, wait)
+    law = _batches(load / batch, batch, most=2000)
+    assert queue.use == pytest.approx(1.0 - law[0], abs=1e-6)
+    assert queue.beyond(4) == pytest.approx(law[6:].sum(), abs=1e-6)
+    most = np.minimum(np.arange(len(law)), window)
+    in_network = load * (1.0 + held_back(queue, window, 1.0, 1))
+    assert in_network == pytest.approx(float(law @ most), rel=1e-4)
+    assert queue.work_s(window) == pytest.approx(float(law @ most) - 0.5 * load, rel=1e-4)
+
+
+def _batches(rate, batch, most):
+    """Law of the number of jobs, by the balance across each number: services of a second, memoryless."""
+    law, stays = np.zeros(most + 1), 1.0 - 1.0 / batch
+    law[0] = 1.0
+    beyond = 0.0  # rate at which batches begin from below and lead to more than so many jobs
+    for count in range(most):
+        beyond = beyond * stays + rate * law[count]
+        law[count + 1] = beyond
+    return law / law.sum()
+
+
+def test_windows_of_three_and_four_show_the_same_round_trip():
+    """Two segments share an acknowledgement: the first of an odd window goes with the second of the next."""
+    path = Path(on_way=1.2, variance=0.0, least=1.0, every=2)
+    assert [path.trip(window).mean for window in (4, 5, 6, 12)] == [4.0, 4.0, 6.0, 12.0]
+    three, four = (
+        bt.solve(_paper(radio__per=0.0, transport__variant="newreno", transport__receive_window_segments=w))
+        for w in (3, 4)
+    )
+    assert float(three["rtt_s"][0]) == pytest.approx(float(four["rtt_s"][0]), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["asymmetric", "symmetric", "smooth", "bursty", "fixed-wait"])
-def test_the_papers_scenarios_are_solved_by_this_model(name):
-    scenario = bt.load(f"johansson-2000/{name}")
-    assert model_of(scenario) == "two_way_link"
-    found = bt.solve(scenario)
+def test_the_papers_scenarios_are_answered(name):
+    found = bt.solve(bt.load(f"johansson-2000/{name}"))
     assert found.attrs["converged"]
     assert np.isfinite(found["rtt_s"]).all()
-    assert float(found["rtt_p50_s"][0]) < float(found["rtt_p99_s"][0]) or name in ("asymmetric", "symmetric")
 
 
 def test_overload_is_the_goodput_of_greedy_connections():
     greedy = bt.solve(_paper("symmetric", radio__per=0.1))
     loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=700))
-    assert float(loaded["goodput_kbps"][0]) == float(greedy["goodput_kbps"][0])
-    assert "overload" in loaded.attrs["warnings"][0]
-    assert "delay_s" not in loaded
+    assert float(loaded["goodput_kbps"][0]) == pytest.approx(float(greedy["goodput_kbps"][0]), rel=0.01)
+    assert any("overload" in warning for warning in loaded.attrs["warnings"])
 
 
-@pytest.mark.parametrize("share", [0.5, 0.85, 0.9, 0.95, 0.98, 1.0, 1.02])
+@pytest.mark.parametrize("share", [0.5, 0.85, 1.1])
 def test_no_more_is_delivered_than_offered_or_carried(share: float):
-    """Right up to saturation, through the loads that the smallest of Vegas's windows does not carry."""
     full = float(bt.solve(_paper("symmetric", radio__per=0.1))["goodput_kbps"][0])
     loaded = bt.solve(_paper("smooth", radio__per=0.1, traffic__load_kbps=share * full))
-    assert float(loaded["goodput_kbps"][0]) == pytest.approx(min(share, 1.0) * full, rel=1e-9)
-    assert ("delay_s" in loaded) == (share < 0.8)
-    assert bool(loaded.attrs["warnings"]) == (share > 0.8)
+    assert float(loaded["goodput_kbps"][0]) == pytest.approx(min(share, 1.0) * full, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("changes", "key"),
-    [
-        ({"traffic__source": "periodic"}, "traffic.source"),
-        ({"transport__min_rto_s": 0.2}, "transport.min_rto_s"),
-        ({"link__packets": ["DH1"]}, "link.packets"),
-        ({"transport__variant": "newreno"}, "flow_control.baseband_packets"),
-    ],
-)
-def test_what_is_not_covered_is_named(changes, key):
-    problems = problems_of(MODELS["two_way_link"], _paper("smooth", **changes))
-    assert key in [problem.key for problem in problems]
+def test_acknowledgements_that_data_carry_wait_less():
+    apart, carried = (
+        float(bt.solve(_paper("smooth", transport__piggyback=carries))["rtt_s"][0])
+        for carries in (False, True)
+    )
+    assert carried < 0.9 * apart

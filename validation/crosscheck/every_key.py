@@ -1,4 +1,4 @@
-"""Every key of a scenario, and for every model one scenario that it answers: what a key changes there.
+"""Every key of a scenario, and scenarios of all kinds: what a key changes there.
 
 The keys come from the tables' own fields, so that a new key is asked about, too. A key is tried with values
 that clearly matter somewhere (`CHANGES`, or what its type offers), beside the keys without which nobody reads
@@ -14,12 +14,15 @@ from vocabulary import vocabulary
 import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.models import model_of
-from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.radio import RadioLink
 from btqueue.scenario.scope import OWN
 from btqueue.scenario.traffic import LoadStep
 
+LONG_LINK = {
+    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
+    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
+}  # fmt: skip
 ACCESS_POINT = {
     "network.topology": "piconet",
     "network.flows": "downlink",
@@ -29,35 +32,29 @@ ACCESS_POINT = {
     "flow_control.baseband_packets": 200,
     "traffic.load_kbps": 110.0,
 }
-LONG_LINK = {
-    "name": "satellite", "from": "ground", "to": "far", "kind": "other", "half_duplex": False,
-    "delay_s": 0.25, "loss": 0.01, "loss_back": 0,
-}  # fmt: skip
 FLOWS = [{"from": "c1", "to": "p1.1", "load_kbps": 100.0}, {"from": "p1.2", "to": "c1", "load_kbps": 60.0}]
 
-BASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "lossy ring": ("piconet", "venugopal-2006/piconet-errors", {}),
-    "chain": ("chain", "chen-2004/adaptive-4", {}),
-    "one hop": ("chain", "chen-2004/regular-1", {}),
-    "wire and piconet": ("paths", "suliman-2005/one-of-seven", {}),
+BASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "lossy ring": ("venugopal-2006/piconet-errors", {}),
+    "chain": ("chen-2004/adaptive-4", {}),
+    "one hop": ("chen-2004/regular-1", {}),
+    "wire and piconet": ("suliman-2005/one-of-seven", {}),
     "wire with losses": (
-        "paths",
         "avancha-2002/satellite",
         {"network.outside_links": [LONG_LINK], "transport.receive_window_segments": 16},
     ),
-    "sessions": ("request_reply", "avancha-2002/cdpd-tcp", {}),
-    "sessions in a piconet": ("request_reply", "avancha-2002/bluetooth-tcp", {}),
-    "CentaurusComm": ("request_reply", "avancha-2002/cdpd-centaurus", {}),
-    "link": ("two_way_link", "johansson-2000/smooth", {}),
-    "busy link": ("two_way_link", "johansson-2000/symmetric", {"radio.per": 0.1}),
-    "access point": ("piconet", "venugopal-2006/piconet", ACCESS_POINT),
+    "sessions": ("avancha-2002/cdpd-tcp", {}),
+    "sessions in a piconet": ("avancha-2002/bluetooth-tcp", {}),
+    "CentaurusComm": ("avancha-2002/cdpd-centaurus", {}),
+    "link": ("johansson-2000/smooth", {}),
+    "busy link": ("johansson-2000/symmetric", {"radio.per": 0.1}),
+    "access point": ("venugopal-2006/piconet", ACCESS_POINT),
     "stations": (
-        "piconet",
         "venugopal-2006/piconet",
         ACCESS_POINT | {"network.flows": FLOWS, "flow_control.enabled": True},
     ),
 }
-"""The model that answers, a shipped scenario, and what is changed in it."""
+"""A shipped scenario, and what is changed in it."""
 
 GILBERT = {"radio.model": "gilbert-elliott"}
 SESSIONS = {"traffic.source": "request-reply"}
@@ -243,7 +240,7 @@ OF_NOBODY = {
     "run.precision": "of the simulation",
     "run.solver": "read for the sake of old files",
 }
-"""Keys about the run, which no model reads. A load schedule is the exception: its steps last as long."""
+"""Keys about the run, which theory does not read; but the steps of a load schedule last as long."""
 
 
 def keys() -> Iterator[str]:
@@ -276,20 +273,17 @@ def values_of(key: str, now: Any) -> tuple[Any, ...]:
 @cache
 def base(name: str) -> Scenario:
     """Return a scenario with its changes."""
-    model, shipped, changes = BASES[name]
-    scenario = bt.load(shipped).changed(changes)
-    assert model_of(scenario) == model
-    return scenario
+    shipped, changes = BASES[name]
+    return bt.load(shipped).changed(changes)
 
 
 class Change(NamedTuple):
-    """A key with a value: the scenario without and with it; `refused` in words where there is no answer."""
+    """A key with a value: the scenario without and with it."""
 
     key: str
     value: Any
     before: Scenario
-    after: Scenario | None
-    refused: str | None
+    after: Scenario
 
 
 def changes_of(name: str) -> Iterator[Change]:
@@ -300,11 +294,7 @@ def changes_of(name: str) -> Iterator[Change]:
             continue
         try:
             before = _beside(start, key)
-            refused = not_answered(before, BASES[name][0])
-        except ScenarioError as error:  # the key is not read in such a network at all
-            before, refused = start, str(error)
-        if refused is not None:
-            yield Change(key, None, start, None, refused)
+        except ScenarioError:  # the key is not read in such a network at all
             continue
         now = value_of(before, key)
         for value in values_of(key, now):
@@ -313,8 +303,7 @@ def changes_of(name: str) -> Iterator[Change]:
             except ScenarioError:
                 continue
             if after != before:
-                refused = not_answered(after, BASES[name][0])
-                yield Change(key, value, before, after if refused is None else None, refused)
+                yield Change(key, value, before, after)
 
 
 def _beside(scenario: Scenario, key: str) -> Scenario:
@@ -341,15 +330,6 @@ def value_of(scenario: Scenario, key: str) -> Any:
 def with_value(scenario: Scenario, key: str, value: Any) -> Scenario:
     """Return the scenario with another value; of a list's entries in the first one."""
     return scenario.changed({key.replace("[]", "[1]"): value})
-
-
-def not_answered(scenario: Scenario, model: str) -> str | None:
-    """Return why a model does not answer: what no model does, or which other one does."""
-    try:
-        found = model_of(scenario)
-    except (NotBuiltYet, ScenarioError) as error:
-        return str(error)
-    return None if found == model else f"answered by {found}"
 
 
 @cache

@@ -1,1 +1,0 @@
-"""Chains of hops with adaptive packet types (Chen 2004)."""

@@ -1,1 +1,0 @@
-"""Loads over outside links and at most one piconet, carried or not."""

@@ -1,1 +1,0 @@
-"""Sessions of requests and replies, by TCP and by CentaurusComm (Avancha 2002)."""

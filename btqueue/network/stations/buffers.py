@@ -1,0 +1,362 @@
+"""What buffers lose: windows that outgrow them, sources at random that find them full, datagrams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import expm
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations import transport
+from btqueue.network.stations.network import ENDLESS, Flow, Network, Visit
+from btqueue.network.stations.point import CROWDED, Point
+
+Vector = NDArray[np.float64]
+
+RARE = 1e-3
+"""Share of the segments that find a buffer full, up to which it makes no difference."""
+OFTEN = 0.01
+"""Overflows a second from which on they make a difference, however small their share is."""
+MOST_PLACES = 200
+"""Packets of a buffer whose content is followed; a greater one loses what cannot be carried, and no more."""
+
+
+PASSES = 4
+"""Turns between buffers whose visits shorten each other's cycles."""
+LEAST_AWAY = 0.01
+"""Services after which a server that has found nothing looks again."""
+
+
+class Buffer(NamedTuple):
+    """A buffer of limited room before a station; all in packets.
+
+    Attributes:
+        kind: of the station.
+        places: packets that it holds.
+        most: that windows let wait there.
+        queue: mean that waits there, if the station is full; of what may wait there or at others as full.
+        refused: chance that a segment finds no room, where the station is not full.
+        rate: segments a second that come.
+        tcp: whether any of them are of connections.
+    """
+
+    kind: str
+    places: float
+    most: float
+    queue: float
+    refused: float
+    rate: float
+    tcp: bool
+
+    @property
+    def overflows(self) -> bool:
+        """Whether segments are lost there, so that it makes a difference."""
+        if self.most <= self.places:
+            return False
+        rare = self.refused < RARE or self.refused * self.rate < OFTEN
+        return self.queue > 0.999 * self.places or not rare
+
+
+class Stop(NamedTuple):
+    """A visit of a flow to a buffer.
+
+    Attributes:
+        f, flow: number and flow.
+        visit: to the station.
+        packets: of a segment, or of its acknowledgements.
+        back: whether it is of these.
+        station: its number; all ports of a node that share places have the number of the first.
+    """
+
+    f: int
+    flow: Flow
+    visit: Visit
+    packets: float
+    back: bool
+    station: int
+
+
+def stops(network: Network, point: Point) -> Iterator[Stop]:
+    """Yield every visit of every flow."""
+    first: dict[int, int] = {}
+    for f, flow in enumerate(network.flows):
+        for back, visits in enumerate((flow.forth, flow.back)):
+            for visit in visits:
+                station = point.links.number[visit.kind, visit.index]
+                if visit.node >= 0 and not back:  # whose places are bytes: an acknowledgement takes few
+                    station = first.setdefault(visit.node, station)
+                packets = max(visit.train.packets, 1.0) * (flow.acks if back else 1.0)
+                yield Stop(f, flow, visit, packets, bool(back), station)
+
+
+def buffers(network: Network, point: Point) -> dict[int, Buffer]:
+    """Return the buffers of limited room, by the numbers of their stations."""
+    laws = point.links
+    count = len(laws.names)
+    used = point.rate @ point.service
+    waits = (point.service > 0.0) @ point.wait
+    places, first = np.full(count, inf), np.zeros(count)
+    most, queue, stray, packets_s, rate, tcp = np.zeros((6, count))
+    for f, flow, visit, packets, back, r in stops(network, point):
+        used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
+        places[r] = min(places[r], visit.places * packets)
+        most[r] += min(flow.window, ENDLESS) * packets * (not flow.messages)  # sessions know their own
+        packets_s[r] += point.rate[f] * packets
+        queue[r] += point.rate[f] * waits[f] * packets
+        if not back:
+            stray[r] += point.rate[f] * point.own_stray[f] * packets
+            rate[r] += point.rate[f]
+            tcp[r] += flow.protocol == "tcp"
+            first[r] = max(first[r], (min(flow.batch, flow.window) - 1.0) * packets)
+    found = {}
+    for r in np.flatnonzero(np.isfinite(places) & (rate > 0.0)):
+        kind, index = laws.names[r]
+        full, use = bool(used[r] > CROWDED and queue[r] > 0.0), min(float(used[r]), 1.0)
+        room = max(float(places[r] - first[r]), 0.0)
+        refused = 0.0
+        if not full and kind == "bucket":
+            decay, theta = laws.tails.get(index, (0.0, 1.0))
+            bucket = network.buckets[index]
+            segment = float(point.service[:, r].max())
+            seconds = bucket.depth / bucket.rate + room * use / packets_s[r] - segment
+            refused = min(decay * float(np.exp(-theta * seconds)), 1.0)
+        elif not full and stray[r] > 0.0:
+            refused = use * float(np.exp(-room * use / stray[r]))
+        found[int(r)] = Buffer(
+            kind,
+            float(places[r]),
+            float(most[r]),
+            float(queue[r]) if full else 0.0,
+            refused,
+            float(rate[r]),
+            bool(tcp[r]),
+        )
+    return found
+
+
+def saws(network: Network, point: Point) -> dict[int, transport.Law]:
+    """Return the law of each connection whose window overflows the buffer of a full station, by its number.
+
+    Of a buffer each connection has the share of the packets that it sends; path and buffer hold so many of
+    its segments, and one more is lost (`btqueue.transport.window_cycles`). The connections that share a
+    buffer find it full at about the same time, so that their windows grow and shrink together; while one of
+    them is small the others still fill the station, which idles only if all are small at once. Between two
+    and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 % too many.
+    """
+    known, found, used = buffers(network, point), {}, point.rate @ point.service
+    sent = np.zeros(len(point.links.names))
+    of_flows: dict[int, list[Stop]] = {}
+    for stop in stops(network, point):
+        sent[stop.station] += point.rate[stop.f] * stop.packets
+        if not stop.back and stop.flow.protocol == "tcp":
+            of_flows.setdefault(stop.f, []).append(stop)
+    for f, own in of_flows.items():
+        flow, lone, rate, room, share = (
+            network.flows[f], float(point.base[f] + point.stray[f]), float(point.rate[f]), inf, 1.0,
+        )  # fmt: skip
+        if len(point.links.in_turn(f, point.service[f])[0]) > 1:
+            if law := _over_bridges(network, point, f):
+                found[f] = law
+            continue
+        full = []
+        for stop in own:
+            port = network.ports[stop.visit.index] if stop.visit.kind == "port" else None
+            if port is not None and port.up and port.bridge >= 0:
+                continue  # what bridges bring from a visit is lost by a law of its own
+            if used[stop.station] > CROWDED:
+                full.append(stop.visit)
+            one = known.get(stop.station)
+            if one is None or not one.overflows or one.queue == 0.0:
+                continue
+            if (held := one.places * rate / sent[stop.station]) < room:
+                room, share = held, rate * stop.packets / sent[stop.station]
+        if room == inf:
+            continue
+        batch = _moves_whole(network, point, full)
+        room += 1.0 if batch else rate * lone
+        law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
+        idle = max(1.0 - law.goodput / rate, 0.0)
+        found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
+        plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
+        if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room), batch=batch)
+            found[f] = saw._replace(goodput=min(saw.goodput, law.goodput), timeouts=law.timeouts)
+    return found
+
+
+def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
+    """Return the law of a connection that several bridges limit alike, if a buffer may overflow."""
+    flow, laws = network.flows[f], point.links
+    ports, variance = laws.in_turn(f, point.service[f])
+    places = [visit.places for visit in flow.forth if visit.kind == "port" and visit.index in ports]
+    if variance == 0.0 or flow.loss > 0.0 or min(places) < 1.0 or flow.window <= min(places) + 1.0:
+        return None
+    train = next(visit.train for visit in flow.forth if visit.kind == "port" and visit.index == ports[0])
+    on_way = laws.travelling_s(f, int(ports[0]))
+    longer = transport.starved(len(ports), variance, flow.window - point.rate[f] * on_way)
+    path = transport.InTurn(
+        count=len(ports),
+        variance=variance,
+        service_s=float(point.service[f, ports[0]]) / longer,
+        group=network.ports[ports[0]].limit / train.frames,
+        base_s=on_way,
+        places=places[0] + 1.0,
+        behind=min(places[1:]) + 1.0 if len(ports) == 2 else inf,
+    )
+    return transport.wandering(flow, path)
+
+
+def _moves_whole(network: Network, point: Point, full: list[Visit]) -> bool:
+    """Whether a window goes from link to link as a whole: visits to several full links last until the end."""
+    links = point.links.links
+    at = {links.port_link[visit.index] for visit in full if visit.kind == "port"}
+    piconets = {network.ports[visit.index].piconet for visit in full if visit.kind == "port"}
+    return len(at) > 1 and all(network.piconets[one].discipline == "exhaustive" for one in piconets)
+
+
+def whole(network: Network, point: Point) -> Vector:
+    """Return the share of the datagrams of each flow that find room for all their packets, (flows,).
+
+    A visit to a link that always has packets ends early where the buffer does not hold enough of them, which
+    makes the cycles of the others shorter.
+    """
+    found, laws = np.ones(len(network.flows)), point.links
+    at: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
+    for f, flow, visit, packets, back, _ in stops(network, point):
+        if not back and visit.places < inf and flow.protocol == "none" and flow.load < inf:
+            at.setdefault(laws.number[visit.kind, visit.index], []).append((f, flow, visit, packets))
+    queues = {r: queue for r, users in at.items() if (queue := _queue(network, point, r, users))}
+    full = {r for r in queues if r < len(network.ports) and point.rate @ point.service[:, r] > CROWDED}
+    kept, spared = dict.fromkeys(queues, 1.0), dict.fromkeys(queues, 0.0)
+    for _ in range(PASSES if len(full) > 1 else 1):
+        before = dict(spared)
+        for r, queue in queues.items():
+            beside = full & {r} and {
+                n for n in full - {r} if network.ports[n].piconet == network.ports[r].piconet
+            }
+            away = queue.away - sum(before[n] for n in beside)
+            kept[r], spared[r] = filled(queue._replace(away=away))
+    for r, one in kept.items():
+        for f, *_ in at[r]:
+            found[f] *= one
+    return found
+
+
+class Queue(NamedTuple):
+    """A queue of packets of limited room.
+
+    Attributes:
+        rate: messages a second, at random.
+        batch: segments of a message.
+        packets: of a segment.
+        places: packets that find room, the one in service included.
+        service: of a packet (s).
+        limit: packets of a visit.
+        away: time between two visits (s).
+        probe: time of a frame without a packet, which ends a visit (s).
+    """
+
+    rate: float
+    batch: int
+    packets: int
+    places: int
+    service: float
+    limit: int
+    away: float
+    probe: float
+
+
+def _queue(
+    network: Network, point: Point, r: int, users: list[tuple[int, Flow, Visit, float]]
+) -> Queue | None:
+    """Return the queue before a station, None if its room is large."""
+    laws = point.links
+    rate = np.array([flow.load for _, flow, _, _ in users])
+    if not rate.any():
+        return None
+    share = rate / rate.sum()
+    packets = float(share @ [one[3] for one in users])
+    service = float(share @ [point.service[f, r] for f, *_ in users]) / packets
+    kind, index = laws.names[r]
+    places, limit, away = min(visit.places * count for _, _, visit, count in users), 1, 0.0
+    if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
+        places += packets / 2.0
+        tries = float(share @ [visit.train.frames / visit.train.packets for _, _, visit, _ in users])
+        limit = max(round(laws.links.visit[laws.links.port_link[index]] / tries), 1)
+        away = limit * max(service - laws.links.frame[index] * tries * SLOT_S, 0.0)
+        service -= away / limit
+    elif kind == "bucket":  # what the bucket holds goes at once, and comes back at the rate of tokens
+        places += network.buckets[index].depth / network.buckets[index].rate / service
+    if not places <= MOST_PLACES:
+        return None
+    batch = max(round(float(share @ [flow.batch for _, flow, *_ in users])), 1)
+    probe = 2.0 * SLOT_S if kind == "port" else 0.0
+    return Queue(
+        float(rate.sum()) / batch, batch, max(round(packets), 1), int(places), service, limit, away, probe
+    )
+
+
+def filled(queue: Queue) -> tuple[float, float]:
+    """Return the share of segments that find room for all their packets, and the time that visits are short.
+
+    A message comes at once, and takes what room there is. In turn the server serves up to `limit` packets,
+    and is away; nothing else leaves, so the content at the begins of visits is a Markov chain.
+    """
+    places = queue.places
+    size = places + 1
+    fill = -queue.rate * np.eye(size)
+    fill[np.arange(size), np.minimum(np.arange(size) + queue.batch * queue.packets, places)] += queue.rate
+    leave = np.eye(size, k=-1)
+    served, while_served = _over(fill, queue.service)
+    away, while_away = _over(fill, max(queue.away, LEAST_AWAY * queue.service))
+    probed, while_probed = _over(fill, queue.probe)
+    on, over, spent = np.eye(size), np.zeros((size, size)), np.zeros((size, size))
+    frames = np.zeros(size)
+    for _ in range(queue.limit):
+        over[:, 0] += on[:, 0]  # there is nothing to serve, and the visit ends
+        on[:, 0] = 0.0
+        frames += on.sum(axis=1)
+        spent += on @ while_served
+        on = on @ served @ leave
+    early = over.sum(axis=1)
+    spent += over @ while_probed
+    on = on + over @ probed
+    spent += on @ while_away
+    equations = np.vstack([(on @ away).T - np.eye(size), np.ones(size)])
+    begin = np.linalg.lstsq(equations, np.append(np.zeros(size), 1.0), rcond=None)[0]
+    time = begin @ spent
+    below = np.cumsum(time / time.sum())
+    rooms = places - queue.packets * np.arange(1, queue.batch + 1)
+    fit = float(np.mean([below[room] if room >= 0 else 0.0 for room in rooms]))
+    return fit, float(begin @ ((queue.limit - frames) * queue.service - early * queue.probe))
+
+
+def _over(generator: NDArray, time: float) -> tuple[NDArray, NDArray]:
+    """Return the transitions of a Markov chain in this time, and the time spent in each state meanwhile."""
+    size = len(generator)
+    both = np.zeros((2 * size, 2 * size))  # whose corner is the integral
+    both[:size, :size], both[:size, size:] = generator, np.eye(size)
+    both = expm(both * time)
+    return both[:size, :size], both[:size, size:]
+
+
+def doubts(network: Network, point: Point) -> list[str]:
+    """Return the buffers that overflow, or may."""
+    found = []
+    for one in buffers(network, point).values():
+        if one.overflows and one.tcp:
+            found.append(
+                f"windows of {one.most:.0f} packets may overflow a buffer of {one.places:.3g} before a "
+                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, "
+                "round trips 100 % off"
+            )
+        elif one.overflows:
+            found.append(
+                f"datagrams overflow a buffer of {one.places:.3g} packets before a {one.kind}: goodput was "
+                "up to 10 % off, and up to 50 % behind a bucket or on a radio with errors"
+            )
+    return found[:1]
