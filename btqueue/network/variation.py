@@ -28,24 +28,14 @@ from btqueue.scenario.description import description
 from btqueue.scenario.scope import in_tables
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
-WHOLE = frozenset(
-    {
-        *(
-            "transport.receive_window_segments",
-            "transport.mss_bytes",
-            "polling.limit",
-            "polling.bridge_limit",
-        ),
-        *("polling.bridge_buffer_packets", "network.outside_links.buffer_packets"),
-        *(f"flow_control.{name}_packets" for name in ("buffer", "baseband", "central_buffer")),
-        *(
-            "flow_control.bucket_bytes",
-            "traffic.message_bytes",
-            "traffic.request_bytes",
-            "traffic.reply_bytes",
-        ),
-    }
-)
+_WHOLE = {
+    "transport": ("receive_window_segments",),
+    "polling": ("limit", "bridge_limit", "bridge_buffer_packets"),
+    "flow_control": ("bucket_bytes", "buffer_packets", "baseband_packets", "central_buffer_packets"),
+    "network.outside_links": ("buffer_packets",),
+    "traffic": ("message_bytes", "request_bytes", "reply_bytes"),
+}
+WHOLE = frozenset(f"{table}.{name}" for table, names in _WHOLE.items() for name in names)
 """Keys of whole numbers that laws take as real ones, by the names of traits."""
 STEP = 1e-3
 """Of a difference, as a share of the value of the key."""
@@ -57,6 +47,7 @@ NOISE = 1e-5
 """Elasticity that is none: the error of an answer over the step."""
 KEPT = 512
 """Answers that a plan keeps."""
+SAMPLED = "one connection was sampled, with errors of its own at each point: there are no derivatives"
 
 
 class InDoubt(UserWarning):
@@ -75,6 +66,14 @@ class Judged(dict[str, Any]):
         """Take values by name and their doubts."""
         super().__init__(values)
         self.warnings = tuple(warnings)
+
+
+class _Answer(NamedTuple):
+    """What `solve` says at a point: metrics by name, doubts, and whether it was sampled."""
+
+    metrics: dict[str, NDArray[np.float64]]
+    warnings: tuple[str, ...]
+    sampled: bool
 
 
 class _Secants(NamedTuple):
@@ -112,7 +111,7 @@ class Plan:
             if (isinstance(one.value, float) or (one.kind in WHOLE and isinstance(one.value, int)))
             and one.value > 0
         }
-        self._known: dict[tuple[tuple[str, float], ...], Judged | Exception] = {}
+        self._known: dict[tuple[tuple[str, float], ...], _Answer | Exception] = {}
 
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> Judged:
         """Return metrics of all flows, (flows,), or of the network, (); NaN where `solve` gives none.
@@ -131,17 +130,24 @@ class Plan:
             return self._through_jax(given)
         found = self._answer({key: float(value) for key, value in given.items()})
         _say(found.warnings)
-        return Judged(found, found.warnings)
+        return Judged(found.metrics, found.warnings)
 
-    def slopes(self, names: Sequence[str], parameters: Mapping[str, Any] | None = None) -> Judged:
+    def slopes(
+        self,
+        names: Sequence[str],
+        parameters: Mapping[str, Any] | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> Judged:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
-        Two further answers a key, four where the metric bends much, or jumps. Where `solve` does not give a
-        metric of every flow, and where a metric jumps or bends, derivatives are NaN.
+        Two further answers a key, four where the metric bends much, or jumps. Means are over the flows of
+        which `solve` gives the metric here. Derivatives are NaN where a metric jumps or bends, and where
+        there is no answer on either side.
 
         Args:
             names: of metrics.
             parameters: values that differ from those of the scenario, by key.
+            keys: by which; all of `parameters` by default.
 
         Raises:
             KeyError: a key is not one of `parameters`, or a metric is not among those of the answer.
@@ -151,12 +157,19 @@ class Plan:
         """
         point = {key: float(value) for key, value in self._checked(parameters).items()}
         here = self._answer(point)
-        if unknown := [name for name in names if name not in here]:
-            raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here)}")
+        if unknown := [name for name in names if name not in here.metrics]:
+            raise KeyError(f"{', '.join(unknown)}: the answer has {', '.join(here.metrics)}")
         found: dict[str, dict[str, float]] = {name: {} for name in names}
-        doubts = list(here.warnings)
-        for key in self.parameters:
-            slopes, words = self._derivatives(point, key, lambda answer: _means(answer, names))
+        doubts = [*here.warnings, *([SAMPLED] if here.sampled else [])]
+        given = {name: np.isfinite(here.metrics[name]) for name in names}
+
+        def means(answer: _Answer) -> NDArray[np.float64]:
+            known = answer.metrics
+            values = [known[name][there] if name in known else np.nan for name, there in given.items()]
+            return np.array([float(np.mean(one)) if np.size(one) else math.nan for one in values])
+
+        for key in self._checked(dict.fromkeys(keys)) if keys is not None else self.parameters:
+            slopes, words = self._derivatives(point, key, means)
             doubts += [f"{names[place]}: {why}" for place, why in words.items()]
             for name, slope in zip(names, slopes, strict=True):
                 found[name][key] = float(slope)
@@ -169,8 +182,8 @@ class Plan:
             raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
         return given
 
-    def _answer(self, point: Mapping[str, float]) -> Judged:
-        """Return the metrics of a point, kept with their doubts; a refusal is kept, too.
+    def _answer(self, point: Mapping[str, float]) -> _Answer:
+        """Return the answer at a point, which is kept; a refusal is kept, too.
 
         Raises:
             ScenarioError, NoConvergence, ImpossibleAnswer: as `metrics`.
@@ -184,7 +197,8 @@ class Plan:
             try:
                 solved = gate(in_tables(_at(self.scenario, changes)))
                 values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
-                self._known[place] = Judged(values, solved.attrs["warnings"])
+                sampled = bool(solved.attrs.get("sampled"))
+                self._known[place] = _Answer(values, tuple(solved.attrs["warnings"]), sampled)
             except REFUSALS as refusal:
                 self._known[place] = refusal
         found = self._known[place]
@@ -205,7 +219,10 @@ class Plan:
         value = point.get(key, self.parameters[key])
         step = max(1.0, round(STEP * value)) if _in_bytes(key) else STEP * value
         shorter = 1.0 if _in_bytes(key) else step / SHORTER
-        here = values(self._answer(point))
+        answer = self._answer(point)
+        here = values(answer)
+        if answer.sampled:
+            return np.full_like(here, np.nan), {}
         floor = NOISE * np.abs(here) / value
         first = self._secants(point, key, value, step, here, values)
         slope, apart = first.slope, np.abs(first.above - first.below)
@@ -220,8 +237,12 @@ class Plan:
             settled = nearer <= np.maximum(CLOSE * size, less) + SHORTER * floor
             slope = np.where(open_, np.where(settled, last.slope, np.nan), slope)
             for place in np.flatnonzero(open_ & ~settled):
-                sides = f"{last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
-                words[int(place)] = f"no derivative by {key} = {value:g}, where slopes are {sides}"
+                sides = (
+                    f"slopes are {last.below[place]:.4g} from below and {last.above[place]:.4g} from above"
+                )
+                if np.isnan([last.below[place], last.above[place]]).all():
+                    sides = "there is no answer on either side"
+                words[int(place)] = f"no derivative by {key} = {value:g}, where {sides}"
         return np.where(np.abs(slope) <= floor, 0.0, slope), words
 
     def _secants(
@@ -231,9 +252,10 @@ class Plan:
 
         def at(offset: float) -> Any:
             try:
-                return values(self._answer({**point, key: value + offset}))
+                answer = self._answer({**point, key: value + offset})
             except REFUSALS:
                 return np.full_like(here, np.nan)
+            return np.full_like(here, np.nan) if answer.sampled else values(answer)
 
         down, up = at(-step), at(step)
         below, above = (here - down) / step, (up - here) / step
@@ -253,9 +275,10 @@ class Plan:
         keys = list(given)
         concrete = [_concrete(value) for value in given.values()]
         known = {key: value for key, value in zip(keys, concrete, strict=True) if value is not None}
-        shapes = self._answer(known if len(known) == len(keys) else {})  # which refuses where that is known
+        near = self._answer(known if len(known) == len(keys) else {})  # which refuses where that is known
+        shapes = near.metrics
         if len(known) == len(keys):
-            _say(shapes.warnings, frames=4)
+            _say(near.warnings, frames=4)
         real = jnp.result_type(float)
 
         def like(*more: int) -> dict[str, Any]:
@@ -281,7 +304,7 @@ class Plan:
         metrics.defjvp(derivatives)
         return Judged(metrics(*(jnp.asarray(value, real) for value in given.values())))
 
-    def _or_nothing(self, point: dict[str, float], shapes: Judged) -> dict[str, Any]:
+    def _or_nothing(self, point: dict[str, float], shapes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the metrics of a point that JAX hands over when its program runs; NaN if it is refused."""
         try:
             found = self._answer(point)
@@ -290,20 +313,22 @@ class Plan:
             warnings.warn(f"{where}: {refusal}", InDoubt, stacklevel=2)
             return {name: np.full_like(value, math.nan) for name, value in shapes.items()}
         _say(found.warnings)
-        return {name: found.get(name, np.full_like(value, math.nan)) for name, value in shapes.items()}
+        return {n: found.metrics.get(n, np.full_like(value, math.nan)) for n, value in shapes.items()}
 
-    def _jacobian(self, point: dict[str, float], shapes: Judged) -> dict[str, Any]:
+    def _jacobian(self, point: dict[str, float], shapes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the derivatives of metrics by the keys of a point, by name: of its shape, and (keys,)."""
 
-        def flat(answer: Judged) -> NDArray[np.float64]:
-            values = [answer.get(name, np.full_like(value, math.nan)) for name, value in shapes.items()]
+        def flat(answer: _Answer) -> NDArray[np.float64]:
+            known = answer.metrics
+            values = [known[n] if n in known else np.full_like(v, math.nan) for n, v in shapes.items()]
             return np.concatenate([np.ravel(value) for value in values])
 
         try:
             columns = [self._derivatives(point, key, flat) for key in point]
         except REFUSALS:  # of which the warning of the values tells
             return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
-        _say([why for _, words in columns for why in dict.fromkeys(words.values())])
+        said = [why for _, words in columns for why in dict.fromkeys(words.values())]
+        _say([SAMPLED] if self._answer(point).sampled else said)
         every, found, begin = np.stack([column for column, _ in columns], axis=-1), {}, 0
         for name, value in shapes.items():
             found[name] = every[begin : begin + value.size].reshape(*value.shape, len(point))
@@ -348,11 +373,6 @@ def _between(table: Any, way: list[str], value: float) -> Any:
     entries = list(inside)
     entries[int(number) - 1] = _between(entries[int(number) - 1], way[1:], value)
     return table.model_copy(update={name: tuple(entries)})
-
-
-def _means(answer: Judged, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return means over flows; NaN where a metric has no value of every flow, or is left out."""
-    return np.array([float(np.mean(answer[name])) if name in answer else math.nan for name in names])
 
 
 def _traced(given: Mapping[str, Any]) -> bool:

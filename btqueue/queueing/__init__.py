@@ -9,7 +9,7 @@ From the ground up:
 * `polling`: one server for several queues, and the law that their waits keep (`conservation`);
 * `closed_forms`, `traffic_forms`: where there are formulas.
 
-`elimination` finds stationary laws; `implicit` differentiates a root.
+`elimination` finds stationary laws.
 
 Every public function computes in double precision, whatever the caller's JAX precision.
 """

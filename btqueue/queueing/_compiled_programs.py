@@ -10,7 +10,6 @@ dropped; they are compiled again when next called.
 import ctypes
 import gc
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -20,7 +19,6 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 LOOK_EVERY = 20  # programs: some 20 mappings each, so one look in 400 mappings or so
 SHARE = 0.5  # of the mappings allowed, beyond which programs are dropped
 SHARE_OF_MEMORY = 0.1  # of the machine's, that a process may take before its programs are dropped
-TO_CLEAR: list[Callable[[], None]] = []  # programs that are held elsewhere
 
 _since_last_look = 0
 
@@ -58,8 +56,6 @@ def keep_room() -> None:
         return
     _since_last_look = 0
     if mappings_taken() > SHARE or memory_taken() > SHARE_OF_MEMORY:
-        for clear in TO_CLEAR:
-            clear()
         jax.clear_caches()
         gc.collect()
         give_back_memory()

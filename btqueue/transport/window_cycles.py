@@ -99,7 +99,9 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     seconds += steady * longest / top
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
-    seconds = max(seconds, (segments + losses) * path.service_s)  # what is lost has crossed the bottleneck
+    # what is lost at random has crossed the bottleneck, and what finds no room before it has not
+    refused = 0.0 if ends.overflow is None else float(end[ends.overflow] * recovery.losses[ends.overflow])
+    seconds = max(seconds, (segments + losses - refused) * path.service_s)
     reached = np.cumsum(seen[:, ::-1], axis=1)[:, ::-1]
     number_seen, fresh = (
         np.bincount(flights[:, :-1].ravel(), reached[:, 1:].ravel(), ends.most + 1)

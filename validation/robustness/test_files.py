@@ -113,11 +113,10 @@ def test_the_message_about_a_wrong_line_has_its_number_and_nothing_of_it(tmp_pat
 
 
 def test_both_engines_read_the_same_trace(tmp_path):
-    from btqueue.network.chain import radio as chain
-
+    from btqueue.network.stations import network as stations
     from btqueue.simulator.construction import radio_tables
 
-    assert chain.read_trace is radio_tables.read_trace is read_trace
+    assert stations.read_trace is radio_tables.read_trace is read_trace
     (tmp_path / "trace").write_text("1e-5 # good\n\n0.5\n")
     assert read_trace(Radio(model="trace", trace_file=str(tmp_path / "trace"))).tolist() == [1e-5, 0.5]
 

@@ -34,14 +34,3 @@ def test_nothing_is_dropped_while_there_is_room(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(programs, "memory_taken", lambda: programs.SHARE_OF_MEMORY)
     jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
     programs.keep_room()
-
-
-def test_programs_held_elsewhere_are_dropped_when_memory_is_short(monkeypatch: pytest.MonkeyPatch):
-    held = {"a program": 1}
-    monkeypatch.setattr(programs, "LOOK_EVERY", 1)
-    monkeypatch.setattr(programs, "memory_taken", lambda: 2.0 * programs.SHARE_OF_MEMORY)
-    monkeypatch.setattr(programs, "TO_CLEAR", [held.clear])
-    monkeypatch.setattr(programs.jax, "clear_caches", lambda: None)
-    jax.monitoring.record_event_duration_secs(programs.COMPILED, 0.0)
-    programs.keep_room()
-    assert held == {}

@@ -138,14 +138,22 @@ def test_what_is_carried_is_what_is_offered_and_more_load_makes_nobody_faster(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"traffic__source": "ibp", "traffic__load_kbps": 50.0, "traffic__message_bytes": 1460}, "Bernoulli"),
+        (
+            {
+                "traffic__source": "ibp",
+                "traffic__load_kbps": 50.0,
+                "traffic__message_bytes": 1460,
+                "traffic__two_way": True,
+            },
+            "Bernoulli",
+        ),
         ({"network__flows": "downlink", "polling__discipline": "fep"}, "which link is next"),
         ({"network__flows": "downlink", "transport__receive_window_segments": 1}, "windows of one segment"),
         ({"transport__variant": "vegas", "transport__receive_window_segments": 30}, "Vegas"),
         ({"flow_control__central_buffer_packets": 10}, "overflow"),
         ({"link__arq": "none", "radio__model": "constant", "radio__ber": 1e-4}, "lost at random"),
         ({**LOSSY, "transport__frto": True}, "frto"),
-        ({**OPEN, "traffic__load_kbps": 450.0}, "random fill"),
+        ({**OPEN, "traffic__load_kbps": 500.0}, "random fill"),
         ({"voice__packet": "HV3", "voice__links": 1, "link__packets": ["DH3", "DH1"]}, "voice"),
     ],
 )  # fmt: skip
@@ -186,7 +194,8 @@ def over_wires(links, flows, *, load=100.0, **changes):
 
 @pytest.mark.parametrize("load", [1e-4, 50.0, 200.0, 300.0])
 def test_segments_wait_for_a_wire_as_in_an_md1_queue(load):
-    metrics = over_wires([("a", "b", 500.0, {"half_duplex": False})], [("a", "b")], load=load)
+    wide = {"transport__receive_window_segments": 200}
+    metrics = over_wires([("a", "b", 500.0, {"half_duplex": False})], [("a", "b")], load=load, **wide)
     service = SEGMENT_BITS / 500e3
     use = load / SEGMENT_KBIT * service
     wait = use * service / 2.0 / (1.0 - use)
@@ -200,6 +209,40 @@ def test_a_lone_periodic_source_never_waits():
     links = [("a", "b", 500.0, {"half_duplex": False})]
     metrics = over_wires(links, [("a", "b")], load=400.0, traffic__source="periodic")
     assert float(metrics["rtt_s"][0]) == pytest.approx(0.02 + (SEGMENT_BITS + ACK_BITS) / 500e3, rel=1e-9)
+
+
+def test_the_acknowledgement_of_a_half_duplex_wire_waits_for_the_next_segment():
+    """Segments of 24 ms every 30 ms; the acknowledgement of one comes 10 ms later, 4 ms into the next."""
+    load = SEGMENT_KBIT / 0.03
+    metrics = over_wires(
+        [("a", "b", 500.0, {"half_duplex": True})], [("a", "b")], load=load, traffic__source="periodic"
+    )
+    lone = 0.02 + (SEGMENT_BITS + ACK_BITS) / 500e3
+    assert float(metrics["rtt_s"][0]) == pytest.approx(lone + 0.02, rel=1e-6)
+
+
+@pytest.mark.parametrize(("window", "delay_s"), [(3, 0.05), (5, 0.05), (9, 0.05), (5, 0.005), (9, 0.005)])
+def test_the_odd_segment_of_a_window_is_left_at_the_receiver_until_the_next_ones_come(window, delay_s):
+    """So one less goes round, and each acknowledgement shows the round trip of one that was left."""
+    metrics, _ = answer(
+        wire(
+            link={"delay_s": delay_s, "half_duplex": False},
+            transport__receive_window_segments=window,
+            transport__delayed_ack=True,
+        )
+    )
+    service = SEGMENT_BITS / 1e6
+    trip = 2.0 * delay_s + service + ACK_BITS / 1e6
+    rate = min((window - 1.0) / trip, 1.0 / service)
+    assert float(metrics["goodput_kbps"][0]) == pytest.approx(SEGMENT_KBIT * rate, rel=1e-3)
+    assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) / rate, rel=1e-3)
+
+
+def test_connections_with_queues_of_their_own_share_the_buffer_of_their_node():
+    """Seven share 34 places: as a mean each has no more than 34/7 of its segments there, and 4/3 at most."""
+    metrics, _ = answer(bt.load("suliman-2005/connections"))
+    in_flight = metrics["goodput_kbps"] / SEGMENT_KBIT * metrics["rtt_s"]
+    assert (in_flight < 4.0 / 3.0 * 34.0 / 7.0 + 1.0).all()
 
 
 @pytest.mark.parametrize(("gateway", "to"), [("c", "p"), ("p", "q")])

@@ -100,7 +100,6 @@ THEORY = [
     if not path.name.startswith("_")
 ]
 STEPS_OF_SOLVERS = {
-    "btqueue.queueing.implicit.unevaluated",
     "btqueue.queueing.polling.stations.moves",
     "btqueue.queueing.polling.stations.covariances",
     "btqueue.queueing.vacations.visit_epochs.intervals",

@@ -16,8 +16,7 @@ import btqueue as bt
 from btqueue.cli.exits import Commands
 from btqueue.cli.sensitivity import sensitivity
 from btqueue.explorer.messages import told_answer
-from btqueue.network import InDoubt, NoConvergence, plan, slopes
-from btqueue.scenario import NotBuiltYet
+from btqueue.network import InDoubt, NoConvergence, plan, variation
 from btqueue.study.dimensioning import dimension
 from btqueue.study.evaluate import evaluate
 from btqueue.study.sensitivity import gradient, local_sensitivity
@@ -31,7 +30,10 @@ POINTS = {
     "piconet-4": (bt.load("venugopal-2006/piconet-4").changed(RUN), SAMPLED),
     "scatternet-2": (bt.load("venugopal-2006/scatternet-2").changed(RUN), "may overflow a buffer"),
     "readme": (bt.load("venugopal-2006/piconet").changed(RUN), SAMPLED),
-    "busy": (bt.load("venugopal-2006/piconet").changed({**RUN, **ROOM, LOAD: 135.0}), "in use to"),
+    "busy": (
+        bt.load("venugopal-2006/piconet").changed({**RUN, **ROOM, LOAD: 135.0}),
+        "sources at random fill",
+    ),
 }
 """Points that `solve` refuses or doubts, and a part of its words."""
 
@@ -92,9 +94,8 @@ DOORS = {
     "solve": lambda scenario: bt.solve(scenario).attrs["warnings"],
     "compare": lambda scenario: bt.compare(scenario).attrs["model_warnings"],
     "plan.metrics": lambda scenario: plan(scenario).metrics().warnings,
-    "plan.slopes": lambda scenario: plan(scenario).slopes(["rtt_s"]).warnings,
+    "plan.slopes": lambda scenario: plan(scenario).slopes(["rtt_s"], keys=[LOAD]).warnings,
     "jax.grad": by_gradient_of_jax,
-    "slopes": lambda scenario: slopes(scenario, ["rtt_s"]).warnings,
 }
 """What hands out metrics or slopes of theory; each returns its warnings, or raises."""
 STUDIES = {
@@ -115,20 +116,23 @@ SMOOTH = tuple(door for door in DOORS if door not in ("solve", "compare"))
 """Doors to functions that may be differentiated."""
 
 
-@pytest.mark.parametrize("door", SMOOTH)
-def test_a_door_refuses_what_its_model_refuses(door):
-    with pytest.raises(NoConvergence, match="in use to 132%"):
-        DOORS[door](POINTS["scatternet-2"][0])
+@pytest.fixture
+def refused(monkeypatch):
+    """Let theory refuse loads of 100 kbit/s and more."""
+    real = variation.gate
+
+    def gate(scenario):
+        if scenario.traffic.load_kbps >= 100.0:
+            raise NoConvergence("no operating point was found")
+        return real(scenario)
+
+    monkeypatch.setattr(variation, "gate", gate)
 
 
 @pytest.mark.parametrize("door", SMOOTH)
-@pytest.mark.parametrize("point", ["piconet-4", "readme"])
-def test_what_is_sampled_has_no_derivatives(point, door):
-    if door == "slopes":
-        assert slopes(POINTS[point][0], ["rtt_s"]) == {}
-        return
-    with pytest.raises(NotBuiltYet, match=BUFFER):
-        DOORS[door](POINTS[point][0])
+def test_a_door_refuses_what_theory_refuses(door, refused):
+    with pytest.raises(NoConvergence, match="no operating point"):
+        DOORS[door](POINTS["busy"][0])
 
 
 @pytest.mark.parametrize("door", ["solve", "compare"])
@@ -147,10 +151,10 @@ def test_a_door_doubts_what_solve_doubts(door):
     if door in WARN:
         with pytest.raises(InDoubt, match=words):
             DOORS[door](scenario)
-    if door == "jax.grad":  # the rest would be a minute of compilation
+    if door == "jax.grad":
         return
     with pytest.warns(InDoubt) if door in WARN else nullcontext():
-        assert list(DOORS[door](scenario)) == wanted
+        assert set(wanted) <= set(DOORS[door](scenario))
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -169,8 +173,8 @@ def test_a_comparison_has_no_stand_in_for_theory():
 
 
 @pytest.mark.filterwarnings("ignore::btqueue.network.InDoubt")
-def test_where_jax_maps_points_one_that_is_refused_is_no_number_and_the_others_are():
-    asked = plan(POINTS["scatternet-2"][0])
+def test_where_jax_maps_points_one_that_is_refused_is_no_number_and_the_others_are(refused):
+    asked = plan(POINTS["busy"][0].changed({LOAD: 20.0}))
     with jax.enable_x64(True):
         loads = jnp.array([5.0, 100.0])
         found = jax.jit(jax.vmap(lambda load: asked.metrics({LOAD: load})["rtt_s"].mean()))(loads)

@@ -3,12 +3,12 @@
 import math
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
+from scipy.optimize import bisect
 
 import btqueue as bt
 from btqueue.network import InDoubt, plan, solve
@@ -144,74 +144,98 @@ def test_the_figure_shows_keys_at_a_kink_too():
 
 # ---------------------------------------------------------------------------------------------------- plans
 
+RING = bt.load("venugopal-2006/piconet").with_(network__peripherals=3, traffic__load_kbps=40.0)
+CAPACITY = bt.load("venugopal-2006/piconet-capacity")
+LOAD = "traffic.load_kbps"
 PLANS = {
-    "ring": bt.load("venugopal-2006/piconet").with_(network__peripherals=4, traffic__load_kbps=40.0),
-    "lossy": bt.load("venugopal-2006/piconet-errors").with_(traffic__load_kbps=3.0),
-    "wires": bt.load("johansson-2000/smooth").with_(traffic__load_kbps=60.0),
-    "sessions": bt.load("avancha-2002/wlan-tcp"),
-    "scatternet": bt.load("venugopal-2006/scatternet-1").with_(traffic__load_kbps=10.0),
+    "ring": (RING, ("rtt_s",), (LOAD, "flow_control.token_rate_kbps")),
+    "lossy": (
+        bt.load("chen-2004/adaptive-1").with_(link__arq="none", radio__ber=1e-5),
+        ("goodput_kbps",),
+        ("radio.ber", "transport.min_rto_s"),
+    ),
+    "wires": (
+        bt.load("johansson-2000/smooth").with_(traffic__load_kbps=60.0),
+        ("goodput_kbps", "rtt_s"),
+        (LOAD, "radio.per", "link.l2cap_delay_s", "transport.ack_delay_s"),
+    ),
+    "sessions": (
+        bt.load("avancha-2002/wlan-tcp"),
+        ("goodput_kbps", "session_time_s"),
+        ("traffic.pause_s", "network.outside_links[1].delay_s"),
+    ),
+    "bridges": (
+        bt.load("venugopal-2006/scatternet-1").with_(traffic__load_kbps=10.0),
+        ("rtt_s",),
+        (LOAD,),
+    ),
 }
 quietly = pytest.mark.filterwarnings("ignore::btqueue.network.InDoubt")
 
 
 @quietly
 @pytest.mark.parametrize("kind", PLANS)
-def test_derivatives_are_those_of_five_further_answers(kind):
-    """Fourth order, at a step of two percent: no argument in common with the derivative but the point."""
-    asked = plan(PLANS[kind])
-    names = [name for name in ("goodput_kbps", "rtt_s", "session_time_s") if name in asked.metrics()]
-    slopes, compared = asked.slopes(names), 0
-    assert set(slopes) == set(names)
-    for key, value in asked.parameters.items():
-        if key.endswith("_bytes") or not all(np.isfinite(slopes[name][key]) for name in names):
-            continue
-        h = 0.02 * value
+def test_derivatives_are_those_of_four_further_answers(kind):
+    """Fourth order, at a step of a percent: no argument in common with the derivative but the point."""
+    scenario, names, keys = PLANS[kind]
+    asked = plan(scenario)
+    slopes = asked.slopes(names, keys=keys)
+    for key in keys:
+        value = asked.parameters[key]
+        h = 0.01 * value
         at = {k: asked.metrics({key: value + k * h}) for k in (-2, -1, 1, 2)}
-        near = asked.metrics()
         for name in names:
-            f = {k: float(np.mean(one[name])) for k, one in at.items()}
+            f = {k: float(np.nanmean(one[name])) for k, one in at.items()}
             slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
-            half = (f[1] - f[-1]) / (2 * h)
-            if abs(slope - half) > 0.02 * abs(slope):  # it bends or jumps two steps away
-                continue
-            floor = 1e-3 * float(np.mean(near[name])) / value
-            assert slopes[name][key] == pytest.approx(slope, rel=0.02, abs=floor), (key, name)
-            compared += abs(slope) > floor
-    assert compared >= 3
+            floor = 1e-4 * abs(f[1]) / value
+            assert slopes[name][key] == pytest.approx(slope, rel=5e-3, abs=floor), (key, name)
 
 
 @quietly
 def test_carried_loads_have_the_derivatives_of_a_hand_calculation():
-    """What is offered is carried: by the load 1, by all else 0; a longer delay of a layer lasts as much longer."""
+    """What is offered is carried: by the load 1, by all else 0; a round trip passes four layers."""
     asked = plan(bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=30.0, link__l2cap_delay_s=1e-3))
-    slopes = asked.slopes(["goodput_kbps", "rtt_s"])
+    keys = [LOAD, "flow_control.token_rate_kbps", "link.l2cap_delay_s"]
+    slopes = asked.slopes(["goodput_kbps", "rtt_s"], keys=keys)
     assert slopes["goodput_kbps"].pop("traffic.load_kbps") == pytest.approx(1.0, rel=1e-9)
-    known = {key: value for key, value in slopes["goodput_kbps"].items() if not math.isnan(value)}
-    assert set(known.values()) == {0.0} and "flow_control.token_rate_kbps" in known
+    assert set(slopes["goodput_kbps"].values()) == {0.0}
     # twice a layer at both ends, for a segment and for its acknowledgement
     assert slopes["rtt_s"]["link.l2cap_delay_s"] == pytest.approx(4.0, rel=1e-3)
 
 
-def test_where_the_laws_bend_there_is_no_derivative_and_a_doubt():
-    """Backed-off timers of 1 s reach the longest one at 64 s with their sixth doubling, and just so."""
-    with pytest.warns(InDoubt, match=r"no derivative by transport\.max_rto_s = 64"):
-        found = plan(bt.load("venugopal-2006/piconet-errors-original")).slopes(["goodput_kbps"])
-    assert math.isnan(found["goodput_kbps"]["transport.max_rto_s"])
-    assert any("transport.max_rto_s" in one for one in found.warnings)
-    with pytest.warns(InDoubt) as said:
-        smooth = plan(bt.load("venugopal-2006/piconet-errors-original")).slopes(
-            ["goodput_kbps"], {"transport.max_rto_s": 70.0}
-        )
-    assert smooth["goodput_kbps"]["transport.max_rto_s"] < 0.0
-    assert not any("no derivative by transport.max_rto_s" in str(one.message) for one in said)
-
-
 @quietly
+def test_where_the_laws_bend_there_is_no_derivative_and_a_doubt():
+    """A window that just fills the air: a smaller one sends less, a larger one no more."""
+    key, asked = "transport.receive_window_segments", plan(CAPACITY)
+
+    def short(window):
+        return float((asked.metrics({key: window})["goodput_kbps"] / full - 1.0).mean()) + 1e-9
+
+    full = asked.metrics()["goodput_kbps"]
+    bend = float(bisect(short, 1.5, 3.0, xtol=1e-9))
+    with pytest.warns(InDoubt, match=f"no derivative by {key}"):
+        found = asked.slopes(["goodput_kbps"], {key: bend}, [key])
+    assert math.isnan(found["goodput_kbps"][key])
+    assert any(key in one for one in found.warnings)
+    at = {shift: asked.slopes(["goodput_kbps"], {key: bend + shift}, [key]) for shift in (-0.1, 0.1)}
+    assert at[-0.1]["goodput_kbps"][key] > 10.0 and at[0.1]["goodput_kbps"][key] == 0.0
+    assert not any("no derivative" in why for one in at.values() for why in one.warnings)
+
+
+def test_what_is_sampled_has_no_derivatives():
+    with pytest.warns(InDoubt, match="one connection was sampled"):
+        found = plan(bt.load("venugopal-2006/piconet-4")).slopes(["rtt_s"], keys=[LOAD])
+    assert math.isnan(found["rtt_s"][LOAD])
+
+
 def test_whole_numbers_may_be_taken_as_real_ones():
-    window = "transport.receive_window_segments"
-    asked = plan(bt.load("venugopal-2006/piconet-capacity").with_(transport__receive_window_segments=3))
-    trips = [float(asked.metrics({window: value})["goodput_kbps"].mean()) for value in (3.0, 3.25, 3.5, 4.0)]
-    assert trips == sorted(trips)
+    window, asked = "transport.receive_window_segments", plan(CAPACITY)
+    goodput = [
+        float(asked.metrics({window: value})["goodput_kbps"].mean()) for value in (2.0, 2.25, 2.75, 3.0)
+    ]
+    assert goodput == pytest.approx([goodput[0]] * 4)  # full
+    trips = [float(asked.metrics({window: value})["rtt_s"].mean()) for value in (2.0, 2.25, 2.75, 3.0)]
+    assert np.diff(trips) == pytest.approx(np.diff(trips)[0] * np.array([1.0, 2.0, 1.0]))  # Little's law
     with pytest.raises(ScenarioError, match="receive_window"):
         asked.metrics({window: -2.0})
 
@@ -219,26 +243,27 @@ def test_whole_numbers_may_be_taken_as_real_ones():
 @quietly
 def test_loads_of_flows_have_the_keys_of_the_scenario():
     own = [{"from": "c1", "to": "p1.1", "load_kbps": 150.0}, {"from": "p1.2", "to": "c1"}]
-    star = PLANS["ring"].with_(network__flows=own, network__peripherals=2, flow_control__enabled=False)
+    star = RING.with_(network__flows=own, network__peripherals=2, flow_control__enabled=False)
     asked = plan(star)
     assert asked.parameters["network.flows[1].load_kbps"] == 150.0
     found = asked.metrics({"network.flows[1].load_kbps": 120.0})
     assert found["goodput_kbps"] == pytest.approx([120.0, 40.0])
-    slopes = asked.slopes(["goodput_kbps"])["goodput_kbps"]
-    assert slopes["network.flows[1].load_kbps"] == pytest.approx(0.5)  # of the mean of two flows
+    key = "network.flows[1].load_kbps"
+    slopes = asked.slopes(["goodput_kbps"], keys=[key])["goodput_kbps"]
+    assert slopes[key] == pytest.approx(0.5)  # of the mean of two flows
 
 
 def test_a_plan_names_what_may_be_varied():
     with pytest.raises(KeyError, match=r"traffic\.load_kbps"):
-        plan(PLANS["ring"]).metrics({"traffic.laod_kbps": 3.0})
+        plan(RING).metrics({"traffic.laod_kbps": 3.0})
     with pytest.raises(KeyError, match="rtt_s"):
-        plan(PLANS["ring"]).slopes(["rtt"])
+        plan(RING).slopes(["rtt"])
 
 
 @quietly
 def test_jax_differentiates_maps_and_compiles_a_plan():
-    asked, key = plan(PLANS["ring"]), "traffic.load_kbps"
-    slope = asked.slopes(["rtt_s"])["rtt_s"][key]
+    asked, key, other = plan(RING), LOAD, "flow_control.token_rate_kbps"
+    slope, tokens = asked.slopes(["rtt_s"], keys=[key, other])["rtt_s"].values()
     loads = np.array([5.0, 30.0, 60.0])
 
     def trip(load):
@@ -248,11 +273,10 @@ def test_jax_differentiates_maps_and_compiles_a_plan():
         assert float(jax.grad(trip)(40.0)) == pytest.approx(slope, rel=1e-12)
         assert float(jax.jit(jax.grad(trip))(40.0)) == pytest.approx(slope, rel=1e-12)
         batch = np.asarray(jax.jit(jax.vmap(trip))(loads))
-        both = jax.jacfwd(
-            lambda x: asked.metrics({key: x[0], "flow_control.token_rate_kbps": x[1]})["rtt_s"].mean()
-        )(np.array([40.0, 250.0]))
+        both = jax.jacfwd(lambda x: asked.metrics({key: x[0], other: x[1]})["rtt_s"].mean())(
+            np.array([40.0, 250.0])
+        )
     assert batch == pytest.approx([trip(load) for load in loads], rel=1e-12)
-    tokens = asked.slopes(["rtt_s"])["rtt_s"]["flow_control.token_rate_kbps"]
     assert np.asarray(both) == pytest.approx([slope, tokens], rel=1e-12)
     assert float(jax.grad(trip)(40.0)) == pytest.approx(slope, rel=1e-6)  # of single precision
 
@@ -264,7 +288,7 @@ warnings.simplefilter("ignore")
 import btqueue as bt
 from btqueue.study.sensitivity import gradient
 ring = bt.load("venugopal-2006/scatternet-1").with_(traffic__load_kbps=10.0)
-bt.network.plan(ring).slopes(["rtt_s"])
+bt.network.plan(ring).slopes(["rtt_s"], keys=["traffic.load_kbps"])
 assert "jax" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -272,12 +296,10 @@ assert "jax" not in sys.modules
 
 
 def test_derivatives_of_a_study_are_those_of_a_plan():
-    ring = PLANS["wires"]
-    keys = ["traffic.load_kbps", "link.l2cap_delay_s"]
-    found = gradient(ring, ["rtt_s"], keys)
-    assert found.about["answered_by"] == "theory" and found.solved == 5
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InDoubt)
-        slopes = plan(ring).slopes(["rtt_s"])["rtt_s"]
+    scenario, keys = bt.load("venugopal-2006/piconet").with_(traffic__load_kbps=20.0), [LOAD]
+    found = gradient(scenario, ["rtt_s", "goodput_kbps"], keys)
+    assert found.about["answered_by"] == "theory" and found.solved == 3
+    slopes = plan(scenario).slopes(["rtt_s", "goodput_kbps"], keys=keys)
+    assert len(found.rows) == 2
     for row in found.rows:
-        assert row.derivative.value == pytest.approx(slopes[row.factor.key], rel=0.01)
+        assert row.derivative.value == pytest.approx(slopes[row.metric][row.factor.key], rel=0.01)

@@ -164,7 +164,9 @@ def test_a_solution_that_carries_its_load_does_not():
 
 
 def test_a_solution_of_an_overloaded_link_has_no_delays():
-    scenario = bt.load("johansson-2000/smooth")
+    scenario = bt.load("johansson-2000/smooth").with_(
+        transport__variant="newreno", flow_control__baseband_packets=200, link__node_buffer_bytes=None
+    )
     assert "delay_s" in bt.solve(scenario)
     full = bt.solve(scenario.with_(traffic__load_kbps=600.0))
     assert len(overloaded(full)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
@@ -23,8 +24,10 @@ OFTEN = 0.01
 """Overflows a second from which on they make a difference, however small their share is."""
 MOST_PLACES = 200
 """Packets of a buffer whose content is followed; a greater one loses what cannot be carried, and no more."""
-
-
+NEARLY_FULL = 0.7
+"""Use of a station by windows that are always open, above which their bursts fill its buffer."""
+LEAST_ROOM = 4
+"""Segments, one lost and three behind it; with room for fewer, connections live by their timers."""
 PASSES = 4
 """Turns between buffers whose visits shorten each other's cycles."""
 LEAST_AWAY = 0.01
@@ -36,26 +39,30 @@ class Buffer(NamedTuple):
 
     Attributes:
         kind: of the station.
-        places: packets that it holds.
+        places: packets that it holds, but for what of the first segment is taken for `sent`.
+        sent: packets.
         most: that windows let wait there.
         queue: mean that waits there, if the station is full; of what may wait there or at others as full.
-        refused: chance that a segment finds no room, where the station is not full.
+        refused: chance that a segment finds no room for all its packets, where the station is not full.
         rate: segments a second that come.
+        segment: packets of a segment.
         tcp: whether any of them are of connections.
     """
 
     kind: str
     places: float
+    sent: float
     most: float
     queue: float
     refused: float
     rate: float
+    segment: float
     tcp: bool
 
     @property
     def overflows(self) -> bool:
         """Whether segments are lost there, so that it makes a difference."""
-        if self.most <= self.places:
+        if self.most <= self.places + self.sent:
             return False
         rare = self.refused < RARE or self.refused * self.rate < OFTEN
         return self.queue > 0.999 * self.places or not rare
@@ -99,43 +106,38 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     count = len(laws.names)
     used = point.rate @ point.service
     waits = (point.service > 0.0) @ point.wait
-    places, first = np.full(count, inf), np.zeros(count)
-    most, queue, stray, packets_s, rate, tcp = np.zeros((6, count))
+    places, segment = np.full(count, inf), np.zeros(count)
+    most, queue, rate, tcp = np.zeros((4, count))
+    users: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
     for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
         places[r] = min(places[r], visit.places * packets)
         most[r] += min(flow.window, ENDLESS) * packets * (not flow.messages)  # sessions know their own
-        packets_s[r] += point.rate[f] * packets
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:
-            stray[r] += point.rate[f] * point.own_stray[f] * packets
             rate[r] += point.rate[f]
             tcp[r] += flow.protocol == "tcp"
-            first[r] = max(first[r], (min(flow.batch, flow.window) - 1.0) * packets)
+            segment[r] = max(segment[r], packets)
+            if not laws.links.endless[f] and not flow.messages:
+                users.setdefault(r, []).append((f, flow, visit, packets))
     found = {}
-    for r in np.flatnonzero(np.isfinite(places) & (rate > 0.0)):
-        kind, index = laws.names[r]
-        full, use = bool(used[r] > CROWDED and queue[r] > 0.0), min(float(used[r]), 1.0)
-        room = max(float(places[r] - first[r]), 0.0)
+    for r in map(int, np.flatnonzero(np.isfinite(places) & (rate > 0.0))):
+        kind = laws.names[r][0]
+        full, sent = bool(used[r] > CROWDED and queue[r] > 0.0), segment[r] / 2.0 if kind == "port" else 0.0
         refused = 0.0
-        if not full and kind == "bucket":
-            decay, theta = laws.tails.get(index, (0.0, 1.0))
-            bucket = network.buckets[index]
-            segment = float(point.service[:, r].max())
-            seconds = bucket.depth / bucket.rate + room * use / packets_s[r] - segment
-            refused = min(decay * float(np.exp(-theta * seconds)), 1.0)
-        elif not full and stray[r] > 0.0:
-            refused = use * float(np.exp(-room * use / stray[r]))
-        found[int(r)] = Buffer(
-            kind,
-            float(places[r]),
-            float(most[r]),
-            float(queue[r]) if full else 0.0,
-            refused,
-            float(rate[r]),
-            bool(tcp[r]),
-        )
+        if not full and most[r] > places[r] + sent and not _brings(network, r):
+            one = _queue(network, point, r, users[r]) if r in users else None
+            refused = 1.0 - filled(one)[0] if one else float(r not in users and used[r] > NEARLY_FULL)
+        found[r] = Buffer(
+            kind, float(places[r]), float(sent), float(most[r]), float(queue[r]) if full else 0.0, refused,
+            float(rate[r]), float(segment[r]), bool(tcp[r]),
+        )  # fmt: skip
     return found
+
+
+def _brings(network: Network, r: int) -> bool:
+    """Whether a bridge brings packets to a station: no more than it has room for (`model.bridge_losses`)."""
+    return r < len(network.ports) and network.ports[r].up and network.ports[r].bridge >= 0
 
 
 def saws(network: Network, point: Point) -> dict[int, transport.Law]:
@@ -156,17 +158,18 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             of_flows.setdefault(stop.f, []).append(stop)
     for f, own in of_flows.items():
         flow, lone, rate, room, share = (
-            network.flows[f], float(point.base[f] + point.stray[f]), float(point.rate[f]), inf, 1.0,
+            network.flows[f], float(point.base[f] - point.gather[f] + point.stray[f]), float(point.rate[f]),
+            inf, 1.0,
         )  # fmt: skip
+        in_turn = False
         if len(point.links.in_turn(f, point.service[f])[0]) > 1:
             if law := _over_bridges(network, point, f):
                 found[f] = law
             continue
-        full = []
+        full, fits = [], False
         for stop in own:
-            port = network.ports[stop.visit.index] if stop.visit.kind == "port" else None
-            if port is not None and port.up and port.bridge >= 0:
-                continue  # what bridges bring from a visit is lost by a law of its own
+            if stop.visit.kind == "port" and _brings(network, stop.visit.index):
+                continue
             if used[stop.station] > CROWDED:
                 full.append(stop.visit)
             one = known.get(stop.station)
@@ -174,17 +177,24 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
                 continue
             if (held := one.places * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
+                fits = flow.window * stop.packets <= one.places + one.sent  # but for the packets of others
+                in_turn = stop.visit.node >= 0
         if room == inf:
             continue
         batch = _moves_whole(network, point, full)
         room += 1.0 if batch else rate * lone
+        room = max(room, 2.0) if fits else room
+        if in_turn:
+            room *= 4.0 / (3.0 + share)
         law = transport.chain_of(flow, lone, 1.0 / rate, room, shared=share < 1.0)
         idle = max(1.0 - law.goodput / rate, 0.0)
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)))
         plain = flow.loss == flow.ack_loss == 0.0 and flow.transport.variant != "tahoe"
         if plain and share == 1.0 and room >= 4.0 and law.timeouts <= 1.01 * law.fast_retransmits:
-            saw = transport.saw(flow, lone, 1.0 / rate, int(room), batch=batch)
-            found[f] = saw._replace(goodput=min(saw.goodput, law.goodput), timeouts=law.timeouts)
+            saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), batch=batch)
+            late = law.timeouts > 0.0
+            rate = min(saw.goodput, law.goodput) if late else saw.goodput
+            found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and not late)
     return found
 
 
@@ -275,12 +285,12 @@ def _queue(
 ) -> Queue | None:
     """Return the queue before a station, None if its room is large."""
     laws = point.links
-    rate = np.array([flow.load for _, flow, _, _ in users])
+    rate = np.array([flow.load if flow.protocol == "none" else point.rate[f] for f, flow, *_ in users])
     if not rate.any():
         return None
     share = rate / rate.sum()
     packets = float(share @ [one[3] for one in users])
-    service = float(share @ [point.service[f, r] for f, *_ in users]) / packets
+    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
     kind, index = laws.names[r]
     places, limit, away = min(visit.places * count for _, _, visit, count in users), 1, 0.0
     if kind == "port":  # of which half of a segment is taken for sent (`Visit.places`)
@@ -293,13 +303,14 @@ def _queue(
         places += network.buckets[index].depth / network.buckets[index].rate / service
     if not places <= MOST_PLACES:
         return None
-    batch = max(round(float(share @ [flow.batch for _, flow, *_ in users])), 1)
+    batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     probe = 2.0 * SLOT_S if kind == "port" else 0.0
-    return Queue(
-        float(rate.sum()) / batch, batch, max(round(packets), 1), int(places), service, limit, away, probe
-    )
+    times = (float(rate.sum()) / batch, service, away)
+    messages_s, service, away = (float(f"{time:.3g}") for time in times)  # that flows alike are solved once
+    return Queue(messages_s, batch, max(round(packets), 1), int(places + 1e-6), service, limit, away, probe)
 
 
+@lru_cache(maxsize=256)
 def filled(queue: Queue) -> tuple[float, float]:
     """Return the share of segments that find room for all their packets, and the time that visits are short.
 
@@ -347,16 +358,49 @@ def _over(generator: NDArray, time: float) -> tuple[NDArray, NDArray]:
 def doubts(network: Network, point: Point) -> list[str]:
     """Return the buffers that overflow, or may."""
     found = []
-    for one in buffers(network, point).values():
-        if one.overflows and one.tcp:
+    for r, one in buffers(network, point).items():
+        users = np.flatnonzero(point.service[:, r] > 0.0)
+        if len(users) == 1 and point.counted.get(int(users[0])):
+            continue  # its losses are as good as counted
+        if one.queue > 0.0 and _is_a_saw(network, point, r):
+            continue
+        # the air takes segments, and gives acknowledgements, several at a time
+        nearly = one.kind == "port" and one.most > one.places and one.queue > 0.6 * one.places
+        if (one.overflows or nearly) and one.tcp:
+            places = one.places + one.sent
+            few = places < LEAST_ROOM * one.segment
+            off = "by a factor of 3, round trips of 5" if few else "by 20 %, round trips by 100 %"
             found.append(
-                f"windows of {one.most:.0f} packets may overflow a buffer of {one.places:.3g} before a "
-                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was up to 20 %, "
-                "round trips 100 % off"
+                f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before a "
+                f"{one.kind}: connections fall into a rhythm that no mean knows; goodput was off {off}"
             )
         elif one.overflows:
             found.append(
-                f"datagrams overflow a buffer of {one.places:.3g} packets before a {one.kind}: goodput was "
-                "up to 10 % off, and up to 50 % behind a bucket or on a radio with errors"
+                f"datagrams overflow a buffer of {one.places + one.sent:.3g} packets before a {one.kind}: "
+                "goodput was up to 10 % off, and up to 50 % behind a bucket or on a radio with errors"
             )
     return found[:1]
+
+
+def _is_a_saw(network: Network, point: Point, r: int) -> bool:
+    """Whether one connection fills the buffer of a wire again and again, and loses one segment at a time.
+
+    Of 24 such goodput was within 3 %, round trips within 4 %. Few places, a wire that is used both ways,
+    round trips as long as the timeout, or another station that is nearly as slow make it 12 to 27 %.
+    """
+    (kind, index), users = point.links.names[r], np.flatnonzero(point.service[:, r] > 0.0)
+    f = int(users[0])
+    flow, used = network.flows[f], point.rate @ point.service
+    if kind != "wire" or len(users) > 1 or flow.protocol != "tcp" or flow.loss > 0.0 or flow.ack_loss > 0.0:
+        return False
+    here = [visit.places for visit in flow.forth if (visit.kind, visit.index) == (kind, index)]
+    places = min(here, default=0.0)
+    longest = (places + float(point.rate[f] * point.base[f])) * float(point.service[f, r])
+    beside = np.delete(used, r)[np.delete(point.service[f] > 0.0, r)]
+    return (
+        flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        and places * max(flow.acks, 0.1) >= 10.0
+        and all((visit.kind, visit.index) != (kind, index) for visit in flow.back)
+        and longest < 0.9 * flow.transport.min_rto_s
+        and float(beside.max(initial=0.0)) < 0.9
+    )

@@ -24,11 +24,27 @@ SMALL = 0.03
 """Share of a round trip that a rough part may have without a doubt: it is known to a third or better."""
 BUSY, BUSY_ALONE = 0.45, 0.6
 """Use of a resource by sources at random, beyond which their waits are rough: by several links, by one."""
-BUSY_LINK = 0.8
-"""The same of the air of a lone link: round trips of 24 random ones were within 5 % up to there."""
+BUSY_LINK = 0.7
+"""The same of the air of a lone link: round trips of 31 of 33 random ones were within 5 % up to there."""
+BUSY_BOTH_WAYS = 0.25
+"""The same of several links with data both ways: at 40 % round trips of three of them were 12 % long."""
 PAIRED_WINDOW = 4
 """Initial window from which on data both ways are acknowledged in pairs, if the window is even."""
-CYCLIC = ("e-limited", "1-limited", "round-robin")
+BUSY_WIRE = 0.85
+"""The same of a wire."""
+SELDOM, LOSSY = 2e-3, 5e-3
+"""Losses of a source at random, and of one that always has data, up to which TCP's law was right."""
+FEW = 4.0
+"""Segments of a window below which it matters in which order single ones meet polls and each other."""
+NEAR_FULL = 0.95
+"""Use of a station by a window that does not fill it, beyond which it fills it at times."""
+POLLED_BUSY = 0.75
+"""The same of the air of a piconet without bridges."""
+MOST_ANSWERS, MOST_BURSTS = 0.6, 0.4
+"""The same for delayed acknowledgements, and for messages of several segments."""
+CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive", "gated")
+PAIR = 2.0
+"""Segments of a small window."""
 RARE = 1e-3
 """Overflows of a buffer, or segments of a source, that make no difference."""
 
@@ -95,6 +111,24 @@ class Asked(NamedTuple):
         rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
         return rate @ self.point.service
 
+    def air(self, f: int) -> float:
+        """Return how much of the air that a flow crosses sources at random use at most."""
+        links = self.point.links.links
+        ports = [
+            v.index for v in (*self.network.flows[f].forth, *self.network.flows[f].back) if v.kind == "port"
+        ]
+        at = {int(links.piconet[links.port_link[port]]) for port in ports}
+        return max((float(links.open_load[links.piconet == p].sum()) for p in at), default=0.0)
+
+    def several(self, f: int) -> bool:
+        """Return whether a flow crosses a piconet of several members."""
+        ports = [v.index for v in self.network.flows[f].forth if v.kind == "port"]
+        return any(self.network.piconets[self.network.ports[p].piconet].members > 1 for p in ports)
+
+    def relayed(self, f: int) -> bool:
+        """Return whether a central passes the segments of a flow on from one link to another."""
+        return sum(visit.kind == "port" for visit in self.network.flows[f].forth) > 1
+
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
         """Yield number, flow, and whether it always has data to send, of the flows that send at all."""
         for f, flow in enumerate(self.network.flows):
@@ -124,17 +158,32 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     if len(links.names):
         open_load = np.minimum(links.open_load, links.load)  # both ways in one frame
         np.add.at(air, links.piconet, np.minimum(open_load, links.plain_load))
-    most = BUSY if several else BUSY_ALONE if fades else BUSY_LINK
-    if (load := float(air.max(initial=0.0))) > most:
-        found = f"sources at random fill {load:.0%} of the air"
-        yield f"{found}: above {most:.0%} round trips were up to 15 % off"
+    bridged = {p for bridge in asked.network.bridges for p in bridge.piconets}
+    for p, load in enumerate(air.tolist()):
+        most = BUSY if several else BUSY_ALONE if fades else BUSY_LINK
+        if p not in bridged and asked.network.piconets[p].members > 1:
+            most = POLLED_BUSY
+        if both_ways(asked, alone=False):
+            most = BUSY_BOTH_WAYS
+        if load > most:
+            found = f"sources at random fill {load:.0%} of the air"
+            yield f"{found}: above {most:.0%} round trips were up to 15 % off"
+            break
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
-        if asked.by_chance[r] > BUSY_ALONE and users:
-            name, _ = asked.point.links.names[r]
+        name, _ = asked.point.links.names[r]
+        most = BUSY_WIRE if name == "wire" else BUSY_ALONE
+        if asked.by_chance[r] > most and users:
             yield (
-                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {BUSY_ALONE:.0%} round "
+                f"sources at random use {asked.by_chance[r]:.0%} of a {name}: above {most:.0%} round "
                 "trips were up to 20 % off"
+            )
+            return
+    for f, flow, endless in asked.flows():
+        if not endless and flow.window < FEW and asked.point.own_stray[f] > SMALL * asked.rtt[f]:
+            yield (
+                f"a window of {flow.window:g} segments keeps waits at the sender: round trips were up to "
+                "20 % too long"
             )
             return
 
@@ -178,10 +227,28 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
             )
             return
         near = float(used[mine].max(initial=0.0))
-        if senders == 1 and near > 0.6:
-            found = f"a window of {flow.window:g} segments just does not fill its path"
+        if senders == 1 and _is_rough(asked, f, flow, near):
+            found = f"a window of {flow.window:g} segments does not fill its path"
             yield f"{found}: goodput was up to 10 % off"
             return
+
+
+def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
+    """Whether it depends on phases how a lone window goes round that uses its slowest station so much.
+
+    Of 100 windows over wires and a piconet goodput was up to 20 % off where one of these is so; of the others
+    95 were within 3 %.
+    """
+    wires = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "wire"]
+    crowded = any(asked.point.rate[f] * visit.jitter_s > 0.05 for visit in wires)
+    if f in asked.point.found:  # the law of losses has every window
+        return crowded
+    on_air = any(visit.kind == "port" for visit in flow.forth)
+    if not wires:
+        return near > BUSY_ALONE
+    few = on_air and flow.window < FEW and near > 0.25
+    both_ways = len({visit.index for visit in wires}) < len(wires) and near > 0.5
+    return few or crowded or both_ways or near > NEAR_FULL
 
 
 def of_disciplines(asked: Asked) -> Iterator[str]:
@@ -191,7 +258,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         here = links.piconet == number
         busy = links.load[here]
         several = int((busy > 0.0).sum()) > 1
-        if not several or not here.any():
+        if not several or not here.any() or _one_connection(asked, number):
             continue
         if piconet.discipline in ("exhaustive", "gated") and links.full_link[here].sum() > 1:
             yield (
@@ -207,23 +274,40 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             )
 
 
+def _one_connection(asked: Asked, piconet: int) -> bool:
+    """Whether all segments of a piconet are those of one connection: they pass its links one by one."""
+    ports = asked.network.ports
+    users = [
+        flow
+        for flow in asked.network.flows
+        if any(v.kind == "port" and ports[v.index].piconet == piconet for v in (*flow.forth, *flow.back))
+    ]
+    return len(users) == 1 and users[0].load == np.inf
+
+
 def of_bursts(asked: Asked) -> Iterator[str]:
     """Yield sources whose segments come several at once."""
     for f, flow, endless in asked.flows():
         if endless or not flow.load:
             continue
         ahead = transport.ahead(flow)
-        if flow.more > 0.0 and both_ways(asked):
+        several = transport.before(flow) > 1.0
+        fades = several and any(visit.train.worse > 0.0 for visit in flow.forth)
+        if flow.more > 0.0 and (fades or both_ways(asked, alone=several) or asked.several(f)):
             yield (
-                "an interrupted Bernoulli process writes messages in bursts, and several links have data both "
-                "ways: their frames meet, which is known roughly, and round trips were up to 40 % off"
+                "an interrupted Bernoulli process writes messages in bursts, and several links have data, "
+                "or data go both ways, or the radio fades: how these meet is known roughly; round trips were "
+                "up to 16 % off, 40 % of several links"
             )
             return
+        if flow.more > 0.0 and flow.batch <= 1.0:
+            continue
         slowest = float((asked.point.service[f]).max(initial=0.0))
-        if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp":
+        crowded = asked.air(f) > MOST_BURSTS or asked.relayed(f) or flow.batch > flow.window
+        if ahead * slowest > SMALL * asked.rtt[f] and flow.protocol == "tcp" and crowded:
             yield (
-                f"messages of {flow.batch:g} segments come at once: how a window lets them out is known "
-                "roughly, and round trips were up to 30 % off"
+                f"messages of {flow.batch:g} segments come at once to a path that is busy, relays them, or "
+                "to a window that holds fewer: round trips were 4 % off in the median and up to 30 %"
             )
             return
 
@@ -240,31 +324,55 @@ def of_nagle(asked: Asked) -> Iterator[str]:
 
 
 def of_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield delayed acknowledgements that wait for the next message."""
+    """Yield delayed acknowledgements that wait for the next message, or for what a window has left over."""
     for f, flow, endless in asked.flows():
-        if endless or flow.short:
+        if flow.short:
+            continue
+        if endless:
+            if asked.point.wait[asked.point.service[f] > 0.0].max(initial=0.0) == 0.0 and transport.left_over(
+                flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())
+            ):
+                yield (
+                    "a window is no multiple of the segments that share an acknowledgement: whether the rest "
+                    "waits for its timer was not always right, and goodput up to 15 % off"
+                )
+                return
             continue
         wait = asked.point.links.answers[f].wait_s
-        if transport.has_law(flow):
+        every = flow.transport.ack_every_segments
+        rough = asked.air(f) > MOST_ANSWERS or flow.window <= every or flow.source != "poisson"
+        rough = rough or (asked.relayed(f) and flow.batch > 1.0)
+        if transport.has_law(flow) and not (rough and asked.several(f)):
             continue
-        if wait > SMALL * asked.rtt[f] and flow.acks < 1.0:
+        enough = flow.window >= FEW and flow.batch <= 1.0 and flow.more == 0.0 and flow.reverse is None
+        enough = not rough if asked.several(f) else enough
+        if wait > SMALL * asked.rtt[f] and flow.acks < 1.0 and not enough:
             yield (
-                "acknowledgements wait for the next message or their timer: which of them is known on "
-                "average only, and round trips were up to 20 % off"
+                "acknowledgements wait for the next message or their timer: beside much traffic, with "
+                "windows of one acknowledgement, or with messages of several segments that are relayed round "
+                "trips were 7 % off in the median and up to 30 %"
             )
             return
 
 
-def both_ways(asked: Asked) -> bool:
-    """Return whether several links of a piconet have data, one of them both ways."""
+def _repaired_unseen(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
+    """Whether losses neither make a connection wait that sends less than it may, nor its timer expire."""
+    point = asked.point
+    rtt_s = float(point.base[f] + point.stray[f] + point.own_stray[f])
+    found = transport.open_losses(flow, law, float(point.rate[f]), rtt_s, flow.window)
+    return found.timeouts < buffers.OFTEN and found.rtt_s < (1.0 + SMALL) * rtt_s
+
+
+def both_ways(asked: Asked, *, alone: bool) -> bool:
+    """Return whether a link has data both ways that is one of several, or `alone`."""
     links = asked.point.links.links
     data = (asked.point.rate @ links.frames[0]) > 0.0
-    several = links.members[links.port_link] > 1.0
+    several = (links.members[links.port_link] > 1.0) | alone
     return bool((several & data & (links.opposite >= 0) & data[links.opposite]).any())
 
 
 def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield data both ways whose segments carry acknowledgements in an order that depends on the beginning."""
+    """Yield data both ways that carry acknowledgements in an order which depends on the beginning."""
     for _, flow, endless in asked.flows():
         transports = flow.transport
         if flow.protocol != "tcp" or flow.reverse is None or not transports.piggyback:
@@ -274,8 +382,8 @@ def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
         paired = transports.initial_window_segments >= PAIRED_WINDOW and flow.window % 2 == 0
         if not transport.has_law(flow) and (not endless or flow.window <= 2.0 or paired):
             yield (
-                "segments carry acknowledgements, or these go alone: which of both depends on how connections "
-                "begin; goodput was up to 8 %, of windows of one and two up to 80 % off"
+                "segments carry acknowledgements, or these go alone: which of both depends on how "
+                "connections begin; goodput was up to 8 %, of windows of one and two up to 80 % off"
             )
             return
 
@@ -285,8 +393,8 @@ def of_layers(asked: Asked) -> Iterator[str]:
     for f, flow, _ in asked.flows():
         if flow.host_s > float(asked.point.service[f].max(initial=0.0)) > 0.0:
             yield (
-                f"the layers of a host take {flow.host_s:.3g} s for a segment, more than the slowest station: "
-                "they are taken for delays, and goodput was up to 93 % too high"
+                f"the layers of a host take {flow.host_s:.3g} s for a segment, more than the slowest "
+                "station: they are taken for delays, and goodput was up to 93 % too high"
             )
             return
 
@@ -297,32 +405,37 @@ def of_losses(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if flow.protocol != "tcp" or (flow.loss < RARE and flow.ack_loss < RARE):
             continue
-        if flow.loss * asked.point.rate[f] < RARE and not endless:
-            continue
         law = asked.point.found.get(f)
+        if not endless and max(flow.loss, flow.ack_loss) < SELDOM:
+            continue
         if not endless:
+            if law is not None and _repaired_unseen(asked, f, flow, law):
+                continue
             yield (
                 f"{flow.loss:.1%} of the segments are lost at random, and the source does not always have "
-                "data: segments pile up behind a timeout, and round trips were up to 35 % short"
+                "data: goodput was up to 15 % off, round trips up to 35 % in a piconet and 80 % over several"
             )
             return
         known = flow.transport.variant in ("tahoe", "reno", "newreno", "sack")
+        slowest = float(asked.point.service[f].max(initial=0.0))
         if (
             not known
-            or flow.acks < 1.0
-            or flow.loss > 0.05
+            or flow.transport.ack_every_segments > 2
+            or flow.loss > LOSSY
             or connections > 1
-            or flow.window < 4.0
+            or flow.window < FEW
+            or flow.window * slowest > flow.transport.min_rto_s
             or law is None
         ):
             yield (
-                f"{flow.loss:.1%} of the segments are lost at random: TCP's law for them was up to 20 % off "
-                "for this sender, loss or load"
+                f"{flow.loss:.1%} of the segments are lost at random: by TCP's law for them goodput was up "
+                "to 20 % off for this sender, loss or load, and round trips up to 25 %"
             )
             return
-        if float(asked.used.max(initial=0.0)) > 0.5:
-            found = f"{flow.loss:.1%} of the segments are lost on a path that is busy"
-            yield f"{found}: goodput was up to 15 % off"
+        air = asked.used[: len(asked.network.ports)]
+        if float(air.max(initial=0.0)) > 0.5:
+            found = f"{flow.loss:.1%} of the segments are lost on air that is busy"
+            yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
             return
 
 
@@ -351,6 +464,25 @@ def of_vegas(asked: Asked) -> Iterator[str]:
                 return
 
 
+def of_relays(asked: Asked) -> Iterator[str]:
+    """Yield flows from member to member whose few segments meet themselves at the second link."""
+    for f, flow, endless in asked.flows():
+        if not asked.relayed(f) or flow.protocol != "tcp":
+            continue
+        if not endless and flow.window <= PAIR and asked.air(f) > BUSY:
+            yield (
+                f"a window of {flow.window:g} segments that a central relays on busy air: round trips were "
+                "up to 16 % long"
+            )
+            return
+        if endless and flow.acks < 1.0:
+            yield (
+                "full windows are relayed and acknowledged in pairs: how pairs form on the way is not known, "
+                "and goodput was up to 16 % too high"
+            )
+            return
+
+
 def of_voice(asked: Asked) -> Iterator[str]:
     """Yield voice links, whose slots cut the time for data into pieces."""
     if any(piconet.data_share < 1.0 for piconet in asked.network.piconets) and len(asked.network.ports):
@@ -363,10 +495,21 @@ def of_voice(asked: Asked) -> Iterator[str]:
 def of_tokens(asked: Asked) -> Iterator[str]:
     """Yield waits for tokens that are a large part of the round trip of a source at random."""
     start = len(asked.network.ports) + len(asked.network.wires)
-    for f, _flow, endless in asked.flows():
+    for f, flow, endless in asked.flows():
         used = float(asked.by_chance[start:][asked.point.service[f, start:] > 0.0].max(initial=0.0))
         if not endless and used > BUSY and asked.point.own_stray[f] > 0.1 * asked.rtt[f]:
             yield f"sources at random use {used:.0%} of the tokens: waits for them were up to 20 % off"
+            return
+        apart = any(
+            visit.train.packets > 1.0 and asked.network.ports[visit.index].limit > visit.train.frames
+            for visit in flow.forth
+            if visit.kind == "port"
+        )
+        if not endless and used > 0.0 and apart and asked.point.token_s[f] > SMALL * asked.rtt[f]:
+            yield (
+                "packets of a segment wait for tokens one by one, and visits have room for more of them: "
+                "round trips were 7 % off in the median and up to 20 %"
+            )
             return
 
 
@@ -397,5 +540,6 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
-    of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_voice, of_tokens, of_the_edge, of_unread_keys,
+    of_phases, of_carried_acknowledgements, of_layers, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
+    of_unread_keys,
 )  # fmt: skip

@@ -85,10 +85,11 @@ def doubts(network: Network, point: Any) -> list[str]:
     stops = [(f, visit) for f, flow in enumerate(flows) for visit in flow.forth if visit.kind == "port"]
     faded = [f for f, visit in stops if visit.train.worse > 0.0 and visit.train.spread > 0.0]
     crowded = any(piconet.members > 1 for piconet in network.piconets)
-    if crowded and any(flows[f].load < inf for f in faded):
+    paired = any(flows[f].reverse is not None for f in faded)  # data both ways
+    if any((crowded or paired) if flows[f].load < inf else (crowded and paired) for f in faded):
         found.append(
-            "The radio of several links fades, and segments are repeated: round trips were 15 % too short to"
-            " 26 % too long"
+            "The radio of several links, or of data both ways, fades, and segments are repeated: round trips"
+            " were 19 % too short to 26 % too long"
         )
     if any(visit.flush_s < inf for _, visit in stops):
         found.append(

@@ -33,12 +33,16 @@ class Course(NamedTuple):
     Attributes:
         acks: of each acknowledgement when it comes, and the segments that it covers: from, and up to.
         last_ack: when the last one leaves.
+        held: of segments of messages before, when their acknowledgements come, and the round trips.
+        oldest: when a segment of a message before was sent that the first acknowledgement covers, too.
     """
 
     sent: list[float]
     arrived: list[float]
     acks: list[tuple[float, int, int]]
     last_ack: float
+    held: list[tuple[float, float]]
+    oldest: float | None
 
 
 class End:
@@ -60,13 +64,14 @@ class End:
             transport.nagle if transport.windows == "bytes" and self.flow.protocol == "tcp" else False
         )
         self.in_bytes = transport.windows == "bytes" or self.flow.protocol != "tcp"
-        self.most = inf  # segments of a window, beside the receiver's
         self.reset()
 
     def reset(self) -> None:
         """Begin a new connection."""
         self.window = float(self.flow.transport.initial_window_segments)
         self.pending, self.quiet = 0.0, -inf
+        self.back = 0.0
+        self.held: tuple[float, float] | None = None  # a segment whose acknowledgement waits: arrived, sent
 
     def signature(self) -> Any:
         """Return what ends have in common that fare alike."""
@@ -199,6 +204,17 @@ class End:
                 break
         return max(left, 0.0)
 
+    def release(self, course: Course) -> Course:
+        """Return the course of a message with the acknowledgement that the other end's timer lets out."""
+        if self.held is None:
+            return course
+        since, sent = self.held
+        self.pending, self.held, at = 0.0, None, since + self.delay + self.back
+        if sent not in course.sent:
+            return course._replace(held=[*course.held, (at, at - sent)])
+        ack = at, course.sent.index(sent), len(course.sent)
+        return course._replace(acks=[*course.acks, ack])
+
     def message(
         self,
         pieces: Sequence[Piece],
@@ -239,9 +255,11 @@ class End:
         crossing = any(visit[:2] in wires for visit in flow.back)
         kinds = [i for i, piece in enumerate(pieces) for _ in range(min(piece.count, PLAYED))]
         left = sum(max(piece.count - PLAYED, 0) for piece in pieces)
-        limit, threshold = min(flow.window, self.most), float(flow.transport.initial_ssthresh_segments)
-        sent, arrived, acked = [], [], []
+        limit, threshold = flow.window, float(flow.transport.initial_ssthresh_segments)
+        sent, arrived, acked, older, oldest = [], [], [], [], None
         start = max(start, self.quiet) if held else start
+        if self.held and min(self.window, limit) < self.pending + pieces[0].share:  # no room before it comes
+            start = max(start, self.held[0] + self.delay + back)
         flight, waits, since, now, taken = 0.0, 0, inf, start, 0
         shares = [pieces[i].share if self.in_bytes else 1.0 for i in kinds]
         for k, i in enumerate(kinds):
@@ -265,8 +283,12 @@ class End:
             flight += share
             lone = first[i][0] + late if now == start else later[i][0]
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
+            if k == 0 and self.held and arrived[0] > self.held[0] + self.delay:
+                at = self.held[0] + self.delay + back
+                older.append((at, at - self.held[1]))
+                self.pending, self.held = 0.0, None
             if waits == k:
-                since = arrived[-1]
+                since = self.held[0] if k == 0 and self.held else arrived[-1]
             elif arrived[-1] > since + self.delay:
                 acked.append((since + self.delay + back, waits, k))
                 self.pending, waits, since = 0.0, k, arrived[-1]
@@ -275,7 +297,9 @@ class End:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
                 met = 0.0 if held or not crossing else self.meets(pieces, k, most)
                 acked.append((arrived[-1] + back + met, waits, k + 1))
-                self.pending, waits = 0.0, k + 1
+                if self.held:  # the round trip that it shows is that of the oldest segment
+                    oldest = self.held[1]
+                self.pending, waits, self.held = 0.0, k + 1, None
         for _, low, high in acked[taken:]:
             amount = min(sum(shares[low:high]), 1.0)
             self.window += amount if self.window < threshold else 1.0 / self.window
@@ -285,9 +309,13 @@ class End:
         leaves = arrived[-1]
         if waits < len(kinds):
             leaves = since + self.delay
-            acked.append((leaves + back, waits, len(kinds)))
-            self.pending = 0.0
-        return Course(sent, arrived, acked, leaves), ends
+            short = self.nagle is True or (self.nagle and shares[-1] < 1.0)
+            if short or flow.transport.connection_per_session:  # the next one waits, or never comes
+                acked.append((leaves + back, waits, len(kinds)))
+                self.pending = 0.0
+            else:
+                self.held, self.back = self.held or (since, sent[waits]), back
+        return Course(sent, arrived, acked, leaves, older, oldest), ends
 
 
 def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:

@@ -51,8 +51,7 @@ def answer(scenario: Scenario) -> tuple[dict, dict]:
 
 def _answer(scenario: Scenario) -> tuple[dict, dict]:
     network = network_of(scenario)
-    ring = tagged.covers(network)
-    if ring and network.flows[0].loss > 0.0:
+    if tagged.is_asked(network):
         return tagged.tagged(scenario, network)
     point = operating_point(network)
     kept_out = captured(network)
@@ -62,17 +61,18 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
+    if buffers.doubts(network, point) and tagged.is_asked(network, overflows=True):
+        return tagged.tagged(scenario, network)
     network, point = _with_bridge_losses(network, point)
     network = point.links.network  # with the losses that depend on waits
     flows = network.flows
     count = len(flows)
-    if ring and buffers.doubts(network, point):
-        return tagged.tagged(scenario, network)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
     waits = (point.service > 0.0) @ point.wait
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
+    point.counted |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -85,12 +85,15 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             rtt[f] = lone + waits[f]
             if waits[f] > 0.0 and rest.shown < inf:
                 rtt[f] += (rest.shown - rest.window) / rate[f]
+            elif law is None and rate[f] > 0.0:
+                alone, slowest = float(point.base[f] - point.gather[f]), float(point.service[f].max())
+                rtt[f] += transport.across_s(flow, alone, slowest, rate[f])
             if law is not None and waits[f] == 0.0:
                 timeouts[f], fast[f], rtt[f] = law.timeouts, law.fast_retransmits, law.rtt_s
                 loss[f] = law.losses
         else:
             most = point.links.rests[f].window
-            rtt[f] = lone + point.links.own_wait(f, most, lone, point.own_stray[f]) + waits[f]
+            rtt[f] = lone + point.own[f](most, lone) + waits[f]
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found

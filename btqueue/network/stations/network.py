@@ -7,6 +7,7 @@ visit stations on the way forth, and their acknowledgements on the way back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any, NamedTuple
@@ -495,7 +496,7 @@ class _Builder:
         )
 
     def _visits(
-        self, route: tuple[Hop, ...], sizes: list[tuple[float, float]], beside: float = 0.0
+        self, route: tuple[Hop, ...], sizes: Sequence[tuple[float, float]], beside: float = 0.0
     ) -> tuple[Visit, ...]:
         """Return the stops of segments of these bytes, and shares; `beside` bytes go the other way."""
         s, found, before = self.scenario, [], None

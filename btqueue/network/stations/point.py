@@ -20,8 +20,9 @@ the congestion window (`btqueue.transport.window_cycles`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import ceil, inf, isnan, nan
+from math import ceil, exp, inf, isnan, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,13 +32,16 @@ from scipy.special import nbdtr, nbdtrc
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, sessions, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
-from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Piconet, Port, Train, Visit
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit
+from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 PASSES = 60
 SWEEPS = 100
+PARTS = (np.arange(16) + 0.5) / 16.0
+"""Parts of an interval over which a mean is taken."""
 MANY_VISITS = 200
 """Visits of a train from which on their mean number is taken for their number."""
 FLUSHES = 20
@@ -73,7 +77,12 @@ class Point:
         service: of each resource for a segment of each flow with its acknowledgement (s).
         base: round trip of a lone segment among the others (s).
         stray: waits beside it, where no resource is full (s).
+        own_stray: waits behind its own segments, and others of its port, if windows let all of them out (s).
+        token_s: waits for tokens of segments, if windows let all of them out (s).
+        own: their law: function of the window (segments) and the round trip without them (s).
+        gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
+        counted: connections whose window overflows a buffer, by number, and whether that is known well.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -85,12 +94,16 @@ class Point:
     there: Vector
     stray: Vector
     own_stray: Vector
+    own: list[Any]
+    token_s: Vector
     links: Any
     converged: bool = True
     residual: float = 0.0
     found: dict[int, Any] = field(default_factory=dict)
     expiries: Vector = field(default_factory=lambda: np.zeros(0))
     sessions: dict[int, Any] = field(default_factory=dict)
+    gather: Vector = field(default_factory=lambda: np.zeros(0))
+    counted: dict[int, bool] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
@@ -101,6 +114,7 @@ class Place(NamedTuple):
         used: frames of the visit so far.
         over: chance that the visit is over; then none are used.
         busy: slots that the central has polled nobody else.
+        rest: slots of its own frames since its last wait: they are held up by the next one.
     """
 
     piconet: int
@@ -109,6 +123,7 @@ class Place(NamedTuple):
     used: float
     over: float
     busy: float
+    rest: float = 0.0
 
 
 class Met(NamedTuple):
@@ -137,6 +152,8 @@ class Laws:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.links = Links(network)
+        self.polled = Queues(network, self.links)
+        self.timed, self.round_s = np.zeros((2, len(network.flows)))
         self.names, self.number = resources(network)
         self.works: dict[int, Any] = {}  # of sessions on each medium, which do not depend on the point
         flows = len(network.flows)
@@ -150,7 +167,6 @@ class Laws:
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
-        self.tails: dict[int, tuple[float, float]] = {}  # of what is missing in each bucket (`tokens`)
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         # ports of bridges from which all that a visit has brought leaves in the next one
@@ -195,12 +211,58 @@ class Laws:
         return forth, back
 
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
-        """Set the air to these rates."""
-        links = self.links
+        """Set the air to these rates.
+
+        Args:
+            rate: segments a second, (F,).
+            sent: transmissions of each, (F,).
+            full: resources that are full.
+        """
+        links, flows, polled = self.links, self.network.flows, self.polled
+        layers = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in flows])
+        apart = np.zeros(len(flows))
+        for c in np.flatnonzero(polled.host & polled.back) if polled.count and links.ready else ():
+            cycle_s = float(links.idle[polled.link[c]]) * SLOT_S
+            apart[polled.flow[c]] = min(layers[polled.flow[c]] / max(cycle_s, SLOT_S), 1.0)
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
+        window = np.array([flow.window for flow in flows])
+        under = np.maximum(rate * self.round_s, 1e-9)
+        beside = np.where(
+            np.isinf(window), 1.0, 1.0 - (under / (1.0 + under)) ** np.maximum(window - 1.0, 0.0)
+        )
+        periodic = np.array([flow.source == "periodic" for flow in flows])
+        beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
+        answered = rate * self.alone * [flow.acks for flow in flows]
+        clocked = np.maximum(apart, self.timed)
+        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
 
-    def in_turn(self, f: int, service: Vector) -> tuple[Vector, float]:
+    def receiver(self, f: int, rate: float, *, carried: bool) -> None:
+        """Set how the receiver of a flow over a piconet of several links acknowledges.
+
+        Args:
+            f: number of the flow.
+            rate: of its segments (1/s).
+            carried: whether the source gets through what it offers.
+        """
+        flow, polled = self.network.flows[f], self.polled
+        if not any((f, 1, stop) in polled.number for stop in (0, 1)) or self.answers[f].carried:
+            return
+        own_s = self.own_s(f) if carried else 0.0
+        found = transport.received(flow, rate, own_s, carried=carried)
+        waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
+        self.timed[f] = found.clocked
+        self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
+
+    def own_s(self, f: int) -> float:
+        """Return how much later each segment of a flow makes the next one that is not answered (s)."""
+        queues = self.polled
+        mine = [c for (g, back, _), c in queues.number.items() if g == f and not back and queues.host[c]]
+        if not mine or not self.links.ready:
+            return 0.0
+        return max(float(queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c]) for c in mine)
+
+    def in_turn(self, f: int, service: Vector) -> tuple[NDArray[np.int64], float]:
         """Return the ports of bridges that limit a connection alike, and the variance of their services.
 
         Args:
@@ -213,7 +275,8 @@ class Laws:
         ports, links = np.arange(len(self.network.ports)), self.links
         filled = np.array([links.is_filled(link) for link in links.port_link[ports]], bool)
         forth = (links.frames[0, f] > 0.0) & filled & (self.network.flows[f].load == inf)
-        found = np.flatnonzero(forth & (service[ports] >= CROWDED * service.max(initial=0.0)))
+        alike = forth & (service[ports] >= CROWDED * service.max(initial=0.0))
+        found = np.flatnonzero(alike).astype(np.int64)
         return found, float((self.varies[0, f, found] - 1.0).mean()) if len(found) else 0.0
 
     def travelling_s(self, f: int, port: int) -> float:
@@ -318,20 +381,30 @@ class Laws:
             load_of: of each link, by the flow's own segments, shape (links,).
             rate: of its segments (1/s).
         """
-        # hosts answer before the next frame but one
-        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S
+        # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
+        delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
+        at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
         there = back = 0.0
+        polled = any(
+            (f, 1, stop) in self.polled.number for stop in (0, 1)
+        )  # there the answers of hosts are known that take some time
         endless = self.links.endless[f] and at_once
         for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
-            there, place = self.way(flow.forth, start, load_of, rate, met, clock)
+            there, place = self.way(flow.forth, start, load_of, rate, met, clock, f=f)
             there += hosts
             clock += there / SLOT_S
             if flow.back:
-                begin = place if at_once else None
-                back, start = self.way(flow.back, begin, load_of, rate * flow.acks, met, clock)
+                late = float(self.timed[f]) if polled else float(not at_once)
+                back, start = 0.0, None
+                for share, begin in ((1.0 - late, place), (late, None)):
+                    if share > 0.0:
+                        took, start = self.way(
+                            flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
+                        )
+                        back += share * took
                 back += hosts
                 clock += back / SLOT_S
         return there, back
@@ -346,6 +419,8 @@ class Laws:
         clock: float = 0.0,
         *,
         of: str = "stream",
+        f: int = -1,
+        back: int = 0,
     ) -> tuple[float, Any]:
         """Return the time of a way, and where in the cycle of which piconet it ends.
 
@@ -368,10 +443,12 @@ class Laws:
             rate: segments a second.
             met: where each bridge was when it last met the segment; brought up to date.
             clock: time of the begin (slots).
+            f: number of the flow, if it is a stream.
+            back: 1 for the way of its acknowledgements.
         """
         met = {} if met is None else met
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
-        for visit in visits:
+        for stop, visit in enumerate(visits):
             seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
             if visit.kind == "wire":
                 seconds += visit.service_s
@@ -386,9 +463,7 @@ class Laws:
             link = links.port_link[visit.index]
             piconet = self.network.piconets[port.piconet]
             bridged = port.bridge >= 0 or piconet.central_bridge >= 0
-            others_load = float(links.others(links.open_load)[link])
             mine = float(links.others(own)[link])
-            load = min(others_load, NEARLY)
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
@@ -401,6 +476,13 @@ class Laws:
                 rounds.gone[link] + (rounds.polled[link] if port.bridge >= 0 else polls) if bridged else polls
             )
             frames, used, relayed = train.frames, 0.0, False
+            if not bridged and train.frames > 0.0:
+                c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
+                extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
+                slots, place = self._polled(visit, place, c, host, extra, of)
+                seconds += slots * SLOT_S / piconet.data_share
+                host = False
+                continue
             if of == "work" and place is None:
                 slots = float(port.up)
             elif place is not None and (place.piconet, place.link) == (port.piconet, port.link):
@@ -422,14 +504,8 @@ class Laws:
             elif bridged:
                 slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
                 relayed = packets and place is not None
-            elif place is None or place.piconet != port.piconet:
-                slots = self._first(piconet, port.up, polls, load)
-                if place is not None:
-                    relayed = packets
             else:
-                slots = self._apart(place, port, polls, gated)
-                slots += 1.0 if port.up else 0.0
-                relayed = packets
+                raise ValueError("a piconet without bridges")
             if bridged:
                 groups = max(ceil((used + frames) / limit - 1e-9), 1)
                 part = train.air / train.frames + 1.0 if train.frames else 0.0
@@ -448,23 +524,6 @@ class Laws:
                 beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
                 slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
                 used, over = last * (last < limit), float(last >= limit)
-            else:
-                if relayed and frames > limit:  # the packets before have passed in the cycles before
-                    frames -= limit * (ceil(frames / limit) - 1.0)
-                sent_slots = train.air * frames / train.frames if train.frames else 0.0
-                if relayed:
-                    gaps = ceil(train.frames / limit) - 1.0  # in each of which an earlier part has gone down
-                    part = limit * (train.air / train.frames + 1.0)
-                    slots += gaps * max(part - 2.0 * piconet.idle_polls, 0.0)
-                turns, over = visits_of(train, frames, used, limit)
-                breaks = max(turns - 1.0, 0.0)
-                # what the other half of a frame has on average, beside a slot
-                beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
-                slots += (
-                    sent_slots + max(frames - 1.0, 0.0) + frames * beside
-                ) / piconet.data_share + breaks * polls
-                stretch = max(stretch, breaks * (polls + limit * links.frame[visit.index]))
-                used = max(used + frames - (breaks + over) * limit, 0.0)
             seconds += slots * SLOT_S
             busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
             place = Place(port.piconet, port.link, port.up, used, over, busy)
@@ -608,31 +667,132 @@ class Laws:
             earlier = {}
         met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
 
-    def _first(self, piconet: Piconet, up: bool, polls: float, load: float) -> float:
-        """Return the mean wait (slots) of a packet that comes to an idle link at any time."""
-        n, name = float(piconet.members), piconet.discipline
-        stretch = (polls + 2.0) / (2.0 * n) if piconet.idle_polls == 1.0 else 1.0 / (1.0 - load)
-        if name == "fep":
-            # idle rounds begin behind the link that was busy last
-            return (1.0 + (n - 1.0) * (2.0 * n - 1.0) / (3.0 * n) if not up else n) / (1.0 - load)
-        if name == "slq":
-            return (2.0 if up else 1.0) / (1.0 - load)
-        if name == "ldq":
-            return (n if up else 1.0) / (1.0 - load)
-        return n * stretch / piconet.data_share
+    def _polled(
+        self, visit: Visit, place: Place | None, c: int, host: bool, extra: float, of: str
+    ) -> tuple[float, Place]:
+        """Return the slots to the end of a train at a port of a piconet without bridges, and where it ends.
+
+        A wait holds up the frames since the last one, too: meanwhile work comes for the other links.
+
+        Args:
+            visit: of the port.
+            place: where the train, or what it follows, has been before.
+            c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
+            host: whether it comes from a host.
+            extra: slots that the others add to a cycle.
+            of: as `way` has it.
+        """
+        work, stream = of == "work", of == "stream"
+        queues, train, port = self.polled, visit.train, self.network.ports[visit.index]
+        piconet = self.network.piconets[port.piconet]
+        order, up = queues.orders[port.piconet], int(port.up)
+        limit = float(ENDLESS if order.interleaved else port.limit)
+        n = 1.0 if work else float(piconet.members)
+        away = EMPTY * (n - 1.0)
+        follows = place is not None and place.piconet == port.piconet
+        pending = place.rest if place is not None and follows else 0.0
+        total, used, fresh, after = -pending, 0.0, False, 0.0
+
+        def wait(slots: float, visits: float, chance: float = 1.0) -> None:
+            nonlocal total, pending
+            if chance > 0.0:
+                slots, visits = chance * (slots + pending), chance * visits
+                total += stretch(slots, visits, queues.pairs[c]) if c >= 0 else slots + visits * extra
+                pending *= 1.0 - chance
+
+        answers = c >= 0 and bool(queues.back[c]) and host
+        flow = self.network.flows[queues.flow[c]] if answers else None
+
+        def late(slots: float, chance: float) -> float:
+            """Return how much later an answer goes that its host holds back, but for the time that it does.
+
+            Visits come after some slots, and then once in a cycle.
+            """
+            if flow is None or chance <= 0.0 or flow.host_s + flow.jitter_s <= 0.0:
+                return 0.0
+            hold = (2.0 * flow.host_s + flow.jitter_s * PARTS) / float(queues.slot_s[c])
+            cycle = stretch(EMPTY * n, 1.0, queues.pairs[c])
+            missed = np.ceil(np.maximum(hold - slots, 0.0) / cycle)
+            more = float(queues.under_way[c]) * cycle / (EMPTY * n) * float((missed > 0.0).mean())
+            return chance * (cycle * float(missed.mean()) - float(hold.mean()) + more)
+
+        if place is None or not follows:
+            fresh = True
+            wait(float(up) if work else order.first[up], 0.0 if work else order.passed[0])
+        elif place.link == port.link:
+            over = max(place.over, order.closes)
+            behind, frame = queues.next_one(c) if host else (0.0, 0.0)
+            if place.up and host and not up:  # a packet up makes the central's host send too late for a frame
+                missed = (EMPTY, EMPTY) if work else order.missed_down
+                slots = (1.0 - over) * missed[0] + over * missed[1]
+                # behind the data of the next segment the visit goes on
+                pending += (1.0 - over) * behind * frame
+                after = late(missed[0], 1.0 - over) + late(missed[1], over)
+                slots -= (1.0 - over) * behind * missed[0]
+                if order.interleaved:
+                    pending += slots
+                else:
+                    wait(slots, 0.0 if work else order.passed[2])
+            else:
+                pending += (
+                    EMPTY * (1.0 - over) + float(up) - float(place.up) - 1.0
+                )  # behind data down: no more
+                wait(EMPTY if work else order.missed_up, 0.0 if work else order.passed[1], over)
+                used = 0.0 if order.closes else place.used
+                after = late(EMPTY, 1.0 - over) + late(order.missed_up, over)
+                after += behind * (frame - EMPTY)  # in the place of POLL there are data of the next segment
+        else:
+            apart = (port.link - place.link) % n - 1.0
+            slots = (
+                EMPTY * apart * order.polls[up] * (not order.interleaved)
+                + EMPTY * (1.0 - max(place.over, order.closes))
+                + 1.0
+                - float(place.up)
+                + up
+            )
+            if self.network.relay == "packet":  # earlier parts have gone down in the cycles of later ones
+                parts = ceil(train.frames / limit) - 1.0
+                slots += parts * max(limit * (train.air / train.frames + 1.0) - EMPTY, 0.0)
+            wait(slots, 1.0)
+        frames = train.frames
+        if follows and place is not None and place.link != port.link and self.network.relay == "packet":
+            frames -= limit * max(ceil(frames / limit) - 1.0, 0.0)
+        turns, over = visits_of(train, frames, used, limit)
+        own, breaks = frames * (train.air / train.frames + 1.0), max(turns - 1.0, 0.0)
+        pending += own * breaks / max(turns, 1.0)
+        many = max(breaks, 1.0)
+        wait(many * away * order.polls[up], many * (not work), min(breaks, 1.0))
+        pending += own / max(turns, 1.0) - 1.0
+        if c >= 0 and fresh:
+            over = queues.ends_visit(c, over)
+        over = max(over, order.closes)
+        used = max(used + frames - (breaks + over) * limit, 0.0)
+        total += pending
+        if c < 0 and stream:  # what the other half of a frame has on average, beside a slot
+            total += frames * (self.links.beside[visit.index] - 1.0)
+        if c >= 0:
+            total += after - float(queues.saved[c])
+            if fresh:
+                total += queues.elsewhere(c, pending)
+        busy = min(frames, limit) * (train.air / train.frames + 1.0)
+        return float(total), Place(port.piconet, port.link, port.up, used, over, busy, pending)
 
     # -------------------------------------------------------------------------------------------------- waits
 
     def strays(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
-    ) -> tuple[Vector, Vector]:
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, base: Vector
+    ) -> tuple[Vector, Vector, dict[int, Own]]:
         """Return what a segment of each flow waits for others' segments, and for its own, (flows,) each (s).
 
+        `base` are the round trips of lone segments (s).
+
         At the ports of the polled air it is what other links leave of their service, and the queue of the own
-        port; at wires and buckets the queue of an M/G/1 server with batches.
+        port; at wires and buckets the queue of an M/G/1 server with batches. Of flows that wait longest at a
+        port of a piconet without bridges, that queue is returned as well.
         """
-        network, links = self.network, self.links
+        network, links, queues = self.network, self.links, self.polled
         flows = network.flows
+        polled = set(queues.port.tolist())
         ahead = np.array([transport.before(flow) or transport.ahead(flow) for flow in flows])
         sends, answers = rate * sent, rate * self.alone
         acks = np.array([max(flow.acks, 1e-9) for flow in flows])
@@ -662,8 +822,10 @@ class Laws:
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         own[:, self.brought] = 0.0
+        own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))
+        found: dict[int, Own] = {}
         # what other links leave of their trains
         load = np.minimum(links.others(links.open_load), NEARLY)
         kept = np.where(links.endless, [1.0 - 1.0 / flow.window for flow in flows], 1.0)
@@ -671,17 +833,35 @@ class Laws:
         visits_left = _up_to(by_link / (1.0 - load), links.most_slots * SLOT_S)
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
+        sending = sends @ forth
         for f, flow in enumerate(flows):
-            longest = 0.0
-            for visits in (flow.forth, flow.back):
-                for visit in visits:
+            longest = again = 0.0
+            for way, visits in enumerate((flow.forth, flow.back)):
+                for stop, visit in enumerate(visits):
                     r = self.number[visit.kind, visit.index]
                     if visit.kind == "bucket":
+                        continue
+                    c = queues.number.get((f, way, stop), -1)
+                    if c >= 0:
+                        others[f] += float(queues.later[c] * queues.slot_s[c]) * quiet[r]
+                        continue
+                    if visit.kind == "wire" and visits is flow.back and forth[f, r] > 0.0:
+                        gone = float(base[f] - forth[f, r] - back[f, r] / acks[f] - visit.delay_s)
+                        if visits[0] is visit:  # the acknowledgement comes at once
+                            gone = visit.delay_s + 2.0 * flow.host_s + flow.jitter_s / 2.0
+                        # ends of a medium take turns
+                        use, each = float(sending[r]), float(forth[f, r])
+                        if links.endless[f]:  # it is met by the others of its window
+                            use -= float(sends[f]) * each / flow.window
+                        if flow.source == "periodic" and use <= sends[f] * each and ahead[f] == 0.0:
+                            again += max(each - (gone + each) % (each / use), 0.0)
+                        else:
+                            again += _rest_of_sending(use, each, gone)
                         continue
                     others[f] += total[r] - own[f, r]
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
                         # an acknowledgement waits while the segment behind the one that it answers is sent
-                        idle, busy = (part[visit.index] for part in links.range)
+                        idle, busy = links.range[:, visit.index]
                         followed = self.queues[f].followed(flow.more)
                         slower = (1.0 - followed) * idle + followed * busy
                         slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
@@ -692,7 +872,9 @@ class Laws:
                 if visits is flow.forth:
                     self.waits[f] = others[f]
             # of its own batch a segment waits for those ahead, at the slowest station
-            slowest = max((forth[f, r] for r in range(len(self.names)) if quiet[r]), default=0.0)
+            slowest = max(
+                (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
+            )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
             if flow.short:  # one at a time
                 continue
@@ -702,7 +884,12 @@ class Laws:
                 float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
             )
             mine[f] += first * slowest
-        return others, mine
+            others[f] += again
+            queue = queues.own(f, float(base[f]), quiet)
+            if queue is not None and queue.within(inf) > mine[f]:
+                others[f] += longest
+                found[f], mine[f] = queue, queue.within(inf)
+        return others, mine, found
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
         """Return the part of its wait for its own segments that one has in the network (s).
@@ -720,6 +907,25 @@ class Laws:
         on_way = max(lone_s - answers.wait_s, queue.service_s) + of_batch
         acks = self.network.flows[f].acks
         return of_batch + transport.held_back(queue, window, on_way, round(1.0 / acks) if acks else 1)
+
+    def waits_of(
+        self, f: int, wait: float, queue: Own | None, tokens: Tail, turn: float
+    ) -> Callable[[float, float], float]:
+        """Return the wait for the own port and for tokens, by the window and the round trip without it (s).
+
+        Args:
+            f: number of the flow.
+            wait: mean at stations other than ports of piconets of several links (s).
+            queue: at such a port, if the flow waits longest there.
+            tokens: wait for them.
+            turn: time in which tokens gather for a segment of it and all else (s).
+        """
+        if queue is not None:
+            slower = queue._replace(turn=max(queue.turn, turn))
+            return lambda window, lone: slower._replace(trip=lone).within(window, tokens)
+        window = self.network.flows[f].window
+        both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
+        return lambda window, lone: self.own_wait(f, window, lone, both)
 
     def fades(self, rate: Vector, sent: Vector, forth: Matrix, base: Vector) -> tuple[Vector, Vector]:
         """Return what the states of radios add to the round trips of each flow (s), and timeouts a second.
@@ -820,39 +1026,60 @@ class Laws:
                 found[:, p] += ((by_link @ rest).sum() - (1.0 - kept) * (by_link @ rest)) / left
         return found
 
-    def tokens(self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector) -> Vector:
-        """Return what a segment and its acknowledgement wait for tokens, (flows,) (s).
+    def tokens_back(self, f: int, tokens: Tail) -> float:
+        """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
+        at = [c for (g, back, _), c in self.polled.number.items() if g == f and back]
+        if tokens.share <= 0.0 or not at:
+            return tokens.between(0.0, inf)
+        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
+        return longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf) - wait
 
-        What is missing in a bucket is the work of an M/G/1 server: its tail is exponential, and the wait of a
-        price d of depth b is E(V - (b - d))^+ (Cramér & Lundberg).
+    def tokens(
+        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector, there: Vector
+    ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
+        """Return what a segment and its acknowledgement wait for tokens by chance, and for sure (s).
+
+        The last array is the time in which a bucket grants tokens for a segment of the flow and all else.
+
+        What is missing in a bucket is the work of an M/G/1 server: its tail is exponential (Cramér &
+        Lundberg). The first packets of a segment go ahead while the last one waits, which has less air before
+        it.
         """
-        flows, found = self.network.flows, np.zeros(len(self.network.flows))
+        flows = self.network.flows
+        tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
         for n, bucket in enumerate(self.network.buckets):
             r = self.number["bucket", n]
             if full[r] > 0.0:
                 continue
             depth = bucket.depth / bucket.rate
-            jumps, rates, who, random = [], [], [], []
+            jumps, rates, who, random, packets = [], [], [], [], 0.0
             for f, flow in enumerate(flows):
-                if forth[f, r] > 0.0:
-                    several = 2.0 * transport.ahead(flow) + 1.0
-                    jumps.append(forth[f, r] * several)
-                    rates.append(rate[f] * sent[f] / several)
-                    random.append(float(flow.source != "periodic"))
-                    who.append((f, forth[f, r], (several + 1.0) / 2.0))
-                if back[f, r] > 0.0:
-                    jumps.append(back[f, r] / flow.acks)
-                    rates.append(rate[f] * flow.acks)
-                    random.append(float(flow.source != "periodic"))
-                    who.append((f, back[f, r] / flow.acks, 1.0))
+                for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
+                    if service[f, r] <= 0.0:
+                        continue
+                    count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
+                    trains = rate[f] * (flow.acks * self.alone[f] if way else sent[f])
+                    price = service[f, r] / (flow.acks if way else 1.0)
+                    several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
+                    jumps.append(price * several)
+                    rates.append(trains / several)
+                    packets += trains * count
+                    random.append(flow.source != "periodic")
+                    saved = 0.0
+                    if not way and several == 1.0 and (f, 0, 1) in self.polled.number:
+                        c = self.polled.number[f, 0, 1]
+                        half_cycle = float(self.polled.members[c] * self.polled.slot_s[c])
+                        saved = (there[f] - half_cycle) * (count - 1.0) / count
+                    who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
             d, x = np.array(jumps), np.array(rates)
             use = min(float(d @ x), NEARLY)
             if use <= 0.0:
                 continue
+            room = bucket.places * use / max(packets, 1e-12)
             x = x * min(1.0, use / float(d @ x))
             if not any(random):  # streams without chance that the rate of tokens carries
-                for f, price, several in who:
-                    found[f] += max(price * several - depth, 0.0)
+                for f, _, price in who:
+                    sure[f] += max(price - depth, 0.0)
                 continue
             theta = 2.0 * (1.0 - use) / float(x @ d**2)
             for _ in range(30):
@@ -869,13 +1096,39 @@ class Laws:
                 if abs(step) < 1e-9 * theta:
                     break
             decay = (1.0 - use) / max(float(x @ (d * np.exp(theta * d))) - 1.0, 1e-9)
-            self.tails[n] = decay, theta
-            for f, price, several in who:
-                y = depth - price * several
-                wait = decay * np.exp(-theta * max(y, 0.0)) / theta + max(-y, 0.0)
-                window = flows[f].window
-                found[f] += wait * (-float(np.expm1(-theta * window * price)) if window < inf else 1.0)
-        return found
+            for f, way, price in who:
+                if not way:
+                    turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
+                sure[f] += max(price - depth, 0.0)
+                share = min(decay * float(np.exp(-theta * max(depth - price, 0.0))), 1.0)
+                tail = Tail(share, 1.0 / theta, room)
+                old = tails[f][way]
+                if old.share > 0.0:  # the slower one of two buckets on a way is waited for
+                    tail = max(old, tail, key=lambda one: one.share * one.mean)
+                tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
+        return tails, sure, turns
+
+
+def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:
+    """Return the wait of an acknowledgement for the segment that is being sent over its medium (s).
+
+    The medium has been busy since the data left it, for the segments behind them: then its services follow
+    each other from that time on. The busy time ends as fast as what a departure leaves behind in M/D/1 is
+    served. Or it was idle and still is; or it is busy at random. For one flow it is 1 to 5 % of the round
+    trip short.
+
+    Args:
+        use: of the medium by segments.
+        service_s: of one.
+        away_s: time since the data have left the medium.
+    """
+    if not use > 0.0:
+        return 0.0
+    use, away = min(use, NEARLY), away_s / service_s
+    left = use + use**2 / (2.0 * (1.0 - use))  # segments that a departure leaves behind
+    busy, idle = use * exp(-away * use * (1.0 - use) / left), (1.0 - use) * exp(-use * away)
+    begun = 1.0 - away / 2.0 if away < 1.0 else use / 2.0
+    return service_s * (busy * (1.0 - away % 1.0) + (1.0 - busy - idle) * begun)
 
 
 def _up_to(values: NDArray, most: NDArray) -> NDArray:
@@ -996,7 +1249,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     window = np.array([transport.window_of(network, flow) for flow in flows])
     sent, full = np.ones(len(flows)), np.zeros(len(laws.names))
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
-    step, before, turns = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
+    step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
     laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
@@ -1014,28 +1267,39 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
                 *laws.against(f, rate),
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
+            laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
         own = laws.own_loads(rate, sent)
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
-        base = trips.sum(axis=1)
+        base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f, flow in enumerate(flows):
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
-            base[f] += transport.gather_s(flow, float(forth[f].max(initial=0.0)), laws.answers[f])
+            # the law of losses has it by windows
+            if not flow.loss and not flow.ack_loss and laws.answers[f].alone:
+                gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
-        others, mine = laws.strays(rate, sent, forth, back, full)
+        others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
         faded, expiries = laws.fades(rate, sent, forth, base)
         others = others + faded * (full[: len(network.ports)].max(initial=0.0) == 0.0)
-        tokens = laws.tokens(rate, sent, forth, back, full)
+        tokens, sure, turns = laws.tokens(rate, sent, forth, back, full, trips[:, 0])
+        others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
+        waits = [
+            laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
+            for f in range(len(flows))
+        ]
+        own_waits = np.array([wait(inf, float(base[f])) for f, wait in enumerate(waits)])
+        laws.round_s = base + others + own_waits
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
         if flushes and turn < FLUSHES:
-            laws.flush(rate, sent, forth, trips[:, 0], np.hypot(mine, tokens) + others, full)
+            laws.flush(rate, sent, forth, trips[:, 0], own_waits + others, full)
             network, flows = laws.network, laws.network.flows
         talks = sessions.sessions_of(laws, asking, rate, service)
         for f, talk in talks.items():
             for one in sessions.pair_of(flows, f):
                 load[one] = flows[one].segments / talk.cycle_s
+        base = base + gather
         # a full window does not wait for acknowledgements that are for further segments
         late = [
             max(one.wait_s - queue.service_s, 0.0)
@@ -1056,7 +1320,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             break
         nearer, laws.change = change < laws.change < NEAR, change
         late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
-        turns = turns + (late & (move * before < 0.0))
+        turned = turned + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
         step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
         following = rate + step * move
@@ -1068,7 +1332,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     else:  # laws jump where a resource fills: rates that hardly move are at such a jump, and fit round trips
         moved = float(np.max(np.abs(step * move) / np.maximum(rate, 1e-9), initial=0.0))
         settled = np.abs(move) <= AT_A_JUMP * np.maximum(new, 1e-9)
-        if moved < AT_A_JUMP and (settled | (turns > 1.0)).all():
+        if moved < AT_A_JUMP and (settled | (turned > 1.0)).all():
             held = (new < CARRIED * np.minimum(load, most)) & (rate > 0.0)
             trip = np.divide(np.minimum(window, limits), rate, out=np.zeros(len(flows)), where=held)
             others = np.where(held, trip - base - (service > 0.0) @ wait, others)
@@ -1081,11 +1345,14 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         base,
         trips[:, 0],
         others,
-        np.hypot(mine, tokens),
+        own_waits,
+        waits,
+        sure + [tail.between(0.0, inf) for tail, _ in tokens],
         laws,
         change < 1e-2,
         change,
         found,
         expiries,
         talks,
+        gather=gather,
     )

@@ -24,8 +24,10 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
 from btqueue.network.compilation import compiled, part, subroutine
 from btqueue.network.repetition import kinds_of
+from btqueue.network.stations.buffers import RARE
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
 from btqueue.network.stations.network import Network, packet_error, states_of
+from btqueue.network.stations.transport import ALONE
 from btqueue.scenario import Scenario
 from btqueue.transport import newreno_sender
 from btqueue.transport.newreno_sender import NO_SEGMENT, SENDER, answer, go_back, sent_up_to, smooth, timeout
@@ -184,6 +186,15 @@ def covers(network: Network) -> bool:
         and (bool(network.buckets) or not _whole(network))
         and all(one.value in PLAIN.get(one.kind, (one.value,)) for one in network.traits)
     )
+
+
+def is_asked(network: Network, *, overflows: bool = False) -> bool:
+    """Whether a ring loses segments without repetition, or `overflows` a buffer.
+
+    A connection that moves from timeout to timeout is TCP's law alone (`transport.ALONE`).
+    """
+    loss = network.flows[0].loss
+    return covers(network) and loss < ALONE and (loss > RARE or overflows)
 
 
 def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, pdtr
+from scipy.special import gammainc, ndtr, pdtr
 
 from btqueue.network.stations.network import Flow, Network
 from btqueue.transport.delayed_ack import Receiver, acknowledgements
@@ -22,8 +22,11 @@ ALONE = 0.6
 """Loss from which on segments go one at a time, from timeout to timeout."""
 LARGEST_CHAIN = 256
 """Segments of a window whose losses are solved; beyond, losses hold it back before it opens so far."""
-OPENING = 6
-"""Segments acknowledged from a window of two, after a loss, to one of four, which finds three duplicates."""
+OPENING = {2: 2.5, 3: 3.5}
+"""Segments acknowledged until a window of two, after a loss, is one of three, and that one of four, which
+finds three duplicates."""
+BETWEEN_TIMEOUTS = 4.0
+"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost one that a window lets out in a timeout, on average: it opens from two."""
 MANY = 0.1
@@ -40,12 +43,20 @@ NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
+COUNTED = 12
+"""Segments that path and buffer hold from which on a saw is known: half a segment is 5 % of its mean."""
+CROWDED = 1.5
+"""Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
 """Steps of a round trip in which it is looked for losses of a window that wanders."""
 AT_ONCE, SELDOM = 100.0, 1e-12
 """Losses a segment that is served where a queue is longer than its buffer, and where none is near."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
+FINE = 1e-4
+"""Change of a rate, in logarithms, up to which the answers of a receiver are used again."""
+LEAST_COUNT = 1e-6
+"""Messages in a timer below which the limit of rare messages is taken."""
 GRID = 0.01
 """Change of a path, in logarithms, up to which a solved chain is used again on the way to the fixed point."""
 EXACT = 1e-10
@@ -82,7 +93,7 @@ class Law(NamedTuple):
     """What losses make of a connection: segments a second, transmissions of each, events a second, window.
 
     `parts` are the shares of the time of laws of which it is the mean: at the mean loss, and in the better
-    and the worse states of a radio.
+    and the worse states of a radio. `known` is whether its events are as good as counted.
     """
 
     goodput: float
@@ -93,6 +104,7 @@ class Law(NamedTuple):
     window: float
     rtt_s: float
     parts: tuple[tuple[float, Law], ...] = ()
+    known: bool = False
 
 
 def window_of(network: Network, flow: Flow) -> float:
@@ -205,15 +217,146 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     return Answers(wait * left / (count // every + left), flow.acks)
 
 
+class Received(NamedTuple):
+    """What a receiver makes of segments.
+
+    Attributes:
+        share: acknowledgements a segment.
+        wait_s: mean time that the first segment of an acknowledgement waits for it.
+        clocked: share of acknowledgements that the clock sends, not a segment.
+        behind: mean segments of one message that are ahead of it, or that it waits for, beyond the segments
+            that are ahead of any segment of a message.
+    """
+
+    share: float
+    wait_s: float
+    clocked: float
+    behind: float
+
+
+def delays_received(flow: Flow) -> bool:
+    """Return whether the acknowledgements of a flow wait for further segments, or a timer."""
+    transport = flow.transport
+    delayed = flow.protocol == "tcp" and transport.delayed_ack
+    return delayed and transport.ack_every_segments > 1 and transport.ack_delay_s > 0.0
+
+
+def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Received:
+    """Return what the receiver makes of the segments of a flow.
+
+    A receiver that delays answers k segments, or what came until its timer, which the first of them starts,
+    or a clock that ticks for ever. For messages that come by a Poisson process, each at once, that is exact.
+    A tick may fall into a message; both its parts are then taken as independent.
+
+    Args:
+        flow: of the segments.
+        rate: of them (1/s).
+        own_s: from one segment of a message to the next.
+        carried: whether the source, and not the window, decides on the rate.
+    """
+    if not delays_received(flow) or flow.messages:
+        return Received(flow.acks, 0.0, 0.0, 0.0)
+    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock != "timer"
+    delay = flow.transport.ack_delay_s
+    if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)
+        return Received(flow.acks, delay / 2.0 if tick else delay, float(flow.window < every), 0.0)
+    if flow.load == inf or not carried or rate <= 0.0:
+        return Received(flow.acks, 0.0, 0.0, 0.0)
+    segments = max(round(flow.batch), 1)
+    if flow.source == "periodic" and not tick:
+        rest = segments % every
+        if not rest or segments / rate < delay * rest:
+            gap = segments / rate if rest else 0.0
+            return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
+        whole = segments // every
+        return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
+    steps = round(np.log(rate) / FINE), round(np.log(max(own_s, 1e-6)) / FINE)
+    return _received(*(exp(step * FINE) for step in steps), segments, every, delay, tick)
+
+
+@lru_cache(maxsize=4096)
+def _received(rate: float, own_s: float, segments: int, every: int, delay_s: float, tick: bool) -> Received:
+    count = max(rate / segments * delay_s, LEAST_COUNT)
+    if not tick:
+        return _until_timer(count, segments, every, delay_s)
+    # the number of segments since a tick, modulo k, by its discrete Fourier transform
+    residue = np.arange(every)
+    turned = residue * segments % every
+    begun = count * (1.0 - np.exp(2j * np.pi * turned / every))
+    back = np.exp(-2j * np.pi * np.outer(residue, residue) / every) / every
+    over = np.where(turned > 0, begun, 1.0)
+    # segments of a message on one side of a tick: evenly one of 1, ... b - 1, if there are any
+    once = np.exp(2j * np.pi * residue / every)
+    even = (once - once**segments) / np.where(residue == 0, 1.0, 1.0 - once) / max(segments - 1.0, 1.0)
+    parted = min(rate / segments * (segments - 1.0) * own_s, 1.0)
+    parts = 1.0 + parted * (np.where(residue == 0, 1.0, even) - 1.0)
+    average = (back @ (parts * np.where(turned > 0, -np.expm1(-over) / over, 1.0))).real  # over a period
+    at_tick = (back @ (parts**2 * np.exp(-begun))).real
+    sent = (count * segments + at_tick @ (-residue % every)) / every
+    behind = [_message(float(held), segments, every)[2] for held in residue]
+    share, clocked = sent / (count * segments), (1.0 - at_tick[0]) / sent
+    extra = average @ behind * count / sent - (segments - 1.0) / 2.0
+    return Received(float(share), float(delay_s * (1.0 - average[0]) / sent), float(clocked), float(extra))
+
+
+def _message(held: float, segments: int, every: int) -> tuple[float, float, float]:
+    """Return what a message does that finds so many segments not answered, less than k.
+
+    Returns:
+        Acknowledgements that its segments send; segments that are not answered then; its segments that the
+        first ones of acknowledgements wait for, and those ahead of them in it.
+    """
+    answered, left = divmod(held + segments, every)
+    first = every - held if held > 0.0 else 0.0  # ahead of the first that begins an acknowledgement
+    number = answered - (held > 0.0)  # acknowledgements of its own segments alone
+    behind = first + number * (first + every - 1.0 + every * (number - 1.0) / 2.0)
+    begins = segments - left if left > 0.0 else 0.0
+    return answered, left, behind + begins if answered else 0.0
+
+
+def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Received:
+    """Return the answers of a receiver whose timer the first segment starts that is not answered.
+
+    A message that finds none held is answered at once but for its number modulo k. Those wait for the next
+    messages, or the timer; of the message that fills an acknowledgement some are held again.
+
+    Args:
+        count: messages in the time of the timer, on average.
+        segments: of a message.
+        every: k.
+        delay_s: of the timer.
+    """
+    sent, held, behind = _message(0.0, segments, every)
+    chance, messages, waited_s, timed = 1.0, 1.0, 0.0, 0.0
+    while held > 0.0 and chance > 1e-9:
+        wanted = ceil((every - held) / segments)  # messages that fill an acknowledgement
+        filled = float(gammainc(wanted, count))
+        meanwhile = wanted * float(gammainc(wanted + 1.0, count)) + count * (1.0 - filled)
+        answered, left, more = _message(held + (wanted - 1.0) * segments, segments, every)
+        messages += chance * meanwhile
+        sent += chance * (filled * answered + 1.0 - filled)
+        waited_s += chance * meanwhile / count * delay_s
+        timed += chance * (1.0 - filled)
+        behind += chance * filled * more
+        held, chance = left, chance * filled
+    behind = behind / sent - (segments - 1.0) / 2.0
+    return Received(sent / (messages * segments), waited_s / sent, timed / sent, behind)
+
+
+def let_out(flow: Flow) -> float:
+    """Return the segments that are let out at once; Vegas rests where hardly any wait."""
+    if flow.protocol == "tcp" and flow.transport.variant == "vegas":
+        return min(flow.window, 2.0 + flow.transport.alpha)
+    return flow.window
+
+
 def ahead(flow: Flow) -> float:
     """Return the mean number of segments of its own batch that are ahead of a segment, as windows let them.
 
     A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. Of a
     window no more than its other segments are ahead.
     """
-    window = flow.window
-    if flow.protocol == "tcp" and flow.transport.variant == "vegas":
-        window = min(window, 2.0 + flow.transport.alpha)
+    window = let_out(flow)
     most = max(window - 1.0, 0.0)
     count = max(flow.batch, 1.0)
     of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
@@ -242,11 +385,69 @@ def ahead_of_sample(flow: Flow) -> float:
     return served / (groups + (rest > 0))
 
 
-def gather_s(flow: Flow, service_s: float, answers: Answers) -> float:
-    """Return how long the first of the segments that share an acknowledgement waits for the last (s)."""
-    if flow.protocol != "tcp" or flow.load < inf or not answers.alone or flow.window * flow.acks < 1.0:
+def _every(flow: Flow) -> int:
+    """Return the segments that share an acknowledgement; 1 for a window that is too small, or varies."""
+    transport = flow.transport
+    if flow.protocol != "tcp" or not transport.delayed_ack or transport.variant == "vegas":
+        return 1
+    return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
+
+
+def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
+    """Return how much longer a round trip is by the segments that share an acknowledgement (s).
+
+    They go round together: the first one waits for the last, a service later, or for the timer. What a window
+    has more than these is left at the receiver until the next ones come: always some, so that the others go
+    round as a smaller window; or, where none come for longer than the timer, it goes round alone.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf:
         return 0.0
-    return (1.0 / flow.acks - 1.0) * service_s if flow.window * flow.acks < 2.0 else 0.0
+    together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
+    if left and base_s - (window - left) * service_s <= delay:
+        return base_s * left / (window - left)
+    return window / ((window - left) / together + left / (base_s + delay)) - base_s
+
+
+def left_over(flow: Flow, base_s: float, service_s: float) -> bool:
+    """Whether it is not certain what a window does with segments left over (`gather_s`).
+
+    On a wire it is, unless they would wait about as long as the timer; polls make it uncertain.
+    """
+    every = _every(flow)
+    left = flow.window % every if every > 1 and flow.load == inf and flow.window < inf else 0.0
+    if not left:
+        return False
+    wait, delay = base_s - (flow.window - left) * service_s, flow.transport.ack_delay_s
+    return every > 2 or 0.7 * delay < wait < 2.0 * delay or any(visit.kind == "port" for visit in flow.forth)
+
+
+def across_s(flow: Flow, base_s: float, service_s: float, rate: float) -> float:
+    """Return how much longer acknowledgements show a round trip than Little's law (s), on a path not full.
+
+    Each shows that of the first segment that it covers. Where a window is no multiple of them and nothing
+    goes round alone (`gather_s`), they cover segments that were sent one after the other, and not together.
+
+    Args:
+        flow: that always has data.
+        base_s: round trip of a lone segment.
+        service_s: time of the slowest station for a segment.
+        rate: of its segments (1/s).
+    """
+    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
+    if every <= 1 or flow.load < inf or window == inf or not window % every or 1.0 / rate > delay:
+        return 0.0
+    left = window % every
+    if base_s - (window - left) * service_s <= delay:
+        return (every - left) / rate
+    together, single = base_s + min(delay, (every - 1.0) * service_s), base_s + delay
+    acks = (window - left) / every / together, 1.0 / single
+    return (acks[0] * together + acks[1] * single) / sum(acks) - window / rate
 
 
 def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> float:
@@ -366,7 +567,8 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
     if flow.protocol != "tcp" or flow.transport.variant != "vegas":
-        return Rest(flow.window, ceil(flow.window / every) * every if flow.window < inf else inf)
+        whole = every > 1 and flow.window < inf
+        return Rest(flow.window, ceil(flow.window / every) * every if whole else flow.window)
     if rate <= 0.0 or flow.loss > 0.0:
         window = min(flow.window, max(rate * lone_s + flow.transport.alpha + 0.5, LEAST_WINDOW))
         return Rest(window, window)
@@ -470,6 +672,11 @@ def _together(laws: list[Law], shares: list[float]) -> Law:
     return Law(float(rates[0]), again, timeouts, fast, losses, window, rtt, parts)
 
 
+def _acks(flow: Flow, service_s: float) -> float:
+    """Return the acknowledgements of a segment: one, where their timer is sooner than the next segment."""
+    return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
+
+
 def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool = False) -> Law:
     """Return the law of a window that overflows a buffer again and again, and loses nothing else.
 
@@ -490,10 +697,11 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
     losses = 2 if batch and most > room + 1 else 1
     half = max((room + losses) / 2.0, 2.0)
     low = int(half)
-    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * flow.acks))
+    acks = _acks(flow, service_s)
+    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
     if batch:  # to the end of the window in which it happens
         grows = max(grows, low + sum(range(low, room + 1)))
-    windows = np.sqrt(half**2 + 2.0 * flow.acks * np.arange(grows))
+    windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
     inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     let_out = max(0.0, inflated[-1] - room - 1.0) + 1.0
     drained = np.full(low, half) if batch else np.linspace(min(let_out, half), half, low)
@@ -513,6 +721,7 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
+        known=room >= COUNTED and flow.acks == 1.0 and flow.transport.variant in ("newreno", "sack"),
     )
 
 
@@ -598,6 +807,7 @@ def wandering(flow: Flow, path: InTurn) -> Law:
         losses / (segments + losses),
         float(carried @ size) / segments,
         float(seen @ (size * each) / seen.sum()),
+        known=top <= CROWDED * path.places and flow.acks == 1.0 and flow.transport.variant == "newreno",
     )
 
 
@@ -613,9 +823,11 @@ def _at_most(law: NDArray, most: int) -> NDArray:
 def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float) -> Law:
     """Return the renewal chain at this chance of a loss."""
     transport = flow.transport
-    every = 1.0 / flow.acks if flow.acks else 1.0
+    every = 1.0 / _acks(flow, service_s)
     ack_loss = flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
+    if loss == 0.0 and room < 2.0 <= window:
+        return _one_at_a_time(flow, base_s, service_s)
     if loss == 0.0 and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
@@ -653,6 +865,26 @@ def _chain(flow: Flow, loss: float, base_s: float, service_s: float, room: float
 @lru_cache(maxsize=256)
 def _rates(path: LossyPath) -> LossyRates:
     return lossy_rates(path)
+
+
+def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
+    """Return the law of a connection whose path has no room for two segments.
+
+    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
+    follow for a fast retransmit. A path that has rested lets one more pass.
+    """
+    trip_s = max(base_s, service_s)
+    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
+    sent = BETWEEN_TIMEOUTS + 1.0
+    return Law(
+        BETWEEN_TIMEOUTS / seconds,
+        sent / BETWEEN_TIMEOUTS,
+        1.0 / seconds,
+        0.0,
+        1.0 / sent,
+        1.0,
+        trip_s,
+    )
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:
@@ -719,6 +951,17 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     )
 
 
+def _opening(transport: Any, under_way: float) -> float:
+    """Return the mean segments acknowledged from a window of two, after a loss, to one of four.
+
+    A window that grows only when it is full waits for segments at random to fill it.
+    """
+    if not transport.window_limited_growth:
+        return sum(OPENING.values())
+    fills = {window: 1.0 - float(pdtr(window - 2, under_way)) for window in OPENING}
+    return sum(count / max(fills[window], 1e-6) for window, count in OPENING.items())
+
+
 def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, window: float) -> Repairs:
     """Return what independent losses make of a connection.
 
@@ -738,7 +981,11 @@ def _in_state(flow: Flow, law: Law, loss: float, rate: float, rtt_s: float, wind
     else:
         behind = 1.0 - float(pdtr(DUPLICATES - 1, rate * rto))
     # the window has opened since the last loss; or the few segments that it lets out all come through
-    behind *= through**DUPLICATES if transport.limited_transmit else (1.0 - loss) ** OPENING
+    behind *= (
+        through**DUPLICATES
+        if transport.limited_transmit
+        else 1.0 / (1.0 + loss * _opening(transport, rate * rtt_s))
+    )
     if flow.batch > 1.0:
         behind = max(behind, max(flow.batch - DUPLICATES, 0.0) / flow.batch)
     behind *= through * float(window > DUPLICATES)
@@ -785,10 +1032,18 @@ def caps(
         slowest = float(stretched[:buckets].max(initial=1e-6))
         if not (0.0 < float(stretched.max(initial=slowest)) < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
+        slowest_at = int(stretched.argmax())
+        room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         grid = grid if laws.change > GRID else EXACT
 
-        def law(slowest: float, flow: Flow = flow, base_s: float = float(base[f]), grid: float = grid) -> Law:
+        def law(
+            slowest: float,
+            flow: Flow = flow,
+            base_s: float = float(base[f]),
+            grid: float = grid,
+            room: float = room,
+        ) -> Law:
             key = (
                 tuple((visit.loss, visit.train) for visit in flow.forth),
                 flow.ack_loss,
@@ -797,9 +1052,11 @@ def caps(
                 flow.window,
                 flow.acks,
                 flow.transport,
+                room,
             )
             if key not in known:
-                known[key] = chain_of(flow, base_s, slowest, inf)
+                held = max(room + base_s / slowest, 2.0)
+                known[key] = chain_of(flow, base_s, slowest, held if held < flow.window else inf)
             return known[key]
 
         found[f] = law(slowest)
@@ -812,6 +1069,16 @@ def caps(
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found
+
+
+def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
+    """Return the places before a resource for segments of a flow, in halves: its share of them by rates."""
+    for visit in network.flows[f].forth:
+        if laws.number[visit.kind, visit.index] == resource and visit.places < inf:
+            users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
+            share = float(rate[f] / rate[users].sum()) if rate[f] > 0.0 else 1.0 / len(users)
+            return round(2.0 * visit.places * share) / 2.0
+    return inf
 
 
 def doubts(network: Network, point: Any) -> list[str]:

@@ -1,0 +1,803 @@
+r"""Waits at the ports of piconets without bridges: processor sharing with a queue at every port.
+
+**Work.** A train of k frames of l slots takes k (l + 1) slots, less two for every visit that it fills: an
+empty frame would have gone there. Packets of both ports of a link that share a frame save two slots more.
+
+**Others.** While a segment waits for a visit the other links are served; what comes for them while its own
+frames are sent is served before its next visit. So a wait of s slots in an idle piconet, with v visits to
+each other link, takes
+
+.. math:: t = s + \sum_j \min(\rho_j t, v F_j)
+
+with the work :math:`\rho_j` of the other links and the work :math:`F_j` of a full visit: processor sharing
+(L. Kleinrock, Queueing Systems II, 1976, section 4.4). A train of work w may be under way elsewhere when the
+segment comes: :math:`\sum x w^2 / 2`, stretched alike.
+
+**Own port.** A train behind another one of its port goes later by the frames of that one, its share of a
+cycle of M frames, and all that it brings with it on its further ports, stretched by the work that this port
+does not bring about. So the port is the M/G/1 queue with vacations in which each service has its share of
+the vacations: Pollaczek and Khinchine's wait, behind half a cycle. Under exhaustive service of equal links
+it is the mean wait of the pseudo-conservation law (O. Boxma and W. Groenendijk, J. Appl. Prob. 24, 1987),
+but for :math:`n / (1 - \rho')` in the place of :math:`n (1 - \rho_1) / (1 - \rho)`.
+
+**Further ports.** Trains that the central relays come in the cycle in which they are served: nothing waits
+behind them there. An acknowledgement waits behind the segments of its first port.
+
+Nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import exp, floor, gcd, inf, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import nbdtr
+
+from btqueue.baseband import SLOT_S
+from btqueue.network.stations.air import Links
+from btqueue.network.stations.network import EMPTY, ENDLESS, Network, Piconet, Train
+from btqueue.network.stations.transport import let_out
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+MOST_LOAD = 0.985
+"""Use of a port, or of the air, in formulas of waits at most."""
+CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive")
+LONGEST_LAW = 2000
+"""Frames of a train up to which the law of their number is followed; beyond, their mean is taken."""
+SAME = 1e-9
+"""Difference up to which two numbers of frames are one."""
+ALWAYS = 1e9
+"""Work of links whose visits are full."""
+NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
+
+
+class Sent(NamedTuple):
+    """The frames of a train in visits of at most M of them.
+
+    Attributes:
+        law: of their number, on 0, 1, ...
+        full_visits: mean visits that a lone train fills.
+        fills_last: chance that it fills the last of its visits.
+        chunks: sum of the squares of the frames of its visits, over the square of all its frames.
+    """
+
+    law: Vector
+    full_visits: float
+    fills_last: float
+    chunks: float
+
+
+@lru_cache(maxsize=4096)
+def sent_of(packets: float, frames: float, limit: int) -> Sent:
+    """Return the frames of a train: packets, each repeated a geometric number of times."""
+    count = round(packets)
+    extra = frames - count
+    longest = int(frames + 10.0 * (max(extra, 0.0) * frames / max(count, 1)) ** 0.5) + 12
+    if extra > 1e-6 and count > 0 and longest < LONGEST_LAW:
+        below = nbdtr(np.arange(longest - count, dtype=float), count, count / frames)
+        law = np.r_[np.zeros(count), below[0], np.diff(below)]
+    else:
+        law = np.zeros(floor(frames) + 2)
+        law[floor(frames)], law[floor(frames) + 1] = 1.0 - frames % 1.0, frames % 1.0
+    law = law / law.sum()
+    number = np.arange(law.size)
+    squares = law @ (number // limit * float(limit) ** 2 + (number % limit) ** 2)
+    return Sent(
+        law,
+        float(law @ (number // limit)),
+        float(law @ ((number > 0) & (number % limit == 0))),
+        float(squares / max(law @ number**2, 1e-12)),
+    )
+
+
+def fills_after(first: Sent, second: Sent, limit: int) -> float:
+    """Return the chance that a train fills the visit that the one before it has begun to fill."""
+    if limit >= ENDLESS:
+        return 0.0
+    rests = np.bincount(np.arange(first.law.size) % limit, first.law, limit)
+    missing = (limit - np.arange(second.law.size) % limit) % limit
+    return float(second.law @ np.where(missing > 0, rests[missing], 0.0))
+
+
+class Order(NamedTuple):
+    """What a discipline makes of an idle piconet with one busy link (slots).
+
+    Attributes:
+        first: mean slots until the first packet of an idle link is sent, POLL included; down, up.
+        polls: visits of each idle link between two of a busy one; down, up.
+        closes: whether a visit ends with the last packet that it found.
+        missed_up: until an acknowledgement goes up, if the data ended their visit.
+        missed_down: until one goes down, if the data did not end their visit, and if they did.
+        passed: visits of another link during the first wait, and while acknowledgements wait that go up and
+            down; large where other queues go first.
+        interleaved: whether busy links take turns frame by frame.
+        plain: whether links are visited in cyclic order, each until a frame is empty or the limit is reached.
+    """
+
+    first: tuple[float, float]
+    polls: tuple[float, float]
+    closes: float
+    missed_up: float
+    missed_down: tuple[float, float]
+    passed: tuple[float, float, float]
+    interleaved: bool = False
+    plain: bool = True
+
+
+def order_of(piconet: Piconet, flows: int, train: float) -> Order:
+    """Return the numbers of a discipline.
+
+    * *limited, exhaustive*: cyclic order for ever.
+    * *gated*: a visit ends with the last packet that it found. What comes during its poll goes alone.
+    * *lwrr*: an idle link is visited in one of `max_weight` cycles.
+    * *prc-lwrr*: an idle link is left out for as many idle cycles, unless all are. So a shorter train is sent
+      without a pause, and a visit that its last packet ends is repeated at once, too early for the answer.
+    * *fep*: only links with data, or not yet found without, are visited, a frame at a time.
+    * *slq*: the longest queue of both ways, *ldq*: the longest queue of the way down; ties in cyclic order.
+
+    Args:
+        piconet: with the discipline.
+        flows: of the piconet.
+        train: slots of the frames of a segment.
+    """
+    n, name = float(piconet.members), piconet.discipline
+    away, cycle = EMPTY * (n - 1.0), EMPTY * n
+    cyclic = Order((n, n), (1.0, 1.0), 0.0, cycle, (cycle, away if n > 1.0 else EMPTY), (0.5, 1.0, 1.0))
+    if n == 1.0 or name in CYCLIC:
+        return cyclic
+    cyclic = cyclic._replace(plain=False)
+    if name == "gated":
+        return cyclic._replace(first=(n, n + (n - 1.0) / n), closes=1.0)
+    if name == "fep":  # idle rounds begin behind the link that was busy last; the rest of one is polled too
+        rest, soon = n * (1.0 - 1.0 / max(flows, 1)), 1.0 + (n - 1.0) * (2.0 * n - 1.0) / (3.0 * n)
+        return cyclic._replace(
+            first=(soon, n + rest), missed_up=EMPTY, missed_down=(EMPTY, EMPTY), interleaved=True
+        )
+    many = float(ENDLESS)
+    if name == "slq":
+        return Order((1.0, 2.0), (0.0, 0.0), 0.0, EMPTY, (EMPTY, EMPTY), (many, many, many), plain=False)
+    if name == "ldq":
+        return Order((1.0, n), (0.0, 1.0), 0.0, cycle, (EMPTY, EMPTY), (0.5, many, 0.5), plain=False)
+    polls = piconet.idle_polls
+    repeated = (1.0 - polls) ** (n - 1.0) * EMPTY + polls * away
+    if name == "prc-lwrr":  # the idle ones were polled one after the other before the train
+        since, weight = train + EMPTY * np.arange(1, int(n)), 1.0 / polls
+        polls = float(np.mean(since >= cycle * (weight - 1.0)))
+        sooner = float(np.sum(since > cycle * (weight - 2.0)))
+        repeated = (1.0 - polls) * EMPTY * (1.0 + sooner) + polls * away
+    later = EMPTY + polls * away
+    return cyclic._replace(polls=(polls, polls), missed_up=later, missed_down=(later, repeated))
+
+
+def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -> Vector:
+    """Return how long waits take while others are served (slots): t = s + sum of min(work t, v F).
+
+    What is served grows ever more slowly with the time: Newton's method from above ends after a few steps.
+
+    Args:
+        slots: (K,) that they take alone.
+        visits: (K,) of each other link meanwhile.
+        work: (K, N) slots of work that come for others in a slot.
+        full_visit: (N,) slots of work of a full visit.
+    """
+    most = visits[:, None] * full_visit
+    time = slots + np.where(work > 0.0, most, 0.0).sum(axis=1)
+    for _ in range(len(full_visit) + 1):
+        below = time[:, None] * work < most
+        slope = (work * below).sum(axis=1)
+        new = (slots + np.where(below, 0.0, np.where(work > 0.0, most, 0.0)).sum(axis=1)) / np.maximum(
+            1.0 - slope, 1.0 - MOST_LOAD
+        )
+        new = np.minimum(new, time)
+        if np.allclose(new, time, rtol=1e-9):
+            break
+        time = new
+    return time
+
+
+def stretch(slots: float, visits: float, work: list[tuple[float, float]]) -> float:
+    """Return the same of one wait, with pairs of the work and of a full visit of the links that have any."""
+    time = slots + visits * sum(full for _, full in work)
+    for _ in range(len(work) + 1):
+        taken, slope = slots, 0.0
+        for rate, full in work:
+            if time * rate < visits * full:
+                slope += rate
+            else:
+                taken += visits * full
+        new = min(taken / max(1.0 - slope, 1.0 - MOST_LOAD), time)
+        if new >= time * (1.0 - 1e-9):
+            break
+        time = new
+    return time
+
+
+def growth(works: Vector, regular: Vector) -> float:
+    """Return the work that a unit of waiting begets, directly and in turn, itself included.
+
+    In an nD/D/1 queue of streams with loads r_i it is the integral of exp(-t) prod(1 + r_i t), since each
+    stream brings one message a period (for equal streams: A. E. Eckberg, IEEE Trans. Commun. 27, 1979).
+
+    Args:
+        works: (F,) loads of the streams.
+        regular: (F,) 1 for periodic ones; the others are Poisson.
+    """
+    free = 1.0 - min(float(works @ (1.0 - regular)), MOST_LOAD)
+    each = 1.0 + (works * regular)[:, None] * NODES / free
+    return float(np.prod(each, axis=0) @ WEIGHTS) / free
+
+
+def _ratio(part: NDArray, whole: NDArray) -> NDArray:
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0.0)
+
+
+class Queues:
+    """The ports of piconets without bridges, as trains cross them; times in slots of their piconet.
+
+    A *crossing* is a train at a port: of the data or of the acknowledgements of a flow. C of them, P ports,
+    N links, F flows.
+
+    Attributes:
+        number: crossing of each visit of a flow: (flow, back, place on the way).
+        slot_s: mean time of a slot that voice leaves, (C,) (s).
+        others: (C, N) work a slot of the others while a train waits for a visit of its port.
+        full_visit: (N,) work of a full visit.
+        service: (C,) by which a train makes the next one of its port later.
+        load: (P,) of the ports.
+        under_way: (C,) residual work of trains elsewhere, before it is stretched.
+        saved: (C,) slots that others save a train that share its frames.
+        later: (C,) wait behind other flows at further ports, to which both come from hosts.
+        behind: (P,) mean wait behind the trains of a port.
+    """
+
+    def __init__(self, network: Network, links: Links) -> None:
+        self.network, self.links = network, links
+        bridged = {p for bridge in network.bridges for p in bridge.piconets}
+        bridged |= {p for p, one in enumerate(network.piconets) if one.members == 1}
+        self.number: dict[tuple[int, int, int], int] = {}
+        names: list[tuple[int, int, int, int, bool, Train]] = []  # what each crossing is
+        for f, flow in enumerate(network.flows):
+            before = -1
+            for back, visits in enumerate((flow.forth, flow.back)):
+                host = True
+                for place, visit in enumerate(visits):
+                    if visit.kind == "bucket":
+                        continue
+                    port = network.ports[visit.index] if visit.kind == "port" else None
+                    if port is None or port.piconet in bridged or visit.train.frames <= 0.0:
+                        before, host = -1, True
+                        continue
+                    if before >= 0 and network.ports[names[before][3]].piconet != port.piconet:
+                        before, host = -1, True
+                    self.number[f, back, place] = len(names)
+                    names.append((f, back, before, visit.index, host, visit.train))
+                    before, host = len(names) - 1, False
+        self.count = len(names)
+        self.flow = np.array([one[0] for one in names], int)
+        self.back = np.array([one[1] for one in names], bool)
+        self.prev = np.array([one[2] for one in names], int)
+        self.port = np.array([one[3] for one in names], int)
+        self.host = np.array([one[4] for one in names], bool)
+        self.orders = {}
+        for p, one in enumerate(network.piconets):
+            crossing = [
+                [visit.train for visit in flow.forth if visit.kind == "port"
+                 and network.ports[visit.index].piconet == p]
+                for flow in network.flows
+            ]  # fmt: skip
+            trains = [here[0] for here in crossing if here]
+            slots = trains[0].air + trains[0].frames if trains else 0.0
+            self.orders[p] = order_of(one, len(trains), slots)
+        if not names:
+            return
+        trains = [one[5] for one in names]
+        self.link = links.port_link[self.port]
+        self.up = links.up[self.port]
+        piconet = links.piconet[self.link]
+        self.piconet = piconet
+        self.slot_s = SLOT_S / links.share[self.link]
+        self.members = links.members[self.link]
+        self.most = np.minimum(links.limit, float(ENDLESS))  # frames of a visit, (N,)
+        for link, at in enumerate(links.piconet):
+            if self.orders[int(at)].interleaved:  # links take turns frame by frame until they are empty
+                self.most[link] = ENDLESS
+        self.limit = self.most[self.link].astype(int)
+        self.frames = np.array([train.frames for train in trains])
+        self.slots = np.array([train.air + train.frames for train in trains])
+        each = self.slots / self.frames
+        spread = np.array([train.spread for train in trains])
+        self.varies = 1.0 + spread / self.frames**2
+        self.spread = spread * each**2
+        sent = [
+            sent_of(train.packets, train.frames, int(limit))
+            for train, limit in zip(trains, self.limit, strict=True)
+        ]
+        self.full_visits = np.array([one.full_visits for one in sent])
+        self.fills_last = np.array([one.fills_last for one in sent])
+        self.chunks = np.array([one.chunks for one in sent])
+        batches = [flow.batch > 1.0 or flow.more > 0.0 for flow in network.flows]
+        jumbled = {int(piconet[c]) for c in range(self.count) if batches[self.flow[c]]}
+        self.in_order = np.array([self.orders[int(p)].plain for p in piconet])
+        self.plain = self.in_order & ~np.isin(piconet, list(jumbled))
+        self.closes = np.array([self.orders[int(p)].closes for p in piconet])
+        self.interleaved = np.array([self.orders[int(p)].interleaved for p in piconet])
+        # an acknowledgement that goes up on the link on which its data have come down follows them at once
+        both = np.where(self.prev >= 0, self.prev, 0)
+        turns = (self.prev >= 0) & self.back & ~self.back[both] & (self.link == self.link[both])
+        self.turns_up = turns & self.up & self.in_order
+        self.joint_visits = self.full_visits.copy()
+        for c in np.flatnonzero(self.turns_up):
+            first, second = sent[self.prev[c]], sent[c]
+            joint = fills_after(first, second, int(self.limit[c]))
+            self.joint_visits[c] = joint + first.fills_last * second.full_visits
+        ports, count = len(network.ports), len(links.names)
+        self.at_port = (self.port[None, :] == np.arange(ports)[:, None]).astype(float)
+        self.at_link = (self.link[None, :] == np.arange(count)[:, None]).astype(float)
+        same = links.piconet[links.port_link][:, None] == links.piconet[None, :]
+        self.same = same.astype(float)  # (P, N)
+        self.own_link = (links.port_link[:, None] == np.arange(count)[None, :]).astype(float)
+        order = np.arange(self.count)
+        mine = self.flow[:, None] == self.flow
+        together = mine & (piconet[:, None] == piconet)
+        self.further = (together & (order[:, None] < order)).astype(float)  # [c, d]: d comes after c
+        self.brings = self.further * (self.port[:, None] != self.port)
+        self.mine = mine
+        self.opposite = links.opposite
+        self.there = links.opposite >= 0
+        # trains that may be under way elsewhere when a segment comes from a host, and what they follow
+        elsewhere = (piconet[:, None] == piconet) & (self.port[:, None] != self.port)
+        self.meets = (elsewhere & ~mine).astype(float)
+        self.joined = np.zeros((self.count, self.count))
+        place = np.array([network.ports[p].link for p in self.port])
+        for e in np.flatnonzero(self.host):
+            for c in np.flatnonzero((self.prev >= 0) & (self.meets[e] > 0.0)):
+                d = self.prev[c]
+                if self.port[d] == self.port[e]:
+                    continue
+                if self.back[c] == self.back[d]:  # relayed
+                    ahead = (place[c] - place[d]) % self.members[c]
+                    soon = (place[e] - place[d]) % self.members[c] > ahead > 0
+                    self.joined[e, c] = float(soon and network.relay == "packet") * self.chunks[d]
+                elif not self.up[d] and self.link[c] == self.link[d]:
+                    self.joined[e, c] = 1.0 - self.fills_last[d]
+        self.after = np.ones(self.count)  # of data, (C,): whether acknowledgements come at once after a visit
+        self.relayed = np.zeros(len(network.flows), bool)
+        for c in np.flatnonzero(~self.host):
+            self.relayed[self.flow[c]] = True
+        self.window = np.array([min(let_out(flow), float(ENDLESS)) for flow in network.flows])
+        self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
+        self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
+        for f, flow in enumerate(network.flows):
+            if flow.load < np.inf and not flow.short:
+                count = max(flow.batch, 1.0)
+                self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
+        self.service = self.slots.copy()
+        self.present = np.zeros(ports)
+
+    def update(
+        self,
+        sends: Vector,
+        acks: Vector,
+        clocked: Vector,
+        beside: Vector,
+        full: NDArray[np.bool_],
+        steady: NDArray[np.bool_],
+    ) -> None:
+        """Take the rates (1/s), (F,) each.
+
+        Args:
+            sends: segments a second.
+            acks: acknowledgements a second.
+            clocked: share of the acknowledgements that come at any time.
+            beside: share of a flow's own segments that are under way beside one of them.
+            full: links with a queue that never runs empty, (N,).
+            steady: flows that always have data.
+        """
+        if not self.count:
+            return
+        flow = self.flow
+        rate = np.where(self.back, acks[flow], sends[flow]) * self.slot_s
+        at_once = 1.0 - clocked[flow]
+        filled = self.full_visits + self.turns_up * at_once * (self.joint_visits - self.full_visits)
+        for p, order in self.orders.items():
+            here = self.piconet == p
+            if order.closes:
+                filled = np.where(here, self._alone(rate * here, self.members[here][0]), filled)
+        works = self.slots - EMPTY * filled + EMPTY * self.interleaved * ~self.back
+        at_port = self.at_port * rate
+        inflow = at_port @ self.frames, at_port @ filled, at_port @ works
+        self.rate, self.works = rate, works
+        # links that flows keep full which do not cross the port themselves, (P, N)
+        uses = np.zeros((len(steady), len(full)))
+        uses[flow, self.link] = 1.0
+        crosses = np.zeros((len(self.there), len(steady)))
+        crosses[self.port, flow] = 1.0
+        self.filled = ((1.0 - crosses) @ (uses * steady[:, None]) > 0.0) & full & (self.own_link == 0.0)
+        self._serve(inflow)
+        self._meet(inflow, clocked, beside, steady)
+
+    def _alone(self, rate: Vector, members: float) -> float:
+        """Return the share of trains that have a visit of their own where one takes all that has come before.
+
+        Args:
+            rate: of the trains of one piconet, (C,) a slot.
+            members: of the piconet.
+        """
+        trains, share = self.at_link @ rate, np.ones(len(self.links.names))
+        for _ in range(4):
+            work = float(rate @ self.slots - EMPTY * trains @ share)
+            in_cycle = trains * EMPTY * members / (1.0 - min(work, MOST_LOAD))
+            share = np.where(in_cycle > 0.0, _ratio(-np.expm1(-in_cycle), in_cycle), 1.0)
+        return float(trains @ share / max(trains.sum(), 1e-12))
+
+    def _serve(self, inflow: tuple[Vector, Vector, Vector]) -> None:
+        """Find how much later each train makes the next one of its port, and how often ports have packets.
+
+        The port with fewer frames shares as many as find a packet at the other one: one is there if its queue
+        is busy, or if it came while the port was not visited.
+
+        Args:
+            inflow: frames, visits that they fill, and slots of work that come to each port in a slot, (P,).
+        """
+        links, rate, works = self.links, self.rate, self.works
+        frames_in, filled_in, work_in = inflow
+        facing = [np.where(self.there, values[self.opposite], 0.0) for values in inflow]
+        frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
+        visits = self.frames / self.limit
+        # what a train brings with it: visits are full while the port is busy, acknowledgements share frames
+        taken = np.where(self.back, self.slots - EMPTY * self.frames, self.slots - EMPTY * visits)
+        brought = self.plain * _ratio(self.further @ (rate * taken), rate)
+        alone = self.slots + EMPTY * (self.members - 1.0) * visits + brought
+        driven = (self.at_port @ (self.brings * (rate * works))) @ self.at_link.T
+        paired = facing[2] - EMPTY * (facing[0] - facing[1])
+        in_order = np.ones(len(frames_in))
+        in_order[self.port] = self.plain
+        trains = self.at_port @ rate
+        less = 1.0 - 0.5 * (_ratio(filled_in, frames_in) + _ratio(facing[1], facing[0]))
+        own = self.own_link
+        kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
+        for _ in range(8):
+            present = np.where(self.there, self.present[self.opposite], 0.0)
+            fewer = (frames_in <= facing[0]) & self.there
+            shared = np.where(fewer, frames_in * present, 0.0)
+            shared = np.where(frames_in == facing[0], shared / 2.0, shared)  # found from both ports
+            save = links.by_link(EMPTY * shared * less)
+            work_at = work_by - save
+            whole = _ratio(work_at, frames_by - links.by_link(shared))
+            full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
+            free = 1.0 - np.minimum(self.same @ work_at, MOST_LOAD)
+            self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
+            share = own * _ratio(paired, facing[2])[:, None] + (1.0 - own) * _ratio(work_at, work_by)
+            busy = own * paired[:, None] + (1.0 - own) * work_at - share * driven
+            others = np.where(in_order[:, None] > 0.0, busy, work_at - own * work_in[:, None])
+            others = np.where(self.filled, ALWAYS, np.maximum(others * kept, 0.0)) * self.same
+            service = stretched(alone, visits, others[self.port], full_visit)
+            self.load = self.at_port @ (rate * service)
+            before = self.present
+            quiet = np.exp(-trains * self.cycle / 2.0)
+            self.present = 1.0 - (1.0 - np.minimum(self.load, 1.0)) * quiet
+            self.service = service
+            if np.abs(self.present - before).max() < 1e-4:
+                break
+        self.full_visit, self.work_at, self.save = full_visit, work_at, save
+        self.brought = brought / np.maximum(alone, 1e-9)
+
+    def _by_flow(self, values: Vector) -> Vector:
+        """Return the sums of values of crossings over those of each flow, (F,)."""
+        found = np.zeros(len(self.regular))
+        np.add.at(found, self.flow, values)
+        return found
+
+    def _kept(self, ports: Matrix) -> Vector:
+        """Return the share of others' work at ports that begets more of it, where sources are periodic, (K,).
+
+        Args:
+            ports: (K, C) 1 at crossings of the port, of whose flows the work is none of the others'.
+        """
+        works = self._by_flow(self.rate * self.works)
+        found = np.ones(len(ports))
+        for k, here in enumerate(ports):
+            away = works.copy()
+            away[self.flow[here > 0.0]] = 0.0
+            if away.sum() > 0.0:
+                found[k] = (1.0 - 1.0 / growth(away, self.regular)) / away.sum()
+        return found
+
+    def _meet(
+        self,
+        inflow: tuple[Vector, Vector, Vector],
+        clocked: Vector,
+        beside: Vector,
+        steady: NDArray[np.bool_],
+    ) -> None:
+        """Find what a train of each crossing meets; arguments as of `update`, and of `_serve`."""
+        rate, works, flow = self.rate, self.works, self.flow
+        frames_in, filled_in, work_in = inflow
+        own_link = self.own_link[self.port]
+        facing = np.where(self.there, self.opposite, 0)[self.port]
+        there = self.there[self.port]
+        # others' work while a train waits for a visit: acknowledgements of its own flow go with its data
+        work = self.work_at - own_link * work_in[self.port][:, None]
+        against = (self.mine & (self.port[None, :] == facing[:, None])) * there[:, None]
+        own_back = against @ (rate * works)
+        all_back = np.where(there, work_in[facing], 0.0)
+        mine_there = _ratio(own_back, all_back)
+        relayed = self.relayed[flow]
+        save = self.save[self.link]
+        single = work - own_link * ((all_back - save) * mine_there)[:, None]
+        elsewhere = (self.mine & (self.port[:, None] != self.port)) * (rate * works)
+        first = np.zeros(len(self.network.flows), int)
+        for c in range(self.count - 1, -1, -1):
+            first[flow[c]] = c
+        at_first = self.link == self.link[first[flow]]
+        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * ~at_first)
+        apart = work - part[:, None] * (elsewhere @ self.at_link.T)
+        others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
+        if self.regular.any():
+            others = others * self._kept(self.mine.astype(float))[:, None]
+        self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
+        most = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
+        self.pairs = [
+            [(rate_, full_) for rate_, full_ in zip(row, most.tolist(), strict=True) if rate_ > 0.0]
+            for row in self.others.tolist()
+        ]
+        # packets of others that go the other way share the frames of a train
+        own_there = against @ (rate * self.frames)
+        all_there = np.where(there, frames_in[facing], 0.0)
+        alien = (1.0 - _ratio(own_there, all_there)) * (
+            1.0 - _ratio(np.where(there, filled_in[facing], 0.0), all_there)
+        )
+        present = np.where(there, self.present[facing], 0.0)
+        self.saved = EMPTY * self.frames * present * alien * self.in_order
+        # trains under way elsewhere; each visit of at most M frames is one, and such that follow at once are
+        cycle = self.cycle[self.port]
+        idle = np.clip(1.0 - _ratio((self.work_at[self.link] * cycle), self.full_visit[self.link]), 0.0, 1.0)
+        turn = np.where(self.back & self.host, 1.0 - clocked[flow], 1.0)
+        joined = self.joined * turn
+        before = np.zeros_like(joined)
+        prev = np.where(self.prev >= 0, self.prev, 0)
+        for _ in range(3):
+            before = joined * (works[prev] + before[:, prev])
+        squares = (works**2 + self.spread) * self.chunks + 2.0 * works * before
+        self.under_way = (self.meets * squares) @ (rate * idle) / 2.0
+        # queues of the ports
+        random = np.where(steady[flow], 0.0, 1.0)
+        load = np.minimum(self.at_port @ (rate * self.service * random), MOST_LOAD)
+        ahead = np.where(self.back, 0.0, self.ahead.sum(axis=0)[flow])
+        residual = rate * (1.0 + 2.0 * ahead) * self.service**2 * self.varies / 2.0
+        self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
+        at = self.port[:, None] == self.port
+        let = np.where(self.back, 0.0, np.minimum(self.ahead.sum(axis=0), self.window - 1.0)[flow])
+        residual = residual * (1.0 + 2.0 * let) / (1.0 + 2.0 * ahead)
+        alien = (at & ~self.mine & self.host) @ residual / (1.0 - load[self.port])
+        most = (at & ~self.mine & self.host) @ (self.window[flow] * self.service * (rate > 0.0))
+        alien = np.where(alien > 0.0, -alien * np.expm1(-most / np.maximum(alien, 1e-12)), 0.0)
+        known = (self.mine & at) & (np.arange(self.count)[None, :] < np.arange(self.count)[:, None])
+        after = self.back & self.host & self.in_order & (self.prev >= 0)
+        after = after * (1.0 - clocked[flow]) * (self.fills_last * self.chunks)[prev]
+        used = load[self.port]
+        further = ~known.any(axis=1) & (self.back | ~self.host)
+        self.later = np.where(further, alien, 0.0) * (1.0 - after * used * (1.0 - used))
+        if self.regular.any():
+            self._behind_regular(residual)
+        self.behind = self.behind + self.closes * load[self.port] * self.cycle[self.port]
+        self.load_of = load[self.port]
+
+    def _behind_regular(self, residual: Vector) -> None:
+        """Put waits behind periodic streams in the place of those behind Poisson ones: not behind itself."""
+        for c in np.flatnonzero(self.host):
+            here = (self.port == self.port[c]) & ~(self.mine[c] & (self.regular[self.flow] > 0.0))
+            works = self._by_flow(here * self.rate * self.service)
+            grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 0.0
+            self.behind[c] = float(here @ residual) * grown
+
+    def ends_visit(self, c: int, alone: float) -> float:
+        """Return the chance that the last frame of a train is the last of its visit.
+
+        The first of the trains that follow each other begins a visit. With k frames in visits of M the j-th
+        ends one if M divides j k; their number is taken as geometric. Behind repeated packets any frame may.
+
+        Args:
+            c: crossing of a train from a host.
+            alone: chance for a train that finds its port idle.
+        """
+        load, limit = min(float(self.load_of[c]), MOST_LOAD), int(self.limit[c])
+        frames = round(float(self.frames[c]))
+        if limit >= ENDLESS:
+            return alone
+        if self.spread[c] > 0.0 or abs(self.frames[c] - frames) > SAME:
+            return (1.0 - load) * alone + load / limit
+        cycle = limit // gcd(limit, frames)
+        return (1.0 - load) * load ** (cycle - 1) / (1.0 - load**cycle)
+
+    def next_one(self, c: int) -> tuple[float, float]:
+        """Return how often a segment leaves another one at its port, and the slots of a frame of that one.
+
+        Args:
+            c: crossing of its acknowledgement; -1 if it is not known.
+        """
+        d = int(self.prev[c]) if c >= 0 else -1
+        if (
+            d < 0
+            or not self.host[d]
+            or self.back[d]
+            or self.window[self.flow[d]] <= 1.0
+            or not self.in_order[d]
+        ):
+            return 0.0, 0.0
+        drawn, fixed = self.ahead[:, self.flow[d]].tolist()
+        none = (1.0 - float(self.load_of[d])) / (1.0 + drawn + 2.0 * fixed)
+        some = (1.0 - none) * (1.0 - float(self.regular[self.flow[d]]))
+        return some, float(self.slots[d] / self.frames[d])
+
+    def elsewhere(self, c: int, slots: float) -> float:
+        """Return the time (slots) that trains elsewhere still take when a segment comes from a host.
+
+        Args:
+            c: its crossing.
+            slots: of its own frames behind its last wait.
+        """
+        order, piconet = self.orders[int(self.piconet[c])], int(self.piconet[c])
+        up = bool(self.up[c])
+        if self.regular.any():
+            works = self._by_flow((self.piconet == piconet) * self.rate * self.works)
+            works[self.flow[c]] = 0.0
+            grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 1.0
+        else:
+            first = order.first[up]
+            grown = stretch(first, order.passed[0], self.pairs[c]) / first
+        found = float(self.under_way[c]) * grown
+        if order.interleaved:
+            free = 1.0 - min(sum(work for work, _ in self.pairs[c] if work < ALWAYS), MOST_LOAD)
+            down = float(not up)
+            found = (1.0 - down) * found + 0.5 * (1.0 + down) * slots * (1.0 / free - 1.0)
+        return found
+
+    def own(self, f: int, trip_s: float, quiet: NDArray[np.bool_]) -> Own | None:
+        """Return the queue at the port of a flow's hosts where it waits longest, None if it waits at none.
+
+        Args:
+            f: number of the flow.
+            trip_s: its round trip without waits (s).
+            quiet: resources that are not full, ports first.
+        """
+        mine = [
+            c for (g, back, _), c in self.number.items()
+            if g == f and not back and self.host[c] and quiet[self.port[c]]
+        ]  # fmt: skip
+        if not mine:
+            return None
+        c = max(mine, key=lambda one: self.behind[one] * self.slot_s[one])
+        slot_s, service = float(self.slot_s[c]), float(self.service[c])
+        data = (self.port == self.port[c]) & ~self.back
+        rate = float(self.rate[c])
+        turn = float((self.rate * self.service)[data].sum()) / rate if rate > 0.0 else service
+        drawn, fixed = self.ahead[:, f].tolist()
+        load = float(self.load_of[c])
+        rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
+        return Own(
+            load, (float(self.behind[c]) + (drawn + fixed) * service) * slot_s, service * slot_s,
+            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
+            float(rest),
+        )  # fmt: skip
+
+
+class Tail(NamedTuple):
+    """The law P(wait > t) = share exp(-t / mean), cut off by a buffer.
+
+    A buffer that takes as much of a train as fits is a finite dam: its law is that of the infinite one, less
+    what lies beyond, and normalised (J. Cohen, The Single Server Queue, 1982, section III.5).
+
+    Attributes:
+        share: probability of a wait.
+        mean: of the waits (s).
+        room: longest wait that the buffer allows (s).
+    """
+
+    share: float
+    mean: float
+    room: float = inf
+
+    @staticmethod
+    def of(share: float, wait: float) -> Tail:
+        """Return the tail of a mean wait, of which a share is a wait at all."""
+        return Tail(share, wait / share) if share > 0.0 else NONE
+
+    def between(self, start: float, end: float) -> float:
+        """Return the integral of the law from a time to a later one."""
+        end = max(min(self.room, end), start)
+        if self.share <= 0.0 or self.mean <= 0.0 or end <= start:
+            return 0.0
+        beyond = self.share * exp(-self.room / self.mean) if self.room < inf else 0.0
+        after = exp(-end / self.mean) if end < inf else 0.0
+        total = self.share * self.mean * (exp(-start / self.mean) - after)
+        return (total - (beyond * (end - start) if beyond else 0.0)) / max(1.0 - beyond, 1e-9)
+
+
+NONE = Tail(0.0, 0.0)
+
+
+def longer(first: Tail, second: Tail, most: float) -> float:
+    """Return the mean of the longer of two waits, cut off at a time (s).
+
+    A segment crosses two queues in a row. With constant service its wait in both is the longer one of those
+    that either would make it wait by itself (H. Friedman, Operations Research 13, 1965). Both come from the
+    same arrivals, so that they are long together: the longer one exceeds t as often as the one that does so
+    more often. That is a lower bound, whatever their joint law.
+    """
+    most = max(most, 0.0)
+    often, seldom = (second, first) if second.share > first.share else (first, second)
+    meet = inf
+    if seldom.share > 0.0 and seldom.mean > often.mean > 0.0:
+        meet = log(often.share / seldom.share) / (1.0 / often.mean - 1.0 / seldom.mean)
+    meet = min(meet, often.room, most)
+    return often.between(0.0, meet) + (seldom.between(meet, most) if meet < inf else 0.0)
+
+
+class Own(NamedTuple):
+    """The queue in which a flow waits longest at a port of its hosts.
+
+    Attributes:
+        load: of the port.
+        wait: mean wait behind all trains of the port (s).
+        service: by how much each segment of its own before it adds to that (s).
+        turn: time of the port for each of its segments while it is busy (s).
+        fixed: segments of its own message that are ahead.
+        bursty: whether segments come several at once.
+        share: of that wait that is behind its own segments.
+        trip: round trip without waits (s).
+        rest: mean waits at further ports of hosts (s).
+    """
+
+    load: float
+    wait: float
+    service: float
+    turn: float
+    fixed: float
+    bursty: bool
+    share: float
+    trip: float
+    rest: float
+
+    def within(self, window: float, tokens: Tail = NONE) -> float:
+        """Return the mean wait of segments that a window lets out, for the port and for tokens (s).
+
+        A window lets a segment out when one comes back: a round trip is at most the time in which a window of
+        segments passes the slower queue, or the round trip without waits.
+
+        Args:
+            window: segments.
+            tokens: wait for these.
+        """
+        if self.bursty:
+            return self.rest + longer(Tail.of(self.load, self._in_bursts(window)), tokens, inf)
+        most = inf if window == inf else max(window * self.turn - self.trip, 0.0)
+        return self.rest + longer(Tail.of(self.load, self.wait), tokens, most)
+
+    def _in_bursts(self, window: float) -> float:
+        """Return the wait of segments of bursts that a window has let out; the others wait at their sender.
+
+        The number of own segments of earlier messages at the port is taken as geometric from the first on,
+        with the right mean. Of a burst as many are elsewhere as go round while one is served. Those of
+        earlier messages and of its own that are ahead of a segment are less than a window.
+        """
+        if window == inf:
+            return self.wait
+        window = max(window - max(self.trip / self.service - 1.0, 0.0), 1.0)
+        wait = self.wait - self.fixed * self.service
+        waiting = self.load * wait / self.service
+        more = waiting / max(self.load + waiting, 1e-12)
+        size, free = 2.0 * self.fixed + 1.0, window - 1.0
+        letting = min(size, free)  # segments of a message that a window may let out at once
+        beyond = (
+            more ** (free - letting + 1.0) * (1.0 - more**letting) / max(1.0 - more, 1e-12) + size - letting
+        )
+        first = min(window, size)
+        ahead = first * (first - 1.0) / 2.0 / size + (1.0 - first / size) * (first - 1.0)
+        inside = wait * (1.0 - beyond / size) + ahead * self.service
+        return (1.0 - self.share) * self.wait + self.share * inside

@@ -1,0 +1,130 @@
+"""Buffers of limited room in the theory of stations: exact laws, limits, beside simulation."""
+
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import btqueue as bt
+from btqueue.network.stations.buffers import Queue, filled
+from btqueue.network.stations.model import answer
+
+SEGMENT_KBIT = 11.68
+
+
+def whole(**changes: float) -> float:
+    """Return the share of segments that find room: one packet each, served one after the other."""
+    usual = {
+        "rate": 1.0,
+        "batch": 1,
+        "packets": 1,
+        "places": 1,
+        "service": 1.0,
+        "limit": 1,
+        "away": 0.0,
+        "probe": 0.0,
+    }
+    return filled(Queue(**{**usual, **changes}))[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("load", [0.3, 1.0, 2.0])
+def test_room_for_one_is_erlangs_loss_and_room_for_two_that_of_fixed_services(load: float) -> None:
+    assert whole(rate=load) == pytest.approx(1.0 / (1.0 + load), rel=0.01)
+    # a departure leaves nobody with the chance that nobody comes in a service (Takagi 1993, M/D/1/2)
+    assert whole(rate=load, places=2) == pytest.approx(1.0 / (exp(-load) + load), rel=0.01)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.05, 3.0), st.integers(1, 5), st.integers(1, 20), st.integers(1, 6), st.floats(0.0, 10.0))
+def test_no_more_is_carried_than_comes_or_than_visits_serve(
+    rate: float, packets: int, places: int, limit: int, away: float
+) -> None:
+    queue = Queue(rate, 1, packets, places, 1.0, limit, away, 0.0)
+    share, short = filled(queue)
+    assert -1e-12 <= share <= 1.0 + 1e-12
+    assert share < 1e-12 or packets <= places
+    assert share * rate * packets <= limit / (limit + away) * (1.0 + 1e-6)
+    assert -1e-9 <= short <= limit
+
+
+def test_more_room_loses_less() -> None:
+    shares = [whole(rate=0.15, packets=3, places=places, limit=3, away=1.0) for places in (3, 6, 12, 48)]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0, abs=1e-3)
+
+
+def ring(**changes: object) -> bt.Scenario:
+    return bt.load("venugopal-2006/piconet-4").changed(changes)
+
+
+UPLOADS = {
+    "network.peripherals": 2, "network.flows": "uplink", "transport.protocol": "none",
+    "traffic.source": "poisson", "traffic.load_kbps": 400.0, "traffic.message_bytes": 1460,
+    "transport.header_bytes": 28, "link.packets": ["DH5", "DH1"], "flow_control.enabled": False,
+    "flow_control.baseband_packets": 20, "polling.limit": 5,
+}  # fmt: skip
+"""Datagrams of five DH5 beyond what two links carry, of which each holds four."""
+
+
+def test_datagrams_that_overflow_waste_the_air_of_their_other_packets() -> None:
+    metrics, notes = answer(bt.Scenario().changed(UPLOADS))
+    # this package's simulator, 10 x 270 s: 258.7 and 259.9 kbit/s; both links carry 311 kbit/s
+    assert np.mean(metrics["goodput_kbps"]) == pytest.approx(259.3, rel=0.03)
+    assert any("datagrams overflow" in said for said in notes["warnings"])
+    metrics, notes = answer(bt.Scenario().changed({**UPLOADS, "traffic.load_kbps": 60.0}))
+    assert metrics["segment_loss"] == pytest.approx(0.0, abs=1e-3)
+    assert not notes["warnings"]
+
+
+DOWNLOADS = {
+    "network.peripherals": 2, "network.flows": "downlink", "traffic.source": "greedy",
+    "traffic.message_bytes": 1460, "link.packets": ["DH5", "DH3"], "flow_control.enabled": True,
+    "flow_control.token_rate_kbps": 120.0, "transport.variant": "newreno",
+    "transport.receive_window_segments": 8, "transport.delayed_ack": False, "transport.header_bytes": 40,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("places", [25, 40])
+def test_tokens_are_spent_on_what_the_buffer_lets_pass(places: int) -> None:
+    """Four DH5 and a DH3, 1539 bytes, take the tokens of 1460: what is refused takes none."""
+    metrics, notes = answer(bt.Scenario().changed({**DOWNLOADS, "flow_control.buffer_packets": places}))
+    assert metrics["goodput_kbps"] == pytest.approx(120.0 * 1460 / 1539, rel=1e-3)
+    overflows = any("may overflow" in said for said in notes["warnings"])
+    assert overflows == (places < 8 * 5)
+
+
+def test_acknowledgements_take_room_beside_segments() -> None:
+    """A ring's buffer of tokens holds eight segments of five packets, and eight acknowledgements."""
+    full = {"traffic.load_kbps": 200.0, "flow_control.token_rate_kbps": 70.0}
+    fits = answer(ring(**full, **{"flow_control.buffer_packets": 48}))[1]
+    assert not any("overflow" in said for said in fits["warnings"]) and not fits.get("sampled")
+    assert answer(ring(**full, **{"flow_control.buffer_packets": 40}))[1]["sampled"]
+
+
+def test_without_room_for_two_segments_a_connection_lives_by_its_timer() -> None:
+    small = {**DOWNLOADS, "flow_control.buffer_packets": 6, "network.peripherals": 3}
+    metrics, notes = answer(bt.Scenario().changed(small))
+    per_timeout = metrics["goodput_kbps"] / SEGMENT_KBIT / metrics["timeouts_per_s"]
+    assert per_timeout == pytest.approx(4.0)
+    assert metrics["timeouts_per_s"] == pytest.approx(0.75, abs=0.25)  # least timeouts are of a second
+    assert any("a factor of 3" in said for said in notes["warnings"])
+
+
+@pytest.mark.parametrize(("grows", "timeouts"), [(True, 0.0825), (False, 0.02)])
+def test_a_window_that_grows_only_when_full_is_small_when_the_next_segment_is_lost(
+    grows: bool, timeouts: float
+) -> None:
+    """This package's simulator had 0.0825 timeouts a second where windows do not grow unused."""
+    metrics, _ = answer(
+        bt.Scenario().changed(
+            {
+                **DOWNLOADS, "network.peripherals": 1, "flow_control.enabled": False, "link.arq": "none",
+                "radio.model": "constant", "radio.ber": 1.1e-6, "traffic.source": "poisson",
+                "traffic.load_kbps": 160.0, "transport.limited_transmit": False,
+                "transport.window_limited_growth": grows,
+            }
+        )
+    )  # fmt: skip
+    assert metrics["timeouts_per_s"][0] == pytest.approx(timeouts, abs=0.015)
