@@ -5,7 +5,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import doubts
+from btqueue.network.stations.air import doubts, until_polled
 from btqueue.network.stations.model import answer
 from btqueue.network.stations.network import network_of
 from btqueue.network.stations.point import operating_point
@@ -43,6 +43,73 @@ def goodput(s):
 
 def rtt(s):
     return float(np.mean(answer(s)[0]["rtt_s"]))
+
+
+def carried(load=1e-3, **changes):
+    """Return a flow of single segments at random over a bridge between two piconets."""
+    return scenario(traffic__source="poisson", traffic__load_kbps=load, transport__preset="thesis", **changes)
+
+
+@pytest.mark.parametrize(
+    ("gone", "first", "wait"),
+    [(7.0, 2.0, 3.0), (1.0, 10.0, 9.0), (27.0, 2.0, 3.0)],
+)
+def test_a_bridge_waits_for_the_next_poll(gone, first, wait):
+    # polls come every 4 slots behind the first one; times are known to a slot, so that a wait is one of them
+    assert until_polled(gone, 1.0, 4.0, first) == pytest.approx(wait, abs=0.7)
+
+
+def test_a_bridge_that_comes_at_any_time_waits_for_half_of_the_time_between_polls():
+    assert until_polled(100.0, 80.0, 4.0, 2.0) == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("bridge", "peripherals", "cycle"),
+    [("MS", 1, 5.0), ("MS", 2, 7.0), ("MS", 4, 11.0), ("SS", 1, 5.0), ("SS", 2, 7.0), ("SS", 4, 11.0)],
+)
+def test_an_idle_central_finds_the_bridge_in_every_second_cycle(bridge, peripherals, cycle):
+    # by hand: n peripherals and the poll of the bridge are 2 n + 2 slots, and every second time 2 more
+    links = operating_point(
+        network_of(carried(network__bridge=bridge, network__peripherals=peripherals))
+    ).links.links
+    assert links.idle[0] == pytest.approx(cycle, rel=0.05)
+
+
+def test_a_lone_segment_takes_what_each_visit_takes():
+    # by hand, slots: a bridge that is a central comes 2 slots after an exchange, too late for a poll. A turn
+    # is 10 slots: 2 for the other member, 2 for the poll that is missed, 2 for the member again, 4 for the
+    # exchange. A segment waits at most a turn for its visit; five packets of 28 slots go up, behind POLL and
+    # NULL down to the bridge, and down in its own piconet. The acknowledgement of 2 slots or more waits less
+    # than a turn for each of three visits.
+    there, back = 28 + 2 + 28 + 28, 3 * 2
+    assert there + back < rtt(carried(network__bridge="MS")) / SLOT_S < there + back + 4 * 10
+
+
+def test_flows_that_never_meet_do_not_slow_each_other_down():
+    # in two piconets of which the bridge carries nothing
+    alone = rtt(carried(network__flows=[{"from": "p1.1", "to": "c1"}]))
+    flows = [{"from": "p1.1", "to": "c1"}, {"from": "p2.1", "to": "c2", "load_kbps": 50.0}]
+    beside = answer(carried(network__flows=flows))[0]["rtt_s"][0]
+    assert beside == pytest.approx(alone, rel=0.01)
+
+
+def test_a_poll_of_a_bridge_costs_time_also_without_flows_over_it():
+    # the piconet in the middle has two bridges, so that a cycle is more than 2 slots longer
+    flows = [{"from": f"p{k}.1", "to": f"c{k}"} for k in (1, 2)]
+    one, two = answer(carried(network__piconets=3, network__flows=flows))[0]["rtt_s"]
+    assert two > one + EMPTY_SLOTS * SLOT_S
+
+
+def test_full_windows_are_w_round_trips_over_the_rate():
+    metrics = answer(scenario(network__flows="pairs", transport__receive_window_segments=8))[0]
+    rate = metrics["goodput_kbps"] / SEGMENT_KILOBITS
+    assert metrics["rtt_s"] * rate == pytest.approx(8.0, rel=0.01)
+
+
+def test_round_trips_grow_with_load_and_answers_do_not_ask_how_long_a_run_is():
+    trips = [rtt(carried(load)) for load in (1.0, 10.0, 20.0, 40.0)]
+    assert trips == sorted(trips)
+    assert rtt(carried(10.0, run__duration_s=1.0, run__seed=7, run__replications=2)) == trips[1]
 
 
 @pytest.mark.parametrize("rendezvous_s", [0.1, 0.3])
@@ -119,6 +186,18 @@ def test_one_piconet_has_no_doubts_of_bridges():
 def test_lone_round_trips_agree_with_simulation(bridge, limit):
     s = scenario(network__bridge=bridge, polling__limit=limit, transport__receive_window_segments=1)
     assert rtt(s) == pytest.approx(float(bt.simulate(s).rtt_s.mean()), rel=0.05)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("peripherals", [1, 2])
+@pytest.mark.parametrize("bridge", ["SS", "MS"])
+@pytest.mark.parametrize("piconets", [2, 3, 5])
+def test_round_trips_of_light_loads_agree_with_simulation(piconets, bridge, peripherals):
+    s = carried(
+        0.5, network__bridge=bridge, network__piconets=piconets, network__peripherals=peripherals,
+        network__flows="pairs", run__duration_s=8000.0,
+    )  # fmt: skip
+    assert rtt(s) == pytest.approx(float(bt.simulate(s).rtt_s.mean()), rel=0.07)
 
 
 def test_saturated_pairs_agree_with_simulation():

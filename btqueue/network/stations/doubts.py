@@ -86,7 +86,6 @@ UNREAD: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "transport.buffers": ("fixed",),
         "link.flush_timeout_s": (None,),
         "link.quality_memory_s": (0.0,),
-        "polling.bridge_patience_s": (0.0,),
         "traffic.application_timeout_s": (None,),
     }
 )

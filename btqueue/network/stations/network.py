@@ -168,6 +168,7 @@ class Bridge:
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
         own: number of the piconet of which it is the central, or -1.
+        patience_s: least time after which it goes on if it is not polled; none if it waits for ever.
     """
 
     piconets: tuple[int, ...]
@@ -176,6 +177,16 @@ class Bridge:
     switch_s: float
     cycles: float
     own: int
+    patience_s: float
+
+    def early(self, piconet: int) -> float:
+        """Return by how much (slots) a bridge may be late, on average, for a poll at the same time.
+
+        All polls begin at even slots. Of those at the same time that of the piconet of the lower number is
+        first: a bridge that comes from there is in time for a poll here, and one that goes there is not.
+        """
+        before = self.piconets[self.piconets.index(piconet) - 1]
+        return 0.0 if self.switch_s else float((piconet > before) - (piconet < before))
 
     def share(self, frame: float) -> float:
         """Return the share of the time for one of the piconets, with frames of so many slots, by windows.
@@ -310,6 +321,11 @@ class _Builder:
 
     def network(self) -> Network:
         flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
+        for bridge in self.plan.bridges:  # centrals poll them, and they come, whether they carry flows or not
+            for index in bridge.piconets:
+                central = self.plan.piconets[index].central
+                if central != bridge.node:
+                    self._port(Hop("bluetooth", index, central, bridge.node))
         return Network(
             tuple(self.port_list),
             tuple(self._piconet(index) for index in range(len(self.plan.piconets))),
@@ -350,6 +366,7 @@ class _Builder:
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
             own,
+            polling.bridge_patience_s,
         )
 
     def _port(self, hop: Hop) -> int:
@@ -527,6 +544,8 @@ class _Builder:
             places = (
                 self.port_list[port].places / max(train.packets, 1.0) - 0.5
             )  # half of a segment is being sent
+            if place and self.port_list[port].up and self.port_list[port].bridge >= 0:
+                places = inf  # a bridge loses what a visit brings beyond its buffer, whatever the window
             node = -1
             if s.link.node_buffer_bytes is not None:
                 size = sum(share * size for size, share in sizes) + s.link.l2cap_header_bytes

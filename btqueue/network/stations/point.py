@@ -31,7 +31,7 @@ from scipy.special import nbdtr, nbdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, sessions, transport
-from btqueue.network.stations.air import Links, Rounds
+from btqueue.network.stations.air import Links, Rounds, until_polled
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 
@@ -129,12 +129,13 @@ class Place(NamedTuple):
 class Met(NamedTuple):
     """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
 
-    A begin that is not known is not a number.
+    A begin that is not known is not a number. `earlier` says when it left others, as far as that is known.
     """
 
     piconet: int
     left: float
     begin: float = nan
+    earlier: tuple[tuple[int, float], ...] = ()
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -169,6 +170,19 @@ class Laws:
         self.change = inf  # of rates in the last turn, relative
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
+        # ports of bridges from which all that a visit has brought leaves in the next one
+        begins = {
+            (way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way
+        }
+        self.brought = [
+            n
+            for n, port in enumerate(network.ports)
+            if port.up
+            and port.bridge >= 0
+            and network.bridges[port.bridge].schedule == "walk-in"
+            and port.limit >= port.places
+            and ("port", n) not in begins
+        ]
         for f, flow in enumerate(network.flows):
             for back, visits in enumerate((flow.forth, flow.back)):
                 for visit in visits:
@@ -510,11 +524,11 @@ class Laws:
                 share = first / frames if frames else 0.0
                 beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
                 slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
-                used, over = last, float(last >= limit)
+                used, over = last * (last < limit), float(last >= limit)
             seconds += slots * SLOT_S
             busy = min(frames, limit) * (train.air / train.frames + 1.0) if train.frames else 0.0
             place = Place(port.piconet, port.link, port.up, used, over, busy)
-            self._leave(place, port.bridge, limit, polls, met, float(clock + seconds / SLOT_S))
+            self._leave(place, port.bridge, polls, met, float(clock + seconds / SLOT_S))
             host = False
         return float(seconds), place
 
@@ -535,41 +549,37 @@ class Laws:
         A bridge that the segment has met comes when it has been everywhere else. While the central serves
         another link, or is elsewhere, it does not poll: a bridge that has come meanwhile is there.
         """
-        links, piconet, rounds = self.links, self.network.piconets[port.piconet], self.rounds
-        central = piconet.central_bridge
-        slots = 1.0 if port.up else 0.0
-        same, blind = place is not None and place.piconet == port.piconet, 0.0
-        if place is not None and same:
-            slots += self._apart(place, port, polls, False)
-            blind = place.busy
-        if central >= 0:
-            absence = float(rounds.elsewhere[port.piconet])
+        piconet, rounds = self.network.piconets[port.piconet], self.rounds
+        central, absence = piconet.central_bridge, float(rounds.elsewhere[port.piconet])
+        up = 1.0 if port.up else 0.0
+        gap, poll, blind = polls + EMPTY + absence, nan, 0.0
+        if place is not None and place.piconet == port.piconet:
+            later = absence if port.link < place.link else 0.0
+            poll, blind = self._apart(place, port, polls, False) + later, later or place.busy
+        elif central >= 0:
             back = self._back(central, port.piconet, met, clock)
-            if place is not None and same:
-                if port.link <= place.link:
-                    slots, blind = slots + absence * (port.link < place.link), absence
-            elif back is None:
-                return float(rounds.meeting[link])
-            else:
-                slots += max(back, 0.0) + EMPTY * port.link
-                blind = absence
+            poll, blind = nan if back is None else back + EMPTY * port.link, absence
         if port.bridge < 0:
-            return slots
+            if isnan(poll):
+                return float(rounds.meeting[link])
+            return up + (until_polled(0.0, 1.0, gap, poll) if poll < 0.0 else poll)
         back = self._back(port.bridge, port.piconet, met, clock)
-        gap = float(rounds.polled[link])
-        if central >= 0:
-            gap = float(links.idle[link] + rounds.elsewhere[port.piconet])
-        if back is not None and back >= 0.0:
-            if not same and central < 0:
-                return slots + back + gap
-            return slots + (EMPTY if back <= slots else back - slots + gap)
-        if back is not None and -back <= blind:
-            return slots + EMPTY
-        if not same and central < 0:
+        known = not isnan(poll)
+        if back is not None and (back >= 0.0 or (known and -back <= blind)):
+            bridge = self.network.bridges[port.bridge]
+            early, left = bridge.early(port.piconet), dict(met[port.bridge].earlier).get(port.piconet)
+            if not known:
+                if left is None:
+                    return up + back + float(rounds.polled[link])
+                poll = left - clock + gap - EMPTY
+            return up + back + until_polled(back - early, 1.0, gap, poll) - early + EMPTY
+        if not known:
             return float(rounds.meeting[link])
         late = max(float(rounds.gone[link]) - blind, 0.0)
         chance = late / float(rounds.round[link])
-        return slots + chance * (late / 2.0 * (central < 0) + gap) + (1.0 - chance) * EMPTY
+        wait = float(rounds.polled[link]) if central < 0 else gap
+        poll = until_polled(0.0, 1.0, gap, poll) if poll < 0.0 else poll
+        return up + poll + chance * (late / 2.0 * (central < 0) + wait) + (1.0 - chance) * EMPTY
 
     def _keeps_windows(self, port: Port) -> bool:
         """Whether a link has to wait for the windows of a bridge."""
@@ -623,7 +633,7 @@ class Laws:
         if bridge not in met:
             return None
         links, one = self.links, self.network.bridges[bridge]
-        at, left, _ = met[bridge]
+        at, left = met[bridge][:2]
         order, place = one.piconets, one.piconets.index(at)
         time = left - clock + one.switch_s / SLOT_S
         for step in range(1, len(order) + 1):
@@ -633,20 +643,30 @@ class Laws:
             time += links.stay_of(self.rounds, bridge, following) + one.switch_s / SLOT_S
         return None
 
-    def _leave(
-        self, place: Place, bridge: int, limit: float, polls: float, met: dict[int, Met], clock: float
-    ) -> None:
+    def _leave(self, place: Place, bridge: int, polls: float, met: dict[int, Met], clock: float) -> None:
         """Note when the bridges at both ends of a link leave its piconet."""
-        ended = clock + (0.0 if place.up else 1.0) + (2.0 if place.used < limit else 0.0)
+        ended = clock + (0.0 if place.up else 1.0) + EMPTY * (1.0 - place.over)
         if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
             return
         if bridge >= 0:
-            met[bridge] = Met(place.piconet, ended)
+            self._part(bridge, place.piconet, met, ended, 0.0)
         central = self.network.piconets[place.piconet].central_bridge
         if central >= 0:
             members = self.network.piconets[place.piconet].members
             rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
-            met[central] = Met(place.piconet, ended + rest)
+            self._part(central, place.piconet, met, ended + rest, place.busy)
+
+    def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
+        """Note when a bridge leaves a piconet; its stay in its own one was longer by `busy` slots."""
+        before, one = met.get(bridge), self.network.bridges[bridge]
+        if before is not None:
+            earlier = {**dict(before.earlier), before.piconet: before.left}
+        elif one.own == piconet and len(one.piconets) == 2:
+            other = next(p for p in one.piconets if p != piconet)
+            earlier = {other: left - float(self.rounds.stays[bridge]) - busy - one.switch_s / SLOT_S}
+        else:
+            earlier = {}
+        met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
 
     def _polled(
         self, visit: Visit, place: Place | None, c: int, host: bool, extra: float, of: str
@@ -802,6 +822,7 @@ class Laws:
                 wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
                 queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
+        own[:, self.brought] = 0.0
         own[:, queues.port] = queued[:, queues.port] = 0.0
         total = own.sum(axis=0)
         others, mine = np.zeros(len(flows)), np.zeros(len(flows))

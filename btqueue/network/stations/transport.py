@@ -1019,6 +1019,8 @@ def caps(
     known: dict[tuple, Law] = laws.chains
     endless = np.array([flow.load == inf for flow in flows])
     sharing = (service > 0.0).T.astype(float) @ endless
+    buckets = len(network.ports) + len(network.wires)
+    depths = np.array([bucket.depth / bucket.rate if bucket.rate else 0.0 for bucket in network.buckets])
     for f, flow in enumerate(flows):
         if flow.protocol != "tcp" or flow.source == "request-reply":
             continue
@@ -1026,27 +1028,44 @@ def caps(
             continue
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
-        slowest = float(stretched.max(initial=1e-6)) / max(sent[f], 1.0)  # of one transmission
-        if not (0.0 < slowest < inf and 0.0 < base[f] < inf):
+        stretched /= max(sent[f], 1.0)  # of one transmission
+        slowest = float(stretched[:buckets].max(initial=1e-6))
+        if not (0.0 < float(stretched.max(initial=slowest)) < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
         slowest_at = int(stretched.argmax())
         room = _room(network, laws, f, slowest_at, rate)
         grid = GRID if flow.load == inf or rate[f] < flow.load else COARSE
         grid = grid if laws.change > GRID else EXACT
-        key = (
-            tuple((visit.loss, visit.train) for visit in flow.forth),
-            flow.ack_loss,
-            round(np.log(base[f]) / grid),
-            round(np.log(slowest) / grid),
-            flow.window,
-            flow.acks,
-            flow.transport,
-            room,
-        )
-        if key not in known:
-            held = max(room + float(base[f]) / slowest, 2.0)
-            known[key] = chain_of(flow, float(base[f]), slowest, held if held < flow.window else inf)
-        found[f] = known[key]
+
+        def law(
+            slowest: float,
+            flow: Flow = flow,
+            base_s: float = float(base[f]),
+            grid: float = grid,
+            room: float = room,
+        ) -> Law:
+            key = (
+                tuple((visit.loss, visit.train) for visit in flow.forth),
+                flow.ack_loss,
+                round(np.log(base_s) / grid),
+                round(np.log(slowest) / grid),
+                flow.window,
+                flow.acks,
+                flow.transport,
+                room,
+            )
+            if key not in known:
+                held = max(room + base_s / slowest, 2.0)
+                known[key] = chain_of(flow, base_s, slowest, held if held < flow.window else inf)
+            return known[key]
+
+        found[f] = law(slowest)
+        # the bucket is full after a timeout: what this does not pay for waits, but no lone segment does
+        between = found[f].goodput * found[f].transmissions / max(found[f].timeouts, 1e-12)
+        waits = stretched[buckets:] - depths / max(between, 1.0)
+        waits = np.minimum(stretched[buckets:], np.maximum(waits, base[f]))
+        if (longest := float(waits.max(initial=0.0))) > slowest:
+            found[f] = law(longest)
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
     return most, again, found

@@ -53,6 +53,7 @@ def _asked(network: dict[str, object], load: float) -> Scenario:
             "network": network,
             "flow_control": {"enabled": False, "baseband_packets": 400},
             "traffic": {"load_kbps": load},
+            "transport": {"preset": "thesis"},
             "run": {"replications": 6},
         }
     )
