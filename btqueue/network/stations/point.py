@@ -1175,17 +1175,20 @@ def in_order_s(mean_s: float, rate: float) -> float:
     return mean_s * float(np.trapezoid(1.0 - below, times))
 
 
-def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple[Vector, Vector, float]:
+def settle(
+    window: Vector, load: Vector, base: Vector, service: Matrix, start: Vector | float = 0.0
+) -> tuple[Vector, Vector, float]:
     """Return rates of flows, waits at resources, and how much the waits still change, relative to `base`.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
+    That is the minimum of a convex function of the waits, found one wait after the other from any `start`.
     """
     used = (service > 0.0).astype(float)
-    wait = np.zeros(service.shape[1])
     # one that takes at least as much of every flow is full first: behind it nothing waits
     least = np.all(service[:, :, None] <= service[:, None, :], axis=0)
     equal = least & least.T
     behind = np.any(least & ~equal, axis=1) | np.any(np.tril(equal, -1), axis=1)
+    wait = np.where(behind, 0.0, start)
     change = 0.0
     for _ in range(SWEEPS):
         before = wait.copy()
@@ -1194,7 +1197,9 @@ def settle(window: Vector, load: Vector, base: Vector, service: Matrix) -> tuple
             mine = used[:, r] > 0.0
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
-        change = float(np.abs(wait - before).max(initial=0.0) / max(base.max(initial=0.0), 1e-12))
+        # how a wait is divided among equally full resources makes no difference
+        moved = np.abs(used @ (wait - before)).max(initial=0.0)
+        change = float(moved / max(base.max(initial=0.0), 1e-12))
         if change < WAITS_SETTLED:
             break
     return np.minimum(load, window / (base + used @ wait)), wait, change
@@ -1313,7 +1318,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         limits = np.zeros(len(flows))
         for f, flow in enumerate(flows):
             laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service)
+        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service, wait)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
