@@ -53,6 +53,13 @@ def odd_segments(flight: Vector, window: int, trip: Vector, service_s: float, de
         trip: round-trip time with so many in flight (s).
         service_s: time between two segments at the bottleneck.
         delay_s: timer of the acknowledgement; without delayed acknowledgements it is zero.
+
+    Example:
+        >>> import numpy as np
+        >>> from btqueue.transport.odd_segments import odd_segments
+        >>> found = odd_segments(np.array([3.0]), 3, np.array([0.1]), 0.01, 0.0)
+        >>> len(found)
+        3
     """
     longest = np.minimum(delay_s, np.maximum(trip - flight * service_s, 0.0))
     share = longest / trip

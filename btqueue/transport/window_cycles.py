@@ -72,7 +72,15 @@ class _Cycles(NamedTuple):
 
 
 def lossy_rates(path: LossyPath) -> LossyRates:
-    """Solve the chain."""
+    """Solve the chain.
+
+    Example:
+        >>> from btqueue.transport.recovery import LossyPath
+        >>> from btqueue.transport.window_cycles import lossy_rates
+        >>> path = LossyPath(0.01, 1.0, 8, 100.0, 0.1, 0.001, "newreno", 1.0, 64.0, True)
+        >>> bool(60.0 < lossy_rates(path).goodput < 80.0)
+        True
+    """
     top = int(max(2, min(path.window, path.room)))
     ends = ends_of(top, overflows=path.room < path.window)
     trips = _trips(path, np.arange(ends.most + 1.0))

@@ -137,11 +137,3 @@ def test_a_window_of_one_with_delayed_acknowledgements_waits_for_the_clock():
     assert segment_s / waited - segment_s / at_once == pytest.approx(
         scenario.transport.ack_delay_s, abs=cycle_s
     )
-
-
-def test_a_round_trip_through_a_changing_radio_keeps_little_to_the_last_digits():
-    scenario = bt.load("chen-2004/trace-adaptive").with_(link__node_buffer_bytes=20_000)
-    solved = bt.solve(scenario)
-    (little,) = [one for one in certificates(scenario, solved) if "under way" in one.sentence]
-    assert little.value == pytest.approx(little.bound, rel=1e-9)
-    assert not is_broken(little, 1e-6)

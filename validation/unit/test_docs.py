@@ -100,6 +100,11 @@ THEORY = [
     if not path.name.startswith("_")
 ]
 STEPS_OF_SOLVERS = {
+    "btqueue.transport.recovery.ends_of",
+    "btqueue.transport.recovery.recovery_of",
+    "btqueue.transport.recovery.expired_flight",
+    "btqueue.transport.recovery.late_chance",
+    "btqueue.transport.recovery.overflow_late",
     "btqueue.queueing.polling.stations.moves",
     "btqueue.queueing.polling.stations.covariances",
     "btqueue.queueing.vacations.visit_epochs.intervals",

@@ -66,4 +66,4 @@ def test_kinds(name, changes, kind):
 def test_an_answer_carries_them():
     answer = btqueue.solve(btqueue.load("johansson-2000/symmetric"))
     kind = Kind(answer.attrs["system"], answer.attrs["regime"])
-    assert answer.attrs["measured_errors"] == in_words("theory", kind)
+    assert answer.attrs["measured_errors"] == in_words(answer.attrs["errors_of"], kind)

@@ -199,7 +199,8 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
         known = flow.batch == 1.0 and not flow.messages and not flow.short and f not in overflow
         known = known and 0.0 < flow.load < inf and point.rate[f] >= CARRIED * flow.load
         fades = any(visit.train.worse > 0.0 for visit in flow.forth)
-        if not known or fades or flow.loss + flow.ack_loss > 0.0 or service_s <= 0.0:
+        repaired = flow.protocol != "none" and flow.loss + flow.ack_loss > 0.0
+        if not known or fades or repaired or service_s <= 0.0:
             continue
         lone = float(point.base[f] + point.stray[f])
         on_way = (lone - laws.answers[f].wait_s) / service_s
