@@ -274,7 +274,7 @@ def values_of(key: str, now: Any) -> tuple[Any, ...]:
 def base(name: str) -> Scenario:
     """Return a scenario with its changes."""
     shipped, changes = BASES[name]
-    return bt.load(shipped).changed(changes)
+    return bt.load(shipped).changed({"run.duration_s": 200.0, **changes})
 
 
 class Change(NamedTuple):

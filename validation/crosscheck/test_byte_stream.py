@@ -154,7 +154,7 @@ def test_messages_that_share_segments_are_solved_as_simulated(changes):
         ({"traffic__load_kbps": 13}, "short messages wait"),
         (
             {"traffic__load_kbps": 40, "transport__nagle": False, "transport__delayed_ack": True},
-            "acknowledgements wait for the next message",
+            "delayed acknowledgements count bytes",
         ),
     ],
 )

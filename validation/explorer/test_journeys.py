@@ -19,6 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import btqueue as bt
+from btqueue.study.evaluate import evaluate
 
 SETS = {"traffic.load_kbps": 60, "run.duration_s": 20, "run.warmup_s": 5, "run.replications": 3}
 WAIT_MS = 600_000
@@ -247,10 +248,9 @@ def test_08_figure_and_data_are_saved(visit):
     goodput = [row for row in rows if row["engine"] == "solve" and row["metric"] == "goodput_kbps"]
     assert len(goodput) == 50
     place = goodput[10]
-    solved = bt.solve(
-        bt.load("venugopal-2006/piconet", {**SETS, "traffic.load_kbps": float(place["traffic.load_kbps"])})
-    )
-    assert float(place["mean"]) == pytest.approx(float(solved.goodput_kbps.mean()))
+    there = {**SETS, "traffic.load_kbps": float(place["traffic.load_kbps"])}
+    answer = evaluate(bt.load("venugopal-2006/piconet", there))  # simulated where theory does not stand
+    assert float(place["mean"]) == pytest.approx(answer.mean("goodput_kbps"))
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download figure").click()
     picture = Path(saved.value.path()).read_text()

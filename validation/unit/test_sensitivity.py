@@ -98,7 +98,7 @@ def test_a_key_that_is_0_has_no_elasticity():
     (row,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"]).rows
     assert math.isnan(row.elasticity)
     (ranged,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"}).rows
-    assert ranged.at_high == goodput(LINK.with_(radio__per=0.1))
+    assert ranged.at_high < row.base
 
 
 def test_the_dataset_holds_the_rows(chain):

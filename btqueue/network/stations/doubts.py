@@ -324,6 +324,14 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         if flow.short:
             continue
+        in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes"
+        part = flow.acks < 1.0 and not flow.messages and flow.load < np.inf
+        if in_bytes and part and flow.traffic.message_bytes % flow.transport.mss_bytes:
+            yield (
+                "delayed acknowledgements count bytes, and short segments fill none: they wait for their timer,"
+                " and round trips were up to five times as long"
+            )
+            return
         if endless:
             if asked.point.wait[asked.point.service[f] > 0.0].max(initial=0.0) == 0.0 and transport.left_over(
                 flow, float(asked.point.base[f] - asked.point.gather[f]), float(asked.point.service[f].max())

@@ -1257,6 +1257,7 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     wait, service = np.zeros(len(laws.names)), np.zeros((len(flows), len(laws.names)))
     step, before, turned = np.ones(len(flows)), np.zeros(len(flows)), np.zeros(len(flows))
     expiries, lone, places = np.zeros(len(flows)), np.zeros(len(flows)), rate
+    sure = np.zeros(len(flows))  # waits for tokens that a full bucket does not hold
     laws.change = inf
     flushes = any(visit.flush_s < inf for flow in flows for visit in flow.forth)
     asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
