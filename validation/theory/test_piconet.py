@@ -215,7 +215,6 @@ def test_more_than_the_slots_carry_without_a_transport(places):
     assert "delay_s" not in found and "queue_packets" not in found
     if places is None:
         assert carried == pytest.approx(1.0, rel=2e-3)
-        assert "segment_loss" not in found  # nothing is lost: it waits, for ever longer
     else:  # of many messages a full queue takes a part, which is sent for nothing
         assert 0.0 < carried < 0.5
         balance = found["throughput_kbps"] * (1 - found["segment_loss"])

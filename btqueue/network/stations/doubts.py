@@ -328,7 +328,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         part = flow.acks < 1.0 and not flow.messages and flow.load < np.inf
         if in_bytes and part and flow.traffic.message_bytes % flow.transport.mss_bytes:
             yield (
-                "delayed acknowledgements count bytes, and short segments fill none: they wait for their timer,"
+                "delayed acknowledgements count bytes, and short segments fill none: they wait for a timer,"
                 " and round trips were up to five times as long"
             )
             return
