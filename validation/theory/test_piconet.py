@@ -180,11 +180,20 @@ def test_voice_takes_its_share_of_the_slots(packet, links, longer):
         assert float(beside[metric].mean()) == pytest.approx(share * float(alone[metric].mean()), rel=1e-9)
 
 
-def test_gaps_between_voice_packets_are_known_roughly_and_doubted():
-    """Nine gaps for the packets, and one for the acknowledgement: simulated exactly so, and 5 % more here."""
+def test_gaps_between_voice_packets_are_doubted():
     found = bt.solve(star(network__peripherals=1, traffic__source="greedy", **VOICE))
-    assert float(found["goodput_kbps"].mean()) == pytest.approx(SEGMENT / (10 * 6 * SLOT_S), rel=0.1)
     assert any("voice" in one for one in found.attrs["why"])
+
+
+@pytest.mark.xfail(
+    strict=True, reason="gaps are known as a share of the time only: 5 % too much, and doubted"
+)
+@pytest.mark.parametrize("flows", ["uplink", "downlink"])
+@pytest.mark.parametrize("n", [1, 4])
+def test_packets_that_fill_the_gaps_of_voice_links(flows, n):
+    """Nine gaps for the packets, and one for the acknowledgement, which is as long: simulated exactly so."""
+    data = star(network__peripherals=n, network__flows=flows, traffic__source="greedy", **VOICE)
+    assert goodput(data) * n == pytest.approx(SEGMENT / (10 * 6 * SLOT_S), rel=1e-9)
 
 
 @pytest.mark.parametrize("flows", ["uplink", "downlink"])
@@ -215,6 +224,8 @@ def test_more_than_the_slots_carry_without_a_transport(places):
     assert "delay_s" not in found and "queue_packets" not in found
     if places is None:
         assert carried == pytest.approx(1.0, rel=2e-3)
+        assert any("overloaded" in warning for warning in found.attrs["warnings"])
+        assert not found["segment_loss"].any()  # nothing is lost: it waits, for ever longer
     else:  # of many messages a full queue takes a part, which is sent for nothing
         assert 0.0 < carried < 0.5
         balance = found["throughput_kbps"] * (1 - found["segment_loss"])
@@ -246,6 +257,9 @@ def test_layers_hold_a_segment_at_both_ends():
     assert np.ptp([one["rtt_s"].values for one in alike], axis=0) == pytest.approx(np.zeros(3), abs=1e-12)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="an idle poll in each cycle, where data take its place: 0.6 % too much"
+)
 def test_visits_of_one_frame_end_without_an_empty_one():
     """By hand: a greedy flow sends in all cycles, the other station a packet or an empty frame in each."""
     own = [{"from": "c1", "to": "p1.1", "law": "greedy"}, {"from": "c1", "to": "p1.2"}]
@@ -254,7 +268,7 @@ def test_visits_of_one_frame_end_without_an_empty_one():
         link__packets=["DH5"], transport__header_bytes=20, traffic__message_bytes=315,
     )  # fmt: skip
     greedy, light = bt.solve(two)["goodput_kbps"].values / (315 * 8 / 1000) * SLOT_S  # frames a slot
-    assert greedy * (5 + 5) + light * (5 + 5) + 2 * (greedy - light) == pytest.approx(1.0, rel=0.03)
+    assert greedy * (5 + 5) + light * (5 + 5) + 2 * (greedy - light) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_datagrams_that_the_radio_loses_take_no_more_slots():
@@ -288,7 +302,15 @@ def test_an_acknowledgement_may_fill_the_visit_of_its_data(stations, limit, slot
     assert played == pytest.approx(slots, abs=1e-9)
 
 
-@pytest.mark.parametrize(("stations", "limit"), [(2, 5), (2, 10), (4, 5)])
+@pytest.mark.parametrize(
+    ("stations", "limit"),
+    [
+        pytest.param(2, 1, marks=pytest.mark.xfail(strict=True, reason="waits 12 % too long")),
+        (2, 5),
+        (2, 10),
+        (4, 5),
+    ],
+)
 def test_light_traffic_of_a_ring(stations, limit):
     """A second segment delays the first one, played at all offsets: to 10 %, the closure's error."""
     starts, offsets = np.arange(0.25, 2 * stations, 1.0), np.arange(-300.0, 300.0, 1.7)
@@ -381,7 +403,7 @@ def test_states_that_hardly_differ_are_a_constant_radio(law, protocol, metric):
     asked = fading(transport__protocol=protocol)
     almost = asked.with_(radio__fading=law, radio__ber_good=1e-4, radio__ber_bad=1.0001e-4)
     constant = asked.with_(radio__model="constant", radio__ber=1e-4)
-    assert mean(almost, metric) == pytest.approx(mean(constant, metric), rel=0.05)
+    assert mean(almost, metric) == pytest.approx(mean(constant, metric), rel=1e-3)
 
 
 @pytest.mark.parametrize("law", FADING)
@@ -426,7 +448,7 @@ def test_timers_expire_in_long_outages_alone():
 def test_a_schedule_of_two_states_piles_up_as_exponential_stays_of_half_the_length():
     regular = fading(radio__model="alternating", radio__period_s=0.4, radio__ber_bad=2e-4)
     random = fading(radio__fading="per-piconet", radio__good_s=0.2, radio__bad_s=0.2, radio__ber_bad=2e-4)
-    assert rtt(regular) == pytest.approx(rtt(random), rel=0.05)
+    assert rtt(regular) == pytest.approx(rtt(random), rel=1e-9)
 
 
 def test_piconets_nearby_spoil_packets_of_one_length_alike():
@@ -437,6 +459,7 @@ def test_piconets_nearby_spoil_packets_of_one_length_alike():
     assert rtt(near) == pytest.approx(rtt(given), rel=1e-12)
 
 
+@pytest.mark.xfail(strict=True, reason="states are weighed as of a busy link: 0.5 % too few losses")
 def test_a_packet_is_given_up_in_the_state_in_which_it_is_sent():
     found = bt.solve(fading(link__arq=3, radio__ber_bad=1e-3, traffic__load_kbps=5.0))
     success = 0.0
@@ -445,4 +468,4 @@ def test_a_packet_is_given_up_in_the_state_in_which_it_is_sent():
             float(packet_error_rate(PACKET_TYPES[name], ber, bits="payload")) for name in ("DH5", "DH3")
         )
         success += share * (1.0 - dh5**3) ** 4 * (1.0 - dh3**3)
-    assert float(found["segment_loss"][0]) == pytest.approx(1.0 - success, rel=0.03)
+    assert float(found["segment_loss"][0]) == pytest.approx(1.0 - success, rel=1e-6)

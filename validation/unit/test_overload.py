@@ -185,9 +185,7 @@ def test_datagrams_that_a_full_queue_loses_are_no_backlog_of_the_solution():
 @pytest.mark.parametrize(
     ("discipline", "limit", "places"),
     [
-        pytest.param(
-            "e-limited", 5, 400, marks=pytest.mark.xfail(strict=True, reason="17 % high, and doubted")
-        ),
+        ("e-limited", 5, 400),
         ("e-limited", 60, 60),
         pytest.param("gated", 5, 20, marks=pytest.mark.xfail(strict=True, reason="5 % high, and doubted")),
         ("exhaustive", 5, 20),

@@ -23,7 +23,7 @@ RARE = 1e-3
 OFTEN = 0.01
 """Overflows a second from which on they make a difference, however small their share is."""
 MOST_PLACES = 200
-"""Packets of a buffer whose content is followed; a greater one loses what cannot be carried, and no more."""
+"""Packets of a buffer whose content is followed; a greater one that overflows is taken to be as full."""
 NEARLY_FULL = 0.7
 """Use of a station by windows that are always open, above which their bursts fill its buffer."""
 LEAST_ROOM = 4
@@ -301,8 +301,10 @@ def _queue(
         service -= away / limit
     elif kind == "bucket":  # what the bucket holds goes at once, and comes back at the rate of tokens
         places += network.buckets[index].depth / network.buckets[index].rate / service
-    if not places <= MOST_PLACES:
-        return None
+    if places > MOST_PLACES:
+        if float(rate @ [point.service[f, r] for f, *_ in users]) <= 1.0:
+            return None
+        places = MOST_PLACES  # a greater one that overflows is as full
     batch = max(round(float(share @ [min(flow.batch, flow.window) for _, flow, *_ in users])), 1)
     probe = 2.0 * SLOT_S if kind == "port" else 0.0
     times = (float(rate.sum()) / batch, service, away)

@@ -16,7 +16,7 @@ from btqueue.network.stations import buffers, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.network import EMPTY, Network, network_of
-from btqueue.network.stations.point import CARRIED, Point, operating_point
+from btqueue.network.stations.point import CARRIED, CROWDED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
 
@@ -69,7 +69,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     flows = network.flows
     count = len(flows)
     rate, load = point.rate.copy(), np.array([flow.load for flow in flows])
-    waits = (point.service > 0.0) @ point.wait
+    waits, used = (point.service > 0.0) @ point.wait, point.rate @ point.service
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
@@ -109,7 +109,12 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             loss[f], rtt[f] = found.losses, found.rtt_s
         if flow.protocol == "none" and load[f] < inf:
             carried = min(rate[f], load[f] * fits[f])
-            loss[f] = 1.0 - (1.0 - flow.loss) * carried / load[f]
+            # before a full station without a limit datagrams wait, for ever longer, and are not lost
+            crowded = [
+                visit for visit in flow.forth if used[point.links.number[visit.kind, visit.index]] > CROWDED
+            ]
+            waits_for_ever = all(visit.places == inf for visit in crowded) and fits[f] == 1.0
+            loss[f] = flow.loss if waits_for_ever else 1.0 - (1.0 - flow.loss) * carried / load[f]
             rate[f] = carried * (1.0 - flow.loss)
     delay = delays(network, point, overflow)
     for f, found in point.sessions.items():

@@ -731,7 +731,8 @@ def train_of(s: Scenario, radio: Radio, size: float, piconets: int, beside: floa
         slow=1.0 / mean(1.0 / each, worse),
         worse=float(share[worse].sum()),
         stay_s=stay,
-        together=float(radio.fading == "per-piconet"),
+        # a schedule in time is that of all links
+        together=float(radio.fading == "per-piconet" or radio.model in ("alternating", "trace")),
         loss_fast=mean(lost, ~worse),
         loss_slow=mean(lost, worse),
     )
