@@ -323,10 +323,6 @@ TWINS = {
 STAR = {"N": 3, "D": 28, "A": 4, "K": 1, "T_s": SLOT_S}
 
 
-LIGHT = 1e-7
-"""Relative error of a round trip among so few others."""
-
-
 def piconet(flows: str, **changes) -> bt.Scenario:
     """Three stations, segments of 28 slots of frames, acknowledgements of 4, no token buckets."""
     common = {
@@ -337,7 +333,7 @@ def piconet(flows: str, **changes) -> bt.Scenario:
 
 
 def lone_round_trip(flows: str) -> float:
-    return float(bt.solve(piconet(flows, **{"traffic.load_kbps": 1e-6}))["rtt_s"][0])
+    return float(bt.solve(piconet(flows, **{"traffic.load_kbps": 1e-12}))["rtt_s"][0])
 
 
 def delay_up() -> float:
@@ -358,11 +354,11 @@ def four_customers() -> float:
 
 
 PICONETS = {
-    "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), LIGHT),
-    "round trip, lone segment down a star": Twin(STAR, lambda: lone_round_trip("downlink"), LIGHT),
+    "round trip, lone segment up a star": Twin(STAR, lambda: lone_round_trip("uplink"), TIGHT),
+    "round trip, lone segment down a star": Twin(STAR, lambda: lone_round_trip("downlink"), TIGHT),
     "capacity of a star, each flow": Twin(STAR, lambda: saturated_rate("uplink"), TIGHT),
     "window at the knee of a star": Twin(
-        STAR, lambda: lone_round_trip("uplink") * saturated_rate("uplink"), LIGHT
+        STAR, lambda: lone_round_trip("uplink") * saturated_rate("uplink"), TIGHT
     ),
     "capacity of a ring under ARQ": Twin(
         {"N": 3, "D": 23, "A": 3, "T_s": SLOT_S, "h": 2, "p": 0.2},

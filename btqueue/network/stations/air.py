@@ -328,7 +328,8 @@ class Links:
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
-        self.alone = np.array([float(flow.window * flow.acks <= 1.0) for flow in network.flows])
+        self.stop_and_wait = np.array([flow.window * flow.acks <= 1.0 for flow in network.flows])
+        self.alone = self.stop_and_wait.astype(float)  # whose data never meet their acknowledgements
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
         self.frames, self.air, self.whole = (

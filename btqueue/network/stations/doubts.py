@@ -198,7 +198,7 @@ def of_the_knee(asked: Asked) -> Iterator[str]:
         if not endless or not np.isfinite(flow.window):
             continue
         mine = asked.point.service[f] > 0.0
-        if flow.window < 2.0 and senders > 1:
+        if flow.window < 2.0 and (senders > 1 or asked.relayed(f)):
             yield "windows of one segment take turns in an order of their own: goodput was up to 25 % off"
             return
         if (full & mine).any():

@@ -53,8 +53,6 @@ AT_ONCE, SELDOM = 100.0, 1e-12
 """Losses a segment that is served where a queue is longer than its buffer, and where none is near."""
 KNOWN = {"cubic": "newreno", "vegas": "newreno"}
 """Variants without a law of losses of their own, and whose they take."""
-FINE = 1e-4
-"""Change of a rate, in logarithms, up to which the answers of a receiver are used again."""
 LEAST_COUNT = 1e-6
 """Messages in a timer below which the limit of rare messages is taken."""
 GRID = 0.01
@@ -270,8 +268,8 @@ def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Receive
             return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
         whole = segments // every
         return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
-    steps = round(np.log(rate) / FINE), round(np.log(max(own_s, 1e-6)) / FINE)
-    return _received(*(exp(step * FINE) for step in steps), segments, every, delay, tick)
+    times = (float(f"{time:.9e}") for time in (rate, own_s))  # that flows alike are solved once
+    return _received(*times, segments, every, delay, tick)
 
 
 @lru_cache(maxsize=4096)
