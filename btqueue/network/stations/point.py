@@ -225,8 +225,9 @@ class Laws:
         for c in np.flatnonzero(polled.host & polled.back) if polled.count and links.ready else ():
             cycle_s = float(links.idle[polled.link[c]]) * SLOT_S
             apart[polled.flow[c]] = min(layers[polled.flow[c]] / max(cycle_s, SLOT_S), 1.0)
-        # segments of a regular source that are back before the next one comes
-        regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in self.network.flows]
+        # on a lone link, segments of a regular source that are back before the next one comes
+        crowded = self.uses[:, : len(self.network.ports)] @ (links.members[links.port_link] > 1.0)
+        regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in flows] & (crowded == 0.0)
         links.alone = (links.stop_and_wait | (regular & (rate * self.round_s < 1.0))).astype(float)
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
