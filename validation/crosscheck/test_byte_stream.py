@@ -87,21 +87,31 @@ SESSIONS = {
     "held by Nagle's algorithm": {"nagle": True},
     "the next request waits for the end of the last": {"nagle": "minshall"},
     "acknowledged late": {"nagle": True, "delayed_ack": True},
+    "a window of bytes takes more small segments": {
+        "nagle": False, "delayed_ack": True, "receive_window_segments": 2,
+    },
 }  # fmt: skip
 
 
+AIMS = {"session_time_s": 0.05, "rtt_s": 0.05, "goodput_kbps": 0.03}
+"""Relative errors of right answers."""
+
+
+@pytest.mark.parametrize("peripherals", [1, 2])
 @pytest.mark.parametrize("messages", [(100, 500, 0), (2000, 500, 64), (50, 3000, 64)])
 @pytest.mark.parametrize("way", SESSIONS)
-def test_sessions_with_short_segments_are_solved_as_simulated(way, messages):
+def test_sessions_with_short_segments_are_solved_as_simulated_or_doubted(way, messages, peripherals):
+    """Nothing is random but the phases of the clients to each other."""
     request, reply, goodbye = messages
     scenario = ACCESS.with_(
-        network__peripherals=1, traffic__request_bytes=request, traffic__reply_bytes=reply,
+        network__peripherals=peripherals, traffic__request_bytes=request, traffic__reply_bytes=reply,
         traffic__goodbye_bytes=goodbye,
     ).changed({f"transport.{key}": value for key, value in SESSIONS[way].items()})  # fmt: skip
     solved, simulated = bt.solve(scenario), bt.simulate(scenario)
-    for metric, aim in {"session_time_s": 0.05, "rtt_s": 0.05, "goodput_kbps": 0.03}.items():
-        mean = float(simulated[metric].mean())
-        assert float(solved[metric].mean()) == pytest.approx(mean, rel=aim), metric
+    errors = {m: abs(float(solved[m].mean()) / float(simulated[m].mean()) - 1.0) for m in AIMS}
+    assert not solved.attrs["stands"] or all(errors[metric] <= aim for metric, aim in AIMS.items()), errors
+    if SESSIONS[way]["nagle"]:
+        assert errors["goodput_kbps"] < 0.02
 
 
 def test_a_greedy_source_cuts_no_stubs():

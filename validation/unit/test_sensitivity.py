@@ -94,11 +94,24 @@ def test_under_light_load_goodput_is_the_load():
     assert found.without_effect == ("link.node_buffer_bytes", "link.l2cap_delay_s")
 
 
-def test_a_key_that_is_0_has_no_elasticity():
-    (row,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"]).rows
+UPLOADS = load("venugopal-2006/piconet").changed(
+    {
+        "network.flows": "uplink", "link.arq": "unlimited", "flow_control.enabled": False,
+        "flow_control.baseband_packets": 200, "traffic.source": "greedy", "radio.model": "constant",
+        "radio.per": 0.0,
+    }
+)  # fmt: skip
+
+
+def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
+    """Each packet is sent 1/(1 - per) times on a full piconet, so that goodput falls as 1 - per."""
+    (row,) = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"]).rows
+    assert row.derivative.kind == "one-sided"
+    assert row.derivative.value == pytest.approx(-row.base, rel=1e-4)
     assert math.isnan(row.elasticity)
-    (ranged,) = local_sensitivity(LINK, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"}).rows
-    assert ranged.at_high < row.base
+    (ranged,) = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"], {"radio.per": "0..0.1"}).rows
+    assert ranged.at_high == goodput(UPLOADS.with_(radio__per=0.1))
+    assert ranged.effect == pytest.approx(0.05 * row.base, rel=1e-4)
 
 
 def test_the_dataset_holds_the_rows(chain):
