@@ -28,7 +28,7 @@ def slopes(scenario: bt.Scenario, key: str, step: float) -> dict[str, float]:
             "regular-2",
             "radio.ber",
             {"radio.ber": 5e-4},
-            marks=pytest.mark.xfail(strict=True, reason="whole segments of a saw jump"),
+            marks=pytest.mark.xfail(strict=True, reason="late timers scatter by 0.1 %"),
         ),
         ("regular-4", "radio.ber", {"radio.ber": 1e-4}),
         ("regular-4", "radio.ber", {"radio.ber": 5e-4}),

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.network.stations.messages import End
+from btqueue.network.stations.messages import End, Sessions
 from btqueue.network.stations.network import Piece
-from btqueue.network.stations.sessions import Sessions
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
 

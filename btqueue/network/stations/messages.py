@@ -27,6 +27,25 @@ LEAST_ROOM = 0.05
 """Share of the time of a medium that a session finds at least, whatever others use of it."""
 
 
+class Sessions(NamedTuple):
+    """Sessions of a client, by its number; pairs are of client and server.
+
+    Attributes:
+        cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
+        rtt_s: mean of measured round trips.
+        timeouts, fast_retransmits: expected in a session.
+        impatient: whether timers may expire though nothing is lost.
+    """
+
+    cycle_s: float
+    session_s: float
+    connect_s: float
+    rtt_s: tuple[float, float] = (np.nan, np.nan)
+    timeouts: tuple[float, float] = (0.0, 0.0)
+    fast_retransmits: tuple[float, float] = (0.0, 0.0)
+    impatient: bool = False
+
+
 class Course(NamedTuple):
     """A message on its way: when its segments were sent and arrived, and acknowledgements; all in s.
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.messages import LEAST_ROOM, Course, End
+from btqueue.network.stations.centaurus import centaurus_sessions
+from btqueue.network.stations.messages import LEAST_ROOM, Course, End, Sessions
 from btqueue.network.stations.network import Flow, Network, Piece, Visit
 from btqueue.network.stations.session_losses import Sender, costs
 
@@ -31,25 +32,6 @@ READ = frozenset(
     f"transport.{key}" for key in ("limited_transmit", "window_limited_growth", "hold_ssthresh", "timestamps")
 )
 """Keys that matter where segments are lost, and that sessions read."""
-
-
-class Sessions(NamedTuple):
-    """Sessions of a client, by its number; pairs are of client and server.
-
-    Attributes:
-        cycle_s: from one session to the next; session_s: from request to reply; connect_s: of a handshake.
-        rtt_s: mean of measured round trips.
-        timeouts, fast_retransmits: expected in a session.
-        impatient: whether timers may expire though nothing is lost.
-    """
-
-    cycle_s: float
-    session_s: float
-    connect_s: float
-    rtt_s: tuple[float, float] = (np.nan, np.nan)
-    timeouts: tuple[float, float] = (0.0, 0.0)
-    fast_retransmits: tuple[float, float] = (0.0, 0.0)
-    impatient: bool = False
 
 
 FEW = 2
@@ -93,8 +75,6 @@ def sessions_of(laws: Any, asking: list[int], rate: np.ndarray, service: np.ndar
         rate: of each flow, shape (flows,).
         service: of each resource for a segment with its acknowledgement (s), shape (flows, resources).
     """
-    from btqueue.network.stations.centaurus import centaurus_sessions
-
     flows, found, works = laws.network.flows, {}, {}
     plain = np.array([not flow.messages for flow in flows])
     room: dict[Any, float] = {}
@@ -126,8 +106,6 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
     Where visits of several frames carry all of it, its course alone is what a piconet does meanwhile: a visit
     ends with an empty frame where its turn-around is too late.
     """
-    from btqueue.network.stations.centaurus import centaurus_sessions
-
     known = laws.works
     if pair[0] in known:
         return known[pair[0]]
