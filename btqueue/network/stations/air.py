@@ -358,7 +358,8 @@ class Links:
         self.ready = False
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
-            for visit in (*flow.forth, *flow.back):
+            pieces = [visit for message in flow.messages for piece in message for visit in piece.visits]
+            for visit in (*flow.forth, *flow.back, *pieces):
                 if visit.kind == "port":
                     self.trains[visit.index].append((f, visit.train))
 
@@ -593,8 +594,10 @@ class Links:
         ports = np.flatnonzero(self.port_link == link)
         port = int(ports[np.argmax(self.rate_of[ports])])
         rounds = self.visit[link] / max(self.rate_of[port], 1e-300)  # of one visit, per frame a second
-        train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
-        number, spread, some = _completed(self.visit[link], train)
+        number, spread, some = 1.0, 0.0, 1.0  # of a link that no flow crosses
+        if self.trains[port]:
+            train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
+            number, spread, some = _completed(self.visit[link], train)
         crossing = self.work[:, link] > 0.0
         mean = square = loose = whole = sure = 0.0
         for other in np.flatnonzero(self.same[link]):

@@ -309,7 +309,9 @@ def _queue(
     probe = 2.0 * SLOT_S if kind == "port" else 0.0
     times = (float(rate.sum()) / batch, service, away)
     messages_s, service, away = (float(f"{time:.3g}") for time in times)  # that flows alike are solved once
-    return Queue(messages_s, batch, max(round(packets), 1), int(places + 1e-6), service, limit, away, probe)
+    return Queue(
+        messages_s, batch, max(round(packets), 1), max(int(places + 1e-6), 0), service, limit, away, probe
+    )
 
 
 @lru_cache(maxsize=256)

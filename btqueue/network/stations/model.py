@@ -72,6 +72,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     waits, used = (point.service > 0.0) @ point.wait, point.rate @ point.service
     rtt = np.zeros(count)
     timeouts, fast, loss = np.zeros(count), np.zeros(count), np.zeros(count)
+    flow_loss = np.array([flow.loss for flow in flows])
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
     point.counted |= {f: law.known for f, law in overflow.items()}
     for f, flow in enumerate(flows):
@@ -124,9 +125,12 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         timeouts[pair] = np.array(found.timeouts) / found.cycle_s
         fast[pair] = np.array(found.fast_retransmits) / found.cycle_s
     kilobits = np.array([flow.kilobits for flow in flows])
+    datagrams = (loss > flow_loss) & np.isfinite(load) & ~np.array([flow.protocol == "tcp" for flow in flows])
+    # a source of datagrams sends them all, and what a full queue refuses is lost
+    sent = np.where(datagrams, load, rate / np.where(loss < 1.0, 1.0 - loss, 1.0))
     metrics: dict[str, Any] = {
         "goodput_kbps": rate * kilobits,
-        "throughput_kbps": rate * kilobits / np.maximum(1.0 - loss, 1e-9),
+        "throughput_kbps": sent * kilobits,
         "segment_loss": loss,
         "rtt_s": rtt,
         "timeouts_per_s": timeouts,

@@ -1280,6 +1280,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             )
             laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
         own = laws.own_loads(rate, sent)
+        if not np.isfinite(rate).all():
+            raise FloatingPointError("the rate of a flow is no number")
         trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
         base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f, flow in enumerate(flows):

@@ -51,6 +51,8 @@ LONGEST_LAW = 2000
 """Frames of a train up to which the law of their number is followed; beyond, their mean is taken."""
 SAME = 1e-9
 """Difference up to which two numbers of frames are one."""
+MOST_FRAMES = 1e5
+"""Frames of a train at most: minutes, in which a connection stands still however many more there are."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
@@ -75,7 +77,7 @@ class Sent(NamedTuple):
 @lru_cache(maxsize=4096)
 def sent_of(packets: float, frames: float, limit: int) -> Sent:
     """Return the frames of a train: packets, each repeated a geometric number of times."""
-    count = round(packets)
+    count, frames = round(packets), min(frames, MOST_FRAMES)
     extra = frames - count
     longest = int(frames + 10.0 * (max(extra, 0.0) * frames / max(count, 1)) ** 0.5) + 12
     if extra > 1e-6 and count > 0 and longest < LONGEST_LAW:

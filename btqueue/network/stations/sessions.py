@@ -420,7 +420,7 @@ def _sender(end: End, mine: list[Played], gaps_s: tuple[float, ...]) -> Sender:
     return Sender(
         messages=tuple(messages), loss=loss_of(full), last_loss=tuple(lost), ack_loss=flow.ack_loss,
         gaps_s=gaps_s, round_trip_s=round_trip_s, back_s=back_s, spacing_s=spacing_s,
-        last_spacing_s=last_spacing_s, answer_s=answer_s, room=_room(end),
+        last_spacing_s=last_spacing_s, answer_s=answer_s, room=max(_room(end), 1.0),
         windows=(
             int(min(_open_window(end), 2 * max(messages))),
             float(transport.initial_window_segments), float(transport.initial_ssthresh_segments),
