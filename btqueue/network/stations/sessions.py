@@ -330,6 +330,8 @@ def _behind(end: End, course: Course, answer: Course, most: float = inf) -> floa
         answer: of the other end, whose segments go ahead.
         most: segments of the answer that leave at once.
     """
+    if not course.acks:
+        return 0.0
     ahead = int(np.searchsorted(answer.sent, course.last_ack, side="right"))
     if answer.sent[max(ahead - 1, 0)] == answer.sent[0]:
         ahead = int(min(ahead, max(round(min(most, ahead)), 1)))
