@@ -127,6 +127,13 @@ class Asked(NamedTuple):
         """Return whether a central passes the segments of a flow on from one link to another."""
         return sum(visit.kind == "port" for visit in self.network.flows[f].forth) > 1
 
+    def crosses(self, f: int, piconet: int) -> bool:
+        """Return whether the segments of a flow cross a port of a piconet."""
+        ports = self.network.ports
+        return any(
+            v.kind == "port" and ports[v.index].piconet == piconet for v in self.network.flows[f].forth
+        )
+
     def flows(self) -> Iterator[tuple[int, Flow, bool]]:
         """Yield number, flow, and whether it always has data to send, of the flows that send at all."""
         for f, flow in enumerate(self.network.flows):
@@ -256,11 +263,12 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
         several = int((busy > 0.0).sum()) > 1
         if not several or not here.any() or _one_connection(asked, number):
             continue
-        if piconet.discipline in ("exhaustive", "gated") and links.full_link[here].sum() > 1:
+        endless = [f for f, _, always in asked.flows() if always and asked.crosses(f, number)]
+        if piconet.discipline in ("exhaustive", "gated") and len(endless) > 1:
             yield (
-                f'[polling] discipline = "{piconet.discipline}": a visit lasts as long as there are '
-                "segments: of "
-                "several links that always have some, one keeps the central to itself"
+                f'[polling] discipline = "{piconet.discipline}": visits last as long as there are segments: '
+                "windows that are always full share the visits unevenly, or one keeps the central to itself: "
+                "goodput was up to 10 % off, or one connection gets all"
             )
         elif piconet.discipline not in CYCLIC and busy.sum() - busy.max() > SMALL:
             yield (
@@ -315,6 +323,14 @@ def of_nagle(asked: Asked) -> Iterator[str]:
             yield (
                 "short messages wait for the acknowledgement of an earlier one (Nagle's algorithm): how "
                 "many share a segment is known on average only, and round trips were up to 25 % off"
+            )
+            return
+        in_bytes = flow.protocol == "tcp" and flow.transport.windows == "bytes" and flow.load < np.inf
+        parts = not flow.short and not flow.messages and flow.traffic.message_bytes % flow.transport.mss_bytes
+        if in_bytes and parts and flow.traffic.message_bytes > flow.transport.mss_bytes:
+            yield (
+                "the last segment of a message is not full, and waits for the acknowledgement of an earlier "
+                "one or goes alone: round trips were up to 36 % too long"
             )
             return
 
@@ -447,7 +463,7 @@ def of_phases(asked: Asked) -> Iterator[str]:
     """Yield periodic sources that meet others: in a run their phases stay as they are."""
     for f, flow, endless in asked.flows():
         alone = flow.source != "periodic" or endless or len(asked.network.flows) < 2
-        if not alone and asked.point.stray[f] > SMALL * asked.rtt[f]:
+        if not alone and (asked.point.stray[f] > SMALL * asked.rtt[f] or asked.air(f) > BUSY):
             yield (
                 "round trips depend on the phases in which periodic sources meet others, which stay as "
                 "they are in a run; this is a mean, and was up to 40 % off"
