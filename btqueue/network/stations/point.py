@@ -211,6 +211,12 @@ class Laws:
         back[:, :ports] = links.frames[1] * frame
         return forth, back
 
+    def use(self, rate: Vector) -> Vector:
+        """Return the use of each resource at these rates, without losses, shape (resources,)."""
+        self.update(rate, np.ones(len(rate)), np.zeros(len(self.names)))
+        forth, back = self.service()
+        return rate @ (forth + back)
+
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates.
 
@@ -1237,14 +1243,20 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 def operating_point(network: Network) -> Point:
     """Return the fixed point of rates and waits.
 
-    First windows alone hold sources back, which shows who is not carried: a load above that is as good as a
-    source that always has data. Then the others' waits are those of queues at random.
+    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried: a
+    load above that is as good as a source that always has data. Then the others' waits are those of queues at
+    random.
     """
     laws = Laws(network)
     load = np.array([flow.load for flow in network.flows])
     endless = np.isinf(load)
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
+    if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
+        point = _iterated(network, laws, load)
+        if not (point.wait > 0.0).any():
+            return point
+        laws = Laws(network)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
