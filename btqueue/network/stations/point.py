@@ -32,7 +32,7 @@ from scipy.special import nbdtr, nbdtrc
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, sessions, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
-from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 
 Vector = NDArray[np.float64]
@@ -151,6 +151,8 @@ class Laws:
 
     def __init__(self, network: Network) -> None:
         self.network = network
+        self.like = np.array(alike(network), int)  # number of the first flow with the same answer
+        self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
         self.polled = Queues(network, self.links)
         self.timed, self.round_s = np.zeros((2, len(network.flows)))
@@ -320,6 +322,8 @@ class Laws:
         Where several bridges limit a connection alike, its segments wait before any of them, and one queue
         or another runs empty (`transport.starved`).
         """
+        if not self.network.bridges:
+            return service
         found = service.copy()
         for f, flow in enumerate(self.network.flows):
             ports, variance = self.in_turn(f, service[f])
@@ -845,7 +849,8 @@ class Laws:
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
         sending = sends @ forth
-        for f, flow in enumerate(flows):
+        for f in self.firsts:
+            flow = flows[f]
             longest = again = 0.0
             for way, visits in enumerate((flow.forth, flow.back)):
                 for stop, visit in enumerate(visits):
@@ -900,7 +905,10 @@ class Laws:
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest
                 found[f], mine[f] = queue, queue.within(inf)
-        return others, mine, found
+        like = self.like
+        self.queues, self.waits = [self.queues[f] for f in like], self.waits[like]
+        found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
+        return others[like], mine[like], found
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
         """Return the part of its wait for its own segments that one has in the network (s).
@@ -946,7 +954,8 @@ class Laws:
         flows, links = self.network.flows, self.links
         extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
         windows = np.array([flow.window for flow in flows])
-        for f, flow in enumerate(flows):
+        for f in self.firsts:
+            flow = flows[f]
             for visit in flow.forth:
                 if visit.kind != "port" or visit.train.worse == 0.0 or visit.train.slow <= visit.train.fast:
                     continue
@@ -971,7 +980,7 @@ class Laws:
                 )
                 extra[f] += found.wait_s if flow.load < inf else 0.0
                 timeouts[f] += found.timeouts
-        return extra, timeouts
+        return extra[self.like], timeouts[self.like]
 
     def flush(
         self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
@@ -1283,26 +1292,32 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
-        for f, flow in enumerate(flows):
+        for f in laws.firsts:
             laws.answers[f] = transport.answers_of(
-                flow,
+                flows[f],
                 laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
                 *laws.against(f, rate),
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
             laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
+        laws.answers, laws.timed = [laws.answers[f] for f in laws.like], laws.timed[laws.like]
         own = laws.own_loads(rate, sent)
         if not np.isfinite(rate).all():
             raise FloatingPointError("the rate of a flow is no number")
-        trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
+        trips = np.zeros((len(flows), 2))
+        for f in laws.firsts:
+            trips[f] = laws.trip(f, flows[f], own[f], float(rate[f]))
+        trips = trips[laws.like]
         base, gather = trips.sum(axis=1), np.zeros(len(flows))
-        for f, flow in enumerate(flows):
+        for f in laws.firsts:
+            flow = flows[f]
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses has it by windows
             if not flow.loss and not flow.ack_loss and laws.answers[f].alone:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
+        base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
@@ -1312,9 +1327,12 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
-            for f in range(len(flows))
+            for f in laws.like.tolist()
         ]
-        own_waits = np.array([wait(inf, float(base[f])) for f, wait in enumerate(waits)])
+        own_waits = np.zeros(len(flows))
+        for f in laws.firsts:
+            own_waits[f] = waits[f](inf, float(base[f]))
+        own_waits = own_waits[laws.like]
         laws.ports, laws.waits = queues, laws.waits + sure
         laws.round_s = base + others + own_waits
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
@@ -1335,8 +1353,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = np.zeros(len(flows))
-        for f, flow in enumerate(flows):
-            laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
+        for f in laws.firsts:
+            laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
+        laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
         new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service, wait)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
