@@ -53,8 +53,11 @@ ROUGH = 1e-4
 NEAR, CLOSE = 0.3, 1e-2
 """Change below which steps follow from the turn before, and above which no point is found in a turn."""
 WAITS_SETTLED = 1e-10
-"""The same of waits at full resources, at given rates of what is not full."""
-FULL = 1.0 - 1e-6
+"""The same of waits at full resources, at given rates of flows that pass none."""
+NEARER = 1e-3
+"""Change of waits at which they are settled for a turn, over that of the rates in the turn before."""
+FILLED = 1e-13
+"""Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
 """Most relative change of rates a turn that go to and fro where laws jump."""
@@ -170,6 +173,9 @@ class Laws:
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
+        self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
+        self.windows = np.array([flow.window for flow in network.flows])
+        self.acks = np.array([flow.acks for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         # ports of bridges from which all that a visit has brought leaves in the next one
@@ -203,6 +209,11 @@ class Laws:
                         window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
+        # on lone links, segments of a regular source that are back before the next one comes
+        crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
+        single = np.array([flow.batch <= 1.0 for flow in network.flows])
+        self.regular = self.links.regular & single & (crowded == 0.0)
+
     def service(self) -> tuple[Matrix, Matrix]:
         """Return the service of a segment, and of its acknowledgements, at each resource (s)."""
         links = self.links
@@ -227,28 +238,24 @@ class Laws:
             sent: transmissions of each, (F,).
             full: resources that are full.
         """
-        links, flows, polled = self.links, self.network.flows, self.polled
-        layers = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in flows])
-        apart = np.zeros(len(flows))
-        for c in np.flatnonzero(polled.host & polled.back) if polled.count and links.ready else ():
-            cycle_s = float(links.idle[polled.link[c]]) * SLOT_S
-            apart[polled.flow[c]] = min(layers[polled.flow[c]] / max(cycle_s, SLOT_S), 1.0)
-        # on a lone link, segments of a regular source that are back before the next one comes
-        crowded = self.uses[:, : len(self.network.ports)] @ (links.members[links.port_link] > 1.0)
-        regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in flows] & (crowded == 0.0)
-        links.alone = (links.stop_and_wait | (regular & (rate * self.round_s < 1.0))).astype(float)
-        links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
+        links, polled = self.links, self.polled
+        alone = self.alone
+        links.alone = (links.stop_and_wait | (self.regular & (rate * self.round_s < 1.0))).astype(float)
+        ready = links.ready
+        links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
-        window = np.array([flow.window for flow in flows])
+        if not polled.count:
+            return
+        apart = np.zeros(len(rate))
+        if ready:
+            at = polled.host & polled.back
+            cycle_s = np.maximum(links.idle[polled.link[at]] * SLOT_S, SLOT_S)
+            apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
         under = np.maximum(rate * self.round_s, 1e-9)
-        beside = np.where(
-            np.isinf(window), 1.0, 1.0 - (under / (1.0 + under)) ** np.maximum(window - 1.0, 0.0)
-        )
-        periodic = np.array([flow.source == "periodic" for flow in flows])
-        beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
-        answered = rate * self.alone * [flow.acks for flow in flows]
+        beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
+        beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
         clocked = np.maximum(apart, self.timed)
-        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+        polled.update(rate * sent, rate * alone * self.acks, clocked, beside, links.full_link, links.endless)
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.
@@ -335,8 +342,8 @@ class Laws:
     @property
     def alone(self) -> Vector:
         """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
-        acks = [flow.acks for flow in self.network.flows]
-        return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
+        each = zip(self.answers, self.acks.tolist(), strict=True)
+        return np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
     def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
         """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
@@ -1195,12 +1202,18 @@ def in_order_s(mean_s: float, rate: float) -> float:
 
 
 def settle(
-    window: Vector, load: Vector, base: Vector, service: Matrix, start: Vector | float = 0.0
+    window: Vector,
+    load: Vector,
+    base: Vector,
+    service: Matrix,
+    start: Vector | float = 0.0,
+    within: float = WAITS_SETTLED,
 ) -> tuple[Vector, Vector, float]:
-    """Return rates of flows, waits at resources, and how much the waits still change, relative to `base`.
+    """Return rates of flows, waits at resources, and the most that a full one misses its capacity by.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
-    That is the minimum of a convex function of the waits, found one wait after the other from any `start`.
+    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which have
+    one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
@@ -1208,20 +1221,38 @@ def settle(
     equal = least & least.T
     behind = np.any(least & ~equal, axis=1) | np.any(np.tril(equal, -1), axis=1)
     wait = np.where(behind, 0.0, start)
-    change = 0.0
+    longest = max(base.max(initial=0.0), 1e-12)
+
+    def at(wait: Vector) -> tuple[Vector, Vector, float]:
+        """Return round trips, how much more than full resources are, and the most that they are off."""
+        trip = base + used @ wait
+        over = np.minimum(load, window / trip) @ service - 1.0
+        return trip, over, float(np.where(wait > 0.0, np.abs(over), over)[~behind].max(initial=0.0))
+
+    trip, over, off = at(wait)
     for _ in range(SWEEPS):
+        if off < FILLED:
+            break
         before = wait.copy()
-        use = np.minimum(load, window / (base + used @ wait)) @ service
-        for r in np.flatnonzero(~behind & ((use > 1.0) | (wait > 0.0))):
+        for r in np.flatnonzero(~behind & ((over > 0.0) | (wait > 0.0))):
             mine = used[:, r] > 0.0
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
+        trip, over, off = at(wait)
+        while off >= FILLED and (wait > 0.0).any():
+            mine, rate = wait > 0.0, window / trip
+            slope = np.where(rate < load, rate / trip, 0.0)
+            jacobian = service[:, mine].T @ (slope[:, None] * used[:, mine])
+            new = wait.copy()
+            new[mine] += np.linalg.lstsq(jacobian, over[mine], rcond=None)[0]
+            nearer = at(np.maximum(new, 0.0))
+            if not nearer[2] < off / 2.0:
+                break
+            wait, (trip, over, off) = np.maximum(new, 0.0), nearer
         # how a wait is divided among equally full resources makes no difference
-        moved = np.abs(used @ (wait - before)).max(initial=0.0)
-        change = float(moved / max(base.max(initial=0.0), 1e-12))
-        if change < WAITS_SETTLED:
+        if np.abs(used @ (wait - before)).max(initial=0.0) < within * longest:
             break
-    return np.minimum(load, window / (base + used @ wait)), wait, change
+    return np.minimum(load, window / trip), wait, off
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
@@ -1356,7 +1387,9 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         for f in laws.firsts:
             laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
         laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service, wait)
+        closer = min(max(WAITS_SETTLED, NEARER * laws.change), ROUGH)
+        held_by, offered = np.minimum(window, limits), np.minimum(load, most)
+        new, wait, _ = settle(held_by, offered, lone - late, service, wait, closer)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))
