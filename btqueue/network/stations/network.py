@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from functools import cached_property
+from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -269,15 +270,15 @@ class Flow:
         """Segments of all its messages of a session."""
         return sum(piece.count for message in self.messages for piece in message)
 
-    @property
+    @cached_property
     def loss(self) -> float:
         """Chance that a segment is lost at random on its way."""
-        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.forth]))
+        return 1.0 - prod(1.0 - visit.loss for visit in self.forth)
 
-    @property
+    @cached_property
     def ack_loss(self) -> float:
         """Chance that an acknowledgement is lost at random on its way."""
-        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.back]))
+        return 1.0 - prod(1.0 - visit.loss for visit in self.back)
 
 
 @dataclass(frozen=True)
