@@ -433,6 +433,7 @@ class Links:
         count = len(self.names)
         self.piconet = np.array([name[0] for name in self.names], int)
         self.port_link = np.array([number[port.piconet, port.link] for port in network.ports], int)
+        self.of_link = (self.port_link[:, None] == np.arange(count)).astype(float)
         self.up = np.array([port.up for port in network.ports], bool)
         self.opposite = np.full(len(network.ports), -1)
         place = {(port.piconet, port.link, port.up): n for n, port in enumerate(network.ports)}
@@ -447,7 +448,7 @@ class Links:
         self.share = np.array([p.data_share for p in piconets], float)
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
-        self.same = (self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)
+        self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
@@ -503,10 +504,7 @@ class Links:
 
     def by_link(self, values: NDArray) -> NDArray:
         """Return the sums over the ports of each link; ports are the last axis."""
-        found = np.zeros((*values.shape[:-1], len(self.names)))
-        for port, link in enumerate(self.port_link):
-            found[..., link] += values[..., port]
-        return found
+        return values @ self.of_link
 
     def update(self, sent: Vector, answered: Vector, full: NDArray[np.bool_], most: Vector) -> None:
         """Take the rates of segments and of the segments that are answered (1/s).

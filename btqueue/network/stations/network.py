@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, inf
+from functools import cached_property
+from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -269,15 +270,15 @@ class Flow:
         """Segments of all its messages of a session."""
         return sum(piece.count for message in self.messages for piece in message)
 
-    @property
+    @cached_property
     def loss(self) -> float:
         """Chance that a segment is lost at random on its way."""
-        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.forth]))
+        return 1.0 - prod(1.0 - visit.loss for visit in self.forth)
 
-    @property
+    @cached_property
     def ack_loss(self) -> float:
         """Chance that an acknowledgement is lost at random on its way."""
-        return 1.0 - float(np.prod([1.0 - visit.loss for visit in self.back]))
+        return 1.0 - prod(1.0 - visit.loss for visit in self.back)
 
 
 @dataclass(frozen=True)
@@ -292,6 +293,63 @@ class Network:
     flows: tuple[Flow, ...]
     relay: str
     traits: tuple[Trait, ...] = ()
+
+
+def alike(network: Network) -> list[int]:
+    """Return for each flow the first one with the same answer by symmetry; itself if there is none.
+
+    Colours of flows, links and stations are refined by the colours that they meet until no class splits any
+    more: an equitable partition, so that a fixed point exists that is equal within each class. Bridges have
+    an order in time: there each flow is alone.
+
+    Source: B. McKay, Practical graph isomorphism, Congressus Numerantium 30 (1981), for the refinement.
+    """
+    flows = network.flows
+    if network.bridges or len(flows) < 2:
+        return list(range(len(flows)))
+    ways = [(*((0, visit) for visit in flow.forth), *((1, visit) for visit in flow.back)) for flow in flows]
+    colours: list[Any] = []
+    for f, (flow, way) in enumerate(zip(flows, ways, strict=True)):
+        ports = [network.ports[visit.index] for _, visit in way if visit.kind == "port"]
+        turns = [
+            (after.link - port.link) % network.piconets[port.piconet].members
+            for port, after in zip(ports, ports[1:], strict=False)
+            if port.piconet == after.piconet
+        ]
+        own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.jitter_s,
+               flow.protocol, flow.window, id(flow.transport), id(flow.traffic), flow.acks, flow.short,
+               (flow.reverse or 0) > f, *turns)  # fmt: skip
+        visits = [(back, visit._replace(index=0, node=min(visit.node, 0))) for back, visit in way]
+        colours.append(hash((own, *visits)))
+    while True:
+        places: dict[tuple, list[int]] = {}
+        for colour, way in zip(colours, ways, strict=True):
+            for stop, (_, visit) in enumerate(way):
+                places.setdefault((visit.kind, visit.index), []).append(hash((colour, stop)))
+                if visit.node >= 0:
+                    places.setdefault(("node", visit.node), []).append(hash((colour, stop)))
+        at: dict[Any, Any] = {place: hash(tuple(sorted(met))) for place, met in places.items()}
+        links: dict[tuple[int, int], list[Any]] = {}
+        for n, port in enumerate(network.ports):
+            here = (port.up, port.places, port.limit, at.get(("port", n)))
+            links.setdefault((port.piconet, port.link), []).append(hash(here))
+        link = {place: hash(tuple(sorted(met))) for place, met in links.items()}
+        whole = [
+            hash((piconet, *sorted(colour for (index, _), colour in link.items() if index == number)))
+            for number, piconet in enumerate(network.piconets)
+        ]
+        new = []
+        for f, flow in enumerate(flows):
+            met = []
+            for _, visit in ways[f]:
+                met.append((at[visit.kind, visit.index], at.get(("node", visit.node))))
+                if visit.kind == "port":
+                    port = network.ports[visit.index]
+                    met.append((link[port.piconet, port.link], whole[port.piconet]))
+            new.append(hash((colours[f], colours[flow.reverse] if flow.reverse is not None else None, *met)))
+        if len(set(new)) == len(set(colours)):
+            return [new.index(colour) for colour in new]
+        colours = new
 
 
 def network_of(scenario: Scenario, together: tuple[float, ...] = ()) -> Network:

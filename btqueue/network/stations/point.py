@@ -32,7 +32,7 @@ from scipy.special import nbdtr, nbdtrc
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import fading, sessions, transport
 from btqueue.network.stations.air import Links, Rounds, until_polled
-from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 
 Vector = NDArray[np.float64]
@@ -53,8 +53,11 @@ ROUGH = 1e-4
 NEAR, CLOSE = 0.3, 1e-2
 """Change below which steps follow from the turn before, and above which no point is found in a turn."""
 WAITS_SETTLED = 1e-10
-"""The same of waits at full resources, at given rates of what is not full."""
-FULL = 1.0 - 1e-6
+"""The same of waits at full resources, at given rates of flows that pass none."""
+NEARER = 1e-3
+"""Change of waits at which they are settled for a turn, over that of the rates in the turn before."""
+FILLED = 1e-13
+"""Most that a full resource may be off its capacity."""
 LEAST_STEP = 0.02
 AT_A_JUMP = 0.01
 """Most relative change of rates a turn that go to and fro where laws jump."""
@@ -151,6 +154,8 @@ class Laws:
 
     def __init__(self, network: Network) -> None:
         self.network = network
+        self.like = np.array(alike(network), int)  # number of the first flow with the same answer
+        self.firsts = sorted(set(self.like.tolist()))
         self.links = Links(network)
         self.polled = Queues(network, self.links)
         self.timed, self.round_s = np.zeros((2, len(network.flows)))
@@ -168,6 +173,9 @@ class Laws:
         self.answers = [transport.Answers(0.0, flow.acks) for flow in network.flows]
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
+        self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
+        self.windows = np.array([flow.window for flow in network.flows])
+        self.acks = np.array([flow.acks for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
         # ports of bridges from which all that a visit has brought leaves in the next one
@@ -201,6 +209,11 @@ class Laws:
                         window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
+        # on lone links, segments of a regular source that are back before the next one comes
+        crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
+        single = np.array([flow.batch <= 1.0 for flow in network.flows])
+        self.regular = self.links.regular & single & (crowded == 0.0)
+
     def service(self) -> tuple[Matrix, Matrix]:
         """Return the service of a segment, and of its acknowledgements, at each resource (s)."""
         links = self.links
@@ -211,6 +224,12 @@ class Laws:
         back[:, :ports] = links.frames[1] * frame
         return forth, back
 
+    def use(self, rate: Vector) -> Vector:
+        """Return the use of each resource at these rates, without losses, shape (resources,)."""
+        self.update(rate, np.ones(len(rate)), np.zeros(len(self.names)))
+        forth, back = self.service()
+        return rate @ (forth + back)
+
     def update(self, rate: Vector, sent: Vector, full: Vector) -> None:
         """Set the air to these rates.
 
@@ -219,28 +238,24 @@ class Laws:
             sent: transmissions of each, (F,).
             full: resources that are full.
         """
-        links, flows, polled = self.links, self.network.flows, self.polled
-        layers = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in flows])
-        apart = np.zeros(len(flows))
-        for c in np.flatnonzero(polled.host & polled.back) if polled.count and links.ready else ():
-            cycle_s = float(links.idle[polled.link[c]]) * SLOT_S
-            apart[polled.flow[c]] = min(layers[polled.flow[c]] / max(cycle_s, SLOT_S), 1.0)
-        # on a lone link, segments of a regular source that are back before the next one comes
-        crowded = self.uses[:, : len(self.network.ports)] @ (links.members[links.port_link] > 1.0)
-        regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in flows] & (crowded == 0.0)
-        links.alone = (links.stop_and_wait | (regular & (rate * self.round_s < 1.0))).astype(float)
-        links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
+        links, polled = self.links, self.polled
+        alone = self.alone
+        links.alone = (links.stop_and_wait | (self.regular & (rate * self.round_s < 1.0))).astype(float)
+        ready = links.ready
+        links.update(rate * sent, rate * alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
-        window = np.array([flow.window for flow in flows])
+        if not polled.count:
+            return
+        apart = np.zeros(len(rate))
+        if ready:
+            at = polled.host & polled.back
+            cycle_s = np.maximum(links.idle[polled.link[at]] * SLOT_S, SLOT_S)
+            apart[polled.flow[at]] = np.minimum(self.layers_s[polled.flow[at]] / cycle_s, 1.0)
         under = np.maximum(rate * self.round_s, 1e-9)
-        beside = np.where(
-            np.isinf(window), 1.0, 1.0 - (under / (1.0 + under)) ** np.maximum(window - 1.0, 0.0)
-        )
-        periodic = np.array([flow.source == "periodic" for flow in flows])
-        beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
-        answered = rate * self.alone * [flow.acks for flow in flows]
+        beside = 1.0 - (under / (1.0 + under)) ** np.maximum(self.windows - 1.0, 0.0)
+        beside = np.where(links.regular, np.clip(under - 1.0, 0.0, 1.0), beside)
         clocked = np.maximum(apart, self.timed)
-        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+        polled.update(rate * sent, rate * alone * self.acks, clocked, beside, links.full_link, links.endless)
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.
@@ -314,6 +329,8 @@ class Laws:
         Where several bridges limit a connection alike, its segments wait before any of them, and one queue
         or another runs empty (`transport.starved`).
         """
+        if not self.network.bridges:
+            return service
         found = service.copy()
         for f, flow in enumerate(self.network.flows):
             ports, variance = self.in_turn(f, service[f])
@@ -325,8 +342,8 @@ class Laws:
     @property
     def alone(self) -> Vector:
         """Acknowledgements that travel alone, over those of a source that always has data, shape (flows,)."""
-        acks = [flow.acks for flow in self.network.flows]
-        return np.array([one.alone / n if n else 1.0 for one, n in zip(self.answers, acks, strict=True)])
+        each = zip(self.answers, self.acks.tolist(), strict=True)
+        return np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
     def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
         """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
@@ -839,7 +856,8 @@ class Laws:
         left = links.others(visits_left.sum(axis=0)) - (1.0 - kept)[:, None] * links.others(visits_left)
         away = self._away(by_link, kept, rate * sent)
         sending = sends @ forth
-        for f, flow in enumerate(flows):
+        for f in self.firsts:
+            flow = flows[f]
             longest = again = 0.0
             for way, visits in enumerate((flow.forth, flow.back)):
                 for stop, visit in enumerate(visits):
@@ -894,7 +912,10 @@ class Laws:
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest
                 found[f], mine[f] = queue, queue.within(inf)
-        return others, mine, found
+        like = self.like
+        self.queues, self.waits = [self.queues[f] for f in like], self.waits[like]
+        found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
+        return others[like], mine[like], found
 
     def own_wait(self, f: int, window: float, lone_s: float, wait_s: float) -> float:
         """Return the part of its wait for its own segments that one has in the network (s).
@@ -940,7 +961,8 @@ class Laws:
         flows, links = self.network.flows, self.links
         extra, timeouts = np.zeros(len(flows)), np.zeros(len(flows))
         windows = np.array([flow.window for flow in flows])
-        for f, flow in enumerate(flows):
+        for f in self.firsts:
+            flow = flows[f]
             for visit in flow.forth:
                 if visit.kind != "port" or visit.train.worse == 0.0 or visit.train.slow <= visit.train.fast:
                     continue
@@ -965,7 +987,7 @@ class Laws:
                 )
                 extra[f] += found.wait_s if flow.load < inf else 0.0
                 timeouts[f] += found.timeouts
-        return extra, timeouts
+        return extra[self.like], timeouts[self.like]
 
     def flush(
         self, rate: Vector, sent: Vector, forth: Matrix, there: Vector, waits: Vector, full: Vector
@@ -1180,12 +1202,18 @@ def in_order_s(mean_s: float, rate: float) -> float:
 
 
 def settle(
-    window: Vector, load: Vector, base: Vector, service: Matrix, start: Vector | float = 0.0
+    window: Vector,
+    load: Vector,
+    base: Vector,
+    service: Matrix,
+    start: Vector | float = 0.0,
+    within: float = WAITS_SETTLED,
 ) -> tuple[Vector, Vector, float]:
-    """Return rates of flows, waits at resources, and how much the waits still change, relative to `base`.
+    """Return rates of flows, waits at resources, and the most that a full one misses its capacity by.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
-    That is the minimum of a convex function of the waits, found one wait after the other from any `start`.
+    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which have
+    one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
@@ -1193,20 +1221,38 @@ def settle(
     equal = least & least.T
     behind = np.any(least & ~equal, axis=1) | np.any(np.tril(equal, -1), axis=1)
     wait = np.where(behind, 0.0, start)
-    change = 0.0
+    longest = max(base.max(initial=0.0), 1e-12)
+
+    def at(wait: Vector) -> tuple[Vector, Vector, float]:
+        """Return round trips, how much more than full resources are, and the most that they are off."""
+        trip = base + used @ wait
+        over = np.minimum(load, window / trip) @ service - 1.0
+        return trip, over, float(np.where(wait > 0.0, np.abs(over), over)[~behind].max(initial=0.0))
+
+    trip, over, off = at(wait)
     for _ in range(SWEEPS):
+        if off < FILLED:
+            break
         before = wait.copy()
-        use = np.minimum(load, window / (base + used @ wait)) @ service
-        for r in np.flatnonzero(~behind & ((use > 1.0) | (wait > 0.0))):
+        for r in np.flatnonzero(~behind & ((over > 0.0) | (wait > 0.0))):
             mine = used[:, r] > 0.0
             rest = base[mine] + used[mine] @ wait - wait[r]
             wait[r] = _wait_of(window[mine], load[mine], rest, service[mine, r])
+        trip, over, off = at(wait)
+        while off >= FILLED and (wait > 0.0).any():
+            mine, rate = wait > 0.0, window / trip
+            slope = np.where(rate < load, rate / trip, 0.0)
+            jacobian = service[:, mine].T @ (slope[:, None] * used[:, mine])
+            new = wait.copy()
+            new[mine] += np.linalg.lstsq(jacobian, over[mine], rcond=None)[0]
+            nearer = at(np.maximum(new, 0.0))
+            if not nearer[2] < off / 2.0:
+                break
+            wait, (trip, over, off) = np.maximum(new, 0.0), nearer
         # how a wait is divided among equally full resources makes no difference
-        moved = np.abs(used @ (wait - before)).max(initial=0.0)
-        change = float(moved / max(base.max(initial=0.0), 1e-12))
-        if change < WAITS_SETTLED:
+        if np.abs(used @ (wait - before)).max(initial=0.0) < within * longest:
             break
-    return np.minimum(load, window / (base + used @ wait)), wait, change
+    return np.minimum(load, window / trip), wait, off
 
 
 def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> float:
@@ -1237,14 +1283,20 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 def operating_point(network: Network) -> Point:
     """Return the fixed point of rates and waits.
 
-    First windows alone hold sources back, which shows who is not carried: a load above that is as good as a
-    source that always has data. Then the others' waits are those of queues at random.
+    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried: a
+    load above that is as good as a source that always has data. Then the others' waits are those of queues at
+    random.
     """
     laws = Laws(network)
     load = np.array([flow.load for flow in network.flows])
     endless = np.isinf(load)
     if not (load[~endless] > 0.0).any():
         return _iterated(network, laws, np.zeros(len(load)))
+    if not endless.any() and laws.use(load).max(initial=0.0) < CROWDED:
+        point = _iterated(network, laws, load)
+        if not (point.wait > 0.0).any():
+            return point
+        laws = Laws(network)
     laws.links.endless[:] = endless | (load > 0.0)
     fluid = _iterated(network, laws, np.where(endless, 0.0, load), ROUGH)
     held = (fluid.service > 0.0) @ fluid.wait > 0.0
@@ -1271,26 +1323,32 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
     for turn in range(PASSES):
         laws.update(rate, sent, full)
         forth, back = laws.service()
-        for f, flow in enumerate(flows):
+        for f in laws.firsts:
             laws.answers[f] = transport.answers_of(
-                flow,
+                flows[f],
                 laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
                 *laws.against(f, rate),
                 carried=bool(rate[f] > CARRIED * load[f]),
             )
             laws.receiver(f, float(rate[f]), carried=bool(rate[f] > max(CARRIED * load[f], 0.0)))
+        laws.answers, laws.timed = [laws.answers[f] for f in laws.like], laws.timed[laws.like]
         own = laws.own_loads(rate, sent)
         if not np.isfinite(rate).all():
             raise FloatingPointError("the rate of a flow is no number")
-        trips = np.array([laws.trip(f, flow, own[f], float(rate[f])) for f, flow in enumerate(flows)])
+        trips = np.zeros((len(flows), 2))
+        for f in laws.firsts:
+            trips[f] = laws.trip(f, flows[f], own[f], float(rate[f]))
+        trips = trips[laws.like]
         base, gather = trips.sum(axis=1), np.zeros(len(flows))
-        for f, flow in enumerate(flows):
+        for f in laws.firsts:
+            flow = flows[f]
             base[f] += laws.answers[f].wait_s
             if laws.answers[f].carried and flow.reverse is not None:
                 base[f] += laws.answers[f].carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses has it by windows
             if not flow.loss and not flow.ack_loss and laws.answers[f].alone:
                 gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
+        base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():
             raise FloatingPointError("a segment is under way for ever")
         others, mine, queues = laws.strays(rate, sent, forth, back, full, base)
@@ -1300,9 +1358,12 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
         waits = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
-            for f in range(len(flows))
+            for f in laws.like.tolist()
         ]
-        own_waits = np.array([wait(inf, float(base[f])) for f, wait in enumerate(waits)])
+        own_waits = np.zeros(len(flows))
+        for f in laws.firsts:
+            own_waits[f] = waits[f](inf, float(base[f]))
+        own_waits = own_waits[laws.like]
         laws.ports, laws.waits = queues, laws.waits + sure
         laws.round_s = base + others + own_waits
         service = laws.starved(rate, forth * sent[:, None] + back * laws.alone[:, None])
@@ -1323,9 +1384,12 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = np.zeros(len(flows))
-        for f, flow in enumerate(flows):
-            laws.rests[f], limits[f] = laws.rest(f, flow, float(rate[f]), float(base[f]))
-        new, wait, _ = settle(np.minimum(window, limits), np.minimum(load, most), lone - late, service, wait)
+        for f in laws.firsts:
+            laws.rests[f], limits[f] = laws.rest(f, flows[f], float(rate[f]), float(base[f]))
+        laws.rests, limits = [laws.rests[f] for f in laws.like], limits[laws.like]
+        closer = min(max(WAITS_SETTLED, NEARER * laws.change), ROUGH)
+        held_by, offered = np.minimum(window, limits), np.minimum(load, most)
+        new, wait, _ = settle(held_by, offered, lone - late, service, wait, closer)
         full = np.where((new @ service > CROWDED) & plain, 1.0, 0.0)
         move = new - rate
         change = float(np.max(np.abs(move) / np.maximum(new, 1e-9), initial=0.0))

@@ -196,7 +196,7 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
             1.0 - slope, 1.0 - MOST_LOAD
         )
         new = np.minimum(new, time)
-        if np.allclose(new, time, rtol=1e-9):
+        if not (new < time * (1.0 - 1e-9)).any():
             break
         time = new
     return time

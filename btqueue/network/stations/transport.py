@@ -1019,7 +1019,8 @@ def caps(
     sharing = (service > 0.0).T.astype(float) @ endless
     buckets = len(network.ports) + len(network.wires)
     depths = np.array([bucket.depth / bucket.rate if bucket.rate else 0.0 for bucket in network.buckets])
-    for f, flow in enumerate(flows):
+    for f in laws.firsts:
+        flow = flows[f]
         if flow.protocol != "tcp" or flow.source == "request-reply":
             continue
         if flow.loss == 0.0 and flow.ack_loss == 0.0:
@@ -1066,7 +1067,8 @@ def caps(
             found[f] = law(longest)
         most[f] = found[f].goodput
         again[f] = found[f].transmissions if flow.load == inf else 1.0 / max(1.0 - flow.loss, 0.02)
-    return most, again, found
+    found = {f: found[first] for f, first in enumerate(laws.like.tolist()) if first in found}
+    return most[laws.like], again[laws.like], found
 
 
 def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> float:
