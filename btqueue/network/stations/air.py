@@ -26,7 +26,7 @@ FILLED = 1.4
 """Packets that wait for an exchange, in multiples of its frames, from which on it is filled."""
 OFTEN = 2.5
 """Transmissions of a packet from which on the law of what an exchange brings is rough."""
-TURNS = 60
+TURNS = 200
 """Turns in which the waits of a bridge for polls settle."""
 STEPS = 10
 """Newton's steps to the round of a bridge; from the round before two or three do."""
@@ -44,6 +44,7 @@ class Rounds(NamedTuple):
         gone: mean time from the end of a meeting until the bridge is back, (links,).
         elsewhere: time a round in which the central of a piconet is in others, (piconets,).
         stays: time a round that a bridge is in its own piconet, (bridges,).
+        polls: time from one poll of a link to the next that others take, (links,).
     """
 
     round: Vector
@@ -52,6 +53,7 @@ class Rounds(NamedTuple):
     gone: Vector
     elsewhere: Vector
     stays: Vector
+    polls: Vector
 
 
 class Legs(NamedTuple):
@@ -448,6 +450,8 @@ class Links:
         self.share = np.array([p.data_share for p in piconets], float)
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
+        # from one poll of a link to the next without any load
+        self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
@@ -482,6 +486,8 @@ class Links:
         bridges = range(len(network.bridges))
         self.links_of = [np.flatnonzero(self.bridge == n) for n in bridges]
         self.own_of = [np.flatnonzero(self.piconet == network.bridges[n].own) for n in bridges]
+        self.legs_of = [np.r_[one, other] for one, other in zip(self.links_of, self.own_of, strict=True)]
+        self.leg = {(int(self.bridge[link]), int(self.piconet[link])): link for link in range(count)[::-1]}
         self.turns, self.elsewhere = np.zeros((len(bridges), 2)), np.zeros(len(network.piconets))
         # round and waits of each bridge whose visits by a port are full, or by none (-1)
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
@@ -630,7 +636,8 @@ class Links:
         for _ in range(PROBED):
             self.idle = self._cycles(empty, np.arange(len(self.names)))
             half = self.idle / 2.0
-            self.rounds = Rounds(self.idle, half, half + EMPTY, 0.0 * half, elsewhere, np.zeros(0))
+            polls = self.idle - empty
+            self.rounds = Rounds(self.idle, half, half + EMPTY, 0.0 * half, elsewhere, np.zeros(0), polls)
             if np.abs(self.turns - before).max(initial=0.0) <= 1e-9 * self.turns.max(initial=0.0):
                 break
             before = self.turns.copy()
@@ -643,6 +650,7 @@ class Links:
                 if bridge.own >= 0:
                     elsewhere[bridge.own] = total - stay
         self.away = np.maximum(self.idle - empty, 0.0)
+        self.rounds = self.rounds._replace(polls=np.maximum(self.away, self.without_load))
 
     def _bridges(self) -> None:
         """Put the rounds of bridges in the place of the cycles of their links, and of their own piconets'."""
@@ -653,7 +661,7 @@ class Links:
         round_, gone = self.idle.copy(), np.zeros_like(self.idle)
         polled = self.waits + EMPTY
         for n, bridge in enumerate(network.bridges):
-            both = np.r_[links[n], own[n]]
+            both = self.legs_of[n]
             if bridge.schedule != "walk-in":
                 longest = self.frame[np.isin(self.port_link, both)].max(initial=0.0)
                 self.busy[np.isin(self.port_link, both)] /= bridge.share(longest)
@@ -668,7 +676,8 @@ class Links:
             for port in np.flatnonzero(np.isin(self.port_link, both)):
                 link = self.port_link[port]
                 self.busy[port] = full if link in filled else self._turn(n, legs, int(port))[0]
-        self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
+        between = self.rounds.polls
+        self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1], between)
 
     def is_filled(self, link: int) -> bool:
         """Whether a bridge walks in, leaves after each visit to this link, and its visits are full."""
@@ -697,7 +706,7 @@ class Links:
             fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
         wait, variance, before = np.full(count, EMPTY), np.zeros(count), np.zeros(count)
         for _ in range(TURNS):
-            if np.abs(wait - before).max() < 1e-4 * exchange.sum():
+            if np.abs(wait - before).max() < 1e-12 * exchange.sum():
                 break
             before = wait.copy()
             for k, tour in enumerate(tours):
@@ -744,29 +753,35 @@ class Links:
 
     def without(self, own: Vector) -> Rounds:
         """Return the rounds of bridges less the loads `own` of the links, shape (links,)."""
-        if not self.network.bridges or not own.any():
+        if not own.any():
             return self.rounds
-        found = Rounds(*(one.copy() for one in self.rounds))
+        less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)
+        polls = self.without_load + (self.rounds.polls - self.without_load) * (1.0 - less)
+        if not self.network.bridges:
+            return self.rounds._replace(polls=polls)
+        elsewhere, stays = self.rounds.elsewhere.copy(), self.rounds.stays.copy()
         shorter = np.ones(len(self.names))
-        for n, bridge in enumerate(self.network.bridges):
-            both = (self.bridge == n) | (self.piconet == bridge.own)
+        for n, both in enumerate(self.legs_of):
             left = max(1.0 - self.load[both].sum(), 0.05)
             shorter[both] = left / (left + own[both].sum())
-            if bridge.own >= 0 and both.any():
-                found.elsewhere[bridge.own] *= shorter[both].min()
-                found.stays[n] *= shorter[both].min()
-        less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)
-        polled = (self.idle - self.away * less + found.elsewhere[self.piconet]) / 2.0 + EMPTY
-        return found._replace(
-            round=found.round * shorter,
-            meeting=found.meeting * shorter,
-            gone=found.gone * shorter,
-            polled=polled,
+            at = self.network.bridges[n].own
+            if at >= 0 and len(both):
+                elsewhere[at] *= shorter[both].min()
+                stays[n] *= shorter[both].min()
+        return Rounds(
+            self.rounds.round * shorter,
+            self.rounds.meeting * shorter,
+            (self.idle - self.away * less + elsewhere[self.piconet]) / 2.0 + EMPTY,
+            self.rounds.gone * shorter,
+            elsewhere,
+            stays,
+            polls,
         )
 
     def stay_of(self, rounds: Rounds, bridge: int, piconet: int) -> float:
         """Return how long a bridge is in a piconet each time (slots)."""
-        for link in np.flatnonzero((self.bridge == bridge) & (self.piconet == piconet)):
+        link = self.leg.get((bridge, piconet), -1)
+        if link >= 0:
             return float(rounds.round[link] - rounds.gone[link])
         one = self.network.bridges[bridge]
         if one.own == piconet:
