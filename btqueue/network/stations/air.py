@@ -26,7 +26,7 @@ FILLED = 1.4
 """Packets that wait for an exchange, in multiples of its frames, from which on it is filled."""
 OFTEN = 2.5
 """Transmissions of a packet from which on the law of what an exchange brings is rough."""
-TURNS = 200
+TURNS = 60
 """Turns in which the waits of a bridge for polls settle."""
 STEPS = 10
 """Newton's steps to the round of a bridge; from the round before two or three do."""
@@ -491,6 +491,7 @@ class Links:
         self.turns, self.elsewhere = np.zeros((len(bridges), 2)), np.zeros(len(network.piconets))
         # round and waits of each bridge whose visits by a port are full, or by none (-1)
         self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
+        self.filled: dict[int, Matrix] = {}  # waits at full visits, by the first link of a bridge
         self.ready = False
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
@@ -704,17 +705,29 @@ class Links:
         fixed = bridge.switch_s / SLOT_S * len(bridge.piconets)
         for piconet in set(bridge.piconets) - set(self.piconet[links].tolist()):
             fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
-        wait, variance, before = np.full(count, EMPTY), np.zeros(count), np.zeros(count)
-        for _ in range(TURNS):
-            if np.abs(wait - before).max() < 1e-12 * exchange.sum():
-                break
-            before = wait.copy()
+        whole = float(fixed + exchange.sum())
+        start = np.array([np.full(count, EMPTY), np.zeros(count)])
+        places = self.filled.get(int(links[0]), start)  # means and variances of the waits
+        before = move = np.zeros_like(places)
+        for turn in range(TURNS):
+            wait, variance = following = places.tolist()
             for k, tour in enumerate(tours):
-                absence = fixed + exchange.sum() - exchange[k] + wait.sum() - wait[k]
-                mean, square = tour.wait(absence, float(variance.sum() - variance[k]))
+                absence = whole - float(exchange[k]) + sum(wait) - wait[k]
+                mean, square = tour.wait(absence, sum(variance) - variance[k])
                 wait[k] = (wait[k] + mean) / 2.0
                 variance[k] = (variance[k] + max(square - mean**2, 0.0)) / 2.0
-        return float(fixed + exchange.sum() + wait.sum())
+            new = np.array(following)
+            last, move = move, new - places
+            if np.abs(move[0]).max() < 1e-11 * whole:
+                break
+            # of all mixtures of the last two, the one that is nearest to its successor
+            scale = 1.0 / np.maximum(new.max(axis=1), 1e-12)[:, None]
+            apart = (move - last) * scale
+            share = float((apart * move * scale).sum()) / max(float((apart**2).sum()), 1e-300)
+            mixed = new - share * (new - before) if turn else new
+            before, places = new, np.maximum(mixed, new / 4.0)
+        self.filled[int(links[0])] = new
+        return whole + float(new[0].sum())
 
     def _tour(self, link: int) -> Tour:
         """Return what the central has to do for the others between two full visits to a bridge."""
