@@ -1,4 +1,4 @@
-"""Analytic models of transport protocols: windows under losses, Vegas, delayed acknowledgements, closed forms.
+"""Analytic models of transport protocols: windows under losses, Vegas, acknowledgements, closed forms.
 
 Nothing here knows queues or radio links: loss probabilities, round-trip times and timeouts go in, rates come
 out. The square-root laws are in `btqueue.transport.closed_forms`, as sympy expressions.

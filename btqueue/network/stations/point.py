@@ -1212,8 +1212,8 @@ def settle(
     """Return rates of flows, waits at resources, and the most that a full one misses its capacity by.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
-    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which have
-    one. Newton's steps of all these waits together follow, as long as they come nearer.
+    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which
+    have one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
@@ -1283,9 +1283,9 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 def operating_point(network: Network) -> Point:
     """Return the fixed point of rates and waits.
 
-    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried: a
-    load above that is as good as a source that always has data. Then the others' waits are those of queues at
-    random.
+    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried:
+    a load above that is as good as a source that always has data. Then the others' waits are those of queues
+    at random.
     """
     laws = Laws(network)
     load = np.array([flow.load for flow in network.flows])
