@@ -154,7 +154,8 @@ def test_selective_acknowledgements_agree_with_event_simulation(window, data_los
     half_width = stats.t.ppf(0.9995, 39) * stats.sem(rates)
     path = LossyPath(
         loss=data_loss, ack_loss=ack_loss, segments_per_ack=1.0 / (1.0 - ack_loss), window=window,
-        room=np.inf, base_s=RTT, service_s=1e-6, variant="sack", min_rto_s=RTO, max_rto_s=MAX_RTO, backoff=True,
+        room=np.inf, base_s=RTT, service_s=1e-6, variant="sack", min_rto_s=RTO, max_rto_s=MAX_RTO,
+        backoff=True,
     )  # fmt: skip
     aim = 0.05 if data_loss + ack_loss < 0.1 else 0.25
     assert abs(lossy_rates(path).goodput - rates.mean()) <= aim * rates.mean() + half_width

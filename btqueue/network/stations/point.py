@@ -903,9 +903,8 @@ class Laws:
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
-            self.queues[f] = transport.Queue(
-                float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
-            )
+            waiting = float(mine[f] + transport.before(flow) * slowest)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
             mine[f] += first * slowest
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
