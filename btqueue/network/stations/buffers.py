@@ -337,6 +337,8 @@ def filled(queue: Queue) -> tuple[float, float]:
         frames += on.sum(axis=1)
         spent += on @ while_served
         on = on @ served @ leave
+        if on.max() < 1e-15:  # a visit is hardly ever as long, where the limit is none
+            break
     early = over.sum(axis=1)
     spent += over @ while_probed
     on = on + over @ probed
