@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, exp, expm1, inf
+from math import ceil, exp, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,10 @@ FILLED = 1.4
 """Packets that wait for an exchange, in multiples of its frames, from which on it is filled."""
 OFTEN = 2.5
 """Transmissions of a packet from which on the law of what an exchange brings is rough."""
-TURNS = 60
+TURNS = 200
 """Turns in which the waits of a bridge for polls settle."""
+STEPS = 10
+"""Newton's steps to the round of a bridge; from the round before two or three do."""
 LEAST = 0.02
 """Least share of the time that the load of others leaves."""
 
@@ -42,6 +44,7 @@ class Rounds(NamedTuple):
         gone: mean time from the end of a meeting until the bridge is back, (links,).
         elsewhere: time a round in which the central of a piconet is in others, (piconets,).
         stays: time a round that a bridge is in its own piconet, (bridges,).
+        polls: time from one poll of a link to the next that others take, (links,).
     """
 
     round: Vector
@@ -50,6 +53,64 @@ class Rounds(NamedTuple):
     gone: Vector
     elsewhere: Vector
     stays: Vector
+    polls: Vector
+
+
+class Legs(NamedTuple):
+    """The visits of a bridge that walks in, as a member and then as a central (slots).
+
+    Attributes:
+        here: numbers of the links.
+        gaps: between polls, of links at which it is a member.
+        early: by how much it may be late for a poll (`Bridge.early`), of the same.
+        least: visits without data, of the same.
+        load, most, full, probes: of each link (`Links`).
+        rest: of a round, without any flow.
+        polls: of members of its own piconet that have no flow.
+    """
+
+    here: list[int]
+    gaps: list[float]
+    early: list[float]
+    least: list[float]
+    load: list[float]
+    most: list[float]
+    full: list[bool]
+    probes: list[float]
+    rest: float
+    polls: float
+
+    def visits(
+        self, sizes: list[tuple[float, float, float]], total: float
+    ) -> tuple[float, float, float, float, list[float], list[float]]:
+        """Return what the visits take in a round.
+
+        These are the stay as a central and its slope in the round, the part of a round that is known and its
+        slope, and the visits as a member and their slopes.
+
+        Args:
+            sizes: of each visit: slots in any case, more for each slot of the round, and the most.
+            total: the round.
+        """
+        count = len(self.gaps)
+        stay, slope, known, known_slope = self.polls, 0.0, self.polls + self.rest, 0.0
+        known += EMPTY * (len(self.here) - count)
+        visits, slopes = [], []
+        for k, (first, each, most) in enumerate(sizes):
+            taken = first + each * total
+            if most < inf:
+                taken = min(taken, most)
+                each = each if taken < most else 0.0
+                taken += EMPTY * (taken < most or not taken)
+            if k < count:
+                visits.append(self.least[k] - EMPTY + taken)
+                slopes.append(each)
+            else:
+                met = min(self.probes[k] * total, EMPTY)
+                met_slope = self.probes[k] * (met < EMPTY)
+                stay, slope = stay + taken + met, slope + each + met_slope
+                known, known_slope = known + met, known_slope + met_slope
+        return stay, slope, known, known_slope, visits, slopes
 
 
 class Tour(NamedTuple):
@@ -251,10 +312,74 @@ def until_polled(gone: float, more: float, gap: float, first: float) -> float:
         gap: from one poll to the next.
         first: time of the first poll.
     """
-    more = max(more, 1.0)
-    missed = max(ceil((gone - more - first) / gap), 0)
-    late = exp(-(first + missed * gap - gone + more) / more) / -expm1(-gap / more)
-    return first + (missed + late) * gap - gone
+    return _until_polled(gone, more, gap, first)[0]
+
+
+def _until_polled(gone: float, more: float, gap: float, first: float) -> tuple[float, float, float]:
+    """Return the wait of `until_polled`, and its slopes in `gone` and in `more`."""
+    random = max(more, 1.0)
+    missed = max(ceil((gone - random - first) / gap), 0)
+    ahead = first + missed * gap - gone
+    rest = exp(-gap / random)
+    late = exp(-(ahead + random) / random) / (1.0 - rest)
+    slope = gap * late * (ahead + gap * rest / (1.0 - rest)) / random**2 if more > 1.0 else 0.0
+    return ahead + late * gap, gap * late / random - 1.0, slope
+
+
+def _newton(
+    legs: Legs, sizes: list[tuple[float, float, float]], total: float, wait: list[float]
+) -> tuple[float, float, list[float]] | None:
+    """Return round, stay as a central and waits by Newton's steps from these; None if they do not settle."""
+    wait, count, rest, all_least = wait.copy(), len(wait), legs.rest, sum(legs.least)
+    for _ in range(STEPS):
+        stay, slope, known, known_slope, visits, slopes = legs.visits(sizes, total)
+        over, left = rest + stay + sum(visits) + sum(wait) - total, 1.0 - slope - sum(slopes)
+        largest, parts = abs(over), []
+        for k in range(count):
+            gone, sure = total - visits[k] - wait[k], known + all_least - legs.least[k]
+            new, by_gone, by_more = _until_polled(
+                gone - legs.early[k], gone - sure, legs.gaps[k], legs.gaps[k] - EMPTY
+            )
+            move = new - legs.early[k] - wait[k]
+            largest = max(largest, abs(move))
+            both = by_gone + by_more
+            if 1.0 + both < 1e-9:  # it meets the same poll, however long it is away
+                return None
+            grows = (both * (1.0 - slopes[k]) - by_more * known_slope) / (1.0 + both)
+            parts.append((move / (1.0 + both), grows))
+            over, left = over + parts[k][0], left - grows
+        if largest < 1e-11 * total:
+            return total, stay, wait
+        if left == 0.0:
+            return None
+        step = over / left
+        total += step
+        if not 0.0 < total < inf:
+            return None
+        for k, (move, grows) in enumerate(parts):
+            wait[k] += move + grows * step
+    return None
+
+
+def _halving(
+    legs: Legs, sizes: list[tuple[float, float, float]], wait: list[float], total: float
+) -> tuple[float, list[float]]:
+    """Return round and waits by steps of half the change from these."""
+    wait, all_least = wait.copy(), sum(legs.least)
+    for _ in range(200):
+        stay, _, known, _, visits, _ = legs.visits(sizes, total)
+        before = total
+        total = legs.rest + stay + sum(visits) + sum(wait)
+        for k, visit in enumerate(visits):
+            gone, sure = total - visit - wait[k], known + all_least - legs.least[k]
+            # behind a visit that takes the place of a frame of POLL and NULL
+            first = legs.gaps[k] - EMPTY
+            new = until_polled(gone - legs.early[k], gone - sure, legs.gaps[k], first) - legs.early[k]
+            total += (new - wait[k]) / 2.0
+            wait[k] = (new + wait[k]) / 2.0
+        if abs(total - before) < 1e-10 * total:
+            break
+    return total, wait
 
 
 def _of_one_window(network: Network, point: Any, f: int) -> list[str]:
@@ -325,6 +450,8 @@ class Links:
         self.share = np.array([p.data_share for p in piconets], float)
         self.idle_polls = np.array([p.idle_polls for p in piconets], float)
         self.members = np.array([p.members for p in piconets], float)
+        # from one poll of a link to the next without any load
+        self.without_load = EMPTY * self.idle_polls * (self.members - 1.0) / self.share
         self.same = ((self.piconet[:, None] == self.piconet) & ~np.eye(count, dtype=bool)).astype(float)
         self.endless = np.array([flow.load == inf for flow in network.flows], bool)
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
@@ -356,6 +483,14 @@ class Links:
         self.utilisation = np.zeros(len(network.ports))
         # share of the time in frames of POLL and NULL that bridges answer first; waits for polls
         self.probes, self.waits = np.zeros((2, count))
+        bridges = range(len(network.bridges))
+        self.links_of = [np.flatnonzero(self.bridge == n) for n in bridges]
+        self.own_of = [np.flatnonzero(self.piconet == network.bridges[n].own) for n in bridges]
+        self.legs_of = [np.r_[one, other] for one, other in zip(self.links_of, self.own_of, strict=True)]
+        self.leg = {(int(self.bridge[link]), int(self.piconet[link])): link for link in range(count)[::-1]}
+        self.turns, self.elsewhere = np.zeros((len(bridges), 2)), np.zeros(len(network.piconets))
+        # round and waits of each bridge whose visits by a port are full, or by none (-1)
+        self.settled: dict[tuple[int, int], tuple[float, list[float]]] = {}
         self.ready = False
         self.trains: list[list[tuple[int, Train]]] = [[] for _ in network.ports]
         for f, flow in enumerate(network.flows):
@@ -496,38 +631,37 @@ class Links:
 
     def _meet(self) -> None:
         """Set the idle cycles, and how bridges come in them, if there are any."""
-        network, empty, count = self.network, EMPTY / self.share, len(self.network.bridges)
-        links = [np.flatnonzero(self.bridge == n) for n in range(count)]
-        own = [np.flatnonzero(self.piconet == bridge.own) for bridge in network.bridges]
-        self.turns, before = np.zeros((count, 2)), np.ones((count, 2))
-        elsewhere = np.zeros(len(network.piconets))
+        network, empty = self.network, EMPTY / self.share
+        before, elsewhere = np.full_like(self.turns, inf), self.elsewhere
         for _ in range(PROBED):
             self.idle = self._cycles(empty, np.arange(len(self.names)))
             half = self.idle / 2.0
-            self.rounds = Rounds(self.idle, half, half + EMPTY, 0.0 * half, elsewhere, np.zeros(0))
+            polls = self.idle - empty
+            self.rounds = Rounds(self.idle, half, half + EMPTY, 0.0 * half, elsewhere, np.zeros(0), polls)
             if np.abs(self.turns - before).max(initial=0.0) <= 1e-9 * self.turns.max(initial=0.0):
                 break
             before = self.turns.copy()
             for n, bridge in enumerate(network.bridges):
                 if bridge.schedule != "walk-in":
                     continue
-                self.turns[n] = self._turn(bridge, links[n], own[n], self.waits)
-                self.probes[links[n]] = EMPTY / self.turns[n, 0]
+                total, stay, self.waits[self.links_of[n]] = self._turn(n, self._legs(n))
+                self.turns[n] = total, stay
+                self.probes[self.links_of[n]] = EMPTY / total
                 if bridge.own >= 0:
-                    elsewhere[bridge.own] = self.turns[n, 0] - self.turns[n, 1]
+                    elsewhere[bridge.own] = total - stay
         self.away = np.maximum(self.idle - empty, 0.0)
+        self.rounds = self.rounds._replace(polls=np.maximum(self.away, self.without_load))
 
     def _bridges(self) -> None:
         """Put the rounds of bridges in the place of the cycles of their links, and of their own piconets'."""
         network, turns, elsewhere = self.network, self.turns, self.rounds.elsewhere
         if not network.bridges:
             return
-        links = [np.flatnonzero(self.bridge == n) for n in range(len(network.bridges))]
-        own = [np.flatnonzero(self.piconet == bridge.own) for bridge in network.bridges]
+        links, own = self.links_of, self.own_of
         round_, gone = self.idle.copy(), np.zeros_like(self.idle)
         polled = self.waits + EMPTY
         for n, bridge in enumerate(network.bridges):
-            both = np.r_[links[n], own[n]]
+            both = self.legs_of[n]
             if bridge.schedule != "walk-in":
                 longest = self.frame[np.isin(self.port_link, both)].max(initial=0.0)
                 self.busy[np.isin(self.port_link, both)] /= bridge.share(longest)
@@ -537,18 +671,13 @@ class Links:
             gone[own[n]] = elsewhere[bridge.own]
             taken = np.minimum(self.load[links[n]] * turns[n, 0], self.most_slots[links[n]])
             gone[links[n]] = turns[n, 0] - polled[links[n]] - np.maximum(taken, EMPTY)
-            full = (
-                self._filled_round(bridge, links[n])
-                if any(self.is_filled(int(one)) for one in links[n])
-                else 0.0
-            )
+            filled = [link for link in links[n] if self.is_filled(int(link))]
+            full, legs = self._filled_round(bridge, links[n]) if filled else 0.0, self._legs(n)
             for port in np.flatnonzero(np.isin(self.port_link, both)):
                 link = self.port_link[port]
-                slots = self.visit[link] * self.frame_now[port]
-                self.busy[port] = self._turn(bridge, links[n], own[n], self.waits.copy(), link, slots)[0]
-                if self.is_filled(link):
-                    self.busy[port] = full
-        self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1])
+                self.busy[port] = full if link in filled else self._turn(n, legs, int(port))[0]
+        between = self.rounds.polls
+        self.rounds = Rounds(round_, round_ / 2.0, polled, gone, elsewhere, turns[:, 1], between)
 
     def is_filled(self, link: int) -> bool:
         """Whether a bridge walks in, leaves after each visit to this link, and its visits are full."""
@@ -577,7 +706,7 @@ class Links:
             fixed += 2.0 * EMPTY + self.network.piconets[piconet].members
         wait, variance, before = np.full(count, EMPTY), np.zeros(count), np.zeros(count)
         for _ in range(TURNS):
-            if np.abs(wait - before).max() < 1e-4 * exchange.sum():
+            if np.abs(wait - before).max() < 1e-12 * exchange.sum():
                 break
             before = wait.copy()
             for k, tour in enumerate(tours):
@@ -624,96 +753,97 @@ class Links:
 
     def without(self, own: Vector) -> Rounds:
         """Return the rounds of bridges less the loads `own` of the links, shape (links,)."""
-        if not self.network.bridges or not own.any():
+        if not own.any():
             return self.rounds
-        found = Rounds(*(one.copy() for one in self.rounds))
+        less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)
+        polls = self.without_load + (self.rounds.polls - self.without_load) * (1.0 - less)
+        if not self.network.bridges:
+            return self.rounds._replace(polls=polls)
+        elsewhere, stays = self.rounds.elsewhere.copy(), self.rounds.stays.copy()
         shorter = np.ones(len(self.names))
-        for n, bridge in enumerate(self.network.bridges):
-            both = (self.bridge == n) | (self.piconet == bridge.own)
+        for n, both in enumerate(self.legs_of):
             left = max(1.0 - self.load[both].sum(), 0.05)
             shorter[both] = left / (left + own[both].sum())
-            if bridge.own >= 0 and both.any():
-                found.elsewhere[bridge.own] *= shorter[both].min()
-                found.stays[n] *= shorter[both].min()
-        less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)
-        polled = (self.idle - self.away * less + found.elsewhere[self.piconet]) / 2.0 + EMPTY
-        return found._replace(
-            round=found.round * shorter,
-            meeting=found.meeting * shorter,
-            gone=found.gone * shorter,
-            polled=polled,
+            at = self.network.bridges[n].own
+            if at >= 0 and len(both):
+                elsewhere[at] *= shorter[both].min()
+                stays[n] *= shorter[both].min()
+        return Rounds(
+            self.rounds.round * shorter,
+            self.rounds.meeting * shorter,
+            (self.idle - self.away * less + elsewhere[self.piconet]) / 2.0 + EMPTY,
+            self.rounds.gone * shorter,
+            elsewhere,
+            stays,
+            polls,
         )
 
     def stay_of(self, rounds: Rounds, bridge: int, piconet: int) -> float:
         """Return how long a bridge is in a piconet each time (slots)."""
-        for link in np.flatnonzero((self.bridge == bridge) & (self.piconet == piconet)):
+        link = self.leg.get((bridge, piconet), -1)
+        if link >= 0:
             return float(rounds.round[link] - rounds.gone[link])
         one = self.network.bridges[bridge]
         if one.own == piconet:
             return float(rounds.stays[bridge])
         return 2.0 * EMPTY + float(self.network.piconets[piconet].members)
 
-    def _turn(
-        self, bridge: Bridge, links: NDArray, own: NDArray, waits: Vector, busy: int = -1, slots: float = 0.0
-    ) -> tuple[float, float]:
-        """Return the round of a bridge, and its stay as a central, if the visit to `busy` takes `slots`.
-
-        Args:
-            bridge: that walks in.
-            links: at which it is a member.
-            own: links of its own piconet.
-            waits: of bridges for the poll of each link, shape (links,); written.
-            busy: number of a link whose visits are full.
-            slots: of such a visit.
-        """
-        gaps = (self.idle + self.rounds.elsewhere[self.piconet])[links].tolist()  # between polls
+    def _legs(self, n: int) -> Legs:
+        """Return the visits of a bridge that walks in, at present loads."""
+        bridge, links, own = self.network.bridges[n], self.links_of[n], self.own_of[n]
         at = self.piconet[links].tolist()
-        early = [bridge.early(piconet) for piconet in at]
+        gaps = (self.idle + self.rounds.elsewhere[self.piconet])[links].tolist()
         here = [*links.tolist(), *own.tolist()]
-        load, most = self.load[here].tolist(), self.most_slots[here].tolist()
-        follows = [0.0] * len(here)
-        if busy >= 0:  # what its visits bring goes on over other links
-            crossing = self.work[:, busy] > 0.0
-            through = self.work[crossing][:, here].sum(axis=0)
-            rest_of = 1.0 - through / np.maximum(self.work[:, here].sum(axis=0), 1e-300)
-            follows = (slots * through / max(float(self.work[:, busy].sum()), 1e-300)).tolist()
-            load = (self.load[here] * rest_of).tolist()
-        full, probes = self.full_link[here].tolist(), self.probes[here].tolist()
         rest = bridge.switch_s / SLOT_S * len(bridge.piconets)
         for piconet in set(bridge.piconets) - {bridge.own, *at}:
             rest += 2.0 * EMPTY + self.network.piconets[piconet].members
-        least = [2.0 * EMPTY + bridge.cycles * gap for gap in gaps]  # of visits without data
-        polls = EMPTY * (self.network.piconets[bridge.own].members - len(own)) if bridge.own >= 0 else 0.0
-        wait, total, stay, count = waits[links].tolist(), 0.0, 0.0, len(at)
-        for _ in range(200):
-            stay, known, visits = polls + rest, polls + rest + EMPTY * len(own), []
-            for n, link in enumerate(here):
-                taken = min(most[n], load[n] * total + follows[n])
-                if link == busy:
-                    taken = slots
-                elif full[n]:
-                    taken = most[n]
-                if taken < most[n] or not taken:
-                    taken += EMPTY
-                if n < count:
-                    visits.append(least[n] - EMPTY + taken)
-                else:
-                    met = min(probes[n] * total, EMPTY)
-                    stay += taken + met
-                    known += met
-            before = total
-            total = stay + sum(visits) + sum(wait)
-            for n in range(count):
-                gone = total - visits[n] - wait[n]
-                sure = known + sum(least) - least[n]
-                first = gaps[n] - EMPTY  # behind a visit that takes the place of a frame of POLL and NULL
-                new = until_polled(gone - early[n], gone - sure, gaps[n], first) - early[n]
-                total += (new - wait[n]) / 2.0
-                wait[n] = (new + wait[n]) / 2.0
-            if abs(total - before) < 1e-10 * total:
-                break
-        waits[links] = wait
-        return total, stay - rest
+        return Legs(
+            here,
+            gaps,
+            [bridge.early(piconet) for piconet in at],
+            [2.0 * EMPTY + bridge.cycles * gap for gap in gaps],
+            self.load[here].tolist(),
+            self.most_slots[here].tolist(),
+            self.full_link[here].tolist(),
+            self.probes[here].tolist(),
+            rest,
+            EMPTY * (self.network.piconets[bridge.own].members - len(own)) if bridge.own >= 0 else 0.0,
+        )
+
+    def _turn(self, n: int, legs: Legs, port: int = -1) -> tuple[float, float, list[float]]:
+        """Return the round of a bridge, its stay as a central, and its waits for polls (slots).
+
+        The waits follow from the absences, which are the rest of the round. Newton's steps start from the
+        round found before. Where they fail at a kink, and at first, steps of half the change lead there.
+
+        Args:
+            n: number of the bridge.
+            legs: its visits.
+            port: whose visits are full, -1 for none.
+        """
+        load, follows, busy, slots = legs.load, [0.0] * len(legs.here), -1, 0.0
+        if port >= 0:  # what its visits bring goes on over other links
+            busy = int(self.port_link[port])
+            slots = float(self.visit[busy] * self.frame_now[port])
+            work = self.work[:, legs.here]
+            through, own = (self.work[:, busy] > 0.0) @ work, float(self.work[:, busy].sum())
+            load = (self.load[legs.here] * (1.0 - through / np.maximum(work.sum(axis=0), 1e-300))).tolist()
+            follows = (slots * through / max(own, 1e-300)).tolist()
+        sizes = []  # of each visit: slots at once, and for each slot of a round up to the most
+        for k, link in enumerate(legs.here):
+            if link == busy or legs.full[k]:
+                size = slots if link == busy else legs.most[k]
+                most = legs.most[k]
+                sizes.append((size + EMPTY * (size < most or not size), 0.0, inf))
+            else:
+                sizes.append((follows[k], load[k], legs.most[k]))
+        total, wait = self.settled.get((n, port)) or (0.0, self.waits[self.links_of[n]].tolist())
+        found = _newton(legs, sizes, total, wait) if total else None
+        if found is None:
+            total, wait = _halving(legs, sizes, wait, total)
+            found = _newton(legs, sizes, total, wait) or (total, legs.visits(sizes, total)[0], wait)
+        self.settled[n, port] = found[0], found[2]
+        return found
 
     def residuals(self, sent: Vector, answered: Vector, acks: Vector) -> Matrix:
         """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).

@@ -178,6 +178,7 @@ class Laws:
         self.acks = np.array([flow.acks for flow in network.flows])
         self.least_s = np.array([4.0 * flow.host_s for flow in network.flows])  # shortest round trips
         self.varies = np.ones((2, flows, len(self.names)))  # square of a service over that of its mean
+        self.windowed = any(bridge.schedule != "walk-in" for bridge in network.bridges)
         # ports of bridges from which all that a visit has brought leaves in the next one
         begins = {
             (way[0].kind, way[0].index) for flow in network.flows for way in (flow.forth, flow.back) if way
@@ -470,6 +471,7 @@ class Laws:
         """
         met = {} if met is None else met
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
+        alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
             seconds += visit.delay_s + in_order_s(visit.jitter_s, rate)
             if visit.kind == "wire":
@@ -485,13 +487,10 @@ class Laws:
             link = links.port_link[visit.index]
             piconet = self.network.piconets[port.piconet]
             bridged = port.bridge >= 0 or piconet.central_bridge >= 0
-            mine = float(links.others(own)[link])
             limit = float(port.limit)
             members = float(piconet.members)
             empty = 2.0 * piconet.idle_polls * (members - 1.0) / piconet.data_share
-            polls = max(links.away[link] - empty, 0.0)  # what the loads of the others add to a cycle
-            kept = 1.0 - min(mine / max(float(links.others(links.load)[link]), 1e-12), 1.0)
-            polls = 0.0 if of == "work" else float(empty + polls * kept)
+            polls = 0.0 if of == "work" else float(alone.polls[link])
             gated = piconet.discipline == "gated"
             packets = self.network.relay == "packet"
             between = (
@@ -604,6 +603,8 @@ class Laws:
 
     def _keeps_windows(self, port: Port) -> bool:
         """Whether a link has to wait for the windows of a bridge."""
+        if not self.windowed:
+            return False
         ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
         return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
 
