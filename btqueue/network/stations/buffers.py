@@ -105,14 +105,16 @@ def buffers(network: Network, point: Point) -> dict[int, Buffer]:
     laws = point.links
     count = len(laws.names)
     used = point.rate @ point.service
-    waits = (point.service > 0.0) @ point.wait
+    waits = (point.service > 0.0) @ point.wait + point.gather
     places, segment = np.full(count, inf), np.zeros(count)
     most, queue, rate, tcp = np.zeros((4, count))
     users: dict[int, list[tuple[int, Flow, Visit, float]]] = {}
     for f, flow, visit, packets, back, r in stops(network, point):
         used[r] = max(used[r], used[laws.number[visit.kind, visit.index]])
-        places[r] = min(places[r], visit.places * packets)
-        most[r] += min(flow.window, ENDLESS) * packets * (not flow.messages)  # sessions know their own
+        places[r] = min(places[r], visit.places * max(visit.train.packets, 1.0))
+        # a window that waits for tokens as segments does not wait as acknowledgements, but for one
+        several = 1.0 if back and visit.kind == "bucket" else min(flow.window, ENDLESS)
+        most[r] += several * packets * (not flow.messages)  # sessions know their own
         queue[r] += point.rate[f] * waits[f] * packets
         if not back:
             rate[r] += point.rate[f]
@@ -166,7 +168,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             if law := _over_bridges(network, point, f):
                 found[f] = law
             continue
-        full, fits = [], False
+        full, fits, held_at = [], False, None
         for stop in own:
             if stop.visit.kind == "port" and _brings(network, stop.visit.index):
                 continue
@@ -175,14 +177,19 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             one = known.get(stop.station)
             if one is None or not one.overflows or one.queue == 0.0:
                 continue
-            if (held := one.places * rate / sent[stop.station]) < room:
+            if (held := (one.places + one.sent) * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
+                held_at = stop.visit
                 fits = flow.window * stop.packets <= one.places + one.sent  # but for the packets of others
                 in_turn = stop.visit.node >= 0
-        if room == inf:
+        if held_at is None:
             continue
         batch = _moves_whole(network, point, full)
-        room += 1.0 if batch else rate * lone
+        room += 1.0 if batch else _elsewhere(network, flow, held_at, rate, lone)
+        if held_at.kind == "port" and network.ports[held_at.index].limit >= ENDLESS:
+            lone = min(
+                lone, room / rate
+            )  # whole windows go in turn: while one waits, others keep the air full
         room = max(room, 2.0) if fits else room
         if in_turn:
             room *= 4.0 / (3.0 + share)
@@ -194,8 +201,41 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), batch=batch)
             late = law.timeouts > 0.0
             rate = min(saw.goodput, law.goodput) if late else saw.goodput
-            found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and not late)
+            # a packet sent meanwhile, at some places in a visit, may make room for one more segment
+            single = _alone(network, held_at) or network.ports[held_at.index].limit == 1
+            part = 0.0 if single else 1.0 / max(held_at.train.packets, 2.0)
+            sure = not late and int(room) == int(room + part)
+            found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and sure)
     return found
+
+
+def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: float) -> float:
+    """Return the segments of a full window that are under way, and not in the queue of a full station.
+
+    A port keeps the packet that it sends in its queue, and sends none while the acknowledgement waits for a
+    poll: of a lone link it sends one, before the frame that brings the acknowledgement. A receiver that
+    acknowledges several segments at once holds the others.
+
+    Args:
+        network: the stations.
+        flow: the connection.
+        visit: to the full station.
+        rate: segments a second.
+        lone_s: round trip of a lone segment.
+    """
+    if visit.kind != "port":
+        return rate * lone_s
+    way = (*flow.forth, *flow.back)
+    outside = 4.0 * flow.host_s + flow.jitter_s
+    outside += sum(one.service_s + one.delay_s + one.jitter_s for one in way if one.kind == "wire")
+    links = sum(one.kind == "port" for one in flow.forth)
+    here = _alone(network, visit) / max(visit.train.packets, 1.0) + 1.0 / max(flow.acks, 0.1) - 1.0
+    return rate * (outside + max(lone_s - outside, 0.0) * (1.0 - 1.0 / links)) + here
+
+
+def _alone(network: Network, visit: Visit) -> bool:
+    """Whether no other link of the piconet is polled between two frames, or the stop is no port."""
+    return visit.kind != "port" or network.piconets[network.ports[visit.index].piconet].members == 1
 
 
 def _over_bridges(network: Network, point: Point, f: int) -> transport.Law | None:
@@ -369,7 +409,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         if one.queue > 0.0 and _is_a_saw(network, point, r):
             continue
         # the air takes segments, and gives acknowledgements, several at a time
-        nearly = one.kind == "port" and one.most > one.places and one.queue > 0.6 * one.places
+        nearly = one.kind == "port" and one.most > one.places + one.sent and one.queue > 0.6 * one.places
         if (one.overflows or nearly) and one.tcp:
             places = one.places + one.sent
             few = places < LEAST_ROOM * one.segment
