@@ -83,6 +83,7 @@ class Point:
         gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether that is known well.
+        held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -104,6 +105,7 @@ class Point:
     sessions: dict[int, Any] = field(default_factory=dict)
     gather: Vector = field(default_factory=lambda: np.zeros(0))
     counted: dict[int, bool] = field(default_factory=dict)
+    held: dict[int, Any] | None = None
 
 
 class Place(NamedTuple):
