@@ -250,8 +250,11 @@ def held(network: Network, point: Point) -> dict[int, Held]:
         if not open_ or service_s <= 0.0:
             continue
         lone, room = float(point.base[f] + point.stray[f]), inf
+        slowest = 0.9 * float(point.service[f].max())  # segments wait there
         for visit in flow.forth:
-            if visit.places < inf and not (visit.kind == "port" and _brings(network, visit.index)):
+            here = float(point.service[f, point.links.number[visit.kind, visit.index]])
+            brought = visit.kind == "port" and _brings(network, visit.index)
+            if visit.places < inf and here >= slowest and not brought:
                 users = [g for g, one in enumerate(network.flows) if any(map(visit.shares_places, one.forth))]
                 share = rate / float(point.rate[users].sum())
                 own = (visit.places + 0.5 * (visit.kind == "port")) * share
