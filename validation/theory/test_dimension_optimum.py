@@ -38,8 +38,15 @@ def brute_force(arguments: dict, metrics) -> float | None:
 HIDDEN = pytest.mark.xfail(strict=True, reason="found: 1.3e-4 below the optimum, which lies along a bound")
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=HIDDEN) if n == 11 else n for n in range(40)])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(pytest.param(n, marks=HIDDEN) if n == 11 else n for n in range(16)),
+        *(pytest.param(n, marks=pytest.mark.long) for n in range(16, 40)),
+    ],
+)
 def test_the_search_finds_the_optimum_of_random_problems_with_a_part_of_the_points(seed):
+    """The short suite keeps the first sixteen problems, the one that is known to fail among them."""
     # Up to 15,400 combinations, of which the search may solve 2,000 (a third of them if there are fewer).
     arguments, metrics = stand_ins.random_problem(seed)
     size = math.prod(len(values) for values in arguments["choose"].values())

@@ -1,8 +1,8 @@
-"""An outside truth for the lock-step chain of SACK: one sender over a pipe, event by event.
+"""An outside truth for the window of SACK under losses: one sender over a pipe, event by event.
 
 Written from the RFCs alone, sharing no code with the library: absolute sequence numbers, a real clock, a
 real timer, a heap of events. The pipe delays by half the round-trip time each way and loses segments and
-ACKs independently. The chains of the other variants have check values of their own (test_newreno_chain).
+ACKs independently. The other variants have check values of their own (test_window_cycles).
 """
 
 import heapq
@@ -12,9 +12,9 @@ import random
 import numpy as np
 import pytest
 from scipy import stats
-from tcp_chains.lockstep import lockstep_rates
-from tcp_chains.loss_process import LossProcess
-from tcp_chains.newreno_chain import Variant
+
+from btqueue.transport.recovery import LossyPath
+from btqueue.transport.window_cycles import lossy_rates
 
 DATA, ACK, TIMER = range(3)
 RTT, RTO, MAX_RTO = 0.1, 1.0, 64.0
@@ -142,19 +142,27 @@ class SackPipe:
 
 @pytest.mark.parametrize(
     ("window", "data_loss", "ack_loss", "batch_seconds"),
-    [(8, 0.01, 0.0, 250.0), (8, 0.1, 0.1, 2000.0), (6, 0.2, 0.0, 6000.0)],
+    [
+        (8, 0.01, 0.0, 250.0),
+        (8, 0.1, 0.1, 2000.0),
+        pytest.param(6, 0.2, 0.0, 6000.0, marks=pytest.mark.long),
+    ],
 )
 def test_selective_acknowledgements_agree_with_event_simulation(window, data_loss, ack_loss, batch_seconds):
-    """Three rates inside the 99.9 % intervals of 40 batch means; the goodput's interval is within 3 %."""
+    """Goodput within 5 %, beyond a loss of 10 % the error that `solve` warns of, beside a 99.9 % interval.
+
+    The short suite keeps rare losses, and frequent ones both ways.
+    """
     run, counts = SackPipe(window=window, data_loss=data_loss, ack_loss=ack_loss, seed=6675), []
     for k in range(41):
         run.advance(100.0 + k * batch_seconds)
-        counts.append((run.next_expected, run.timeouts, run.fast_retransmits))
-    rates = np.diff(np.array(counts, dtype=float), axis=0) / batch_seconds
-    means, half_widths = rates.mean(axis=0), stats.t.ppf(0.9995, 39) * stats.sem(rates)
-    chain = lockstep_rates(
-        window=window, rtt=RTT, loss=LossProcess.independent(data_loss, ack_loss), variant=Variant.SACK
-    )
-    exact = np.array([chain.goodput, chain.timeouts, chain.fast_retransmits])
-    assert np.all(np.abs(exact - means) <= half_widths)
-    assert half_widths[0] < 0.03 * means[0]
+        counts.append(run.next_expected)
+    rates = np.diff(np.array(counts, dtype=float)) / batch_seconds
+    half_width = stats.t.ppf(0.9995, 39) * stats.sem(rates)
+    path = LossyPath(
+        loss=data_loss, ack_loss=ack_loss, segments_per_ack=1.0 / (1.0 - ack_loss), window=window,
+        room=np.inf, base_s=RTT, service_s=1e-6, variant="sack", min_rto_s=RTO, max_rto_s=MAX_RTO,
+        backoff=True,
+    )  # fmt: skip
+    aim = 0.05 if data_loss + ack_loss < 0.1 else 0.25
+    assert abs(lossy_rates(path).goodput - rates.mean()) <= aim * rates.mean() + half_width

@@ -43,7 +43,7 @@ LARGE_LIMITS = [
     ("queue", "known", "digits"),
     [
         ((SINGLES, TEN, 400, 1), {"mean_wait": 37.0}, 5e-7),
-        ((SINGLES, TEN, 400, 2), {"mean_wait": 10.477567}, 5e-7),
+        pytest.param((SINGLES, TEN, 400, 2), {"mean_wait": 10.477567}, 5e-7, marks=pytest.mark.long),
         ((SINGLES, TEN, 400, 5), {"mean_wait": 6.588921}, 5e-7),
         ((BernoulliBatches(0.05), lattice.uniform(10, 20), 30, 2), {"mean_wait": 18.745966}, 5e-7),
         ((PoissonBatches(0.008, FIVE), LONG, 300, 5), {"mean_queue": 2.564103, "mean_wait": 58.102564}, 5e-7),
@@ -54,6 +54,7 @@ LARGE_LIMITS = [
     ],
 )
 def test_limited_service(queue, known: dict[str, float], digits: float):
+    """The short suite keeps a limit of 1, 2 and 5; each shape of its arrays is compiled anew."""
     solution = solve(*queue)
     assert {name: float(getattr(solution, name)) for name in known} == pytest.approx(known, abs=digits)
 

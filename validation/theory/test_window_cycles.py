@@ -9,7 +9,6 @@ from wires import LARGE_WINDOW
 
 from btqueue.transport.odd_segments import odd_segments
 from btqueue.transport.recovery import LossyPath
-from btqueue.transport.tcp_law import law, law_rates
 from btqueue.transport.window_cycles import lossy_rates
 
 
@@ -99,28 +98,51 @@ def test_the_loss_chain_is_smooth(key: str, value: float, window: int):
     assert slopes(1e-3) == pytest.approx(slopes(1e-4), abs=1e-3)
 
 
-@pytest.mark.parametrize("window", [4, 8])
-@pytest.mark.parametrize(
-    ("variant", "receiver"),
-    [("tahoe", False), ("reno", False), ("sack", False), ("tahoe", True), ("reno", True)],
-)
-def test_timeouts_of_single_and_double_losses_are_those_of_the_exact_chain(variant, window, receiver):
+EXACT = {  # variant, window, delayed acknowledgements: timeouts and segments delivered a second
+    ("tahoe", 4, False): (0.00220568, 55.8594),
+    ("tahoe", 8, False): (0.00136714, 108.208),
+    ("reno", 4, False): (0.00220568, 55.8594),
+    ("reno", 8, False): (0.00311143, 109.188),
+    ("sack", 4, False): (0.0022057, 55.8599),
+    ("sack", 8, False): (0.000552306, 109.521),
+    ("tahoe", 4, True): (0.0534017, 52.3873),
+    ("tahoe", 8, True): (0.00391145, 103.535),
+    ("reno", 4, True): (0.0534017, 52.3873),
+    ("reno", 8, True): (0.00488268, 105.452),
+}
+"""Of the Markov chain of all states of a sender in lock-step rounds (that of version 0.1, residual 1e-11)."""
+
+
+@pytest.mark.parametrize(("variant", "window", "delayed"), EXACT)
+def test_timeouts_of_single_and_double_losses_are_those_of_the_exact_chain(variant, window, delayed):
     """In rounds far longer than a service; aim: 10 % where one loss or two of a window decide.
 
     NewReno is left out: the exact chain lets the first segment behind a recovery be repaired at once, RFC
     6582 does not. So is SACK with delayed acknowledgements, where what it reports early counts as well.
     """
     path = lossy(0.002, variant=variant, window=window, base_s=0.07, service_s=7e-6)
-    if receiver:
+    if delayed:
         path = replace(path, segments_per_ack=2.0, gathered=2, ack_delay_s=0.2)
-    exact = law_rates(law(variant, window, delayed_ack=receiver), 0.002, rtt_s=0.07, ack_delay_s=0.2)
-    assert lossy_rates(path).timeouts == pytest.approx(float(exact.timeouts), rel=0.10)
-    assert lossy_rates(path).goodput == pytest.approx(float(exact.goodput), rel=0.03)
+    timeouts, goodput = EXACT[variant, window, delayed]
+    assert lossy_rates(path).timeouts == pytest.approx(timeouts, rel=0.10)
+    assert lossy_rates(path).goodput == pytest.approx(goodput, rel=0.03)
 
 
-def test_newreno_does_not_repair_the_first_segment_behind_a_recovery_at_once():
-    """RFC 6582: three duplicates are ignored that cover no more than `recover`; with SACK they are not."""
-    by = {v: lossy_rates(lossy(1e-4, variant=v, window=32)) for v in ("newreno", "sack")}
-    assert by["newreno"].timeouts - by["sack"].timeouts == pytest.approx(
-        1e-4 * by["newreno"].fast_retransmits, rel=0.05
-    )
+LOCK_STEP = {  # loss: goodput of NewReno, Reno, Tahoe
+    0.001: (78.310532, 78.264337, 77.845514),
+    0.01: (64.998617, 62.352209, 61.660089),
+    0.05: (27.270812, 22.531615, 24.979762),
+    0.1: (11.361172, 10.008372, 10.832759),
+    0.2: (3.783637, 3.669635, 3.710468),
+    0.3: (1.682759, 1.674046, 1.671011),
+    0.4: (0.757422, 0.756976, 0.755970),
+}
+"""Segments/s of a window of 8 with a round trip of 0.1 s and a timeout of 1 s: an independent program's."""
+
+
+@pytest.mark.parametrize("loss", LOCK_STEP)
+def test_small_windows_against_an_independent_chain(loss: float):
+    """Aim: 5 %, and beyond a loss of 10 % the error that `solve` warns of."""
+    for variant, goodput in zip(("newreno", "reno", "tahoe"), LOCK_STEP[loss], strict=True):
+        found = lossy_rates(lossy(loss, variant=variant, window=8)).goodput
+        assert found == pytest.approx(goodput, rel=0.05 if loss <= 0.1 else 0.25)

@@ -62,7 +62,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
         point = operating_point(network)
     if any(flow.short for flow in network.flows):
         network, point = _in_rounds(scenario, network, point)
-    if buffers.doubts(network, point) and tagged.is_asked(network, overflows=True):
+    if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return tagged.tagged(scenario, network)
     network, point = _with_bridge_losses(network, point)
     network = point.links.network  # with the losses that depend on waits
@@ -75,6 +75,7 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
     flow_loss = np.array([flow.loss for flow in flows])
     overflow, fits = buffers.saws(network, point), buffers.whole(network, point)
     point.counted |= {f: law.known for f, law in overflow.items()}
+    held = buffers.held(network, point)
     for f, flow in enumerate(flows):
         law = point.found.get(f)
         loss[f] = flow.loss
@@ -99,6 +100,11 @@ def _answer(scenario: Scenario) -> tuple[dict, dict]:
             if law is not None:
                 found = transport.open_losses(flow, law, rate[f], float(rtt[f]), most)
                 timeouts[f], fast[f], rtt[f], loss[f] = found
+            elif f in held:
+                rtt[f] = held[f].rtt_s + waits[f]
+                timeouts[f] = held[f].full * held[f].law.timeouts
+                fast[f] = held[f].full * held[f].law.fast_retransmits
+                loss[f] = held[f].full * held[f].law.losses
         timeouts[f] += point.expiries[f]
         if f in overflow:
             found = overflow[f]

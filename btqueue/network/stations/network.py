@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil, inf, prod
 from typing import Any, NamedTuple
 
@@ -313,7 +314,7 @@ def alike(network: Network) -> list[int]:
         ports = [network.ports[visit.index] for _, visit in way if visit.kind == "port"]
         turns = [
             (after.link - port.link) % network.piconets[port.piconet].members
-            for port, after in zip(ports, ports[1:], strict=False)
+            for port, after in pairwise(ports)
             if port.piconet == after.piconet
         ]
         own = (flow.source, flow.load, flow.batch, flow.more, flow.kilobits, flow.host_s, flow.jitter_s,

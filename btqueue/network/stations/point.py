@@ -86,6 +86,7 @@ class Point:
         gather: how much of `base` is that segments share acknowledgements (s).
         found: what losses make of connections, by their numbers.
         counted: connections whose window overflows a buffer, by number, and whether that is known well.
+        held: what buffers make of connections with nothing to send at times (`buffers.held`), once asked.
         expiries: timeouts a second by states of the radio in which hardly anything comes through.
     """
 
@@ -107,6 +108,7 @@ class Point:
     sessions: dict[int, Any] = field(default_factory=dict)
     gather: Vector = field(default_factory=lambda: np.zeros(0))
     counted: dict[int, bool] = field(default_factory=dict)
+    held: dict[int, Any] | None = None
 
 
 class Place(NamedTuple):
@@ -370,6 +372,22 @@ class Laws:
             return opens, opens.window
         lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
         return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
+
+    def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
+        """Return the longest round trips without waits at full stations (s), shape (flows,).
+
+        Where visits last as long as there are segments, a link that always has some sends whole windows in
+        turn with the others, so that the air is never idle: a window takes as long as at full air.
+
+        Args:
+            window: segments that may be under way, (flows,).
+            service: of a segment at each resource (s).
+            full: resources that are full.
+        """
+        ports = len(self.network.ports)
+        whole = np.array([port.limit >= ENDLESS for port in self.network.ports], bool) & (full[:ports] > 0.0)
+        each = np.where(whole, service[:, :ports], 0.0).max(axis=1, initial=0.0)
+        return np.where(each > 0.0, window * each, inf)
 
     def plain_load(self, piconet: int) -> float:
         """Return the share of the time of a piconet that flows take which are no sessions."""
@@ -904,9 +922,8 @@ class Laws:
                 continue
             mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
-            self.queues[f] = transport.Queue(
-                float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
-            )
+            waiting = float(mine[f] + transport.before(flow) * slowest)
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
             mine[f] += first * slowest
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
@@ -1213,8 +1230,8 @@ def settle(
     """Return rates of flows, waits at resources, and the most that a full one misses its capacity by.
 
     A flow has the rate ``min(load, window / (base + waits))``; a resource has a wait only if it is full.
-    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which have
-    one. Newton's steps of all these waits together follow, as long as they come nearer.
+    Each full resource is filled by its wait alone, one after the other from any `start`; that shows which
+    have one. Newton's steps of all these waits together follow, as long as they come nearer.
     """
     used = (service > 0.0).astype(float)
     # one that takes at least as much of every flow is full first: behind it nothing waits
@@ -1284,9 +1301,9 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
 def operating_point(network: Network) -> Point:
     """Return the fixed point of rates and waits.
 
-    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried: a
-    load above that is as good as a source that always has data. Then the others' waits are those of queues at
-    random.
+    Where the loads fill a station, windows alone hold sources back at first, which shows who is not carried:
+    a load above that is as good as a source that always has data. Then the others' waits are those of queues
+    at random.
     """
     laws = Laws(network)
     load = np.array([flow.load for flow in network.flows])
@@ -1382,6 +1399,8 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
             for one, queue in zip(laws.answers, laws.queues, strict=True)
         ]
         late = np.where(np.isinf([flow.load for flow in flows]), 0.0, late)
+        longest = laws.within_visits(window, service, full)
+        others = np.minimum(others, longest - base)
         lone_before, lone = lone, base + others
         most, sent, found = transport.caps(network, laws, rate, sent, lone, service, turn)
         limits = np.zeros(len(flows))
@@ -1398,10 +1417,11 @@ def _iterated(network: Network, laws: Laws, rate: Vector, within: float = SETTLE
         if max(change, drift) < within and turn > 1 and laws.change < CLOSE:
             break
         nearer, laws.change = change < laws.change < NEAR, change
-        late = turn >= PASSES // 2  # then steps only shrink, to where the laws jump
+        late = turn >= PASSES // 2  # then steps only shrink, without end, to where the laws jump
         turned = turned + (late & (move * before < 0.0))
         longer = step if late else np.minimum(step * 1.3, 1.0)
-        step = np.where(move * before < 0.0, np.maximum(step / 2.0, LEAST_STEP), longer)
+        least = 0.0 if late else LEAST_STEP
+        step = np.where(move * before < 0.0, np.maximum(step / 2.0, least), longer)
         following = rate + step * move
         if nearer and not late:  # of all mixtures of the last two, the one that is nearest to its successor
             apart = (move - before) / np.maximum(new, 1e-9)

@@ -203,15 +203,20 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
 
 
 def stretch(slots: float, visits: float, work: list[tuple[float, float]]) -> float:
-    """Return the same of one wait, with pairs of the work and of a full visit of the links that have any."""
-    time = slots + visits * sum(full for _, full in work)
-    for _ in range(len(work) + 1):
+    """Return the same of one wait, with pairs of the work and of a full visit of the links that have any.
+
+    Where the longest queue goes first, one behind links that are always full grows as long as theirs: then
+    they take turns, and each of them is visited once.
+    """
+    most = [(rate, (min(visits, 1.0) if rate >= ALWAYS else visits) * full) for rate, full in work]
+    time = slots + sum(full for _, full in most)
+    for _ in range(len(most) + 1):
         taken, slope = slots, 0.0
-        for rate, full in work:
-            if time * rate < visits * full:
+        for rate, full in most:
+            if time * rate < full:
                 slope += rate
             else:
-                taken += visits * full
+                taken += full
         new = min(taken / max(1.0 - slope, 1.0 - MOST_LOAD), time)
         if new >= time * (1.0 - 1e-9):
             break

@@ -43,8 +43,8 @@ NEARLY = 0.995
 """Most use of what losses let a connection send, in formulas of waits."""
 COARSE = 0.1
 """The same of a connection that sends less than it may: how fast it clears a backlog needs no more."""
-COUNTED = 12
-"""Segments that path and buffer hold from which on a saw is known: half a segment is 5 % of its mean."""
+COUNTED = 6
+"""Segments that path and buffer hold from which on a saw is known."""
 CROWDED = 1.5
 """Windows, in multiples of a buffer, beyond which other buffers than the first overflow as well."""
 PARTS = 4
@@ -719,7 +719,10 @@ def saw(flow: Flow, base_s: float, service_s: float, room: int, *, batch: bool =
         losses / (delivered + losses),
         float(window),
         float(trips.mean()),
-        known=room >= COUNTED and flow.acks == 1.0 and flow.transport.variant in ("newreno", "sack"),
+        known=room >= COUNTED
+        and flow.acks == 1.0
+        and flow.transport.variant in ("reno", "newreno", "sack")
+        and (room + DUPLICATES + 1) * service_s < flow.transport.min_rto_s,
     )
 
 
