@@ -253,7 +253,7 @@ def held(network: Network, point: Point) -> dict[int, Held]:
         if not open_ or service_s <= 0.0:
             continue
         lone, room = float(point.base[f] + point.stray[f]), inf
-        slowest = 0.9 * float(point.service[f].max())  # segments wait there
+        slowest = 0.5 * float(point.service[f].max())  # hardly any wait where it takes half as long
         for visit in flow.forth:
             here = float(point.service[f, point.links.number[visit.kind, visit.index]])
             brought = visit.kind == "port" and _brings(network, visit.index)
@@ -305,7 +305,7 @@ def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
 
     A packet sent meanwhile, at some places in a visit, may make room for one more segment.
     """
-    if visit.kind != "port":
+    if visit.kind != "port" or visit.node >= 0:
         return True
     port, train = network.ports[visit.index], visit.train
     single = _alone(network, visit) or port.limit == 1
