@@ -15,6 +15,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
 from btqueue.network.stations.network import ENDLESS, Flow, Network, Visit
 from btqueue.network.stations.point import CARRIED, CROWDED, Point
+from btqueue.network.stations.queues import CYCLIC
 
 Vector = NDArray[np.float64]
 
@@ -24,6 +25,8 @@ OFTEN = 0.01
 """Overflows a second from which on they make a difference, however small their share is."""
 MOST_PLACES = 200
 """Packets of a buffer whose content is followed; a greater one that overflows is taken to be as full."""
+VARIES = 0.01
+"""Squared coefficient of variation of services from which on the queue at a loss is not known."""
 HELD = 0.1
 """Share of a round trip that windows hold back before a buffer, up to which it is known well enough."""
 NEARLY_FULL = 0.7
@@ -202,7 +205,10 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             one = known.get(stop.station)
             if one is None or not one.overflows or one.queue == 0.0:
                 continue
-            if (held := (one.places + one.sent) * rate / sent[stop.station]) < room:
+            more = (
+                stop.packets if stop.visit.node >= 0 else one.sent
+            )  # one segment has a place of its own there
+            if (held := (one.places + more) * rate / sent[stop.station]) < room:
                 room, share = held, rate * stop.packets / sent[stop.station]
                 held_at = stop.visit
                 fits = flow.window * stop.packets <= one.places + one.sent  # but for the packets of others
@@ -226,10 +232,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), batch=batch)
             late = law.timeouts > 0.0
             rate = min(saw.goodput, law.goodput) if late else saw.goodput
-            # a packet sent meanwhile, at some places in a visit, may make room for one more segment
-            single = _alone(network, held_at) or network.ports[held_at.index].limit == 1
-            part = 0.0 if single else 1.0 / max(held_at.train.packets, 2.0)
-            sure = not late and int(room) == int(room + part)
+            sure = not late and _is_sure(network, flow, held_at, room)
             found[f] = saw._replace(goodput=rate, timeouts=law.timeouts, known=saw.known and sure)
     return found
 
@@ -250,14 +253,14 @@ def held(network: Network, point: Point) -> dict[int, Held]:
         if not open_ or service_s <= 0.0:
             continue
         lone, room = float(point.base[f] + point.stray[f]), inf
-        slowest = 0.9 * float(point.service[f].max())  # segments wait there
+        slowest = 0.5 * float(point.service[f].max())  # hardly any wait where it takes half as long
         for visit in flow.forth:
             here = float(point.service[f, point.links.number[visit.kind, visit.index]])
             brought = visit.kind == "port" and _brings(network, visit.index)
             if visit.places < inf and here >= slowest and not brought:
                 users = [g for g, one in enumerate(network.flows) if any(map(visit.shares_places, one.forth))]
                 share = rate / float(point.rate[users].sum())
-                own = (visit.places + 0.5 * (visit.kind == "port")) * share
+                own = (visit.places + (1.0 if visit.node >= 0 else 0.5 * (visit.kind == "port"))) * share
                 room = min(room, own + _elsewhere(network, flow, visit, 1.0 / service_s, lone))
         window = point.links.rests[f].window
         if room >= window:
@@ -295,6 +298,20 @@ def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: 
     links = sum(one.kind == "port" for one in flow.forth)
     here = _alone(network, visit) / max(visit.train.packets, 1.0) + 1.0 / max(flow.acks, 0.1) - 1.0
     return rate * (outside + max(lone_s - outside, 0.0) * (1.0 - 1.0 / links)) + here
+
+
+def _is_sure(network: Network, flow: Flow, visit: Visit, room: float) -> bool:
+    """Whether it is certain how many segments find room before a full station.
+
+    A packet sent meanwhile, at some places in a visit, may make room for one more segment.
+    """
+    if visit.kind != "port" or visit.node >= 0:
+        return True
+    port, train = network.ports[visit.index], visit.train
+    single = _alone(network, visit) or port.limit == 1
+    part = 0.0 if single else 1.0 / max(train.packets, 2.0)
+    direct = len(flow.forth) == 1 and network.piconets[port.piconet].discipline in CYCLIC
+    return direct and int(room) == int(room + part + 1e-9) and train.spread < VARIES * train.frames**2
 
 
 def _alone(network: Network, visit: Visit) -> bool:

@@ -278,8 +278,8 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             )
         elif piconet.discipline == "slq" and len(endless) > 1:
             yield (
-                '[polling] discipline = "slq": the longest queue goes first, and windows that are always full '
-                "keep the central in turn or for good: goodput is a mean, and one connection may get all"
+                '[polling] discipline = "slq": the longest queue goes first, and windows that are always '
+                "full keep the central in turn or for good: goodput is a mean, and one connection may get all"
             )
         elif piconet.discipline not in CYCLIC and busy.sum() - busy.max() > SMALL:
             yield (
