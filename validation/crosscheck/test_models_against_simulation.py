@@ -15,7 +15,7 @@ RIGHT = 0.97
 """Share of the answers that stand which must be right."""
 
 ROWS = kept()
-EVERY = 20
+EVERY = 40
 """One of so many points is solved again."""
 
 

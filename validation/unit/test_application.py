@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .state_tables import NOTHING, pool, tables
@@ -170,6 +170,7 @@ FILE = [0, 3 * MS, 3 * MS, 9 * MS, 1, 2, 1, 3]
         ("FROM_FILE", FILE, {"schedule_length": 4, "file_period": 20 * MS}),
     ],
 )
+@settings(max_examples=50)
 @given(steps=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), st.integers(0, 4)), max_size=20))
 def test_a_source_played_again_writes_the_same_messages(plain, application, schedule, fields, steps):
     """With two messages listed beyond the window of four segments, and with all."""

@@ -125,6 +125,7 @@ def test_the_next_exchange_follows_after_the_pause(plain):
 
 
 @pytest.mark.parametrize("early_data", [False, True])
+@settings(max_examples=40)
 @given(packets=st.integers(1, 128), data=st.data())
 def test_a_message_of_n_packets_of_which_k_are_lost_takes_n_plus_k(plain, early_data, packets, data):
     losses = data.draw(st.sets(st.integers(0, packets - 1)))

@@ -50,6 +50,15 @@ def run_command(line: str) -> None:
 WITH_EXAMPLES = [page for page in PAGES if {"python", "console"} & {language for language, _ in blocks(page)}]
 
 
+SHORT_STUDY = "--set run.duration_s=30 --set run.warmup_s=10 --set run.replications=3"
+"""Dimensioning simulates dozens of points for minutes; the same commands run with less of each."""
+FEWER_POINTS = {
+    "5..40:5 --choose flow_control.token_rate_kbps=60..120:10": "35..40:5 --choose "
+    "flow_control.token_rate_kbps=70..80:10"
+}
+"""Of the 56 points of a page those beside its answer: each takes theory a second."""
+
+
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=named)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -61,7 +70,10 @@ def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
             exec(compile(text, named(page), "exec"), namespace)
         elif language == "console":
             for line in text.splitlines():
-                run_command(line)
+                dear = line.startswith("btqueue dimension") and "run.duration_s" not in line
+                for all_points, few in FEWER_POINTS.items():
+                    line = line.replace(all_points, few)
+                run_command(f"{line} {SHORT_STUDY}" if dear else line)
         elif language == "toml":
             named_in_it = re.match(r"# (\S+\.toml)\n", text)
             file = named_in_it[1] if named_in_it else "example.toml"
