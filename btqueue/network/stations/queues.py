@@ -570,9 +570,11 @@ class Queues:
         twice = behind - at_once * goes_on * (self.answers & self.up)
         fills -= twice * (self.limit == 1) * self.filled_of
         # data that come beside an answer find none ahead, and the visit goes on
-        beside = self.answers & self.up
+        beside, late = self.answers & self.up, self.late & (self.limit > 1)
         alone = np.zeros(ports)
         np.add.at(alone, data[beside], (rate * self.slots * (1.0 - behind))[beside])
+        # in short visits up the last two answers of a run are alone
+        np.add.at(alone, data[late], (2.0 * rate * self.slots * goes_on * (1.0 - goes_on))[late])
         return shared, fills - less, alone
 
     def _by_flow(self, values: Vector) -> Vector:
@@ -622,8 +624,11 @@ class Queues:
         first = np.zeros(len(self.network.flows), int)
         for c in range(self.count - 1, -1, -1):
             first[flow[c]] = c
+        # segments of its own flow are elsewhere, but for those that have followed it in the same visit: half
+        # of those of a cycle, none behind a train that fills its visit
         at_first = self.link == self.link[first[flow]]
-        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * ~at_first)
+        follow = (self.limit >= 2.0 * self.frames[first[flow]]) & (np.arange(self.count) != first[flow])
+        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * np.where(at_first, 0.5 * follow, 1.0))
         apart = work - part[:, None] * (elsewhere @ self.at_link.T)
         others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
         if self.regular.any():
