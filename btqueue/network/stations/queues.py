@@ -515,9 +515,7 @@ class Queues:
             before = self.present
             mine = (own @ work_at)
             away = np.maximum(self.cycle * (1.0 - mine), EMPTY)
-            others_of = self.same @ squares
-            varies = self.cycle * _ratio(others_of**2, (others_of + own @ squares) * (1.0 - (1.0 - free) ** 2))
-            varies = varies / away**2
+            varies = self.cycle * _ratio((self.same - own) @ squares, 1.0 - (1.0 - free) ** 2) / away**2
             self.away, self.varied = away, np.maximum(varies, 1e-6)
             quiet = self._none_comes(trains)
             part = np.minimum(_ratio(1.0 - quiet, trains * self.cycle) + (trains == 0.0), 1.0)
@@ -882,7 +880,7 @@ class Own(NamedTuple):
         if window == inf:
             return self.wait
         window = max(window - max(self.trip / self.service - 1.0, 0.0), 1.0)
-        wait = self.wait - self.fixed * self.service
+        wait = max(self.wait - self.fixed * self.service, 0.0)  # but for rounding
         waiting = self.load * wait / self.service
         more = waiting / max(self.load + waiting, 1e-12)
         size, free = 2.0 * self.fixed + 1.0, window - 1.0
