@@ -383,6 +383,7 @@ class Queues:
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
+        self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
 
     def _pair_up(self) -> None:
         """Set which trains may share frames, and how many visits trains fill that follow each other."""
@@ -399,7 +400,9 @@ class Queues:
         self.joins = (self.host[:, None] * self.slots + self.host * self.slots[:, None]) / 2.0
         self.meeting = np.where(apart, np.minimum(self.frames[:, None], self.frames), 0.0)
         answered = np.isin(c, before[self.turns_up])
-        self.late = self.answers & ~self.up & (self.frames[before] < 1.0 + SAME)  # two frames behind their data
+        self.late = (
+            self.answers & ~self.up & (self.frames[before] < 1.0 + SAME)
+        )  # two frames behind their data
         late = self.late & (self.limit > 1)
         self.breaks = np.maximum(np.ceil(self.frames / self.limit - SAME) - 1.0, 0.0)
         answered = answered + 2.0 * np.isin(c, before[late]) * (RUN[:, None] > 1.0)
@@ -466,7 +469,7 @@ class Queues:
         return float(trains @ share / max(trains.sum(), 1e-12))
 
     def _serve(self, inflow: tuple[Vector, Vector, Vector], at_once: Vector) -> None:
-        """Find how much later each train makes the next one of its port, and how often ports have packets.
+        r"""Find how much later each train makes the next one of its port, and how often ports have packets.
 
         A train leaves none behind at its port in :math:`(1 - P q) E(1 - e^{-\lambda V}) / (\lambda C)` of the
         cases: a port that runs empty stays so until the next train of a time V without visits, in a cycle C,
@@ -481,7 +484,7 @@ class Queues:
             at_once: share of the acknowledgements that follow their data at once, (C,).
         """
         links, rate, works = self.links, self.rate, self.works
-        frames_in, filled_in, work_in = inflow
+        frames_in, _, work_in = inflow
         facing = [np.where(self.there, values[self.opposite], 0.0) for values in inflow]
         frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
         visits = self.frames / self.limit
@@ -494,7 +497,7 @@ class Queues:
         in_order = np.ones(len(frames_in))
         in_order[self.port] = self.plain
         trains = self.at_port @ rate
-        squares = (self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers))
+        squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
         filled_of = self.filled_of
         own = self.own_link
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
@@ -513,7 +516,7 @@ class Queues:
             service = stretched(alone, visits, others[self.port], full_visit)
             self.load = self.at_port @ (rate * service)
             before = self.present
-            mine = (own @ work_at)
+            mine = own @ work_at
             away = np.maximum(self.cycle * (1.0 - mine), EMPTY)
             varies = self.cycle * _ratio((self.same - own) @ squares, 1.0 - (1.0 - free) ** 2) / away**2
             self.away, self.varied = away, np.maximum(varies, 1e-6)
@@ -529,8 +532,12 @@ class Queues:
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.brought = brought / np.maximum(alone, 1e-9)
 
+    def answers_late(self, piconet: int) -> bool:
+        """Return whether acknowledgements of segments of one frame go down, too late for the next frame."""
+        return bool(self.count) and bool((self.late & (self.piconet == piconet)).any())
+
     def _none_comes(self, trains: Vector) -> Vector:
-        """Return the chance that none of so many trains a slot comes between two visits, of (P,) or by port."""
+        """Return the chance that none of so many trains a slot comes between two visits, (P,)."""
         return (1.0 + trains * self.away * self.varied) ** (-1.0 / self.varied)
 
     def _meetings(self, rate: Vector, at_once: Vector) -> tuple[Vector, Vector, Vector]:
@@ -541,7 +548,7 @@ class Queues:
             at_once: share of the acknowledgements that follow their data at once, (C,).
         """
         ports = len(self.there)
-        if not hasattr(self, "away"):
+        if not len(self.away):
             return np.zeros(len(self.links.names)), np.zeros(self.count), np.zeros(ports)
         data = self.port[self.partner]
         goes_on = self.present[data]
@@ -658,7 +665,9 @@ class Queues:
         self.under_way = (self.meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
-        load = np.minimum(self.at_port @ (rate * self.service * random), MOST_LOAD)
+        load = self.at_port @ (rate * self.service * random)
+        self.port_load = self.at_port @ (rate * self.service * random * self.links.plain[flow])
+        load = np.minimum(load, MOST_LOAD)
         ahead = np.where(self.back, 0.0, self.ahead.sum(axis=0)[flow])
         residual = rate * (1.0 + 2.0 * ahead) * self.service**2 * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
