@@ -38,6 +38,8 @@ NEAR_FULL = 0.95
 """Use of a station by a window that does not fill it, beyond which it fills it at times."""
 POLLED_BUSY = 0.75
 """The same of the air of a piconet without bridges."""
+BUSY_PORT = 0.85
+"""The same of a port of several links with all that its visits wait for; `BUSY` where data go both ways."""
 MOST_ANSWERS, MOST_BURSTS = 0.6, 0.4
 """The same for delayed acknowledgements, and for messages of several segments."""
 CYCLIC = ("e-limited", "1-limited", "round-robin", "exhaustive", "gated")
@@ -167,11 +169,19 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
     for p, load in enumerate(air.tolist()):
         most = BUSY if several else BUSY_ALONE if fades else BUSY_LINK
         if p not in bridged and asked.network.piconets[p].members > 1:
-            most = BUSY if both_ways(asked, alone=False) else POLLED_BUSY
+            rough = both_ways(asked, alone=False) or asked.point.links.polled.answers_late(p)
+            most = BUSY if rough else POLLED_BUSY
         if load > most:
             found = f"sources at random fill {load:.0%} of the air"
             yield f"{found}: above {most:.0%} round trips were up to 15 % off"
             break
+    most = BUSY if both_ways(asked, alone=False) else BUSY_PORT
+    waits = asked.point.links.polled.port_load if asked.point.links.polled.count else np.zeros(0)
+    if waits.max(initial=0.0) > most:
+        yield (
+            f"segments at random keep a port waiting for visits in {waits.max():.0%} of the time: above "
+            f"{most:.0%} round trips were up to 50 % off"
+        )
     for r in range(ports, len(asked.used)):
         users = int((asked.point.service[:, r] > 0.0).sum())
         name, _ = asked.point.links.names[r]

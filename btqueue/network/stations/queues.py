@@ -55,6 +55,8 @@ MOST_FRAMES = 1e5
 """Frames of a train at most: minutes, in which a connection stands still however many more there are."""
 ALWAYS = 1e9
 """Work of links whose visits are full."""
+RUN = np.arange(1.0, 41.0)
+"""Trains that follow each other at a port; runs of more are hardly met."""
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(8)
 
 
@@ -343,6 +345,7 @@ class Queues:
             joint = fills_after(first, second, int(self.limit[c]))
             self.joint_visits[c] = joint + first.fills_last * second.full_visits
         ports, count = len(network.ports), len(links.names)
+        self._pair_up()
         self.at_port = (self.port[None, :] == np.arange(ports)[:, None]).astype(float)
         self.at_link = (self.link[None, :] == np.arange(count)[:, None]).astype(float)
         same = links.piconet[links.port_link][:, None] == links.piconet[None, :]
@@ -385,6 +388,34 @@ class Queues:
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
         self.service = self.slots.copy()
         self.present = np.zeros(ports)
+        self.away = self.varied = np.zeros(0)  # between visits; not known before the first update
+
+    def _pair_up(self) -> None:
+        """Set which trains may share frames, and how many visits trains fill that follow each other."""
+        c = np.arange(self.count)
+        before = np.where(self.prev >= 0, self.prev, 0)
+        # acknowledgements that go the other way than their data on the same link
+        self.partner = before  # the data of an acknowledgement
+        self.answers = (self.prev >= 0) & self.back & ~self.back[before] & (self.link == self.link[before])
+        related = self.answers[:, None] & (before[:, None] == c)
+        apart = (self.link[:, None] == self.link) & self.up[:, None] & ~self.up & ~related & ~related.T
+        # answers that go up come behind their data; that they meet others' is in the queue of these
+        apart &= ~(self.answers & self.up)[:, None]
+        # a train that comes while the other one is sent shares half of its frames
+        self.joins = (self.host[:, None] * self.slots + self.host * self.slots[:, None]) / 2.0
+        self.meeting = np.where(apart, np.minimum(self.frames[:, None], self.frames), 0.0)
+        answered = np.isin(c, before[self.turns_up])
+        self.late = (
+            self.answers & ~self.up & (self.frames[before] < 1.0 + SAME)
+        )  # two frames behind their data
+        late = self.late & (self.limit > 1)
+        self.breaks = np.maximum(np.ceil(self.frames / self.limit - SAME) - 1.0, 0.0)
+        answered = answered + 2.0 * np.isin(c, before[late]) * (RUN[:, None] > 1.0)
+        ends = RUN[:, None] * self.frames + answered
+        whole = np.floor((ends + SAME) / self.limit)
+        even = np.maximum(ends / self.limit - 0.5 * (1.0 - 1.0 / self.limit), 0.0)  # they end anywhere
+        self.run_fills = np.where(self.spread > 0.0, even, whole)
+        self.run_fills[:, self.limit >= ENDLESS] = 0.0
 
     def update(
         self,
@@ -418,14 +449,14 @@ class Queues:
         works = self.slots - EMPTY * filled + EMPTY * self.interleaved * ~self.back
         at_port = self.at_port * rate
         inflow = at_port @ self.frames, at_port @ filled, at_port @ works
-        self.rate, self.works = rate, works
+        self.rate, self.works, self.filled_of = rate, works, filled
         # links that flows keep full which do not cross the port themselves, (P, N)
         uses = np.zeros((len(steady), len(full)))
         uses[flow, self.link] = 1.0
         crosses = np.zeros((len(self.there), len(steady)))
         crosses[self.port, flow] = 1.0
         self.filled = ((1.0 - crosses) @ (uses * steady[:, None]) > 0.0) & full & (self.own_link == 0.0)
-        self._serve(inflow)
+        self._serve(inflow, at_once)
         self._meet(inflow, clocked, beside, steady)
 
     def _alone(self, rate: Vector, members: float) -> float:
@@ -442,17 +473,23 @@ class Queues:
             share = np.where(in_cycle > 0.0, _ratio(-np.expm1(-in_cycle), in_cycle), 1.0)
         return float(trains @ share / max(trains.sum(), 1e-12))
 
-    def _serve(self, inflow: tuple[Vector, Vector, Vector]) -> None:
-        """Find how much later each train makes the next one of its port, and how often ports have packets.
+    def _serve(self, inflow: tuple[Vector, Vector, Vector], at_once: Vector) -> None:
+        r"""Find how much later each train makes the next one of its port, and how often ports have packets.
 
-        The port with fewer frames shares as many as find a packet at the other one: one is there if its queue
-        is busy, or if it came while the port was not visited.
+        A train leaves none behind at its port in :math:`(1 - P q) E(1 - e^{-\lambda V}) / (\lambda C)` of the
+        cases: a port that runs empty stays so until the next train of a time V without visits, in a cycle C,
+        unless the visit was full (P) and left some (q). V is taken for gamma; what came in a cycle is served
+        in the next one, so that the variance of cycles is :math:`C \sum \lambda_j w_j^2 / (1 - \rho^2)`.
+        Trains follow each other with that chance, in runs of geometric numbers. An acknowledgement shares
+        its frame with the train behind its data, or, if it waits for the next visit, with one that comes
+        meanwhile. Other trains meet if they come to both ports between two visits.
 
         Args:
             inflow: frames, visits that they fill, and slots of work that come to each port in a slot, (P,).
+            at_once: share of the acknowledgements that follow their data at once, (C,).
         """
         links, rate, works = self.links, self.rate, self.works
-        frames_in, filled_in, work_in = inflow
+        frames_in, _, work_in = inflow
         facing = [np.where(self.there, values[self.opposite], 0.0) for values in inflow]
         frames_by, work_by = links.by_link(frames_in), links.by_link(work_in)
         visits = self.frames / self.limit
@@ -465,17 +502,15 @@ class Queues:
         in_order = np.ones(len(frames_in))
         in_order[self.port] = self.plain
         trains = self.at_port @ rate
-        less = 1.0 - 0.5 * (_ratio(filled_in, frames_in) + _ratio(facing[1], facing[0]))
+        squares = self.at_link @ (rate * works**2 + 2.0 * rate * works * works[self.partner] * self.answers)
+        filled_of = self.filled_of
         own = self.own_link
         kept = self._kept(self.at_port)[:, None] if self.regular.any() else 1.0
         for _ in range(8):
-            present = np.where(self.there, self.present[self.opposite], 0.0)
-            fewer = (frames_in <= facing[0]) & self.there
-            shared = np.where(fewer, frames_in * present, 0.0)
-            shared = np.where(frames_in == facing[0], shared / 2.0, shared)  # found from both ports
-            save = links.by_link(EMPTY * shared * less)
+            shared, fills, alone_then = self._meetings(rate, at_once)
+            save = EMPTY * (shared + self.at_link @ (rate * fills))
             work_at = work_by - save
-            whole = _ratio(work_at, frames_by - links.by_link(shared))
+            whole = _ratio(work_at, frames_by - shared)
             full_visit = np.where(self.most >= ENDLESS, self.most, links.visit) * whole
             free = 1.0 - np.minimum(self.same @ work_at, MOST_LOAD)
             self.cycle = EMPTY * links.members[links.port_link] / free  # (P,)
@@ -486,13 +521,71 @@ class Queues:
             service = stretched(alone, visits, others[self.port], full_visit)
             self.load = self.at_port @ (rate * service)
             before = self.present
-            quiet = np.exp(-trains * self.cycle / 2.0)
-            self.present = 1.0 - (1.0 - np.minimum(self.load, 1.0)) * quiet
+            mine = own @ work_at
+            away = np.maximum(self.cycle * (1.0 - mine), EMPTY)
+            varies = self.cycle * _ratio((self.same - own) @ squares, 1.0 - (1.0 - free) ** 2) / away**2
+            self.away, self.varied = away, np.maximum(varies, 1e-6)
+            quiet = self._none_comes(trains)
+            part = np.minimum(_ratio(1.0 - quiet, trains * self.cycle) + (trains == 0.0), 1.0)
+            ended = self.at_port @ (rate * np.maximum(filled_of + fills - self.breaks, 0.0)) * self.cycle
+            under = self.at_port @ (rate * self.breaks) * self.cycle
+            none = part * np.maximum(1.0 - under, 0.0) + alone_then
+            self.present = np.clip((1.0 - none) / (1.0 - part * np.minimum(ended, MOST_LOAD)), 0.0, MOST_LOAD)
             self.service = service
             if np.abs(self.present - before).max() < 1e-4:
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.brought = brought / np.maximum(alone, 1e-9)
+
+    def answers_late(self, piconet: int) -> bool:
+        """Return whether acknowledgements of segments of one frame go down, too late for the next frame."""
+        return bool(self.count) and bool((self.late & (self.piconet == piconet)).any())
+
+    def _none_comes(self, trains: Vector) -> Vector:
+        """Return the chance that none of so many trains a slot comes between two visits, (P,)."""
+        return (1.0 + trains * self.away * self.varied) ** (-1.0 / self.varied)
+
+    def _meetings(self, rate: Vector, at_once: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return the frames a slot that trains share on each link, (N,), and visits that runs fill, (C,).
+
+        Args:
+            rate: of the trains, (C,) a slot.
+            at_once: share of the acknowledgements that follow their data at once, (C,).
+        """
+        ports = len(self.there)
+        if not len(self.away):
+            return np.zeros(len(self.links.names)), np.zeros(self.count), np.zeros(ports)
+        data = self.port[self.partner]
+        goes_on = self.present[data]
+        comes = 1.0 - self._none_comes(self.at_port @ rate)[data]
+        ends_at = self.fills_last[self.partner]
+        ends = np.where(self.up, ends_at, 1.0)
+        seldom = np.where(self.late, ends_at + (1.0 - ends_at) * goes_on, 1.0)
+        behind = goes_on * seldom + (1.0 - goes_on) * ends * comes
+        behind = self.answers * (at_once * behind + (1.0 - at_once) * comes)
+        # other trains that are at both ports
+        number, more = rate * self.away[self.port], 1.0 + self.varied[self.port]
+        longer = rate * (self.full_visits * self.cycle[self.port] + self.joins)
+        met = self.meeting * (number * more + longer) / (1.0 + more * (number[:, None] + number) / 2.0)
+        each = self.filled_of / self.frames
+        met = np.minimum(met / self.frames[:, None], 1.0)
+        meets = self.frames * (1.0 - np.prod(1.0 - met, axis=1))
+        part = _ratio(meets, self.frames * met.sum(axis=1))
+        less = part * self.frames * (met * np.minimum(each[:, None], each)).sum(axis=1)
+        shared = self.at_link @ (rate * (self.frames * behind + meets))
+        run = self.present[self.port]
+        chance = (1.0 - run) ** 2 * run ** (RUN[:, None] - 1.0)
+        fills = ((chance * self.run_fills).sum(axis=0) - self.run_fills[0]) * ~self.back
+        # a visit of one frame that both share is one
+        twice = behind - at_once * goes_on * (self.answers & self.up)
+        fills -= twice * (self.limit == 1) * self.filled_of
+        # data that come beside an answer find none ahead, and the visit goes on
+        beside, late = self.answers & self.up, self.late & (self.limit > 1)
+        alone = np.zeros(ports)
+        np.add.at(alone, data[beside], (rate * self.slots * (1.0 - behind))[beside])
+        # in short visits up the last two answers of a run are alone
+        np.add.at(alone, data[late], (2.0 * rate * self.slots * goes_on * (1.0 - goes_on))[late])
+        return shared, fills - less, alone
 
     def _by_flow(self, values: Vector) -> Vector:
         """Return the sums of values of crossings over those of each flow, (F,)."""
@@ -541,8 +634,11 @@ class Queues:
         first = np.zeros(len(self.network.flows), int)
         for c in range(self.count - 1, -1, -1):
             first[flow[c]] = c
+        # segments of its own flow are elsewhere, but for those that have followed it in the same visit: half
+        # of those of a cycle, none behind a train that fills its visit
         at_first = self.link == self.link[first[flow]]
-        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * ~at_first)
+        follow = (self.limit >= 2.0 * self.frames[first[flow]]) & (np.arange(self.count) != first[flow])
+        part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * np.where(at_first, 0.5 * follow, 1.0))
         apart = work - part[:, None] * (elsewhere @ self.at_link.T)
         others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
         if self.regular.any():
@@ -574,7 +670,9 @@ class Queues:
         self.under_way = (self.meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)
-        load = np.minimum(self.at_port @ (rate * self.service * random), MOST_LOAD)
+        load = self.at_port @ (rate * self.service * random)
+        self.port_load = self.at_port @ (rate * self.service * random * self.links.plain[flow])
+        load = np.minimum(load, MOST_LOAD)
         ahead = np.where(self.back, 0.0, self.ahead.sum(axis=0)[flow])
         residual = rate * (1.0 + 2.0 * ahead) * self.service**2 * self.varies / 2.0
         self.behind = ((self.at_port @ residual) / (1.0 - load))[self.port]
@@ -796,7 +894,7 @@ class Own(NamedTuple):
         if window == inf:
             return self.wait
         window = max(window - max(self.trip / self.service - 1.0, 0.0), 1.0)
-        wait = self.wait - self.fixed * self.service
+        wait = max(self.wait - self.fixed * self.service, 0.0)  # but for rounding
         waiting = self.load * wait / self.service
         more = waiting / max(self.load + waiting, 1e-12)
         size, free = 2.0 * self.fixed + 1.0, window - 1.0
