@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, exp, inf
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import buffers, sessions, tagged, transport
+from btqueue.network.stations import buffers, nagle, sessions, tagged, transport
 from btqueue.network.stations.air import never_meet
 from btqueue.network.stations.doubts import doubts
-from btqueue.network.stations.network import EMPTY, Network, network_of
+from btqueue.network.stations.nagle import Cut
+from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
 from btqueue.network.stations.point import CARRIED, CROWDED, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
@@ -27,6 +28,8 @@ KEPT_OUT = (
     "that "
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
+TURNS = 6
+"""Most turns between the segments of a stream and the round trips."""
 LOSS_PASSES = 12
 """Most turns between the losses at the buffers of bridges and the rates."""
 
@@ -220,28 +223,30 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
 
 
 def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Network, Point]:
-    """Return network and point where short messages share segments (Nagle's algorithm).
+    """Return network and point where messages share segments (Nagle's algorithm).
 
-    With Poisson messages at rate a and round trips R, a round takes a R + exp(-a R) of them on average.
+    Which segments there are follows from the round trips, and these from the segments.
     """
-    together = [1.0] * len(network.flows)
-    for _ in range(6):
-        before = together
-        together = []
-        for f, flow in enumerate(network.flows):
-            messages = (
-                flow.load * before[f] * float(point.base[f] + point.stray[f] + point.own_stray[f])
-                if flow.short
-                else 0.0
-            )
-            most = flow.transport.mss_bytes / flow.traffic.message_bytes if flow.short else 1.0
-            round_ = max(messages, 1.0) if flow.source == "periodic" else messages + exp(-messages)
-            together.append(min(round_, most) if flow.short else 1.0)
-        if all(abs(a - b) <= 0.01 * b for a, b in zip(together, before, strict=True)):
+    before: Vector = np.zeros(len(network.flows))
+    for _ in range(TURNS):
+        cuts = tuple(_cut(flow, f, point) if flow.short else None for f, flow in enumerate(network.flows))
+        bits = np.array([cut.bytes if cut else 0.0 for cut in cuts])
+        if (np.abs(bits - before) <= 0.01 * bits).all():
             break
-        network = network_of(scenario, tuple(together))
+        before = bits
+        network = network_of(scenario, cuts)
         point = operating_point(network)
     return network, point
+
+
+def _cut(flow: Flow, f: int, point: Point) -> Cut:
+    """Return the segments of a flow at a point."""
+    full, mean = flow.transport.mss_bytes, flow.kilobits * 125.0
+    lone, own = float(point.base[f] + point.stray[f]), float(point.own_stray[f])
+    traffic = flow.traffic
+    rate = traffic.load_kbps * 125.0 / traffic.message_bytes
+    source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
+    return nagle.cut(source, full, lambda size: lone + (size - mean) * flow.byte_s + own * (size == full))
 
 
 def captured(network: Network) -> set[int]:

@@ -20,6 +20,7 @@ from btqueue.channel import ber_from_link_quality, link_quality, packet_error_ra
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
+from btqueue.network.stations.nagle import Cut
 from btqueue.scenario.bounds import segments_of, shares_segments
 from btqueue.scenario.description import Trait, description
 from btqueue.scenario.polling import VOICE_LINKS, free_slots
@@ -241,9 +242,12 @@ class Flow:
         window: segments that may be under way; infinite without a transport.
         transport, traffic: the tables as the flow sees them, for laws of transport.
         acks: acknowledgements a segment.
-        short: whether messages are short segments that wait for each other's acknowledgement.
+        short: whether messages do not fill their segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
+        queued: of the wait behind own segments at random, the part that a segment of this flow has.
+        released: share of its segments that leave as an acknowledgement comes, and not at any time.
+        byte_s: time that a further byte of a segment takes on the way (s), where it is asked for.
     """
 
     source: str
@@ -263,6 +267,9 @@ class Flow:
     short: bool
     reverse: int | None
     messages: tuple[tuple[Piece, ...], ...] = ()
+    queued: float = 1.0
+    released: float = 0.0
+    byte_s: float = 0.0
 
     @property
     def segments(self) -> int:
@@ -294,22 +301,22 @@ class Network:
     traits: tuple[Trait, ...] = ()
 
 
-def network_of(scenario: Scenario, together: tuple[float, ...] = ()) -> Network:
+def network_of(scenario: Scenario, cuts: tuple[Cut | None, ...] = ()) -> Network:
     """Return the network of a scenario; the only function here that reads one.
 
     Args:
         scenario: to be read.
-        together: messages of each flow that share a segment, if more than one.
+        cuts: the segments of each flow whose messages share them, where they are known.
     """
-    return _Builder(scenario, together).network()
+    return _Builder(scenario, cuts).network()
 
 
 class _Builder:
     """Collects the stations that the routes of the flows pass."""
 
-    def __init__(self, scenario: Scenario, together: tuple[float, ...]) -> None:
+    def __init__(self, scenario: Scenario, cuts: tuple[Cut | None, ...]) -> None:
         self.scenario = scenario
-        self.together = together
+        self.cuts = cuts
         self.plan: Topology = topology(scenario)
         self.ports: dict[tuple[int, int, bool], int] = {}
         self.port_list: list[Port] = []
@@ -440,12 +447,12 @@ class _Builder:
         own = self.scenario.of_flow(plan.spec)
         transport, traffic = own.transport, own.traffic
         messages = _messages(own, index, plan)
-        sizes = [piece for message in messages for piece in message] or _sizes(own, self.scenario, plan)
+        cut = self.cuts[index] if self.cuts else None
+        sizes: Sequence[tuple[float, float]] = [piece for message in messages for piece in message]
+        sizes = cut.sizes if cut else sizes or _sizes(own, self.scenario, plan)
         headers = transport.header_bytes
         if transport.protocol == "centaurus":
             headers += transport.centaurus_header_bytes
-        if self.together:
-            sizes = [(size * self.together[index], share) for size, share in sizes]
         number = sum(share for _, share in sizes)
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
@@ -459,9 +466,15 @@ class _Builder:
         behind = self._visits(back, [(ack, 1.0)], mean) if queued else ()
         every = transport.ack_every_segments if transport.delayed_ack and transport.protocol == "tcp" else 1
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
-        short = short and traffic.message_bytes < transport.mss_bytes
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
+        queued, released, byte_s = 1.0, 0.0, 0.0
+        if short:
+            ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
+            times = [_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
+            byte_s = (times[1] - times[0]) / (ends[1] - ends[0])
+        if cut:
+            more, batch, queued, released = 0.0, 1.0 + 2.0 * cut.ahead, cut.queued, cut.released
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
         )
@@ -493,6 +506,9 @@ class _Builder:
             short,
             plan.reverse,
             pieces,
+            queued,
+            released,
+            byte_s,
         )
 
     def _visits(
@@ -561,6 +577,11 @@ class _Builder:
         return tuple(found)
 
 
+def _least_s(visits: tuple[Visit, ...]) -> float:
+    """Return the time that a lone segment takes at its stops (s), but for waits."""
+    return sum(visit.service_s + (visit.train.air + visit.train.frames) * SLOT_S for visit in visits)
+
+
 def _messages(own: Scenario, index: int, plan: FlowPlan) -> list[list[tuple[int, int]]]:
     """Return of each message of this end of a session the user bytes and the number of its segments."""
     traffic, transport = own.traffic, own.transport
@@ -615,11 +636,16 @@ def _arrivals(own: Scenario, kilobits: float, number: float) -> tuple[float, flo
         times, sizes = read_arrivals(traffic.arrival_file or "")
         load = sum(sizes) / 125.0 / (traffic.file_period_s or times[-1] or 1.0)
         return load / kilobits, 0.0, number
-    load, more = traffic.load_kbps / kilobits, 0.0
-    if traffic.source == "ibp":
-        per_slot = min(load / number * SLOT_S, 1.0)
-        more = max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
-    return load, more, number
+    load = traffic.load_kbps / kilobits
+    return load, more_of(traffic, load / number), number
+
+
+def more_of(traffic: Any, rate: float) -> float:
+    """Return the chance that a message follows at once, in a burst, of so many a second."""
+    if traffic.source != "ibp":
+        return 0.0
+    per_slot = min(rate * SLOT_S, 1.0)
+    return max(1.0 - (1.0 - per_slot) * 2.0 * (1.0 - per_slot) / (traffic.scv + 1.0 - per_slot), 0.0)
 
 
 def _price(s: Scenario, radio: Radio, size: float) -> float:

@@ -228,7 +228,8 @@ class Laws:
         # on a lone link, segments of a regular source that are back before the next one comes
         crowded = self.uses[:, : len(self.network.ports)] @ (links.members[links.port_link] > 1.0)
         regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in flows] & (crowded == 0.0)
-        links.alone = (links.stop_and_wait | (regular & (rate * self.round_s < 1.0))).astype(float)
+        queued = np.array([flow.queued for flow in flows])
+        links.alone = np.maximum(links.stop_and_wait | (regular & (rate * self.round_s < 1.0)), 1.0 - queued)
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
         window = np.array([flow.window for flow in flows])
@@ -240,7 +241,7 @@ class Laws:
         beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
         answered = rate * self.alone * [flow.acks for flow in flows]
         clocked = np.maximum(apart, self.timed)
-        polled.update(rate * sent, answered, clocked, beside, links.full_link, links.endless)
+        polled.update(rate * sent, answered, clocked, beside * queued, links.full_link, links.endless)
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.
@@ -392,18 +393,18 @@ class Laws:
         start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
-        there = back = 0.0
+        total = np.zeros(2)
         polled = any(
             (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there the answers of hosts are known that take some time
-        endless = self.links.endless[f] and at_once
-        for _ in range(2 if endless else 1):  # a new segment begins where the acknowledgement has come
+        endless = float(self.links.endless[f] and at_once) or flow.released
+        for begun in (1.0, endless) if endless else (1.0,):  # a new segment begins where the answer has come
             there, place = self.way(flow.forth, start, load_of, rate, met, clock, f=f)
-            there += hosts
+            there, back = there + hosts, 0.0
             clock += there / SLOT_S
             if flow.back:
                 late = float(self.timed[f]) if polled else float(not at_once)
-                back, start = 0.0, None
+                start = None
                 for share, begin in ((1.0 - late, place), (late, None)):
                     if share > 0.0:
                         took, start = self.way(
@@ -412,7 +413,8 @@ class Laws:
                         back += share * took
                 back += hosts
                 clock += back / SLOT_S
-        return there, back
+            total += begun * (np.array([there, back]) - total)
+        return float(total[0]), float(total[1])
 
     def way(
         self,
@@ -881,15 +883,13 @@ class Laws:
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
-            if flow.short:  # one at a time
-                continue
-            mine[f] = longest * (flow.source != "periodic")
+            mine[f] = longest * (flow.source != "periodic") * flow.queued
             first = transport.before(flow) or transport.ahead_of_sample(flow)
             self.queues[f] = transport.Queue(
                 float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
             )
             mine[f] += first * slowest
-            others[f] += again
+            others[f] += again * flow.queued
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest

@@ -375,7 +375,7 @@ class Queues:
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
         self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
         for f, flow in enumerate(network.flows):
-            if flow.load < np.inf and not flow.short:
+            if flow.load < np.inf:
                 count = max(flow.batch, 1.0)
                 self.ahead[:, f] = flow.more / (1.0 - flow.more) * count, (count - 1.0) / 2.0
         self.service = self.slots.copy()
@@ -682,9 +682,11 @@ class Queues:
         drawn, fixed = self.ahead[:, f].tolist()
         load = float(self.load_of[c])
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
+        share = rate * service / load if load > 0.0 else 1.0
+        behind = float(self.behind[c]) * (1.0 - share * (1.0 - self.network.flows[f].queued))
         return Own(
-            load, (float(self.behind[c]) + (drawn + fixed) * service) * slot_s, service * slot_s,
-            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
+            load, (behind + (drawn + fixed) * service) * slot_s, service * slot_s,
+            turn * slot_s, fixed, drawn + fixed > 0.0, share, trip_s,
             float(rest),
         )  # fmt: skip
 
