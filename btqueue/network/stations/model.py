@@ -28,8 +28,8 @@ KEPT_OUT = (
     "that "
     "always have some one keeps the central to itself; which one is known in the run only, here the first"
 )
-TURNS = 6
-"""Most turns between the segments of a stream and the round trips."""
+TURNS, DAMPED = 8, 0.6
+"""Most turns between the segments of a stream and the round trips, and the part of a change that is made."""
 LOSS_PASSES = 12
 """Most turns between the losses at the buffers of bridges and the rates."""
 
@@ -227,9 +227,13 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
 
     Which segments there are follows from the round trips, and these from the segments.
     """
-    before: Vector = np.zeros(len(network.flows))
-    for _ in range(TURNS):
-        cuts = tuple(_cut(flow, f, point) if flow.short else None for f, flow in enumerate(network.flows))
+    before, paths = np.zeros(len(network.flows)), np.zeros((len(network.flows), 2))
+    for turn in range(TURNS):
+        here = [_path_of(flow, f, point) if flow.short else (0.0, 0.0) for f, flow in enumerate(network.flows)]
+        paths = paths + (1.0 if turn == 0 else DAMPED) * (np.array(here) - paths)
+        cuts = tuple(
+            _cut(flow, *paths[f].tolist()) if flow.short else None for f, flow in enumerate(network.flows)
+        )
         bits = np.array([cut.bytes if cut else 0.0 for cut in cuts])
         if (np.abs(bits - before) <= 0.01 * bits).all():
             break
@@ -239,14 +243,26 @@ def _in_rounds(scenario: Scenario, network: Network, point: Point) -> tuple[Netw
     return network, point
 
 
-def _cut(flow: Flow, f: int, point: Point) -> Cut:
-    """Return the segments of a flow at a point."""
-    full, mean = flow.transport.mss_bytes, flow.kilobits * 125.0
-    lone, own = float(point.base[f] + point.stray[f]), float(point.own_stray[f])
-    traffic = flow.traffic
+def _path_of(flow: Flow, f: int, point: Point) -> tuple[float, float]:
+    """Return the round trip of a full segment of a flow, and its service at its slowest station (s)."""
+    laws, (least, most), full = point.links, flow.span_s, flow.transport.mss_bytes
+    beyond = (full - flow.kilobits * 125.0) * (most - least) / (full - flow.traffic.message_bytes % full)
+    each_s = max(laws.queues[f].service_s, laws.polled.following_s(f))
+    return float(point.base[f] + point.stray[f]) + beyond, each_s * most / (most - beyond)
+
+
+def _cut(flow: Flow, trip_s: float, each_s: float) -> Cut:
+    """Return the segments of a flow with this round trip and service of full ones (s)."""
+    (least, most), full, traffic = flow.span_s, flow.transport.mss_bytes, flow.traffic
     rate = traffic.load_kbps * 125.0 / traffic.message_bytes
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
-    return nagle.cut(source, full, lambda size: lone + (size - mean) * flow.byte_s + own * (size == full))
+    slope = (most - least) / (full - traffic.message_bytes % full)
+    path = nagle.Path(
+        lambda size: trip_s - (full - size) * slope,
+        lambda size: each_s * (1.0 - (full - size) * slope / most),
+        flow.window,
+    )
+    return nagle.cut(source, full, path)
 
 
 def captured(network: Network) -> set[int]:

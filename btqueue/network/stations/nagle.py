@@ -24,8 +24,9 @@ Vector = NDArray[np.float64]
 
 MOST_STEPS = 400
 """Full segments between two short ones that are followed one by one."""
-MOST_SIZES = 6
+MOST_SIZES = 5
 """Sizes of short segments that are told apart."""
+NODES, WEIGHTS = (np.polynomial.legendre.leggauss(3)[0] + 1.0) / 2.0, np.polynomial.legendre.leggauss(3)[1] / 2.0
 
 
 class Source(NamedTuple):
@@ -37,25 +38,47 @@ class Source(NamedTuple):
     periodic: bool
 
 
+class Path(NamedTuple):
+    """Of a segment by its bytes: round trip without waits for own segments, service at its slowest station (s).
+
+    `window` is the number of full segments that may be under way.
+    """
+
+    trip_s: Callable[[float], float]
+    service_s: Callable[[float], float]
+    window: float
+
+
 class Cut(NamedTuple):
     """Segments of a stream.
 
     Attributes:
-        sizes: bytes of a segment, and how many of them there are for a message.
+        sizes: bytes of a segment, and how many of them there are for a message; full ones last.
         ahead: mean number of segments of its own that are sent at the same time, before a segment.
-        queued: part of the wait behind own segments that a segment has, beside that of segments at random.
-        released: share of the segments that leave as an acknowledgement comes.
+        behind_s: mean wait of a segment for its own before it (s).
+        released: share of the short segments that leave as an acknowledgement comes.
     """
 
     sizes: tuple[tuple[float, float], ...]
     ahead: float
-    queued: float
+    behind_s: float
     released: float
 
     @property
     def bytes(self) -> float:
         """Mean bytes of a segment."""
         return sum(size * count for size, count in self.sizes) / sum(count for _, count in self.sizes)
+
+
+class Ends(NamedTuple):
+    """Until nothing is unacknowledged: full segments, short ones by bytes, chance of none; of full segments
+    the sum of those sent with them before, and of their waits (s)."""
+
+    sent: float
+    lengths: Vector
+    idle: float
+    ahead: float
+    behind_s: float
 
 
 def written(source: Source, seconds: float, most: int, *, within: bool) -> Vector:
@@ -92,125 +115,123 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
     return found
 
 
-def cut(source: Source, full: int, trip_s: Callable[[float], float]) -> Cut:
-    """Return the segments of a stream.
+def cut(source: Source, full: int, path: Path) -> Cut:
+    """Return the segments of a stream, of which a full one has so many bytes."""
+    size, short = source.bytes, float(source.bytes % full or full)
+    for _ in range(4):
+        sent, lengths, released, ahead, behind_s = _cycle(source, full, short, path)
+        count = float(lengths.sum())
+        before, short = short, float(lengths @ np.arange(full + 1)) / count if count else float(full)
+        if abs(short - before) < 0.01 * full:
+            break
+    messages = (sent * full + count * short) / size
+    sizes = [(b, n / messages) for b, n in _grouped(lengths)]
+    if sent > 0.0:
+        sizes.append((float(full), sent / messages))
+    total = sent + count
+    return Cut(tuple(sizes), ahead / total, behind_s / total, released / count if count else 0.0)
+
+
+def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[float, Vector, float, float, float]:
+    """Return full segments, short ones by bytes, those of them that an acknowledgement releases, segments
+    ahead, and waits, of a number of rounds."""
+    quiet = _until_short(source, full, 0, False, short, path)
+    if source.bytes >= full:  # a message that finds nothing begins with full segments
+        begun = _until_short(source, full, 1, True, short, path)
+        share = quiet.idle / max(1.0 - begun.idle, 1e-12)
+        sent, lengths, _, ahead, behind_s = _sum(quiet, begun, 1.0, share)
+        return sent, lengths, float(lengths.sum()), ahead, behind_s
+    burst = _until_short(source, full, 0, True, short, path) if source.more else quiet
+    idle = (1.0 - source.more) * quiet.idle + source.more * burst.idle
+    lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments that find nothing
+    sent, lengths, idles, ahead, behind_s = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
+    released = float(lengths.sum())
+    lengths[source.bytes] += idles
+    return sent, lengths, released, ahead, behind_s
+
+
+def _sum(one: Ends, other: Ends, first: float, second: float) -> Ends:
+    return Ends(*(first * a + second * b for a, b in zip(one, other, strict=True)))
+
+
+def _until_short(source: Source, full: int, begins: int, within: bool, short: float, path: Path) -> Ends:
+    """Follow the stream from a short segment (`begins` = 0), or from a message that finds nothing (1).
 
     Args:
         source: of the messages.
         full: bytes of a full segment.
-        trip_s: round trip of a segment by its bytes (s).
+        begins: see above.
+        within: whether it begins within a burst.
+        short: mean bytes of a short segment.
+        path: of the segments.
     """
-    size = source.bytes
-    first = size // full  # full segments of a message that finds nothing before it
-    short_s, full_s = trip_s(min(size % full or full, full)), trip_s(full)
-    for _ in range(4):
-        sent, lengths, ahead, released = _cycle(source, full, first, short_s, full_s)
-        total = lengths.sum()
-        mean = float(lengths @ np.arange(full + 1)) / total if total > 0.0 else float(full)
-        before, short_s = short_s, trip_s(mean)
-        if abs(short_s - before) < 0.01 * short_s:
-            break
-    volume = sent * full + float(lengths @ np.arange(full + 1))
-    messages = volume / size
-    parts = _grouped(lengths)
-    sizes = [(float(b), n / messages) for b, n in parts]
-    if sent > 0.0:
-        sizes.append((float(full), sent / messages))
-    share = sent / (sent + total)
-    return Cut(
-        tuple(sizes), ahead / (sent + total), share * min(size / full, 1.0), released / (sent + total)
-    )
-
-
-def _cycle(
-    source: Source, full: int, first: int, short_s: float, full_s: float
-) -> tuple[float, Vector, float, float]:
-    """Return full segments, short ones by bytes, segments ahead, and released ones, of a number of rounds."""
-    more = source.more
-    # what follows a short segment, within a burst or not, and a message that finds nothing
-    ends = [_until_short(source, full, 0, within, short_s, full_s) for within in (False, True)]
-    if first:
-        begun = _until_short(source, full, 1, True, short_s, full_s)
-        # after a short segment: idle or another short one
-        idle = ends[0].idle
-        leaves = idle / max(1.0 - begun.idle, 1e-12)  # messages that find nothing, for each start by a short
-        lengths = ends[0].lengths + leaves * begun.lengths
-        return (
-            ends[0].sent + leaves * begun.sent,
-            lengths,
-            ends[0].ahead + leaves * begun.ahead,
-            float(lengths.sum()),
-        )
-    # of the short ones some are messages that find nothing; a further one follows them with chance `more`
-    quiet, burst = ends
-    lone = (1.0 - more) * quiet.idle + more * burst.idle
-    after, again = quiet.idle, 1.0 - lone
-    share = after / max(after + again, 1e-12)  # of short segments that find nothing
-    weights = np.array([1.0 - share * more, share * more])
-    lengths = weights[0] * quiet.lengths + weights[1] * burst.lengths
-    idles = weights[0] * quiet.idle + weights[1] * burst.idle
-    released = float(lengths.sum())
-    lengths[source.bytes] += idles
-    return (
-        float(weights @ [quiet.sent, burst.sent]),
-        lengths,
-        float(weights @ [quiet.ahead, burst.ahead]),
-        released,
-    )
-
-
-class Ends(NamedTuple):
-    """Until nothing is unacknowledged: full segments, short ones by bytes, chance of none, segments ahead."""
-
-    sent: float
-    lengths: Vector
-    idle: float
-    ahead: float
-
-
-def _until_short(
-    source: Source, full: int, begins: int, within: bool, short_s: float, full_s: float
-) -> Ends:
-    """Follow the stream from a short segment (`begins` = 0), or from a message that finds nothing (1)."""
-    size, more = source.bytes, source.more
-    lengths, chance, rest, sent, ahead, last = np.zeros(full + 1), 1.0, 0, 0.0, 0.0, 0.0
+    size, more, each_s = source.bytes, source.more, path.service_s(full)
+    lengths, chance, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 1.0, 0, 0.0, 0.0, 0.0, 0.0
+    busy_s, inside = path.service_s(short), more if begins else float(within)
     if begins:
         group, rest = divmod(size, full)
-        sent, ahead, last = float(group), group * (group - 1.0) / 2.0, float(group - 1)
-    inside = more if begins else float(within)
+        sent, ahead, last = float(group), group * (group - 1.0) / 2.0, group - 1.0
+        behind_s, busy_s = _waits_s(path, full, group, 0.0)
     for step in range(begins, MOST_STEPS):
         needs = ceil((full - rest) / size)
-        seconds = full_s if step else short_s
-        found = (1.0 - inside) * written(source, seconds, needs, within=False)
-        if inside:
-            found = found + inside * written(source, seconds, needs, within=True)
+        seconds = path.trip_s(full) + busy_s - each_s if step else path.trip_s(short)
+        found = _law(source, seconds, needs, inside)
         fills = max(1.0 - float(found.sum()), 0.0)
         np.add.at(lengths, rest + size * np.arange(needs), chance * found)
-        joined = inside * more ** (needs - 1) / fills if fills > 0.0 else 0.0
+        if chance * fills < 1e-6:
+            break
+        # the time that is left of the segment before, when the next one is full
+        left_s = _left_s(source, min(busy_s, seconds), needs, inside) / fills
+        joined = min(inside * more ** (needs - 1) / fills, 1.0)
         chance *= fills
         group, rest = divmod(rest + size * needs, full)
-        last = min(joined, 1.0) * (last + 1.0)
+        last = joined * (last + 1.0)
         sent += chance * group
         ahead += chance * (group * last + group * (group - 1.0) / 2.0)
-        last += group - 1.0
-        inside = more
-        if chance < 1e-6:
-            break
+        waits_s, busy_s = _waits_s(path, full, group, left_s)
+        behind_s += chance * waits_s
+        last, inside = last + group - 1.0, more
     idle, lengths[0] = float(lengths[0]), 0.0
-    return Ends(sent, lengths, idle, ahead)
+    return Ends(sent, lengths, idle, ahead, behind_s)
+
+
+def _waits_s(path: Path, full: int, group: int, left_s: float) -> tuple[float, float]:
+    """Return the sum of the waits of full segments at the slowest station, and until all are served (s).
+
+    A window lets some of them out at once, and the others as acknowledgements come.
+    """
+    each_s = path.service_s(full)
+    at_once = min(max(path.window - left_s / each_s, 0.0), float(group))
+    later_s = max(path.window * each_s - path.trip_s(full), 0.0)
+    waits_s = at_once * (left_s + each_s * max(at_once - 1.0, 0.0) / 2.0) + (group - at_once) * later_s
+    return waits_s, left_s + group * each_s
+
+
+def _law(source: Source, seconds: float, most: int, inside: float) -> Vector:
+    """Return the chances of numbers of messages, which begin within a burst with the chance `inside`."""
+    found = (1.0 - inside) * written(source, seconds, most, within=False)
+    return found + inside * written(source, seconds, most, within=True) if inside else found
+
+
+def _left_s(source: Source, seconds: float, number: int, inside: float) -> float:
+    """Return the mean time by which so many messages are written before the end of a time (s), or 0."""
+    if source.periodic:
+        return max(seconds - number / source.rate, 0.0)
+    if not source.more:
+        some = written(source, seconds, number + 1, within=False)
+        below = float(some[:number].sum())
+        return seconds * (1.0 - below) - number / source.rate * (1.0 - below - float(some[number]))
+    fills = [1.0 - float(_law(source, seconds * node, number, inside).sum()) for node in NODES]
+    return seconds * float(WEIGHTS @ fills)
 
 
 def _grouped(lengths: Vector) -> list[tuple[float, float]]:
     """Return a few sizes of short segments, and how many there are of each."""
     at = np.flatnonzero(lengths > 0.0)
-    if len(at) == 0:
-        return []
-    groups = [[b] for b in at] if len(at) <= MOST_SIZES else []
-    if not groups:
-        below = np.cumsum(lengths[at]) / lengths[at].sum()
-        place = np.minimum((below * MOST_SIZES - 1e-9).astype(int), MOST_SIZES - 1)
-        groups = [at[place == n] for n in range(MOST_SIZES) if (place == n).any()]
-    return [
-        (float(lengths[group] @ np.array(group) / lengths[group].sum()), float(lengths[group].sum()))
-        for group in groups
-    ]
+    place = np.arange(len(at)) if len(at) <= MOST_SIZES else at * MOST_SIZES // len(lengths)
+    found = []
+    for n in np.unique(place):
+        here = at[place == n]
+        count = float(lengths[here].sum())
+        found.append((float(lengths[here] @ here) / count, count))
+    return found

@@ -245,9 +245,10 @@ class Flow:
         short: whether messages do not fill their segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
-        queued: of the wait behind own segments at random, the part that a segment of this flow has.
-        released: share of its segments that leave as an acknowledgement comes, and not at any time.
-        byte_s: time that a further byte of a segment takes on the way (s), where it is asked for.
+        kinds: segments of a stream that Nagle's algorithm cuts: share of them, how often they leave as an
+            acknowledgement comes, and their visits.
+        behind_s: wait of such a segment for those of the stream before it (s).
+        span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
     """
 
     source: str
@@ -267,9 +268,22 @@ class Flow:
     short: bool
     reverse: int | None
     messages: tuple[tuple[Piece, ...], ...] = ()
-    queued: float = 1.0
-    released: float = 0.0
-    byte_s: float = 0.0
+    kinds: tuple[tuple[float, float, tuple[Visit, ...]], ...] = ()
+    behind_s: float = 0.0
+    span_s: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def meets(self) -> float:
+        """Share of its segments that meet others of the flow under way: short ones have waited for them."""
+        if not self.kinds:
+            return 1.0
+        most = self.traffic.message_bytes / self.transport.mss_bytes
+        return min(most, 1.0) * sum(share for share, short, _ in self.kinds if not short)
+
+    @property
+    def together(self) -> float:
+        """Segments that may be under way at once: of a stream with short ones less than its window."""
+        return 1.0 + (self.window - 1.0) * self.meets if self.kinds else self.window
 
     @property
     def segments(self) -> int:
@@ -468,13 +482,16 @@ class _Builder:
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
-        queued, released, byte_s = 1.0, 0.0, 0.0
+        kinds, behind_s, span_s = (), 0.0, (0.0, 0.0)
         if short:
             ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
-            times = [_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
-            byte_s = (times[1] - times[0]) / (ends[1] - ends[0])
+            span_s = tuple(_least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends)
         if cut:
-            more, batch, queued, released = 0.0, 1.0 + 2.0 * cut.ahead, cut.queued, cut.released
+            more, batch, behind_s = 0.0, 1.0 + 2.0 * cut.ahead, cut.behind_s
+            kinds = tuple(
+                (share, cut.released * (size < transport.mss_bytes + headers), self._visits(route, [(size, 1.0)]))
+                for size, share in parts
+            )
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
         )
@@ -506,9 +523,9 @@ class _Builder:
             short,
             plan.reverse,
             pieces,
-            queued,
-            released,
-            byte_s,
+            kinds,
+            behind_s,
+            span_s,
         )
 
     def _visits(

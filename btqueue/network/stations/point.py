@@ -228,8 +228,8 @@ class Laws:
         # on a lone link, segments of a regular source that are back before the next one comes
         crowded = self.uses[:, : len(self.network.ports)] @ (links.members[links.port_link] > 1.0)
         regular = [flow.source == "periodic" and flow.batch <= 1.0 for flow in flows] & (crowded == 0.0)
-        queued = np.array([flow.queued for flow in flows])
-        links.alone = np.maximum(links.stop_and_wait | (regular & (rate * self.round_s < 1.0)), 1.0 - queued)
+        met = np.array([flow.meets for flow in flows])
+        links.alone = np.maximum(links.stop_and_wait | (regular & (rate * self.round_s < 1.0)), 1.0 - met)
         links.update(rate * sent, rate * self.alone, full[: len(self.network.ports)] > 0.0, self.most)
         self.rounds = links.rounds
         window = np.array([flow.window for flow in flows])
@@ -241,7 +241,7 @@ class Laws:
         beside = np.where(periodic, np.clip(under - 1.0, 0.0, 1.0), beside)
         answered = rate * self.alone * [flow.acks for flow in flows]
         clocked = np.maximum(apart, self.timed)
-        polled.update(rate * sent, answered, clocked, beside * queued, links.full_link, links.endless)
+        polled.update(rate * sent, answered, clocked, beside * met, links.full_link, links.endless)
 
     def receiver(self, f: int, rate: float, *, carried: bool) -> None:
         """Set how the receiver of a flow over a piconet of several links acknowledges.
@@ -390,30 +390,33 @@ class Laws:
         # hosts answer before the next frame but one, unless the timer of the acknowledgement has to expire
         delayed = flow.transport.delayed_ack and flow.window < flow.transport.ack_every_segments
         at_once = flow.host_s == 0.0 and flow.jitter_s <= 2.0 * SLOT_S and not delayed
-        start, met, clock = None, {}, 0.0
         self.rounds = self.links.without(load_of)
         hosts = 2.0 * flow.host_s + flow.jitter_s / 2.0
-        total = np.zeros(2)
         polled = any(
             (f, 1, stop) in self.polled.number for stop in (0, 1)
         )  # there the answers of hosts are known that take some time
-        endless = float(self.links.endless[f] and at_once) or flow.released
-        for begun in (1.0, endless) if endless else (1.0,):  # a new segment begins where the answer has come
-            there, place = self.way(flow.forth, start, load_of, rate, met, clock, f=f)
-            there, back = there + hosts, 0.0
-            clock += there / SLOT_S
-            if flow.back:
-                late = float(self.timed[f]) if polled else float(not at_once)
-                start = None
-                for share, begin in ((1.0 - late, place), (late, None)):
-                    if share > 0.0:
-                        took, start = self.way(
-                            flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
-                        )
-                        back += share * took
-                back += hosts
-                clock += back / SLOT_S
-            total += begun * (np.array([there, back]) - total)
+        endless = float(self.links.endless[f] and at_once)
+        total = np.zeros(2)
+        for part, released, forth in flow.kinds or ((1.0, endless, flow.forth),):
+            start, met, clock, mean = None, {}, 0.0, np.zeros(2)
+            # a new segment begins where the acknowledgement has come that lets it out
+            for begun in (1.0, released) if released else (1.0,):
+                there, place = self.way(forth, start, load_of, rate, met, clock, f=f)
+                there, back = there + hosts, 0.0
+                clock += there / SLOT_S
+                if flow.back:
+                    late = float(self.timed[f]) if polled else float(not at_once)
+                    start = None
+                    for share, begin in ((1.0 - late, place), (late, None)):
+                        if share > 0.0:
+                            took, start = self.way(
+                                flow.back, begin, load_of, rate * flow.acks, met, clock, f=f, back=1
+                            )
+                            back += share * took
+                    back += hosts
+                    clock += back / SLOT_S
+                mean += begun * (np.array([there, back]) - mean)
+            total += part * mean
         return float(total[0]), float(total[1])
 
     def way(
@@ -818,7 +821,7 @@ class Laws:
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
-        most = np.minimum([flow.window for flow in flows], 1e9)[:, None] * np.maximum(
+        most = np.minimum([flow.together for flow in flows], 1e9)[:, None] * np.maximum(
             forth, back / acks[:, None]
         )
         queued = np.where(quiet, work / spare, 0.0)
@@ -883,13 +886,17 @@ class Laws:
                 (forth[f, r] for r in range(len(self.names)) if quiet[r] and r not in polled), default=0.0
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
-            mine[f] = longest * (flow.source != "periodic") * flow.queued
+            if flow.kinds:
+                queue = queues.own(f, float(base[f]), quiet)
+                mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
+                continue
+            mine[f] = longest * (flow.source != "periodic")
             first = transport.before(flow) or transport.ahead_of_sample(flow)
             self.queues[f] = transport.Queue(
                 float(rate[f]), slowest, mine[f] + transport.before(flow) * slowest
             )
             mine[f] += first * slowest
-            others[f] += again * flow.queued
+            others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest

@@ -371,7 +371,7 @@ class Queues:
         self.relayed = np.zeros(len(network.flows), bool)
         for c in np.flatnonzero(~self.host):
             self.relayed[self.flow[c]] = True
-        self.window = np.array([min(let_out(flow), float(ENDLESS)) for flow in network.flows])
+        self.window = np.array([min(let_out(flow), flow.together, float(ENDLESS)) for flow in network.flows])
         self.regular = np.array([float(flow.source == "periodic") for flow in network.flows])
         self.ahead = np.zeros((2, len(network.flows)))  # drawn in a burst, and of the same message
         for f, flow in enumerate(network.flows):
@@ -488,6 +488,7 @@ class Queues:
                 break
         self.full_visit, self.work_at, self.save = full_visit, work_at, save
         self.brought = brought / np.maximum(alone, 1e-9)
+        self.with_it = service + (1.0 - self.plain) * _ratio(self.further @ (rate * taken), rate)
 
     def _by_flow(self, values: Vector) -> Vector:
         """Return the sums of values of crossings over those of each flow, (F,)."""
@@ -660,6 +661,11 @@ class Queues:
             found = (1.0 - down) * found + 0.5 * (1.0 + down) * slots * (1.0 / free - 1.0)
         return found
 
+    def following_s(self, f: int) -> float:
+        """Return how much later a segment makes the next one of its message at a port of its hosts (s)."""
+        mine = [c for (g, back, _), c in self.number.items() if g == f and not back and self.host[c]]
+        return max((float(self.with_it[c] * self.slot_s[c]) for c in mine), default=0.0)
+
     def own(self, f: int, trip_s: float, quiet: NDArray[np.bool_]) -> Own | None:
         """Return the queue at the port of a flow's hosts where it waits longest, None if it waits at none.
 
@@ -682,11 +688,9 @@ class Queues:
         drawn, fixed = self.ahead[:, f].tolist()
         load = float(self.load_of[c])
         rest = sum(self.behind[one] * self.slot_s[one] for one in mine if one != c)
-        share = rate * service / load if load > 0.0 else 1.0
-        behind = float(self.behind[c]) * (1.0 - share * (1.0 - self.network.flows[f].queued))
         return Own(
-            load, (behind + (drawn + fixed) * service) * slot_s, service * slot_s,
-            turn * slot_s, fixed, drawn + fixed > 0.0, share, trip_s,
+            load, (float(self.behind[c]) + (drawn + fixed) * service) * slot_s, service * slot_s,
+            turn * slot_s, fixed, drawn + fixed > 0.0, rate * service / load if load > 0.0 else 1.0, trip_s,
             float(rest),
         )  # fmt: skip
 
@@ -767,6 +771,11 @@ class Own(NamedTuple):
     share: float
     trip: float
     rest: float
+
+    @property
+    def of_others(self) -> float:
+        """Mean wait behind trains of other flows (s)."""
+        return (1.0 - self.share) * (self.wait - self.fixed * self.service)
 
     def within(self, window: float, tokens: Tail = NONE) -> float:
         """Return the mean wait of segments that a window lets out, for the port and for tokens (s).
